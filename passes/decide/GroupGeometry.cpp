@@ -171,9 +171,10 @@ BlockBytes decide::modelledSlabBytes(RuleOp rule, const plan::Group &group) {
   rule.walk([&, rows = rows, cols = cols](OrthogonalizeOp op) {
     int64_t size = op.getType().getElementTypeBitWidth() / 8;
     bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
-    int64_t sums =
-        saturatingMul(4 * n * n, 3); // what is packed, what is received and what it makes
-    bytes.work = saturatingAdd(size * (2 * rows * cols + 2 * n * n), sums);
+    // Beside the iterate what is sent and what is received, or made of it; and the sums of a range.
+    bytes.resting = size * rows * cols + 8 * n * n;
+    int64_t sums = bytes.resting + 4 * n * n / group.slabs.count();
+    bytes.work = std::max(size * (2 * rows * cols + 2 * n * n), sums);
     bytes.scratch =
         std::max({cost::productScratchBound(n, n, inner), cost::productScratchBound(n, n, n),
                   cost::productScratchBound(rows, cols, n)});

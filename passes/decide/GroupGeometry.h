@@ -67,6 +67,7 @@ int64_t modelledFlops(optim::RuleOp rule, int64_t rows, int64_t cols);
 /// bytes of buffers and of scratch, which products share.
 struct BlockBytes {
   int64_t element, work, scratch;
+  int64_t resting = 0; ///< buffers of a slab while its sums travel
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
 /// The same of a slab of one, of a group with slabs: what is sent and received of its sums is part of the buffers.

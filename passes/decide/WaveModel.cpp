@@ -228,6 +228,7 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   Need result;
   result.work = saturatingMul(most, bytesOf[group].work);
   result.scratch = saturatingMul(most, bytesOf[group].scratch);
+  result.resting = saturatingMul(most, bytesOf[group].resting);
   for (const ListMove &move : lists[group])
     result.room = saturatingAdd(result.room, int64_t(std::ceil(double(move.room) * part)));
   if (!local) {
@@ -241,23 +242,31 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   return result;
 }
 
-/// While a group is computed, the next wave travels there, the one before it back, and the wave's
-/// other groups wait to be computed or sent. What is sent back stands in memory twice at its ends: all
-/// of it is unpacked before a part is computed, and computed before a part is packed. Scratch is one
-/// region beside all that.
-int64_t WaveModel::workspace(ArrayRef<Wave> waves) {
+/// While a group is computed, the next wave travels there, the one before it back, with several hops those beyond them
+/// each in another hop, and the wave's other groups wait to be computed or sent. Slabs wait for sums while other groups'
+/// are computed, and a wave of them takes turns with the next one or the one before. What is sent back stands in memory
+/// twice at its ends: all of it is unpacked before a part is computed, and computed before a part is packed. Scratch is
+/// one region beside all that.
+int64_t WaveModel::workspace(ArrayRef<Wave> waves) const {
   int64_t most = 0, scratch = 0;
   size_t chains = 0;
   for (size_t wave = 0; wave < waves.size(); ++wave) {
     int64_t flying = saturatingAdd(wave > 0 ? waves[wave - 1].travel : 0,
                                    wave + 1 < waves.size() ? waves[wave + 1].travel : 0);
-    int64_t others = 0;
+    for (size_t away = 2; away <= mostHops; ++away)
+      for (size_t other : {wave - away, wave + away})
+        if (other < waves.size())
+          flying = saturatingAdd(flying, waves[other].between);
+    int64_t beside = std::max(wave > 0 ? waves[wave - 1].resting : 0,
+                              wave + 1 < waves.size() ? waves[wave + 1].resting : 0);
+    int64_t others = saturatingAdd(beside, waves[wave].resting);
     for (const Need &n : waves[wave].needs)
       others = saturatingAdd(others, n.whole);
     most = std::max(most, saturatingAdd(flying, waves[wave].travel));
     most = std::max(most, saturatingAdd(flying, saturatingMul(2, waves[wave].whole)));
     for (const Need &n : waves[wave].needs) {
-      most = std::max(most, saturatingAdd(flying, saturatingAdd(others - n.whole, n.work)));
+      int64_t waiting = others - n.whole - n.resting;
+      most = std::max(most, saturatingAdd(flying, saturatingAdd(waiting, n.work)));
       scratch = std::max(scratch, n.scratch);
     }
     chains += waves[wave].needs.size();
@@ -289,8 +298,12 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
     }
     Wave &wave = waves.back();
     const Need &last = wave.needs.emplace_back(need(key.second, list, loads));
+    wave.resting = saturatingAdd(wave.resting, last.resting);
     wave.travel =
         saturatingAdd(saturatingAdd(wave.travel, last.room), saturatingAdd(last.held, last.whole));
+    // A hop that chooses sends nothing.
+    if (geometries[key.second].group.hops.size() > 1 + size_t(chooses[key.second]))
+      wave.between = saturatingAdd(wave.between, saturatingMul(2, last.held));
   }
   close();
   return {workspace(waves), pipeline.finish()};

@@ -44,11 +44,14 @@ private:
     int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
     int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
     int64_t work = 0, scratch = 0;
+    int64_t resting = 0; ///< bytes of slabs while their sums travel
     int64_t room = 0; ///< bytes for what moves between shards that stand apart
   };
   struct Wave {
     std::vector<Need> needs; // per group with blocks
     int64_t travel = 0;      // bytes, one way and the other
+    int64_t resting = 0;     // bytes of slabs
+    int64_t between = 0;     // bytes that are sent and received in a hop that does not lead to whole blocks
     int64_t whole = 0;       // bytes of blocks that a rank computes and sends back, at most
   };
   /// What computing takes: per block, and per wave and group however many blocks.
@@ -64,7 +67,7 @@ private:
   size_t numberOf(int64_t rank);
 
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads) const;
-  static int64_t workspace(llvm::ArrayRef<Wave> waves);
+  int64_t workspace(llvm::ArrayRef<Wave> waves) const;
 
   cost::Cluster cluster;
   llvm::SmallVector<optim::GroupOp> ops;

@@ -14,6 +14,8 @@
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::comm;
@@ -260,14 +262,36 @@ private:
       wait(wave.rounds[round].tokens);
   }
 
+  /// How many rounds a wave is in matrix space: one, and one more for each that adds up over slabs there.
+  static size_t roundsOfBlocks(const Wave &wave) {
+    auto addsUp = [](CollectiveOpInterface op) {
+      Distribution from = placeOf(op.getSends().front()).getFrom();
+      return from == Distribution::Parts || from == Distribution::Ranges;
+    };
+    return 1 + llvm::count_if(wave.rounds, [&](const Round &round) {
+             return llvm::any_of(round.collectives, addsUp);
+           });
+  }
+
   void layOut() {
     terminator = step.getBody().front().getTerminator();
     placeAll(scalars);
-    // While one round of a wave travels, the round before of the next wave is computed.
-    for (size_t time = 0; time + 1 < waves.size() + rounds; ++time) {
+    // While one round of a wave travels, the round before of the next wave is computed. Two waves are in matrix
+    // space at a time, however long they are: the next one would take more memory, and has nothing left to hide.
+    std::map<size_t, size_t> waveOf; // by the time of its first round
+    std::vector<size_t> begin;
+    for (size_t wave = 0; wave < waves.size(); ++wave) {
+      size_t earliest = wave > 0 ? begin[wave - 1] + 1 : 0;
+      if (wave > 1)
+        earliest = std::max(earliest, begin[wave - 2] + roundsOfBlocks(waves[wave - 2]));
+      begin.push_back(earliest);
+      waveOf[earliest] = wave;
+    }
+    size_t end = begin.empty() ? 1 : begin.back() + rounds;
+    for (size_t time = 0; time < end; ++time) {
       for (size_t round = 0; round <= std::min(time, rounds - 1); ++round)
-        if (time - round < waves.size())
-          layOut(waves[time - round], round);
+        if (auto found = waveOf.find(time - round); found != waveOf.end())
+          layOut(waves[found->second], round);
       if (time == 0)
         placeAll(fillers);
     }

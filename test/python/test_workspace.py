@@ -56,6 +56,29 @@ def test_what_forced_waves_keep_a_limit_keeps(tmp_path, seed):
     assert found is not None and found <= limit
 
 
+# Whose waves are in several rounds: two levels of links, and sums over slabs.
+NODES = json.dumps({"profile": "cpu", "levels": [
+    {"name": "node", "ranks": 2, "gb_per_s": 50, "latency_us": 3}, {"name": "network"}]})  # fmt: skip
+ROUNDS = {"hierarchical": ("--cluster", NODES), "agrs": (), "gram": ("--numerics=fast",)}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("strategy", ROUNDS)
+def test_strategies_of_several_rounds_keep_a_limit(tmp_path, strategy, seed):
+    choose = random.Random(seed)
+    ranks = choose.choice((4, 8))
+    # Of each shape fewer than ranks, as agrs asks for; rows are cut evenly, and are the longer side.
+    shapes = [(ranks * choose.randint(8, 30), choose.randint(8, 60)) for _ in range(choose.randint(5, 8))]
+    manifest = write(tmp_path / "m.json", [list(shape) for shape in shapes for _ in range(3)], ranks)
+    options = ("--strategy", f"*={strategy}", *ROUNDS[strategy])
+    needs = [arena(manifest, "--waves", waves, *options) for waves in (1, 2, 4, 8, 16)]
+    limit = math.ceil(GAPS * min(needs))
+    found = arena(manifest, "--workspace-limit", limit, *options)
+    assert found is not None and found <= limit
+    # Two waves are there at a time, and those that travel: so many waves take much less than one.
+    assert min(needs) < needs[0] * (0.4 if strategy == "gram" else 0.9)
+
+
 def test_a_looser_limit_takes_no_more(tmp_path):
     """One wave of several groups is the least that costs no time: what bounds it loosely leaves it."""
     shapes = [[256, 256], [256, 1024], [1024, 256], [768, 256]]
