@@ -45,15 +45,32 @@ double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::De
   return device.seconds(flops, bytes);
 }
 
+double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
+  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
+  int64_t n = plan::view(group, plan::ValueKind::Gram).rows;
+  int64_t inner = group.slabs.axis == plan::Division::Rows ? rows : cols;
+  // A sum packs, keeps its own part, adds up, packs, keeps its own range and unpacks.
+  double sum = 6 * device.launch, chain = 0;
+  rule.walk([&, rows = rows, cols = cols](OrthogonalizeOp op) {
+    // The slab's norm, what it is of all of them, the block's, and the division by that.
+    chain += 4 * device.launch + 2 * sum;
+    bool isRounded = !op.getType().getElementType().isF32();
+    for (std::array<double, 3> step : op.getSteps())
+      chain += device.once(n, n, inner) + sum + (isRounded ? device.launch : 0) +
+               device.once(rows, cols, n) + (step[2] == 0.0 ? 0.0 : device.once(n, n, n));
+  });
+  return chain;
+}
+
 double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
-                              const cost::Cluster &cluster) {
+                              double blocks, const cost::Cluster &cluster) {
   std::vector<int64_t> ranks; // those that meet the first one; all others meet alike
   for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
     if (int64_t(position) == plan::along(geometry.mesh, slabs.factors, int64_t(position)))
       ranks.push_back(rank);
   std::vector<double> meeting = cluster.meeting(ranks);
   auto n = double(plan::view(geometry.group, plan::ValueKind::Gram).rows);
-  double count = double(slabs.count()), blocks = geometry.mostBlocks(), total = 0;
+  double count = double(slabs.count()), total = 0;
   // Parts of each range to who adds it up, and the sums from there: as many bytes.
   auto sum = [&](double elements) {
     double peers = count - 1, received = 4 * elements * peers / count;
@@ -312,8 +329,10 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
     if (!judgement.slabs.factors.empty()) {
       plan::Group cut = geometry.group;
       cut.slabs = judgement.slabs;
-      judgement.seconds = geometry.mostBlocks() * slabSeconds(rule, cut, cluster.device) + chain +
-                          lists + summingSeconds(rule, geometry, judgement.slabs, cluster);
+      double most = geometry.mostBlocks();
+      judgement.seconds = most * slabSeconds(rule, cut, cluster.device) +
+                          slabChainSeconds(rule, cut, cluster.device) + lists +
+                          summingSeconds(rule, geometry, judgement.slabs, most, cluster);
       // The squares of Gram matrices, on all ranks that have slabs of the block.
       judgement.repeats = true;
       continue;

@@ -13,11 +13,12 @@ double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::
 /// at their ends.
 double chainSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 
-/// The same of a slab of one, of a group with slabs.
+/// The same of a slab of one, of a group with slabs, and of their chain, with what sums launch.
 double slabSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
-/// Seconds of the sums over ranks that the slabs of all of a group's blocks take: of norms and Gram matrices.
+double slabChainSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
+/// Seconds of the sums over ranks that the slabs of so many blocks take together: of norms and Gram matrices.
 double summingSeconds(optim::RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
-                      const cost::Cluster &cluster);
+                      double blocks, const cost::Cluster &cluster);
 
 /// What a rank sends or receives in one hop of all of a group's blocks, on the average, where it
 /// computes all of them.

@@ -4,6 +4,8 @@
 
 #include "passes/cost/Saturate.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
@@ -93,11 +95,9 @@ void WaveModel::add(GroupOp group) {
     chooses.back() = chooses.back() || plan::chooses(hops, hop);
   if (!geometries.back().group.hops.empty())
     sharings.insert({geometries.back().mesh.name, std::move(sharing)});
-  summing.push_back(0);
-  if (const plan::Slabs &slabs = geometries.back().group.slabs; !slabs.factors.empty()) {
-    summing.back() = summingSeconds(rule, geometries.back(), slabs, cluster);
-    seconds.push_back({slabSeconds(rule, geometries.back().group, cluster.device),
-                       chainSeconds(rule, rows, cols, cluster.device)});
+  if (const plan::Group &cut = geometries.back().group; !cut.slabs.factors.empty()) {
+    seconds.push_back({slabSeconds(rule, cut, cluster.device),
+                       slabChainSeconds(rule, cut, cluster.device)});
     return;
   }
   // Without a matrix space there is memory to divide, and a few more launches to pay.
@@ -184,24 +184,34 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
       }
   }
   double part = double(blocks.size()) / double(geometry.blockCount());
-  // Of several hops it is not followed which rank has what: all have as much as the average.
+  // Of several hops it is not followed which rank has what: all have as much as the average, or what the busiest owner
+  // has more than the others.
+  double all = std::accumulate(computed.begin(), computed.end(), 0.0);
+  double uneven = all > 0 ? double(*llvm::max_element(computed)) * double(ranks) / all : 1;
   SmallVector<HopTravel> several;
   if (travels[group].size() > 1)
     for (const HopTravel &travel : travels[group]) {
-      double bytes = double(element) * part / travel.owners;
+      double bytes = double(element) * part * (travel.owners > 1 ? uneven : 1) / travel.owners;
       several.push_back(
           {travel.peersThere, travel.peersBack, travel.there * bytes, travel.back * bytes});
     }
   int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
+  double summing = 0;
+  if (const plan::Slabs &slabs = geometry.group.slabs; !slabs.factors.empty()) {
+    optim::GroupOp op = ops[group];
+    summing = summingSeconds(SymbolTable::lookupNearestSymbolFrom<RuleOp>(op, op.getRuleAttr()),
+                             geometry, slabs, double(*llvm::max_element(computed)), cluster);
+  }
   for (int64_t position = 0; position < ranks; ++position) {
     size_t rank = numbers[group][position];
     WaveLoads::Work &load = loads.work(rank);
     double in = cluster.device.seconds(0, stages[group].in * double(held[position]));
     double out = cluster.device.seconds(0, stages[group].out * double(held[position]));
     double compute = 0;
-    if (computed[position] > 0)
-      compute = double(computed[position]) * seconds[group].block + seconds[group].chain +
-                summing[group] * part; // between products, which wait for it
+    if (computed[position] > 0) {
+      compute = double(computed[position]) * seconds[group].block + seconds[group].chain;
+      load.sums += summing; // between products, which wait for it
+    }
     if (local && lists[group].empty()) {
       load.local += in + compute + out;
     } else {

@@ -94,7 +94,6 @@ private:
   std::vector<BlockBytes> bytesOf;   // per group
   std::vector<Touched> stages;       // per group
   std::vector<Seconds> seconds;      // per group
-  std::vector<double> summing;       // per group: seconds of sums over ranks that have slabs
   std::map<int64_t, int64_t> totals; // bytes per rank
 };
 

@@ -61,8 +61,7 @@ WavePipeline::Ends WavePipeline::begin(const Wave &wave, double Part::*travel) {
 }
 
 /// Where nothing travels beside, who receives takes in what has come, and until then who has sent it
-/// waits, too. There only ranks receive that compute; what comes back was taken in before, if it was
-/// there by then.
+/// waits, too. There only ranks receive that compute.
 void WavePipeline::wait(const Ends &ends, const Wave &wave, double Part::*travel) {
   bool isThere = travel == &Part::there;
   double meet = 0;
@@ -77,10 +76,43 @@ void WavePipeline::wait(const Ends &ends, const Wave &wave, double Part::*travel
   }
 }
 
+/// Where nothing travels beside, who has sent results waits until all have taken them in: while they waited for
+/// what comes there, if it was on its way by then, else when they have computed their next blocks.
+void WavePipeline::waitForTakers(const Wave &wave) {
+  std::vector<std::pair<double, double>> takers; // when each left its last wait, and is at the next one
+  for (size_t rank = 0; rank < wave.size(); ++rank)
+    if (wave[rank].back > 0)
+      takers.emplace_back(left[rank], clock[rank]);
+  std::sort(takers.begin(), takers.end());
+  for (size_t i = 1; i < takers.size(); ++i)
+    takers[i].second = std::max(takers[i].second, takers[i - 1].second);
+  for (size_t rank = 0; rank < wave.size(); ++rank) {
+    if (wave[rank].back <= 0 || wave[rank].compute <= 0)
+      continue;
+    auto later = std::lower_bound(takers.begin(), takers.end(), std::pair(sentBack[rank], 0.0));
+    if (later != takers.begin())
+      clock[rank] = std::max(clock[rank], std::prev(later)->second);
+  }
+}
+
+/// What is in matrix space. Of two waves that take turns one is computed while the other's sums travel.
+void WavePipeline::compute(const Wave &wave) {
+  for (size_t rank = 0; rank < wave.size(); ++rank) {
+    const Part &now = wave[rank];
+    clock[rank] += now.compute + now.sums;
+    if (beside && computed % 2 == 1 && now.sums > 0) {
+      const Part &before = waves[1][rank];
+      double products = now.local + now.compute + before.local + before.compute;
+      clock[rank] -= std::min(now.sums + before.sums, products);
+    }
+  }
+  ++computed;
+}
+
 void WavePipeline::step(const Wave *next) {
   if (added == 0) {
     clock.assign(next->size(), 0);
-    stream.assign(next->size(), 0);
+    stream = sentBack = clock;
     fill.resize(next->size(), 0);
   }
   Ends begun;
@@ -93,21 +125,27 @@ void WavePipeline::step(const Wave *next) {
     for (size_t rank = 0; rank < clock.size(); ++rank)
       clock[rank] += fill[rank];
   Ends returning;
+  std::vector<double> sent;
+  left.assign(clock.size(), -1);
   if (const Wave &wave = waves[0]; !wave.empty()) {
     for (size_t rank = 0; rank < wave.size(); ++rank)
       clock[rank] += wave[rank].local;
     wait(there, wave, &Part::there);
-    for (size_t rank = 0; rank < wave.size(); ++rank)
-      clock[rank] += wave[rank].compute;
+    left = clock;
+    compute(wave);
+    sent = clock;
     returning = begin(wave, &Part::back);
   }
   if (const Wave &wave = waves[1]; !wave.empty()) {
+    if (!beside)
+      waitForTakers(wave);
     wait(back, wave, &Part::back);
     for (size_t rank = 0; rank < wave.size(); ++rank)
       clock[rank] += wave[rank].out;
   }
   waves[1] = std::move(waves[0]);
   back = std::move(returning);
+  sentBack = std::move(sent);
   waves[0] = next ? *next : Wave();
   there = std::move(begun);
   ++added;
@@ -120,7 +158,8 @@ void WavePipeline::add(const WaveLoads &loads) {
     const WaveLoads::Work &work = loads.work(rank);
     auto launched = [&](double seconds) { return seconds > 0 ? seconds + launch : 0; };
     wave[rank] = {launched(work.in),  launched(work.local),       launched(work.compute),
-                  launched(work.out), loads.seconds(rank, false), loads.seconds(rank, true)};
+                  work.sums,          launched(work.out),       loads.seconds(rank, false),
+                  loads.seconds(rank, true)};
   }
   step(&wave);
 }

@@ -15,6 +15,7 @@ public:
   /// together, and after the way back. Launches are added once a wave, for all groups.
   struct Work {
     double in = 0, local = 0, compute = 0, out = 0;
+    double sums = 0; ///< of exchanges between products, which wait for them
     int64_t whole = 0; ///< bytes of blocks that it computes and sends back
   };
   /// `rounds` exchanges there, one after the other, and as many back.
@@ -46,7 +47,8 @@ private:
 
 /// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model: of wave k+1 what
 /// leads to its exchange and the start of that, then what wave k computes where it is whole, the wait for
-/// wave k, its matrix space and the start of its way back, then the wait for wave k−1, and what follows.
+/// wave k, its matrix space and the start of its way back, then the wait for wave k−1, and what follows. Of waves with
+/// sums over slabs each second one takes turns with the one before it.
 class WavePipeline {
 public:
   WavePipeline(const cost::Cluster &cluster, std::vector<double> fill);
@@ -57,13 +59,15 @@ public:
 
 private:
   struct Part {
-    double in = 0, local = 0, compute = 0, out = 0, there = 0, back = 0;
+    double in = 0, local = 0, compute = 0, sums = 0, out = 0, there = 0, back = 0;
   };
   /// When an exchange has ended on each rank.
   using Ends = std::vector<double>;
   using Wave = std::vector<Part>;
   Ends begin(const Wave &wave, double Part::*travel);
   void wait(const Ends &ends, const Wave &wave, double Part::*travel);
+  void waitForTakers(const Wave &wave);
+  void compute(const Wave &wave);
   void step(const Wave *next);
 
   const cost::Cluster &cluster;
@@ -71,7 +75,9 @@ private:
   std::vector<double> fill, clock, stream;
   std::array<Wave, 2> waves; // the last one that was added, and the one before
   Ends there, back;          // of the first, and of the second
-  size_t added = 0;
+  // When ranks left their last wait for what comes there, and when they sent what the second wave sends back.
+  std::vector<double> left, sentBack;
+  size_t added = 0, computed = 0;
 };
 
 } // namespace stepc::decide

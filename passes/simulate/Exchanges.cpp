@@ -64,8 +64,9 @@ void Exchanges::sends(int64_t exchange, int64_t rank, std::vector<Message> &mess
     if (message.peer != rank && message.sendCount > 0)
       messages.push_back(
           {int32_t(exchange), int32_t(rank), int32_t(message.peer), 0, message.sendCount});
-  auto behind = std::ranges::upper_bound(messages, rank, {}, &Message::to);
-  std::rotate(messages.begin(), behind, messages.end());
+  std::ranges::sort(messages, {}, [&](const Message &message) {
+    return std::pair(topology.turn(rank, message.to), message.to);
+  });
 }
 
 void Exchanges::begin(int64_t exchange, int64_t rank, const std::vector<Message> &sends,

@@ -29,8 +29,7 @@ public:
 
   /// Before each step: no rank has begun anything.
   void reset();
-  /// What a rank sends in an exchange. It goes round its peers, beginning behind itself, so that in an
-  /// all-to-all no two send to one at a time.
+  /// What a rank sends in an exchange, in the order in which it turns to its peers.
   void sends(int64_t exchange, int64_t rank, std::vector<Message> &messages) const;
   /// A rank begins an exchange and sends these. `ready`: its messages with ranks that have begun it, too.
   void begin(int64_t exchange, int64_t rank, const std::vector<Message> &sends,

@@ -4,6 +4,7 @@
 
 #include "passes/cost/Cluster.h"
 
+#include <utility>
 #include <vector>
 
 namespace stepc::simulate {
@@ -20,6 +21,16 @@ public:
   const cost::Link &link(size_t index) const { return cluster.levels[index].link; }
   size_t levelOf(int64_t from, int64_t to) const {
     return cluster.levelOf(world[size_t(from)], world[size_t(to)]);
+  }
+  /// When a rank turns to another one, as NCCL does: domain by domain of the level below the one at which they meet,
+  /// beginning behind its own, and in each place by place, beginning with its own. So where all ranks of a domain send to
+  /// all of another one, no two turn to one at a time.
+  std::pair<int64_t, int64_t> turn(int64_t rank, int64_t other) const {
+    constexpr int64_t kAll = int64_t(1) << 40; // more than there are domains
+    size_t level = levelOf(rank, other);
+    int64_t inner = level == 0 ? 1 : cluster.levels[level - 1].ranks;
+    int64_t from = world[size_t(rank)], to = world[size_t(other)];
+    return {(to / inner - from / inner + kAll) % kAll, (to % inner - from % inner + inner) % inner};
   }
   int64_t globalRank(int64_t rank) const { return world[size_t(rank)]; }
 

@@ -137,6 +137,14 @@ TEST(Simulate, LevelsWorkSideBySide) {
   EXPECT_THAT(result.levels, ElementsAre("inside", "between"));
 }
 
+TEST(Simulate, NoTwoRanksOfANodeTurnToOneAtATime) {
+  // All bring together what all have: 10 + 32 s in the node, and two messages of 100 + 64 s to and from the other one.
+  Program program(simplePlan({4}, {S0}, {4, 8}, 0, test::Strategy::Gather));
+  program.start(program.tables.gather);
+  program.await(0);
+  EXPECT_THAT(ends(program.run(network(2))), ElementsAre(328, 328, 328, 328));
+}
+
 TEST(Simulate, MessagesTravelWhileRanksCompute) {
   Program program = shardedRows(2, {2, 8});
   cost::Cluster cluster = network(2);
