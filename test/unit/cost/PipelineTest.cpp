@@ -15,7 +15,7 @@ cost::Cluster cluster(bool overlaps) {
 }
 
 struct Rank {
-  double in, there, local, compute, back, out; // seconds
+  double in, there, local, compute, back, out, sums = 0; // seconds
 };
 using Waves = std::vector<std::vector<Rank>>;
 
@@ -25,7 +25,7 @@ double finish(const cost::Cluster &cluster, const Waves &waves, std::vector<doub
     WaveLoads loads(cluster, wave.size(), 1);
     for (size_t rank = 0; rank < wave.size(); ++rank) {
       const Rank &of = wave[rank];
-      loads.work(rank) = {of.in, of.local, of.compute, of.out, 0};
+      loads.work(rank) = {of.in, of.local, of.compute, of.out, of.sums, 0};
       loads.travel(rank, 0, /*back=*/false, {1}, 1, of.there);
       loads.travel(rank, 0, /*back=*/true, {1}, 1, of.back);
     }
@@ -65,6 +65,28 @@ TEST(Pipeline, AnExchangeWaitsForTheLastRank) {
   EXPECT_DOUBLE_EQ(finish(cluster(kGpu), {{{0, 10, 0, 5, 0, 0}, {7, 10, 0, 1, 0, 0}}}), 7 + 10 + 5);
   // But not for one that sends and receives nothing.
   EXPECT_DOUBLE_EQ(finish(cluster(kGpu), {{{0, 10, 0, 5, 0, 0}, {7, 0, 0, 1, 0, 0}}}), 10 + 5);
+}
+
+TEST(Pipeline, WhoSendsWaitsForWhoTakesIn) {
+  // The first rank's results of wave 0 come to the second one when that computes wave 1, and are taken in behind it.
+  Waves waves = {{{0, 0, 0, 1, 1, 0}, {0, 0, 0, 0, 1, 0}},
+                 {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 10, 0, 0}},
+                 {{0, 0, 0, 7, 0, 0}, {0, 0, 0, 0, 0, 0}}};
+  EXPECT_DOUBLE_EQ(finish(cluster(kCpu), waves), 10 + 1 + 7);
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves), 10);
+  // Before, if the second rank waits for longer than the first one computes.
+  waves[1][1] = {0, 0, 2, 10, 0, 0};
+  EXPECT_DOUBLE_EQ(finish(cluster(kCpu), waves), 2 + 10 + 1);
+}
+
+TEST(Pipeline, TwoWavesTakeTurnsWithTheirSums) {
+  Waves waves(1, {{0, 0, 0, 5, 0, 0, 3}});
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves), 5 + 3);
+  waves.push_back(waves[0]);
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves), 5 + 5);
+  EXPECT_DOUBLE_EQ(finish(cluster(kCpu), waves), 2 * (5 + 3));
+  waves.push_back(waves[0]);
+  EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves), 5 + 5 + 5 + 3);
 }
 
 TEST(Pipeline, PartsOfAWaveAreLaunchedOnce) {
