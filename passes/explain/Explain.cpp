@@ -23,7 +23,9 @@ class Tally {
 public:
   Tally(int64_t rank, size_t ranks) : rank(rank), sentTo(ranks), receivedFrom(ranks) {}
 
-  void add(const plan::RankTable &table, int64_t bytes) {
+  /// Returns the bytes that it sends.
+  int64_t add(const plan::RankTable &table, int64_t bytes) {
+    int64_t before = cost.bytesSent;
     for (const plan::Message &message : table.messages) {
       if (message.peer == rank)
         continue;
@@ -34,6 +36,7 @@ public:
       cost.bytesSent += message.sendCount * bytes;
       cost.bytesReceived += message.receiveCount * bytes;
     }
+    return cost.bytesSent - before;
   }
   const std::vector<bool> &heard() const { return receivedFrom; } ///< of each rank
   RankCost cost;
@@ -107,6 +110,7 @@ private:
   void countMessages() {
     const plan::Plan &plan = program.plan;
     costs.assign(plan.groups.size(), std::vector<RankCost>(report.world.size()));
+    bytesFor.resize(plan.groups.size());
     peers.resize(report.world.size());
     for (const plan::Command *start : plan.starts()) {
       countMeeting(start->communicator);
@@ -120,7 +124,8 @@ private:
           for (int64_t index : tables) {
             const plan::Table &table = plan.tables[index];
             plan::RankTable rows = expander->table(table, rank);
-            own.add(rows, table.elementBytes);
+            bytesFor[group].of(plan::kindOf(table.from)) +=
+                own.add(rows, table.elementBytes);
             all.add(rows, table.elementBytes);
           }
           costs[group][rank] += own.cost;
@@ -278,6 +283,7 @@ private:
 
     GroupReport &out = report.groups.emplace_back();
     out.name = group.name;
+    out.bytesFor = bytesFor[index];
     out.rule = rule.getSymName().str();
     llvm::MapVector<int64_t, bool> routes;
     for (int64_t parameter : group.parameters) {
@@ -346,6 +352,7 @@ private:
   std::optional<plan::Expander> expander; // of the program's plan
   Report report;
   std::vector<std::vector<RankCost>> costs; // per group, rank of the world
+  std::vector<plan::BytesByKind> bytesFor;  // per group
   std::vector<int64_t> flopsPerBlock;       // per group
   std::vector<std::set<int64_t>> peers;     // of each rank, that send to it in exchanges
   std::set<int64_t> rings;                  // communicators of all-gathers

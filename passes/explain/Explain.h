@@ -10,6 +10,7 @@
 #include "passes/cost/Cluster.h"
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
+#include "passes/plan/MoveKinds.h"
 #include "passes/plan/PlanFromIR.h"
 #include "runtime/plan/Plan.h"
 
@@ -53,6 +54,7 @@ struct GroupReport {
   int64_t batchAxes = 0, flatten = 0, blocks = 0, waves = 1;
   std::string type, gradientType, placements, mesh;
   std::vector<Alternative> strategies; ///< the chosen one first
+  plan::BytesByKind bytesFor;          ///< that all ranks send
 };
 
 /// What some exchanges are on.

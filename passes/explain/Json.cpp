@@ -34,6 +34,9 @@ static llvm::json::Object toJson(const GroupReport &group) {
     }
     strategies.push_back(std::move(object));
   }
+  llvm::json::Object bytesFor;
+  for (auto [key, sent] : llvm::zip(plan::kMoveKeys, group.bytesFor))
+    bytesFor[key] = sent;
   const Alternative &chosen = group.strategies.front();
   return llvm::json::Object{{"name", group.name},
                             {"rule", group.rule},
@@ -51,6 +54,7 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"strategy", chosen.strategy},
                             {"why", chosen.why},
                             {"waves", group.waves},
+                            {"bytes_sent_for", std::move(bytesFor)},
                             {"strategies", std::move(strategies)}};
 }
 

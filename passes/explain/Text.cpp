@@ -2,6 +2,7 @@
 
 #include "passes/cost/Profiles.h"
 #include "passes/explain/Explain.h"
+#include "passes/explain/MoveTable.h"
 #include "passes/explain/TextTable.h"
 #include "runtime/plan/Pinned.h"
 
@@ -241,6 +242,10 @@ std::string explain::toText(const Report &report) {
     }
   costs.print(os);
   printRefusals(report, os);
+  std::vector<std::pair<std::string, plan::BytesByKind>> moves;
+  for (const GroupReport &group : report.groups)
+    moves.emplace_back(group.name, group.bytesFor);
+  printMoveKinds(moves, os);
   os << '\n';
   printCluster(report.cluster, os);
 

@@ -11,7 +11,8 @@ Exchanges::Exchanges(const plan::Plan &plan, plan::Expander &expander, const Top
     : plan(plan), expander(expander), topology(topology), starts(plan.starts()),
       allReceives(starts.size()),
       allSent(topology.ranks(), std::vector<Traffic>(topology.levels())), allReceived(allSent),
-      groups(plan.groups.size(), std::vector<int64_t>(topology.levels())) {
+      groups(plan.groups.size(), std::vector<int64_t>(topology.levels())),
+      kinds(plan.groups.size()) {
   for (size_t exchange = 0; exchange < starts.size(); ++exchange)
     for (size_t rank = 0; rank < topology.ranks(); ++rank)
       count(exchange, int64_t(rank));
@@ -42,9 +43,11 @@ void Exchanges::count(size_t exchange, int64_t rank) {
     const plan::Table &table = plan.tables[size_t(index)];
     auto group = size_t(plan.segments[size_t(table.from.segment)].group);
     for (const plan::Message &message : expander.common(table, rank).rows->messages)
-      if (message.peer != rank)
-        groups[group][topology.levelOf(rank, message.peer)] +=
-            message.sendCount * table.elementBytes;
+      if (message.peer != rank) {
+        int64_t bytes = message.sendCount * table.elementBytes;
+        groups[group][topology.levelOf(rank, message.peer)] += bytes;
+        kinds[group].of(plan::kindOf(table.from)) += bytes;
+      }
   }
 }
 

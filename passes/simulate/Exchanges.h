@@ -26,6 +26,8 @@ public:
   const std::vector<Traffic> &received(int64_t rank) const { return allReceived[size_t(rank)]; }
   /// By group and level: what all ranks send for it.
   const std::vector<std::vector<int64_t>> &groupBytes() const { return groups; }
+  /// The same by group and what it is sent for.
+  const std::vector<plan::BytesByKind> &groupKinds() const { return kinds; }
 
   /// Before each step: no rank has begun anything.
   void reset();
@@ -59,6 +61,7 @@ private:
   std::vector<std::vector<int32_t>> allReceives;
   std::vector<std::vector<Traffic>> allSent, allReceived;
   std::vector<std::vector<int64_t>> groups;
+  std::vector<plan::BytesByKind> kinds;
 };
 
 } // namespace stepc::simulate

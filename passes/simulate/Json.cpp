@@ -49,14 +49,19 @@ Object simulate::toObject(const Report &report) {
   const Result &result = report.result;
   Array groups, strategies, ranks;
   llvm::MapVector<llvm::StringRef, std::vector<int64_t>> byStrategy;
-  for (auto [group, bytes] : llvm::zip(plan.groups, result.groupBytes)) {
+  for (auto [group, bytes, kinds] :
+       llvm::zip(plan.groups, result.groupBytes, result.groupKinds)) {
+    Object byKind;
+    for (auto [key, sent] : llvm::zip(plan::kMoveKeys, kinds))
+      byKind[key] = sent;
     int64_t index = &group - plan.groups.data();
     int64_t waves = llvm::count_if(
         plan.segments, [&](const plan::Segment &segment) { return segment.group == index; });
     groups.push_back(Object{{"name", group.name},
                             {"strategy", group.strategy},
                             {"waves", waves},
-                            {"bytes_sent", Array(bytes)}});
+                            {"bytes_sent", Array(bytes)},
+                            {"bytes_sent_for", std::move(byKind)}});
     std::vector<int64_t> &sum = byStrategy[group.strategy];
     sum.resize(bytes.size());
     for (size_t level = 0; level < bytes.size(); ++level)

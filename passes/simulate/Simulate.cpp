@@ -59,6 +59,7 @@ std::string simulate::simulate(const plan::Plan &plan, const cost::Cluster &clus
   for (size_t level = 0; level < topology.levels(); ++level)
     result.levels.push_back(topology.level(level).name);
   result.groupBytes = exchanges.groupBytes();
+  result.groupKinds = exchanges.groupKinds();
   for (size_t rank = 0; rank < topology.ranks(); ++rank) {
     RankResult &one = result.ranks.emplace_back();
     one.work = work.total(rank).seconds;

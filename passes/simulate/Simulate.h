@@ -9,6 +9,7 @@
 #define STEPC_PASSES_SIMULATE_SIMULATE_H
 
 #include "passes/cost/Cluster.h"
+#include "passes/plan/MoveKinds.h"
 #include "runtime/plan/Plan.h"
 
 #include <cstdint>
@@ -80,6 +81,7 @@ struct Result {
   std::vector<RankResult> ranks;
   std::vector<std::string> levels;
   std::vector<std::vector<int64_t>> groupBytes; ///< by group and level: that all ranks send for it
+  std::vector<plan::BytesByKind> groupKinds;    ///< by group: the same by what they are sent for
   // Asked for by `kept`; else empty.
   std::vector<Track> tracks;
   int64_t classes = 0; ///< there may be more than tracks

@@ -1,5 +1,6 @@
 //===- Text.cpp - A simulated step as tables --------------------------------===//
 
+#include "passes/explain/MoveTable.h"
 #include "passes/explain/TextTable.h"
 #include "passes/simulate/Report.h"
 
@@ -101,6 +102,10 @@ std::string simulate::toText(const Report &report) {
   printRanks(report, os);
   os << "\nBytes that all ranks send, by the level of their links\n";
   printGroups(report, os);
+  std::vector<std::pair<std::string, plan::BytesByKind>> kinds;
+  for (auto [group, bytes] : llvm::zip(plan.groups, result.groupKinds))
+    kinds.emplace_back(group.name, bytes);
+  printMoveKinds(kinds, os);
   int64_t most = 0;
   for (const RankResult &rank : result.ranks)
     most = std::max(most, rank.shardBytes);
