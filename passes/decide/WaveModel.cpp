@@ -184,14 +184,13 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
       }
   }
   double part = double(blocks.size()) / double(geometry.blockCount());
-  // Of several hops it is not followed which rank has what: all have as much as the average, or what the busiest owner
-  // has more than the others.
-  double all = std::accumulate(computed.begin(), computed.end(), 0.0);
-  double uneven = all > 0 ? double(*llvm::max_element(computed)) * double(ranks) / all : 1;
+  // Of several hops it is not followed which rank has what: all have as much as the average, but in the last one, where
+  // owners have as much more as they compute.
+  double mean = std::accumulate(computed.begin(), computed.end(), 0.0) / double(ranks);
   SmallVector<HopTravel> several;
   if (travels[group].size() > 1)
     for (const HopTravel &travel : travels[group]) {
-      double bytes = double(element) * part * (travel.owners > 1 ? uneven : 1) / travel.owners;
+      double bytes = double(element) * part / travel.owners;
       several.push_back(
           {travel.peersThere, travel.peersBack, travel.there * bytes, travel.back * bytes});
     }
@@ -225,7 +224,11 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     auto others = double(peers[position]);
     HopTravel only{others, others, bytes, owned ? bytes : 0};
     for (auto [index, hop] : llvm::enumerate(met[group])) {
-      const HopTravel &round = several.empty() ? only : several[index];
+      HopTravel round = several.empty() ? only : several[index];
+      if (index > 0 && index + 1 == several.size() && owned && double(computed[position]) > mean) {
+        round.there *= double(computed[position]) / mean;
+        round.back *= double(computed[position]) / mean;
+      }
       loads.travel(rank, index, false, hop.there, round.peersThere, round.there);
       loads.travel(rank, index, true, hop.back, round.peersBack, round.back);
     }

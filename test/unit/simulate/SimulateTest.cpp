@@ -143,6 +143,40 @@ TEST(Simulate, NoTwoRanksOfANodeTurnToOneAtATime) {
   program.start(program.tables.gather);
   program.await(0);
   EXPECT_THAT(ends(program.run(network(2))), ElementsAre(328, 328, 328, 328));
+  // An all-gather is the messages that it stands for.
+  program.plan.commands[0].collective = CollectiveKind::AllGather;
+  EXPECT_THAT(ends(program.run(network(2))), ElementsAre(328, 328, 328, 328));
+}
+
+TEST(Simulate, WhatGoesToSeveralIsCopiedBesideOthers) {
+  // All have a matrix of one parameter, and rank 0 owns that of another one.
+  Program program(simplePlan({3}, {S0}, {3, 8}, 0, test::Strategy::Gather));
+  Plan &plan = program.plan;
+  Group owned = plan.groups[0];
+  owned.parameters = {1};
+  owned.hops = {{wholeAxes(plan.meshes[0]), {}, {0}}};
+  plan.groups.push_back(owned);
+  plan.parameters.push_back({"owned", 0, 1, 0});
+  plan.segments.push_back({"owned", 1, {}, true});
+  Table other = plan.tables[size_t(program.tables.gather)];
+  other.from.segment = other.to.segment = 1;
+  other.elementBytes = 4;
+  program.start(program.tables.gather);
+  plan.commands[0].tables.push_back(int64_t(plan.tables.size()));
+  plan.commands[0].operands.resize(4);
+  plan.tables.push_back(other);
+  program.await(0);
+  cost::Cluster cluster = network(3);
+  cluster.device.memory = 1;
+  cluster.device.launch = 5;
+  // A row of 32 bytes goes to one rank with one of the other matrix and to one without: a copy takes 5 + 64 s. Then rank 0
+  // receives 10 + 64 s from rank 2, and as much from rank 1, while it copies its own rows for 5 + 128 s.
+  Result result = program.run(cluster);
+  EXPECT_THAT(ends(result), ElementsAre(69 + 2 * 74, 69 + 2 * 74, 69 + 74 + 42));
+  EXPECT_EQ(result.ranks[0].compute, 69 + 133);
+  EXPECT_EQ(result.ranks[1].compute, 69 + 69);
+  EXPECT_EQ(result.groupKinds[0].of(MoveKind::There), 6 * 32);
+  EXPECT_EQ(result.groupKinds[1].of(MoveKind::There), 2 * 32);
 }
 
 TEST(Simulate, MessagesTravelWhileRanksCompute) {
@@ -202,6 +236,57 @@ TEST(Simulate, WorkIsBoundByArithmeticOrMemory) {
   EXPECT_EQ(result.ranks[0].touched, 768);
   cluster.device.memory = 2;
   EXPECT_THAT(ends(program.run(cluster)), ElementsAre(10 + 384, 0));
+}
+
+TEST(Simulate, SumsReadAllContributions) {
+  // Both ranks have a part of the gradient of two rows, of which each adds up one.
+  Program program(simplePlan({2}, {{PlacementKind::Replicate}}, {2, 8}, 0, test::Strategy::Owner));
+  Plan &plan = program.plan;
+  plan.groups[0].gradientPlacements = {{PlacementKind::PartialSum}};
+  plan.groups[0].reducedPlacements = {S0};
+  using enum Distribution::Kind;
+  Place received{0, ValueKind::Full, GradientShards, ReducedShards, End::Received};
+  Place kept{0, ValueKind::Full, ReducedShards, ReducedShards, End::Kept};
+  plan.commands.push_back({CommandKind::Sum, -1, 0, {int64_t(plan.tables.size())}, {{}, {}}});
+  plan.tables.push_back({TableKind::Sum, received, kept, 4});
+  cost::Cluster cluster = network(2);
+  cluster.device = {.flops = 1, .memory = 1000, .capacity = 0, .launch = 5, .threads = 1};
+  // Two contributions to eight elements: 16 operations, and 24 elements of four bytes.
+  Result result = program.run(cluster);
+  EXPECT_THAT(ends(result), ElementsAre(5 + 16, 5 + 16));
+  EXPECT_EQ(result.ranks[0].touched, 96);
+  cluster.device.memory = 2;
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(5 + 48, 5 + 48));
+}
+
+TEST(Simulate, ReductionsLaunchEachKernel) {
+  Program program = shardedRows(2, {8, 8});
+  Operand block{OperandKind::Batch, 0, 0, -1, 0, 8, 8}, one{OperandKind::Batch, 0, 0, -1, 0, 1, 1};
+  program.plan.commands.push_back(
+      {CommandKind::Reduce, -1, 0, {program.tables.compute}, {block, one}});
+  program.plan.commands.back().batch.kernels = {{0, 1}, {1, 1}};
+  cost::Cluster cluster = network(2);
+  cluster.device = {.flops = 2, .memory = 100, .capacity = 0, .launch = 5, .threads = 1};
+  // Two operations of each element, by two kernels; 65 elements of four bytes.
+  Result result = program.run(cluster);
+  EXPECT_THAT(ends(result), ElementsAre(2 * 5 + 64, 0));
+  EXPECT_EQ(result.ranks[0].touched, 260);
+  cluster.device.memory = 1;
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(2 * 5 + 260, 0));
+}
+
+TEST(Simulate, PoolsCountTheirMembersBlocks) {
+  Program program = shardedRows(2, {8, 8});
+  Plan &plan = program.plan;
+  plan.kernels = {"kernel"};
+  plan.pools = {{0, 4096, {{7, 999}, {0, 640}}}};
+  Operand pooled{OperandKind::Workspace, 0, 4096};
+  pooled.pool = 0;
+  plan.commands.push_back({CommandKind::Chunks, 0, 0, {program.tables.compute}, {pooled}});
+  cost::Cluster cluster = network(2);
+  cluster.device.memory = 1;
+  // A stage over the only block, of which its segment's member has 640 bytes.
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(640, 0));
 }
 
 TEST(Simulate, RanksShareDevices) {
