@@ -41,12 +41,12 @@ def expect_sane(cluster, names, ranks):
     for level in cluster["levels"]:
         assert 1e-4 < level["gb_per_s"] < 1e4
         assert 0 <= level["latency_us"] < 1e6
-        assert 0 <= level["gap_us"] < 1e6
+        assert 0 <= level["gap_us"] <= level["latency_us"]
     device = cluster["device"]
     assert 1e-6 < device["tflop_per_s"] < 1e4
     assert 1e-3 < device["memory_gb_per_s"] < 1e5
     assert 0.1 < device["memory_gb"] < 1e5
-    assert 0 <= device["launch_us"] < 1e6
+    assert 0 < device["launch_us"] < 1e6  # of one thread, too: else waves would cost nothing
     assert device["threads"] >= 1
     # It is what a plan can be chosen for, and nothing is a profile's.
     assert "modelled on the cluster that is given: " in stepc.explain(SPEC, MANIFEST, cluster=cluster)

@@ -8,6 +8,8 @@
 
 #include "llvm/Support/Error.h"
 
+#include <functional>
+
 namespace stepc::driver {
 
 /// Links of one kind, and what ranks measured that met over them.
@@ -26,7 +28,10 @@ levelsOf(const std::vector<std::string> &hosts,
 /// The processes that a transport connects, each of which calls these functions in the same order.
 class ProbeRanks {
 public:
-  explicit ProbeRanks(stepc_transport transport) : transport(transport) {}
+  /// `clock` tells seconds since any time, this process's.
+  explicit ProbeRanks(stepc_transport transport, std::function<double()> clock = steadySeconds)
+      : transport(transport), clock(std::move(clock)) {}
+  static double steadySeconds();
 
   int rank() const { return transport.rank; }
   int size() const { return transport.size; }
@@ -44,6 +49,7 @@ private:
   llvm::Error measure(ProbedLevel &level, int64_t inner);
 
   stepc_transport transport;
+  std::function<double()> clock;
 };
 
 /// What one rank's CPU does with some threads, all ranks at once: products of f32 in loops that the compiler

@@ -16,6 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// What a library's walk takes for a command itself, before any thread is woken: a single thread meets nobody.
+constexpr double kLeastLaunch = 0.5e-6;
 constexpr int kEdge = 192, kTimes = 5, kMeetings = 201;
 constexpr int64_t kCopied = 32 << 20; // bytes of each thread's copy
 
@@ -103,7 +105,7 @@ llvm::Error driver::measureDevice(ProbeRanks &ranks, int64_t threads, int64_t ra
   auto count = double(threads);
   cluster.tflops = 2.0 * kEdge * kEdge * kEdge * count / found.product / 1e12;
   cluster.memory = 2.0 * double(kCopied) * count / found.copy / 1e9; // read and written
-  cluster.launch = threads > 1 ? found.launch * 1e6 : 0;
+  cluster.launch = std::max(found.launch, kLeastLaunch) * 1e6;
   cluster.threads = threads;
   double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
   if (memory > 0)

@@ -68,6 +68,10 @@ driver::levelsOf(const std::vector<std::string> &hosts,
   return levels;
 }
 
+double ProbeRanks::steadySeconds() {
+  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+}
+
 Error ProbeRanks::run(const std::vector<stepc_operation> &operations) {
   stepc_operations group{sizeof(stepc_operations), sizeof(stepc_operation), operations.data(),
                          int64_t(operations.size()), nullptr};
@@ -167,11 +171,10 @@ Error ProbeRanks::measure(ProbedLevel &level, int64_t inner) {
       for (int turn = 0; turn < kWarmUps + kTimes; ++turn) {
         if (llvm::Expected<double> together = largest(0); !together)
           return together.takeError();
-        auto begin = Clock::now();
+        double begin = clock();
         if (Error error = run(operations))
           return error;
-        llvm::Expected<double> slowest =
-            largest(std::chrono::duration<double>(Clock::now() - begin).count());
+        llvm::Expected<double> slowest = largest(clock() - begin);
         if (!slowest)
           return slowest.takeError();
         if (turn >= kWarmUps)
