@@ -36,6 +36,22 @@ int64_t GroupGeometry::firstHolder(int64_t block) const {
   return 0;
 }
 
+std::vector<Team> decide::teams(const GroupGeometry &geometry, ArrayRef<plan::Hop> hops) {
+  std::vector<plan::Factor> factors = plan::resolvedFactors(hops.vec(), hops.size());
+  std::map<int64_t, Team> byFirst;
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    Team &team = byFirst[position - plan::along(geometry.mesh, factors, position)];
+    team.positions.push_back(position);
+    team.computes.resize(geometry.blocksPerParameter());
+    for (auto [block, area] : llvm::enumerate(geometry.heldByBlock(position)))
+      team.computes[block] = team.computes[block] || area > 0;
+  }
+  std::vector<Team> result;
+  for (auto &[first, team] : byFirst)
+    result.push_back(std::move(team));
+  return result;
+}
+
 Bases::Bases(const GroupGeometry &geometry) : mesh(geometry.mesh) {
   for (const plan::Hop &hop : geometry.group.hops) {
     owned.insert(owned.end(), hop.owned.begin(), hop.owned.end());

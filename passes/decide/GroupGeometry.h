@@ -31,6 +31,15 @@ private:
   std::vector<std::vector<int64_t>> areas; // [position][block]
 };
 
+/// Ranks that come together by a group's hops. Without owners each of them computes the blocks of which any holds a part.
+struct Team {
+  std::vector<int64_t> positions;
+  std::vector<bool> computes; ///< per block of a parameter
+  int64_t blocks() const { return llvm::count(computes, true); }
+};
+/// All of them, by their first positions.
+std::vector<Team> teams(const GroupGeometry &geometry, llvm::ArrayRef<plan::Hop> hops);
+
 /// Where the blocks of a group are computed: their bases along all owned factors, as the positions
 /// that have these coordinates alone.
 struct Bases {

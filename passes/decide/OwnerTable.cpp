@@ -30,26 +30,13 @@ void OwnerTable::addFixed(GroupOp group) {
   GroupGeometry geometry(group);
   Bases bases(geometry);
   int64_t cost = blockCost(group, cluster);
-  // Without owners those that come together compute what any of them holds.
-  std::vector<plan::Factor> shared =
-      plan::resolvedFactors(geometry.group.hops, geometry.group.hops.size());
-  auto teamOf = [&](int64_t position) {
-    return position - plan::along(geometry.mesh, shared, position);
-  };
-  std::map<int64_t, std::vector<bool>> any;
-  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
-    std::vector<bool> &has = any[teamOf(position)];
-    has.resize(geometry.blocksPerParameter());
-    for (auto [block, area] : llvm::enumerate(geometry.heldByBlock(position)))
-      has[block] = has[block] || area > 0;
-  }
-  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
-    int64_t blocks = !bases.owned.empty()
-                         ? llvm::count(bases.of, bases.at(position))
-                         : llvm::count(any[teamOf(position)], true) * geometry.parameters;
-    int64_t &sum = problem.fixed[geometry.mesh.ranks[position]];
-    sum = saturatingAdd(sum, saturatingMul(blocks, cost));
-  }
+  for (const Team &team : teams(geometry, geometry.group.hops))
+    for (int64_t position : team.positions) {
+      int64_t blocks = bases.owned.empty() ? team.blocks() * geometry.parameters
+                                           : llvm::count(bases.of, bases.at(position));
+      int64_t &sum = problem.fixed[geometry.mesh.ranks[position]];
+      sum = saturatingAdd(sum, saturatingMul(blocks, cost));
+    }
 }
 
 void OwnerTable::add(GroupOp group, const GroupGeometry &geometry, ArrayRef<int64_t> base) {

@@ -348,22 +348,11 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       moving += exchange(met.there, travel.peersThere, element * travel.there * share) +
                 exchange(met.back, travel.peersBack, element * travel.back * share);
     }
-    std::vector<plan::Factor> resolved =
-        plan::resolvedFactors(judgement.hops, judgement.hops.size());
-    // Blocks of which something stands with the ranks that come together in one.
-    std::map<int64_t, std::pair<double, std::vector<bool>>> together;
-    for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
-      auto &[members, any] = together[position - plan::along(mesh, resolved, position)];
-      ++members;
-      any.resize(geometry.blocksPerParameter());
-      for (auto [block, area] : llvm::enumerate(geometry.heldByBlock(position)))
-        any[block] = any[block] || area > 0;
-    }
     double most = 0, computed = 0;
-    for (const auto &[first, part] : together) {
-      double parts = double(llvm::count(part.second, true)) * parameters;
+    for (const Team &team : teams(geometry, judgement.hops)) {
+      double parts = double(team.blocks()) * parameters;
       most = std::max(most, parts);
-      computed += parts * part.first / owners;
+      computed += parts * double(team.positions.size()) / owners;
     }
     // Of fewer blocks than owners some ranks get none, and launch nothing for the group.
     judgement.seconds = most * block * share + std::min(1.0, most * share) * chain + moving;

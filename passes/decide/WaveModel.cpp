@@ -75,13 +75,9 @@ void WaveModel::add(GroupOp group) {
       hopMeetings(geometry.group, geometry.home, geometry.mesh, geometry.group.hops, cluster));
   bases.push_back(std::move(base.of));
   computing.emplace_back();
-  teams.emplace_back();
-  std::vector<plan::Factor> shared =
-      plan::resolvedFactors(geometry.group.hops, geometry.group.hops.size());
-  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+  together.push_back(teams(geometry, geometry.group.hops));
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
     computing.back()[base.at(position)].push_back(position);
-    teams.back()[position - plan::along(geometry.mesh, shared, position)].push_back(position);
-  }
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
   std::vector<int64_t> sharing;
@@ -160,16 +156,19 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     if (local)
       continue;
     if (!owned) {
-      // Ranks that come together compute what any of them holds, and give each other what they have.
-      for (const auto &[first, team] : teams[group]) {
+      // Ranks that come together give each other what they have.
+      for (const Team &team : together[group]) {
+        if (!team.computes[place])
+          continue;
+        auto others = int64_t(team.positions.size()) - 1;
         int64_t having = llvm::count_if(
-            team, [&](int64_t position) { return geometry.held(position, place) > 0; });
-        for (int64_t position : having > 0 ? ArrayRef(team) : ArrayRef<int64_t>()) {
+            team.positions, [&](int64_t position) { return geometry.held(position, place) > 0; });
+        for (int64_t position : team.positions) {
           int64_t area = geometry.held(position, place);
           computed[position] += count;
-          sent[position] += double(area) * double(count) * double(team.size() - 1);
+          sent[position] += double(area) * double(count) * double(others);
           received[position] += double(size - area) * double(count);
-          peers[position] = std::max(peers[position], area > 0 ? int64_t(team.size()) - 1 : having);
+          peers[position] = std::max(peers[position], area > 0 ? others : having);
         }
       }
       continue;

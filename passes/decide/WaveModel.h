@@ -75,8 +75,7 @@ private:
   std::vector<GroupGeometry> geometries;
   std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
-  // Likewise, by one of its positions: those that come together without owners.
-  std::vector<std::map<int64_t, std::vector<int64_t>>> teams;
+  std::vector<std::vector<Team>> together;  // per group
   std::vector<std::vector<size_t>> numbers; // per group and position: the rank's number
   std::map<int64_t, size_t> numberByRank;   // dense, of all groups' ranks
   std::vector<double> fill;                 // seconds of elementwise groups, by rank's number
