@@ -4,8 +4,6 @@
 
 #include "passes/cost/Saturate.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
@@ -76,6 +74,7 @@ void WaveModel::add(GroupOp group) {
   bases.push_back(std::move(base.of));
   computing.emplace_back();
   together.push_back(teams(geometry, geometry.group.hops));
+  routes.emplace_back(geometry);
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position)
     computing.back()[base.at(position)].push_back(position);
   geometries.push_back(std::move(geometry));
@@ -136,6 +135,7 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   // By position: elements held, blocks computed, elements sent there and received there, and peers.
   std::vector<int64_t> held(ranks), computed(ranks), peers(ranks);
   std::vector<double> sent(ranks), received(ranks);
+  HopRoutes::Loads passed = routes[group].none();
   for (auto &[place, byBase] : counts) {
     int64_t count = 0, holders = 0;
     double copies = 0; // of a block or another, where they are computed
@@ -173,7 +173,9 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
       }
       continue;
     }
-    for (auto [base, part] : byBase)
+    for (auto [base, part] : byBase) {
+      if (routes[group].areFollowed())
+        routes[group].add(place, base, part, passed);
       for (int64_t position : computing[group].at(base)) {
         int64_t area = geometry.held(position, place);
         computed[position] += part;
@@ -181,11 +183,10 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
         received[position] += (whole - double(area)) * double(part);
         peers[position] = std::max(peers[position], holders - (area > 0));
       }
+    }
   }
   double part = double(blocks.size()) / double(geometry.blockCount());
-  // Of several hops it is not followed which rank has what: all have as much as the average, but in the last one, where
-  // owners have as much more as they compute.
-  double mean = std::accumulate(computed.begin(), computed.end(), 0.0) / double(ranks);
+  // Of several hops, where not all lead to owners, all ranks have as much as the average.
   SmallVector<HopTravel> several;
   if (travels[group].size() > 1)
     for (const HopTravel &travel : travels[group]) {
@@ -224,9 +225,9 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     HopTravel only{others, others, bytes, owned ? bytes : 0};
     for (auto [index, hop] : llvm::enumerate(met[group])) {
       HopTravel round = several.empty() ? only : several[index];
-      if (index > 0 && index + 1 == several.size() && owned && double(computed[position]) > mean) {
-        round.there *= double(computed[position]) / mean;
-        round.back *= double(computed[position]) / mean;
+      if (routes[group].areFollowed()) {
+        round.there = double(element) * passed[index][position].there();
+        round.back = double(element) * passed[index][position].back();
       }
       loads.travel(rank, index, false, hop.there, round.peersThere, round.there);
       loads.travel(rank, index, true, hop.back, round.peersBack, round.back);

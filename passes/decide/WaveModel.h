@@ -2,6 +2,7 @@
 #ifndef STEPC_PASSES_DECIDE_WAVEMODEL_H
 #define STEPC_PASSES_DECIDE_WAVEMODEL_H
 
+#include "passes/decide/HopRoutes.h"
 #include "passes/decide/StrategyModel.h"
 #include "passes/decide/WavePipeline.h"
 
@@ -76,6 +77,7 @@ private:
   std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
   std::vector<std::vector<Team>> together;  // per group
+  std::vector<HopRoutes> routes;            // per group
   std::vector<std::vector<size_t>> numbers; // per group and position: the rank's number
   std::map<int64_t, size_t> numberByRank;   // dense, of all groups' ranks
   std::vector<double> fill;                 // seconds of elementwise groups, by rank's number

@@ -38,6 +38,8 @@ MODULES = {
     "gather, mixed, GPU": (MIXED, [8], "gather", GPU, (1, 4)),
     "hierarchical, GPU": (EVEN, [8], "hierarchical", GPU_NODES, (1, 3)),
     "hierarchical, CPU": (EVEN, [4], "hierarchical", CPU_NODES, (1, 6)),
+    # Experts lie on few ranks of each node, and much of them passes one.
+    "hierarchical, experts, GPU": ([(4, [8, 1024, 512], "S(0)", "S(1)")], [4, 4], "hierarchical", GPU_NODES, (1, 4)),
     "agrs, GPU": (FEW, [8], "agrs", GPU_NODES, (1,)),
     "gram, CPU": (SLABS, [8], "gram", CPU, (1, 6)),
     "gram, GPU": (SLABS, [8], "gram", GPU, (1, 2)),
@@ -66,10 +68,10 @@ def times(manifest, *options):
 def write(folder, matrices, sizes, strategy, cluster):
     """A manifest, and the options of `stepc`."""
     axes = [{"name": f"axis{i}", "size": size} for i, size in enumerate(sizes)]
-    replicated = ["R"] * (len(sizes) - 1)
-    parameters = [{"name": f"w{i}.{j}.weight", "shape": shape, "dtype": "bf16", "mesh": "m", "placements": [*replicated, placement]}
+    parameters = [{"name": f"w{i}.{j}.weight", "shape": shape, "dtype": "bf16", "mesh": "m",
+                   "placements": [*["R"] * (len(sizes) - len(placements)), *placements]}
                   | ({"batch_axes": 1} if len(shape) == 3 else {})
-                  for i, (count, shape, placement) in enumerate(matrices) for j in range(count)]  # fmt: skip
+                  for i, (count, shape, *placements) in enumerate(matrices) for j in range(count)]  # fmt: skip
     manifest = folder / "m.json"
     manifest.write_text(json.dumps({"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}))
     options = [*cluster, *(("--strategy", f"*={strategy}") if strategy else ())]

@@ -68,6 +68,42 @@ TEST_F(Model, EachHopTakesTime) {
               3 + 1, 1e-6);
 }
 
+// To the owner at 5 in halves of four: over 1 and 5, and from 1 to 5.
+TEST_F(Model, FollowsWhatRanksPassOn) {
+  const char *hops = "strategy #optim.hierarchical hops [#optim.hop<owned [<0, 1, 4>] base [5]>, "
+                     "#optim.hop<owned [<0, 4, 2>] base [5]>]";
+  auto loadsOf = [&](const char *placements) {
+    GroupGeometry geometry(parse(placements, hops));
+    HopRoutes routes(geometry);
+    EXPECT_TRUE(routes.areFollowed());
+    HopRoutes::Loads loads = routes.none();
+    routes.add(/*place=*/0, /*base=*/5, /*count=*/2, loads);
+    return loads;
+  };
+  // A row of eight elements from each, of two blocks.
+  HopRoutes::Loads loads = loadsOf("placements [#optim.shard<0>]");
+  for (int64_t half : {1, 5}) {
+    EXPECT_EQ(loads[0][half].receivedThere, 3 * 16);
+    EXPECT_EQ(loads[0][half].sentBack, 3 * 16);
+    EXPECT_EQ(loads[0][half + 1].there(), 16);
+    EXPECT_EQ(loads[0][half + 1].back(), 16);
+  }
+  EXPECT_EQ(loads[1][1].sentThere, 4 * 16);
+  EXPECT_EQ(loads[1][5].receivedThere, 4 * 16);
+  EXPECT_EQ(loads[1][1].receivedBack, 4 * 16);
+  EXPECT_EQ(loads[1][0].there() + loads[1][0].back(), 0);
+  // What all have is there, and goes back to all, to the other half once.
+  loads = loadsOf("placements [#optim.replicate]");
+  for (int64_t half : {1, 5}) {
+    EXPECT_EQ(loads[0][half].there(), 0);
+    EXPECT_EQ(loads[0][half].sentBack, 3 * 128);
+    EXPECT_EQ(loads[0][half + 1].receivedBack, 128);
+  }
+  EXPECT_EQ(loads[1][5].sentBack, 128);
+  EXPECT_EQ(loads[1][1].receivedBack, 128);
+  EXPECT_EQ(loads[1][1].there(), 0);
+}
+
 // Of two experts whose shards lie on four ranks each, those four ranks compute one; where all eight come
 // together, all compute both.
 TEST_F(Model, RanksComputeWhatTheyBringTogether) {
