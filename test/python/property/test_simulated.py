@@ -1,4 +1,5 @@
-"""Bytes and messages of a simulated step are those that the runtime counts: random programs on in-process ranks.
+"""Bytes and messages of a simulated step are those that the runtime counts: random rules on in-process ranks, with strategies of
+one hop and of several on a cluster with levels. test_cells.py does the same for each cell of strategies and placements.
 
 STEPC_SEED repeats a run (its value is printed), STEPC_SIMULATED_BATCHES makes it longer.
 """
@@ -6,48 +7,32 @@ STEPC_SEED repeats a run (its value is printed), STEPC_SIMULATED_BATCHES makes i
 import json
 import os
 import random
-import re
-import subprocess
 from collections import Counter
 
 import pytest
 from cases import random_batch
-from compiler import STEPC
+from compiler import STEPC, stepc
+from counters import expect_simulated
+from test_strategies import random_strategies
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-BATCHES = int(os.environ.get("STEPC_SIMULATED_BATCHES", "8"))
-COUNTERS = re.compile(
-    r"rank (\d+): .*; sent (\d+) messages, (\d+) bytes; received (\d+) messages, (\d+) bytes; as planned"
-)
-KEYS = ("rank", "messages_sent", "bytes_sent", "messages_received", "bytes_received")
-
-
-def stepc(*arguments):
-    done = subprocess.run([str(word) for word in (STEPC, *arguments)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"STEPC_SEED={SEED}\n{done.stderr}"
-    return done.stdout
+BATCHES = int(os.environ.get("STEPC_SIMULATED_BATCHES", "6"))
+# Whatever takes how long, what travels is the same.
+WAYS = ("--messages=streams", "--messages=waits", "--oversubscribe=3/2")
 
 
 def test_counters(tmp_path, capsys):
     histogram = Counter()
-    source = random.Random(SEED)
     for index in range(BATCHES):
-        folder = tmp_path / str(index)
-        batch = random_batch(f"{SEED}-{index}", 6)
+        folder, seed = tmp_path / str(index), f"{SEED}-{index}"
+        batch, cluster = random_strategies(seed) if index % 3 == 2 else (random_batch(seed, 6), {"profile": "cpu"})
         batch.write(folder)
-        program = [folder / "spec.optim", "--manifest", folder / "many.json", *batch.options()]
+        program = [folder / "spec.optim", "--manifest", folder / "many.json", "--cluster", json.dumps(cluster), *batch.options()]
         ran = stepc("run", *program, "--tensors", folder / "in.safetensors", "--steps", 2, "-o", folder / "out")
-        counted = [tuple(map(int, found)) for found in COUNTERS.findall(ran)]
-        # Whatever takes how long, what travels is the same.
-        options = source.choice(["--messages=streams", "--messages=waits", "--oversubscribe=3/2"])
-        step = json.loads(stepc("simulate", *program, options, "--json", "-"))
-        assert [tuple(rank[key] for key in KEYS) for rank in step["ranks"]] == counted, f"STEPC_SEED={SEED}"
-        histogram["ranks"] += len(counted)
-        histogram["messages"] += sum(rank[1] for rank in counted)
-        histogram["bytes"] += sum(rank[2] for rank in counted)
-        histogram[options] += 1
+        histogram += expect_simulated(ran, program, WAYS[index // 2 % 3])
+        histogram += Counter(case.strategy for case in batch.cases if case.forced)
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {dict(histogram)}")
     assert histogram["messages"] > 100
