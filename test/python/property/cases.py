@@ -30,7 +30,7 @@ class Case:
     forced: bool
 
     def traits(self):
-        result = self.layout.traits() | {f"strategy {self.strategy}", f"dtype {self.dtype}"}
+        result = self.layout.traits() | {f"dtype {self.dtype}"} | ({f"forced {self.strategy}"} if self.forced else set())
         return result | ({"other gradient dtype"} if self.dtype != self.grad_dtype else set())
 
     def json(self, mesh=None):

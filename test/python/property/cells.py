@@ -121,6 +121,8 @@ def of_subgroups(source, mesh):
 def drawn(source, meshes, rule, strategy, role, kind):
     """A layout of this cell, for which the strategy may be legal; None where chance did not find one."""
     mesh, flatten = source.choice(meshes), 0
+    if strategy == "subgroup-gather":  # of several axes, where there is one
+        mesh = max(mesh, source.choice(meshes), key=lambda one: sum(size > 1 for size in one.sizes))
     batched = kind == "batched" or source.random() < (0.8 if strategy == "subgroup-gather" else 0.4)
     if rule.matrix and (kind == "flattened" or source.random() < 0.15):
         shape, batch, flatten = random_flattened(source, batched)
@@ -185,7 +187,10 @@ class Cells:
         while len(batch.cases) < POOL and tries < 5 * POOL:
             strategy, role, kind = source.choice(rare)
             tries += 1
-            rule = source.choice([one for one in self.rules if one.elementwise == (strategy == ELEMENTWISE)])
+            rules = [one for one in self.rules if one.elementwise == (strategy == ELEMENTWISE)]
+            if strategy == "subgroup-gather":  # a state that drops an axis often stands on several subgroups
+                rules = [one for one in rules if {kind for _, kind in one.states.values()} == {"full"}] or rules
+            rule = source.choice(rules)
             layout = drawn(source, meshes, rule, strategy, role, kind)
             if layout is None or str(layout) in seen:
                 continue
@@ -195,17 +200,18 @@ class Cells:
 
     def choose(self, batch, legal):
         """The cases of a pool that execute what is rare, each with a strategy."""
-        chosen, expected = [], Counter(self.executed)
+        chosen, expected = [], Counter(self.executed)  # of cells, and of strategies
         for case in batch.cases:
             ways = {ELEMENTWISE} if case.rule.elementwise else legal.get(case.name, set())
             cells = {way: cells_of(case.layout, way) for way in STRATEGIES if way in ways and (way, "state", "R") in self.wanted}
             self.legal |= set().union(*cells.values())
             gain = {way: sum(cell in self.legal and expected[cell] < self.least for cell in own) for way, own in cells.items()}
-            best = max(gain, key=gain.get, default=None)
-            if best is None or not gain[best] or len(chosen) == PER_BATCH:
+            # What is seldom legal comes first, or chance would leave it for the end.
+            best = min((way for way in gain if gain[way]), key=lambda way: (expected[way], -gain[way]), default=None)
+            if best is None or len(chosen) == PER_BATCH:
                 continue
             case.strategy, case.forced = best, best != ELEMENTWISE
-            expected.update(cells[best])
+            expected.update({best, *cells[best]})
             chosen.append(case)
         batch.cases = chosen
         return expected

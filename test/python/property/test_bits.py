@@ -5,6 +5,7 @@ gradients; every output tensor must have the same bytes. A case is one parameter
 (its value is printed), STEPC_BITS_BATCHES and STEPC_KEEP (a folder) make it longer and keep its files.
 """
 
+import json
 import os
 import random
 import re
@@ -66,6 +67,16 @@ def step_both(batch, folder, separately):
     return many, one
 
 
+def strategies_of(batch, folder):
+    """By which strategy the groups of each parameter are computed: one that is not forced is stepc's choice."""
+    report = json.loads(stepc("explain", "--json", folder / "spec.optim", "-m", folder / "many.json", *batch.options()))
+    result = {}
+    for group in report["groups"]:
+        for name in group["parameters"]:
+            result.setdefault(name, set()).add(group["strategy"])
+    return result
+
+
 def check(seed, folder, separately):
     """One batch: (what its cases are, what is wrong with it, outputs that are not finite)."""
     batch = random_batch(seed, PER_BATCH)
@@ -73,6 +84,7 @@ def check(seed, folder, separately):
     counts["cases"] += len(batch.cases)
     try:
         many, one = step_both(batch, folder, separately)
+        counts += Counter(f"strategy {name}" for names in strategies_of(batch, folder).values() for name in names)
         wrong = differences(many, one)
         infinite = sum(not np.isfinite(t.array()).all() for t in one.values())
     except CompilerFailed as failed:

@@ -36,7 +36,7 @@ def test_random_programs(tmp_path, index, capsys):
     wrong = differences(found, expected)
     assert not wrong, f"STEPC_SEED={SEED}, batch {index}:\n" + "\n".join(wrong)
     with capsys.disabled():
-        counts = Counter(trait for case in batch.cases for trait in case.traits() if trait.startswith(("dtype", "strategy")))
+        counts = Counter(trait for case in batch.cases for trait in case.traits() if trait.startswith(("dtype", "forced")))
         print(f"\n  STEPC_SEED={SEED}, batch {index}: {dict(counts)}", end="")
 
 
