@@ -1,38 +1,62 @@
-"""The manifests of examples/cases step to the bits of a single rank, by the strategies that stepc chooses and by each that
-can be forced."""
+"""The manifests of examples/cases step to the bits of a single rank: by the strategies that stepc chooses, by each one where it is
+legal, and in the way that xtuner takes there."""
 
 import json
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
+from cells import CLUSTER, ELEMENTWISE
 from compiler import ROOT, STEPC, CompilerFailed, run, save, stepc, tensor
 from test_bits import differences
 from test_buckets import reduced
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import ways  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 CASES = sorted((ROOT / "examples" / "cases").glob("*.json"))
 SPEC = ROOT / "examples" / "muon.optim"
-OPTIONS = ("--if-present", "*embed*", "--if-present", "lm_head*")
-FORCED = ("owner", "gather")
+OPTIONS = ("--if-present", "*embed*", "--if-present", "lm_head*", "--cluster", CLUSTER)
+CHOSEN, XTUNER, WHOLE = "chosen", "xtuner", "whole"
 STEPS = 2
 
 
-def copies(document):
-    """The case with the strategies that stepc chooses, with each forced one, and whole on one rank: a library for all."""
+def forced(case):
+    """By copy of the case: (a parameter, the strategy that it is forced to)."""
+    report = json.loads(stepc("explain", "--json", SPEC, "-m", case, *OPTIONS))
+    legal = {}  # a divided parameter stands in several groups
+    for group in report["groups"]:
+        found = {one["strategy"] for one in group["strategies"] if one["legal"]}
+        for name in group["parameters"]:
+            legal[name] = legal.get(name, found) & found
+    names = {strategy for found in legal.values() for strategy in found} - {ELEMENTWISE}
+    assert {"owner", "gather"} <= names
+    copies = {strategy: [(name, strategy) for name, found in legal.items() if strategy in found] for strategy in sorted(names)}
+    if case.stem in ways.WAYS:
+        words = ways.force(case.stem, ways.WAYS[case.stem][1])
+        copies[XTUNER] = [tuple(word.split("=")) for word in words if word != "--strategy"]
+    return {CHOSEN: [], **copies}
+
+
+def copies(document, names):
+    """The case once for each name, on meshes of its own, and whole on one rank: a library for all."""
     alone = {"name": "alone", "axes": [{"name": "alone", "size": 1}], "ranks": [0]}
-    own = document["parameters"]
-    parameters = [one | {"name": f"{copy}.{one['name']}"} for copy in ("chosen", *FORCED) for one in own]
-    for one in own:
+    meshes, parameters, buckets = [], [], []
+    for copy in names:
+        meshes += [mesh | {"name": f"{copy}.{mesh['name']}"} for mesh in document["meshes"]]
+        parameters += [one | {"name": f"{copy}.{one['name']}", "mesh": f"{copy}.{one['mesh']}"} for one in document["parameters"]]
+        buckets += [bucket | {"name": f"{copy}.{bucket['name']}",
+                              "parameters": [one | {"name": f"{copy}.{one['name']}"} for one in bucket["parameters"]]}
+                    for bucket in document.get("buckets", [])]  # fmt: skip
+    for one in document["parameters"]:
         kept = {key: value for key, value in one.items() if key not in ("grad_placements", "state_placements")}
-        parameters.append(kept | {"name": f"whole.{one['name']}", "mesh": "alone", "placements": ["R"]})
-    buckets = [{**bucket, "name": f"{copy}.{bucket['name']}",
-                "parameters": [one | {"name": f"{copy}.{one['name']}"} for one in bucket["parameters"]]}
-               for copy in ("chosen", *FORCED) for bucket in document.get("buckets", [])]  # fmt: skip
+        parameters.append(kept | {"name": f"{WHOLE}.{one['name']}", "mesh": "alone", "placements": ["R"]})
     more = {"buckets": buckets} if buckets else {}
-    return document | {"meshes": [*document["meshes"], alone], "parameters": parameters} | more
+    return document | {"meshes": [*meshes, alone], "parameters": parameters} | more
 
 
 def contributions(one, document):
@@ -53,45 +77,51 @@ def tensors(document):
         dtype = one.get("grad_dtype", one["dtype"])
         for step in range(1, STEPS + 1):
             each = generator.normal(size=(count, *one["shape"])).astype(np.float32)
-            whole = count == 1 or copy == "whole"
+            whole = count == 1 or copy == WHOLE
             result[f"grad:{copy}.{name}@{step}"] = tensor(reduced(each, divisor) if whole else each, dtype)
     return result
 
 
-def step(document, inputs, folder):
+def step(document, inputs, forces, folder):
     """What each copy has after the steps, under the case's names."""
     (folder / "copies.json").write_text(json.dumps(document))
     save(folder / "in.safetensors", inputs)
-    forces = [option for name in FORCED for option in ("--strategy", f"{name}.*={name}")]
+    options = [word for copy, pairs in forces.items() for name, strategy in pairs
+               for word in ("--strategy", f"{copy}.{name}={strategy}")]  # fmt: skip
     result = {}
     for key, one in run(SPEC, folder / "copies.json", folder / "in.safetensors", folder / "out.safetensors", *OPTIONS,
-                        *forces, steps=STEPS).items():  # fmt: skip
-        role, copy, name = re.match(r"(\w+):(\w+)\.(.*)", key).groups()
+                        *options, steps=STEPS).items():  # fmt: skip
+        role, copy, name = re.match(r"(\w+):([\w-]+)\.(.*)", key).groups()
         result.setdefault(copy, {})[f"{role}:{name}"] = one
     return result
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
 def test_cases_have_the_bits_of_one_rank(case, tmp_path):
-    document = json.loads(case.read_text())
-    every = copies(document)
-    found = step(every, tensors(every), tmp_path)
-    whole = found.pop("whole")
+    document, forces = json.loads(case.read_text()), forced(case)
+    every = copies(document, forces)
+    found = step(every, tensors(every), forces, tmp_path)
+    whole = found.pop(WHOLE)
     assert {f"param:{one['name']}" for one in document["parameters"]} < whole.keys()
-    assert list(found) == ["chosen", *FORCED]
+    assert list(found) == list(forces)
     for copy, values in found.items():
         assert not differences(values, whole), copy
 
 
+def test_each_way_of_xtuner_has_a_case():
+    assert {*ways.WAYS} <= {case.stem for case in CASES}
+
+
 def test_a_single_fault_is_seen(tmp_path):
     """The comparison fails where one element of one gradient differs."""
-    every = copies(json.loads(CASES[0].read_text()))
+    forces = forced(CASES[0])
+    every = copies(json.loads(CASES[0].read_text()), forces)
     inputs = tensors(every)
     name = next(name for name in inputs if name.startswith("grad:owner.layers"))
     values = inputs[name].array()
     values.flat[-1] += 1
-    found = step(every, inputs | {name: tensor(values, "bf16")}, tmp_path)
-    assert [copy for copy in found if differences(found[copy], found["whole"])] == ["owner"]
+    found = step(every, inputs | {name: tensor(values, "bf16")}, forces, tmp_path)
+    assert [copy for copy in found if differences(found[copy], found[WHOLE])] == ["owner"]
 
 
 def test_local_is_refused_where_blocks_span_ranks(tmp_path):
