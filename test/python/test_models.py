@@ -1,8 +1,9 @@
 """Manifests of public models (examples/models): their figures are the published ones, their placements PyTorch's, and
-they compile."""
+they compile, are proven and simulated. Depths are cut down to some layers of each kind: ranks and experts are all there."""
 
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -20,18 +21,29 @@ MATRIX = Parameter("w", (64, 32), "rows")
 STACK = Parameter("e", (8, 64, 32), "columns", experts=8)
 
 
-def explain(folder, *options):
-    """What `stepc explain` says of a generated manifest, and the manifest."""
+def run(folder, command, options, *more):
+    """A command of the compiler on a generated manifest, which is returned too: (standard output, manifest, bytes that it took
+    at most)."""
     compiler = real_compiler()
     if compiler is None:
         pytest.skip("build/bin/stepc was not built")
-    path = folder / "m.json"
-    subprocess.run([sys.executable, EXAMPLES / "manifest.py", *options, "-o", path], check=True)
-    done = subprocess.run([compiler, "explain", EXAMPLES / "models.optim", "-m", path, "--json"],
-                          capture_output=True, text=True)  # fmt: skip
-    assert not done.returncode, done.stderr
-    assert "warning" not in done.stderr
-    return json.loads(done.stdout), json.loads(path.read_text())
+    path, out = folder / "m.json", folder / "stdout"
+    subprocess.run([sys.executable, EXAMPLES / "manifest.py", *options.split(), "-o", path], check=True)
+    with open(out, "w") as stdout, open(folder / "stderr", "w") as stderr:
+        process = subprocess.Popen([compiler, command, EXAMPLES / "models.optim", "-m", path, *more], stdout=stdout, stderr=stderr)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    errors = (folder / "stderr").read_text()
+    assert process.returncode == 0 and "warning" not in errors, errors
+    return out.read_text(), json.loads(path.read_text()), usage.ru_maxrss * 1024
+
+
+def expect_stepped(groups, document):
+    """Each parameter is, matrices by Muon and the rest by AdamW."""
+    stepped = {name: group["rule"] for group in groups for name in group["parameters"]}
+    assert stepped.keys() == {one["name"] for one in document["parameters"] if one.get("requires_grad", True)}
+    for name in (name for name, rule in stepped.items() if rule != "Muon"):
+        assert any(part in name for part in ("norm", "embed_tokens", "lm_head", "conv1d", "A_log", "dt_bias", "expert_gate"))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -115,18 +127,50 @@ def test_the_list_names_all():
         "qwen3-30b-a3b --ranks 64 --ep 8 --expert-axes ep,efsdp --fused",
         "qwen3-30b-a3b --ranks 64 --ep 8 --tp 2 --layers 4",
         "qwen3-30b-a3b --ranks 64 --ep 8 --flat --layers 1",
-        "qwen3.5-397b-a17b --ranks 128 --ep 16 --layers 8",
-        "deepseek-v3 --ranks 2048 --ep 64 --layers 4",
-        "kimi-k2 --ranks 1024 --ep 64 --layers 3",
     ],
 )
 def test_they_are_planned_and_proven(tmp_path, options):
-    """Each parameter is stepped, matrices by Muon on whole blocks and the rest element by element."""
-    said, document = explain(tmp_path, *options.split())
+    """Matrices are computed as whole blocks, and the rest element by element."""
+    text, document, _ = run(tmp_path, "explain", options, "--json")
+    said = json.loads(text)
     assert len(said["world"]) == int(options.split()[2])
-    stepped = {name for group in said["groups"] for name in group["parameters"]}
-    assert stepped == {one["name"] for one in document["parameters"] if one.get("requires_grad", True)}
+    expect_stepped(said["groups"], document)
     for group in said["groups"]:
         assert (group["strategy"] == "elementwise") == (group["rule"] != "Muon"), group["parameters"]
-    for name in (name for group in said["groups"] if group["rule"] != "Muon" for name in group["parameters"]):
-        assert any(part in name for part in ("norm", "embed_tokens", "lm_head", "conv1d", "A_log", "dt_bias", "expert_gate"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "llama-3-8b --ranks 64 --layers 2",
+        "qwen3-8b --ranks 64 --layers 2",
+        "qwen3-30b-a3b --ranks 64 --ep 8 --layers 2",
+        "qwen3.5-397b-a17b --ranks 128 --ep 16 --layers 4",
+        "deepseek-v3 --ranks 1024 --ep 64 --layers 4",
+        "deepseek-v3 --ranks 2048 --ep 64 --layers 4",
+        "kimi-k2 --ranks 1024 --ep 64 --layers 2",
+        "kimi-k2 --ranks 2048 --ep 64 --layers 2",
+    ],
+)
+def test_they_are_simulated_on_a_cluster_of_gpus(tmp_path, options):
+    step = json.loads(run(tmp_path, "simulate", options, "--cluster", "h100", "--json", "-")[0])
+    ranks = step["ranks"]
+    assert len(ranks) == int(options.split()[2]) and step["progress"] == "streams"
+    for what in ("bytes", "messages"):
+        sent, received = (sum(rank[f"{what}_{way}"] for rank in ranks) for way in ("sent", "received"))
+        assert sent == received > 0
+    levels = {level["level"] for rank in ranks for level in rank["sent"] if level["bytes"]}
+    assert levels == {*step["levels"]} and len(levels) == 2
+    assert 0 < step["latency_seconds"] < 1 and any(rank["flops"] for rank in ranks)
+    for rank in ranks:
+        assert 0 <= rank["exposed_seconds"] <= step["latency_seconds"] and rank["work_seconds"] > 0
+
+
+def test_a_library_for_2048_ranks_is_small(tmp_path):
+    """Only tables, which are made when it is opened, follow ranks. All layers of DeepSeek-V3 take 0.6 GiB, and 2.5 MiB."""
+    _, document, memory = run(tmp_path, "compile", "deepseek-v3 --ranks 2048 --ep 64 --layers 4", "--cluster", "h100",
+                              "-o", tmp_path / "out")  # fmt: skip
+    groups = json.loads((tmp_path / "out" / "models.json").read_text())["groups"]
+    expect_stepped([group | {"parameters": [one["name"] for one in group["parameters"]]} for group in groups], document)
+    size = (tmp_path / "out" / "libmodels.so").stat().st_size
+    assert size <= 4 * 2**20 and memory <= 2**30, (size, memory)
