@@ -1,4 +1,5 @@
-"""What the library says that shards hold is what torch has put there, on more than a thousand random cases in a run.
+"""What the library says that shards hold is what torch has put there, on more than a thousand random cases in a run; together they
+hold the whole, which is put together again from them.
 
 DTensor's `distribute_tensor` and real `fully_shard`, alone, over tensor and expert parallelism, and with replicas; stripes,
 ranges and owners, which DTensor cannot distribute, against an oracle written from their definition. STEPC_SEED repeats a run."""
@@ -23,7 +24,7 @@ from torch.distributed.tensor.placement_types import Replicate, Shard, _StridedS
 
 from stepc.errors import StepcError
 from stepc.torch import Optimizer, Placed
-from stepc.torch.pieces import Piece, boxes
+from stepc.torch.pieces import Box, Piece, boxes
 from stepc.torch.states import check_source
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
@@ -40,7 +41,7 @@ MESHES = {"line": (6,), "wide": (2, 3), "tall": (3, 2), "cube": (1, 3, 2)}
 # fully_shard along "dp", over another axis that has cut before, and with replicas.
 FSDP = {"fsdp": ((6,), ("dp",)), "fsdp over tp": ((3, 2), ("dp", "tp")), "fsdp over ep": ((2, 3), ("dp", "ep")),
         "hsdp": ((2, 3), ("rep", "dp")), "hsdp over tp": ((1, 3, 2), ("rep", "dp", "tp"))}  # fmt: skip
-COUNTS = {"distribute_tensor": 560, "fully_shard": 100, "defined": 240}  # the second for each of FSDP
+COUNTS = {"distribute_tensor": 320, "fully_shard": 100, "defined": 180}  # the second for each of FSDP
 
 
 def counted(shape):
@@ -165,7 +166,7 @@ def defined(source, meshes, rank):
 
 
 def expect_elements(instance, index, shape, local, name):
-    """Runs, and boxes of them, are the elements that are there; together they are the whole."""
+    """Runs, and boxes of them, are the elements that are there: the boxes, and what they hold."""
     runs = instance.shard_runs(index)
     found = np.full(local.size, -1.0)
     for start, at, length in runs:
@@ -175,6 +176,17 @@ def expect_elements(instance, index, shape, local, name):
     for box in boxes(runs, shape):
         box.of(rebuilt).copy_(box.within(flat))
     assert np.array_equal(rebuilt.numpy(), local), name
+    return [tuple(box) for box in boxes(runs, shape)], rebuilt
+
+
+def expect_whole(name, shape, shards):
+    """Of (boxes, elements) of each rank: every element is there as often as any other, and where it belongs."""
+    times, rebuilt = torch.zeros(shape), torch.full(shape, -1.0)
+    for parts, held in shards:
+        for box in itertools.starmap(Box, parts):
+            box.within(times).add_(1)
+            box.within(rebuilt).copy_(box.of(held))
+    assert times.min() == times.max() >= 1 and torch.equal(rebuilt, counted(shape)), (name, shape)
 
 
 def _geometry(rank, seed):
@@ -197,26 +209,29 @@ def _geometry(rank, seed):
     optimizer = Optimizer([(name, p) for name, _, p in cases], SGD, placements=placed, timeout=120.0)
     optimizer.prepare()
     instance, tensors = optimizer._binding.instance, {name: (shape, p) for name, shape, p in cases}
-    empty = uneven = 0
+    empty, uneven, shards = 0, 0, {}
     for index, parameter in enumerate(instance.parameters):
         shape, p = tensors[parameter.name]
         local = (p.to_local() if isinstance(p, DTensor) else p).detach().numpy().reshape(-1)
-        expect_elements(instance, index, shape, local, (parameter.name, shape, parameter.placements))
+        name = parameter.name
+        shards[name] = shape, expect_elements(instance, index, shape, local, (name, shape, parameter.placements))
         empty += not local.size
         uneven += "flat" in parameter.placements or local.size * SIZE % math.prod(shape) != 0
-        # A round trip: a whole state, cut to where it is, is what the parameter has.
+        # A whole state, cut to where it is, is what the parameter has.
         state = optimizer.state[p]["m"]
         held = state.to_local() if isinstance(state, DTensor) else state
         if hasattr(held, "cut"):
             assert np.array_equal(held.cut(counted(shape)).reshape(-1).numpy(), local), parameter.name
     counts |= Counter(empty=empty, uneven=uneven)
     assert len(instance.parameters) == len(cases)
-    return counts, len(cases)
+    return counts, shards
 
 
 def test_geometry_is_torchs(real, capsys):
     results = run_ranks(_geometry, SIZE, SEED)
-    counts, cases = results[0]
+    counts, cases = results[0][0], len(results[0][1])
+    for name, (shape, _) in results[0][1].items():
+        expect_whole(name, shape, [shards[name][1] for _, shards in results])
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {cases} cases of geometry on {SIZE} ranks: {dict(counts)}")
     assert cases >= 1000
