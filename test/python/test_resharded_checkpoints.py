@@ -1,9 +1,11 @@
-"""Checkpoints move between meshes and placements of every kind, parameters and states, those per row and column too: random
-layouts on 6 ranks save, others on 4 load, and every element is where it belongs. STEPC_SEED repeats a run."""
+"""Checkpoints move between meshes and placements of every kind, parameters and states, those per row and column, masters and step
+counts too: random layouts on 8 ranks save, others on 4 load, and every element is where it belongs. Matrices are single ones,
+stacked, divided and flattened. STEPC_SEED repeats a run."""
 
 import math
 import os
 import random
+import zlib
 from collections import Counter
 
 import numpy as np
@@ -15,11 +17,12 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.placement_types import Replicate, Shard, _StridedShard
 
-from stepc.torch import Optimizer, Placed, parameters_to_save
+from stepc.torch import Blocks, Optimizer, Placed, parameters_to_save
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 SPEC = """
 optimizer Factored(lr) {
+  master : f32
   state m : f32
   state r : f32[rows]
   state c : f32[cols]
@@ -30,39 +33,57 @@ optimizer Factored(lr) {
 }
 route { Factored(lr = 0.1) for matrix }
 """
-COUNT = 40
+COUNT = 48
 KINDS = ("R", "S", "_S", "IS", "flat", "owned")
-MESHES = {6: ((6,), (2, 3), (3, 2)), 4: ((4,), (2, 2))}
+MESHES = {8: ((8,), (2, 4), (2, 2, 2)), 4: ((4,), (2, 2), (2, 1, 2))}
+MATRICES = ("single", "stacked", "divided", "flattened")  # in turn, every second of each in bf16
+DECLARED = {"batch": {"stacked*": 1}, "blocks": {"divided*": Blocks([1, 3], repeat=2)}, "flatten": {"flattened*": 1}}
 
 
 def shapes(seed):
-    source = random.Random(f"{seed} shapes")
-    return {f"w{i}": (source.choice((6, 8, 12, 24, 13)), source.choice((4, 6, 12, 7))) for i in range(COUNT)}
+    source, result = random.Random(f"{seed} shapes"), {}
+    for number in range(COUNT):
+        rows, cols, matrix = source.choice((6, 8, 12, 24, 13)), source.choice((4, 6, 12, 7)), MATRICES[number % 4]
+        shape = {"single": (rows, cols), "stacked": (source.choice((3, 4, 8)), rows, cols),
+                 "divided": (8, cols), "flattened": (rows, source.choice((2, 3)), cols)}[matrix]  # fmt: skip
+        result[f"{matrix}{number}"] = shape
+    return result
+
+
+def dtype_of(name):
+    return torch.bfloat16 if int("".join(filter(str.isdigit, name))) // 4 % 2 else torch.float32
 
 
 def whole(name, key, shape):
     """The value of a parameter or state, wherever it is."""
-    generator = torch.Generator().manual_seed(sum(map(ord, name + key)) * 1009 + len(shape))
-    return torch.randn(shape, generator=generator)
+    generator = torch.Generator().manual_seed(zlib.crc32(f"{name} {key}".encode()))
+    return torch.randint(1, 1000, shape, generator=generator) if key == "step" else torch.randn(shape, generator=generator)
 
 
-def drawn(source, shape, sizes):
-    """(kind, texts): a random placement of parameter and states of this kind, with something else on other axes."""
-    kind, axis = source.choice(KINDS), source.randrange(len(sizes))
-    texts = ["R"] * len(sizes)
-    if len(sizes) > 1 and source.random() < 0.5:
-        texts[1 - axis] = "S(1)"
-    if kind == "S":
+def drawn(source, kind, shape, sizes):
+    """(kind, texts): a random placement of this kind for parameter or states, with something else on other axes. Where a strided
+    shard would not be even, another kind is made."""
+    axis = source.randrange(len(sizes))
+    texts, others = ["R"] * len(sizes), [other for other in range(len(sizes)) if other != axis]
+    pairs = [(a, b) for b in range(len(sizes)) for a in range(b) if min(sizes[a], sizes[b]) > 1 and shape[0] % (sizes[a] * sizes[b]) == 0]
+    if kind == "_S" and not pairs:
+        kind = "owned"
+    if others and source.random() < 0.5:
+        texts[source.choice(others)] = "S(1)"
+    if kind == "_S":
+        first, second = source.choice(pairs)
+        texts = ["R"] * len(sizes)
+        texts[first], texts[second] = f"_S(0, {sizes[second]})", "S(0)"
+    elif kind == "S":
         texts[axis] = "S(0)"
-    elif kind == "_S" and len(sizes) > 1 and shape[0] % math.prod(sizes) == 0:
-        texts = [f"_S(0, {sizes[1]})", "S(0)"]
     elif kind == "IS":
         stripes = source.choice([n for n in (1, 2, 3, 4, 6) if shape[0] % n == 0])
         texts[axis] = f"IS(0, {stripes})"
     elif kind == "owned":
         texts[axis] = f"owned({source.randrange(sizes[axis])})"
     elif kind == "flat":
-        most = shape[0] * (shape[1] if "S(1)" not in texts else -(-shape[1] // sizes[1 - axis]))
+        cut = [-(-shape[1] // sizes[texts.index("S(1)")])] if "S(1)" in texts else [shape[1]]
+        most = math.prod([shape[0], *cut, *shape[2:]])
         cuts = sorted([0, most, *(source.randint(0, most) for _ in range(sizes[axis] - 1))])
         texts[axis] = f"flat({', '.join(map(str, cuts))})"
     return kind, texts
@@ -88,19 +109,23 @@ def made(size, seed, counts):
     """An optimizer of random layouts. States of some parameters lie elsewhere than these, which are whole then."""
     source, model, placed = random.Random(f"{seed} {size}"), {}, {}
     meshes = [init_device_mesh("cpu", sizes, mesh_dim_names=[f"x{i}" for i in range(len(sizes))]) for sizes in MESHES[size]]
-    for name, shape in shapes(seed).items():
-        mesh = source.choice(meshes)
-        kind, texts = drawn(source, shape, tuple(mesh.shape))
+    shift = source.randrange(len(KINDS))
+    for number, (name, shape) in enumerate(shapes(seed).items()):
+        # Each kind comes with each sort of matrices.
+        kind = KINDS[(number // len(MATRICES) + shift) % len(KINDS)]
+        mesh = source.choice(meshes[1:] if kind == "_S" else meshes)
+        kind, texts = drawn(source, kind, shape, tuple(mesh.shape))
         counts[kind] += 1
-        words = dtensor_words(texts)
+        counts.update({f"{len(mesh.shape)} axes", name.rstrip("0123456789"), str(dtype_of(name))})
+        words, like = dtensor_words(texts), torch.zeros(shape, dtype=dtype_of(name))
         if words is not None and source.random() < 0.7:
-            model[name] = nn.Parameter(distribute_tensor(torch.zeros(shape), mesh, words, src_data_rank=None))
+            model[name] = nn.Parameter(distribute_tensor(like, mesh, words, src_data_rank=None))
         elif source.random() < 0.5:
-            model[name] = nn.Parameter(torch.zeros(shape))
+            model[name] = nn.Parameter(like)
             placed[name] = Placed(mesh, ["R"] * mesh.ndim, shape, states=texts)
             counts["states apart"] += 1
         else:
-            model[name] = nn.Parameter(torch.zeros(0))  # as long as the library says
+            model[name] = nn.Parameter(like.reshape(-1)[:0])  # as long as the library says
             placed[name] = Placed(mesh, texts, shape)
     return model, placed
 
@@ -110,8 +135,8 @@ def prepared(size, seed, counts):
     # Plain shards have the shape that a first library tells.
     for name, p in model.items():
         if not p.numel() and not isinstance(p, DTensor):
-            model[name] = nn.Parameter(torch.zeros(local_shape(placed[name], shapes(seed)[name])))
-    optimizer = Optimizer(model.items(), SPEC, placements=placed, timeout=120.0)
+            model[name] = nn.Parameter(p.new_zeros(local_shape(placed[name], shapes(seed)[name])))
+    optimizer = Optimizer(model.items(), SPEC, placements=placed, timeout=120.0, **DECLARED)
     optimizer.prepare()
     return model, optimizer
 
@@ -136,8 +161,7 @@ def local_shape(placed, shape):
 
 
 def tensors_of(model, optimizer):
-    return {name: {"param": p, **{k: v for k, v in optimizer.state[model[name]].items() if k != "step"}}
-            for name, p in parameters_to_save(optimizer).items()}  # fmt: skip
+    return {name: {"param": p, **optimizer.state[model[name]]} for name, p in parameters_to_save(optimizer).items()}
 
 
 def each_held(model, optimizer):
@@ -151,17 +175,19 @@ def each_held(model, optimizer):
             runs = instance.shard_runs(parameter.index, of)
             numbers = np.concatenate([np.arange(start, start + length) for start, _, length in runs] or [np.zeros(0, int)])
             yield name, key, held, numbers, parameter.global_shape if of < 0 else parameter.states[of].global_shape
+        yield name, "step", optimizer.state[p]["step"], np.zeros(1, int), ()
 
 
 def _save(rank, size, folder, seed):
-    counts = Counter()
+    counts, like = Counter(), {}
     model, optimizer = prepared(size, seed, counts)
     with torch.no_grad():
         for name, key, held, numbers, shape in each_held(model, optimizer):
             value = whole(name, key, shape).reshape(-1)[torch.from_numpy(numbers)]
             held.copy_(value.reshape(held.shape))
+            like[name, key] = torch.zeros(shape, dtype=held.dtype)
     dcp.save(tensors_of(model, optimizer), checkpoint_id=folder)
-    return counts
+    return counts, like
 
 
 def _load(rank, size, folder, seed):
@@ -171,23 +197,24 @@ def _load(rank, size, folder, seed):
     dcp.load(tensors, checkpoint_id=folder)
     for name, key, held, numbers, shape in each_held(model, optimizer):
         value = whole(name, key, shape).reshape(-1)[torch.from_numpy(numbers)]
-        assert torch.equal(held.reshape(-1), value), (name, key)
-        counts["tensors"] += 1
+        assert torch.equal(held.reshape(-1), value.to(held.dtype)), (name, key)
+        counts[key] += 1
     return counts
 
 
 def test_checkpoints_move_between_placements_of_every_kind(real, tmp_path, capsys):
     folder = str(tmp_path / "saved")
-    saved = run_ranks(_save, 6, 6, folder, SEED)[0]
+    saved, like = run_ranks(_save, 8, 8, folder, SEED)[0]
     loaded = run_ranks(_load, 4, 4, folder, SEED)[0]
     # And into one process.
-    plain = {name: {"param": torch.zeros(shape), "m": torch.zeros(shape), "r": torch.zeros(shape[0]), "c": torch.zeros(shape[1])}
-             for name, shape in shapes(SEED).items()}  # fmt: skip
+    plain = {}
+    for (name, key), tensor in like.items():
+        plain.setdefault(name, {})[key] = tensor
     dcp.load(plain, checkpoint_id=folder)
-    for name, own in plain.items():
-        for key, value in own.items():
-            assert torch.equal(value, whole(name, key, tuple(value.shape))), (name, key)
+    for (name, key), value in like.items():
+        assert torch.equal(value, whole(name, key, value.shape).to(value.dtype)), (name, key)
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: saved {dict(saved)}, loaded {dict(loaded)}")
-    assert loaded["tensors"] == 4 * COUNT
-    assert all(saved[kind] and loaded[kind] for kind in KINDS) and saved["states apart"] and loaded["states apart"]
+    assert all(loaded[key] == COUNT for key in ("param", "m", "r", "c", "step")) and loaded["master"] == COUNT // 2
+    for kind in (*KINDS, *MATRICES, "states apart", "1 axes", "2 axes", "3 axes", "torch.float32", "torch.bfloat16"):
+        assert saved[kind] and loaded[kind], (SEED, kind)
