@@ -19,8 +19,8 @@ pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 STRATEGIES = ("subgroup-gather", "agrs", "hierarchical")
-BATCHES = 8
-LEAST = 12
+BATCHES = 6
+LEAST = 8
 
 
 def subgroup(source, meshes):
