@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 STRATEGIES = ("subgroup-gather", "agrs", "hierarchical")
 BATCHES = 6
-LEAST = 8
+LEAST = 6
 
 
 def subgroup(source, meshes):
