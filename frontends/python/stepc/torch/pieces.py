@@ -163,6 +163,24 @@ class Piece(torch.Tensor):
     whole: torch.Size
     boxes: list[Box]
 
+    @classmethod
+    def __torch_dispatch__(cls, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        del types
+        if operation is torch.ops.aten.copy_.default and not isinstance(args[0], Piece):
+            # BlockingAsyncStager allocates by `size()`: the copy would be spread over the whole, or fail.
+            into, piece = args[:2]
+            if into.shape != piece.shape:
+                raise ValueError(
+                    f"expected a tensor of the piece's shape {list(piece.shape)} for a copy of it, found "
+                    f"{list(into.shape)}; where a storage_writer= stages for async_save, pass async_stager="
+                    "DefaultStager(StagingOptions(False, False, False, False)), too"
+                )
+        with torch._C._DisableTorchDispatch():
+            result = operation(*args, **(kwargs or {}))
+        if operation is torch.ops.aten.zeros_like.default and not args[0].numel():
+            return Piece.of(result, args[0].whole, args[0].boxes)  # as the same stager copies an empty one
+        return result
+
     @staticmethod
     def of(held: torch.Tensor, whole: Sequence[int], parts: Sequence[Sequence[Any]]) -> Piece:
         piece = held.detach().as_subclass(Piece)
@@ -182,6 +200,19 @@ class Piece(torch.Tensor):
 
     def size(self, dim: int | None = None) -> Any:  # type: ignore[override]
         return self.whole if dim is None else self.whole[dim]
+
+    # torch's stager of asynchronous checkpoints copies a tensor by these two, with whatever `size()` says.
+
+    def new_empty(self, *size: Any, **options: Any) -> Piece:  # type: ignore[override]
+        """A tensor with this piece's shape and place, without values."""
+        del size
+        options = {"dtype": self.dtype, "device": self.device} | options
+        return Piece.of(torch.empty(self.shape, **options), self.whole, self.boxes)
+
+    def set_(self, storage: Any, offset: int = 0, size: Any = (), stride: Any = ()) -> Piece:  # type: ignore[override]
+        """Other memory for the piece, which keeps its shape."""
+        del size
+        return super().set_(storage, offset, self.shape, stride)
 
     def __deepcopy__(self, memo: Any) -> Piece:
         return Piece.of(self.plain.clone(), self.whole, self.boxes)
