@@ -162,33 +162,36 @@ def sum_two_or_one(model, optimizer):
 def test_one_rank_with_a_pending_sum(fake):
     changes = {"one": (sum_one, [1]), "other": (sum_two_or_one, [0, 1, 2])}
     results = run_ranks(_alone, SIZE, changes)
-    check(results, "one", [1], "parameter 'scale': gradient from [Partial")
-    text = results[1]["one"][1]
-    assert "expected every rank of its mesh to do the same: receiving from rank 0: no answer" in text
-    assert all("rank 1 gave up" in results[rank]["one"][1] for rank in (0, 2))
-    check(results, "other", [1], "parameter 'first.bias': gradient from [Partial")
-    assert "but rank 1 does so and rank 0 does not" in results[0]["other"][1]
-    assert all(found["other"][2] < TIMEOUT for found in results)
+    cause = "parameter 'scale' has a gradient with the placements [Partial(sum)], [Replicate()] when it was bound"
+    check(results, "one", [1], cause)
+    assert "expected every rank to prepare again" in results[1]["one"][1]
+    assert all("prepares again instead of stepping" in results[rank]["one"][1] for rank in (0, 2))
+    # All prepare, and find out before any of them steps.
+    for found in results:
+        assert found["other"][:2] == found["other", "next"][:2]
+        assert found["other"][0] == "ValueError" and found["other"][2] < TIMEOUT
+        assert "parameter 'first.bias': ranks disagree on its grad_placements: None on rank 0, ('P(sum)',) on rank 1" in found["other"][1]
 
 
 def _fails_inside(rank):
     model, optimizer = make()
-    partial(model, "scale")
+    saved = optimizer.state_dict()
+    saved["state"][0]["m"] = distribute_tensor(torch.ones(7, 6), model.scale.device_mesh, [Shard(1)])
     dist.barrier()
     if rank == 1:
         def fail(*arguments, **options):
             raise RuntimeError("no memory")
 
         DTensor.redistribute = fail
-    result = attempt(optimizer.step)
+    result = attempt(lambda: optimizer.load_state_dict(saved))
     time.sleep(2)  # its process lives on, so that no closed connection tells
     return result
 
 
 def test_one_rank_that_fails_inside_torchs_collective(fake):
-    """The others agreed on the sum and wait in torch: they give up there with its reason."""
+    """The others agreed on the move and wait in torch: they give up there with its reason."""
     codes, results = run_ranks_until(_fails_inside, SIZE, (0, 1, 2), 60)
-    what = "parameter 'scale': gradient from [Partial(sum)] to [Replicate()]: "
+    what = "parameter 'first.weight': state 'm' from [Shard(dim=1)] to [Shard(dim=0)]: "
     assert results[1][:2] == ("TransportError", f"{what}no memory")
     for name, text, seconds in (results[0], results[2]):
         assert name == "TransportError" and seconds < TIMEOUT, (name, text)

@@ -17,7 +17,6 @@ from torch.distributed.checkpoint.state_dict import (
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
-from torch.distributed.tensor.placement_types import Partial, Replicate
 
 import stepc
 from stepc.torch import Optimizer, export_manifest
@@ -146,25 +145,6 @@ def test_resharding_keeps_states(fake):
     expected = unsharded(torch.float32, 4)
     for found in run_ranks(_resharded, 2):
         assert all(torch.equal(found[name], expected[name]) for name in expected)
-
-
-def _partial(rank, mode):
-    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))
-    w = nn.Parameter(distribute_tensor(torch.zeros(4), mesh, [Replicate()]))
-    optimizer = Optimizer([("w", w)], SPEC, Plain={"lr": 1.0}, partial_gradients=mode, timeout=20.0)
-    optimizer.prepare()  # what is pending now would be a sum of the plan
-    w.grad = DTensor.from_local(torch.full((4,), 1.0 + rank), mesh, [Partial()])
-    try:
-        optimizer.step()
-    except stepc.GradientError as error:
-        return str(error)
-    return w.to_local().tolist()
-
-
-def test_partial_gradients_are_reduced_or_refused(fake):
-    assert run_ranks(_partial, 2, "reduce") == [[-3.0] * 4] * 2
-    for text in run_ranks(_partial, 2, "error"):
-        assert "parameter 'w': gradient: expected placements [Replicate()], found [Partial" in text
 
 
 def _errors(rank, library):

@@ -186,6 +186,34 @@ def test_what_is_no_range_is_refused(placements, shape, shapes, expected):
            "parameter 'w': expected a shard of the shape", f"by {list(placements)}", expected)  # fmt: skip
 
 
+@pytest.mark.parametrize(("placements", "shapes", "given", "expected"), [
+    # Rows of any number along tp, of which each replica has a contribution; and states that lie as the parameter.
+    (("R", "S(0)"), [(5, 6), (3, 6)] * 2, ("P(sum)", "S(0)"), ("P(sum)", "flat(0, 30, 48)")),
+    (("R", "S(0)"), [(5, 6), (3, 6)] * 2, ("R", "R"), ("R", "R")),
+    (("_S(0, 2)", "S(0)"), [(3, 6), (3, 6), (1, 6), (1, 6)], ("P(avg)", "S(0)"), ("P(avg)", "S(0)")),
+    (("R", "S(0)"), [(5, 6), (3, 6)] * 2, ("S(1)", "S(0)"),
+     "grad_placements: expected 'R' along 'dp', as its shards along 'tp' are the parameter's, of any number of rows, found 'S(1)'"),
+    # FSDP2 over tensor parallelism, 7 rows on (3, 2): the manifest has the mesh (tp, dp).
+    (("_S(0, 2)", "S(0)"), None, ("P(sum)", "P(sum)"), ("P(sum)", "P(sum)")),
+    (("_S(0, 2)", "S(0)"), None, ("P(sum)", "S(0)"), ("S(0)", "P(sum)")),
+    (("_S(0, 2)", "S(0)"), None, ("S(1)", "S(0)"), ("S(0)", "S(1)")),
+    (("_S(0, 2)", "S(0)"), None, ("S(1)", "S(1)"), "grad_placements: expected one axis at most that cuts dimension 1, as the "
+     "parameter was cut along the axes in the order ['tp', 'dp'], found ['S(1)', 'S(1)']"),
+])  # fmt: skip
+def test_gradients_of_shards_that_are_not_what_they_say(placements, shapes, given, expected):
+    shape, mesh = (8, 6), DP_TP
+    if shapes is None:
+        shape, mesh = (7, 6), Mesh((("dp", 3), ("tp", 2)), tuple(range(6)))
+        shapes = [(2, 6), (1, 6), (2, 6), (1, 6), (0, 6), (1, 6)]
+    entry = Entry("w", shape, "f32", "f32", mesh, placements, grad_placements=given, state_placements=given)
+    told = dict(zip(mesh.ranks, shapes, strict=True))
+    if isinstance(expected, str):
+        expect(lambda: as_it_lies(entry, told), PlacementError, f"parameter 'w': {expected}")
+        return
+    found = as_it_lies(entry, told)
+    assert found.grad_placements == found.state_placements == expected
+
+
 EXPERTS, STRIPES, OUT, IN = 2, 4, 6, 3  # fused gate and up of two local experts: four stripes
 
 

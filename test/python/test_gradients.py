@@ -1,5 +1,6 @@
 """Gradients that come otherwise than their parameters: replicated, in flight, with other strides."""
 
+import copy
 import warnings
 
 import pytest
@@ -16,7 +17,7 @@ from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_modul
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 import stepc
-from stepc.torch import Optimizer, export_manifest
+from stepc.torch import Optimizer, Placed, export_manifest
 
 R, S0, S1 = Replicate(), Shard(0), Shard(1)
 CUTS = {
@@ -135,6 +136,59 @@ def test_gradients_may_lie_in_shards_of_their_own(real, way):
     for lists in run_ranks(_apart, 4):
         assert lists == {"zero-2": ["S(0)", "R"], "zero-2 of both": ["S(0)", "S(0)"], "other axis": ["S(1)", "R"],
                          "other mesh axis": ["R", "S(0)"], "swapped": ["S(1)", "S(0)"]}  # fmt: skip
+
+
+LATE = {"whole": ([R], [Partial()]), "average": ([R], [Partial("avg")]), "sharded": ([S0], [Partial()])}
+ADDING = "optimizer A(lr) {\n state m : f32\n m = m + grad\n param = param - lr * m\n}\nroute { A(lr = 1) for rest }"
+
+
+def _late(rank):
+    """The same sums, there when the optimizer compiles and after it was prepared or loaded."""
+    mesh = init_device_mesh("cpu", (3,), mesh_dim_names=("dp",))
+    saved, found = None, {}
+
+    def made():
+        return nn.ParameterDict({
+            name: nn.Parameter(distribute_tensor(torch.zeros(6, 2, dtype=torch.bfloat16), mesh, places, src_data_rank=None))
+            for name, (places, _) in LATE.items()
+        })  # fmt: skip
+
+    for when in ("first", "prepared", "loaded"):
+        model = made()
+        optimizer = Optimizer(model.named_parameters(), ADDING, timeout=60.0)
+        if when == "prepared":
+            optimizer.prepare()
+        elif when == "loaded":
+            optimizer.load_state_dict(saved)
+        saved = saved or copy.deepcopy(optimizer.state_dict())
+        for name, (_, given) in LATE.items():
+            # In bf16, in any order, 256 + 1 + 1 is 256; the plan adds in f32 and rounds once.
+            part = torch.full((6, 2), 256.0 if rank == 0 else 1.0, dtype=torch.bfloat16)
+            model[name].grad = DTensor.from_local(part, mesh, given, run_check=False)
+        optimizer.step()
+        found[when] = {name: optimizer.state[p]["m"].to_local().clone() for name, p in model.items()}
+    # Whoever asks for none gets none, and a declaration holds.
+    w = nn.Parameter(distribute_tensor(torch.zeros(4), mesh, [R], src_data_rank=None))
+    texts = []
+    for options in ({"partial_gradients": "error"}, {"placements": {"w": Placed(gradient=[R])}}):
+        optimizer = Optimizer([("w", w)], ADDING, timeout=20.0, **options)
+        w.grad = DTensor.from_local(torch.ones(4), mesh, [Partial()], run_check=False)
+        with pytest.raises(stepc.GradientError) as failed:
+            optimizer.step()
+        texts.append(str(failed.value))
+        dist.barrier()
+    return found, texts
+
+
+def test_sums_that_are_pending_later_are_the_plans_too(real, way):
+    for found, (refused, declared) in run_ranks(_late, 3):
+        for each in found.values():
+            assert torch.equal(each["whole"], torch.full((6, 2), 258.0))
+            assert torch.equal(each["average"], torch.full((6, 2), 86.0))
+            assert torch.equal(each["sharded"], torch.full((2, 2), 258.0))
+        expected = "parameter 'w': gradient: expected placements [Replicate()]"
+        assert refused.startswith(expected + ", found [Partial(sum)]; reduce it before the step"), refused
+        assert declared.startswith(expected + ", as declared, found [Partial(sum)]"), declared
 
 
 def _refused(rank):

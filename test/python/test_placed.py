@@ -14,7 +14,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_modul
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 import stepc
-from stepc.torch import Optimizer, PlacementError, export_manifest
+from stepc.torch import Optimizer, Placed, PlacementError, export_manifest
 from stepc.torch.entries import Entry, Mesh
 from stepc.torch.uneven import as_it_lies
 
@@ -41,8 +41,6 @@ def _exact(rank):
             optimizer.step()
         except stepc.GradientError as error:
             texts.append(str(error))
-    w.grad = DTensor.from_local(torch.ones(4, 3), mesh, [Partial()], run_check=False)
-    optimizer.step()
     good = optimizer.state[w]["m"]
     optimizer.state[w]["m"] = DTensor.from_local(good.to_local(), mesh, [Odd(0)], run_check=False)
     try:
@@ -179,6 +177,14 @@ def _uneven(rank, rows, dp, tp):
 
     parallelize_module(model, mesh["tp"], dict.fromkeys(names, ColwiseParallel()))
     fully_shard(model, mesh=mesh["dp"])
+    # The manifest names the axes as they cut, of gradients too.
+    pending = export_manifest(model.named_parameters(), placements={"*": Placed(gradient=[Partial(), Shard(0)])})
+    for one in pending["parameters"]:
+        assert (one["placements"], one["grad_placements"]) == (["S(0)", "S(0)"], ["S(0)", "P(sum)"])
+    whole = nn.Parameter(DTensor.from_local(torch.zeros(rows, 4), mesh, [Replicate()] * 2, run_check=False))
+    with pytest.raises(PlacementError, match=r"'w': gradient: expected placements that FSDP2 and DTensor read alike, .* found "
+                       rf"\['_S\(0, {tp}\)', 'S\(0\)'\] of the shape \[{rows}, 4\]"):  # fmt: skip
+        export_manifest([("w", whole)], placements={"*": Placed(gradient=[f"_S(0, {tp})", "S(0)"])})
     optimizer = Optimizer(model.named_parameters(), SGD, timeout=60.0)
     alone = [dist.new_group([one]) for one in range(dp * tp)][rank]
     other = Optimizer(single.named_parameters(), SGD, process_group=alone)
@@ -198,6 +204,7 @@ def _uneven(rank, rows, dp, tp):
                                             run_check=False)  # fmt: skip
         optimizer.step()
         other.step()
+        assert [one.gradient_placements == "[P(sum), P(sum)]" for one in optimizer.library.parameters] == [step == 1] * 2
     for name in names:
         p, q = model.get_submodule(name).weight, single.get_submodule(name).weight
         assert torch.equal(p.to_local(), piece(q)), name

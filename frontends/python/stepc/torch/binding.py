@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.placement_types import Partial, Replicate
 
 from stepc import _abi
 from stepc._library import Instance
@@ -23,7 +22,6 @@ from stepc.torch.placements import is_partial_sum, is_whole_where_cut, same_plac
 from stepc.torch.record import Record, Resharded, refuse_shared_memory
 from stepc.torch.slices import arrived, cut
 from stepc.torch.states import STEP, check_state, local, refresh_masters, same_shard, whole_step
-from stepc.torch.transport import Move, redistribute
 
 # How often a step that is waited for is asked whether it is done.
 _LOOK_SECONDS = 50e-6
@@ -203,10 +201,13 @@ class Binding:
             whole_step(value, f"parameter '{record.name}': state '{STEP}'")
         )
 
-    def bind_gradients(self) -> None:
-        """Gives the library this step's gradients; an absent one is its decision."""
+    def bind_gradients(self, again: bool = False) -> None:
+        """Gives the library this step's gradients; an absent one is its decision.
+
+        Sums that are pending, or no longer are, are another plan: `Resharded`, but ``again``, when the
+        plan was made for what is there now.
+        """
         pointers = self._gradients
-        pending: list[tuple[Record, Move]] = []
         unusual, self._unusual = self._unusual, None
         if unusual is None:
             unusual = range(len(self.records))
@@ -229,18 +230,7 @@ class Binding:
                     if self._is_whole(record, gradient):
                         pointers[record.index] = self._cut(record, gradient)
                         continue
-                    if record.pending and gradient.device_mesh == own.mesh:
-                        raise Resharded(record.name, "a gradient that is the sum")
-                    self._refuse_misplaced(record, gradient)
-                    self._refuse_kind(record, gradient._local_tensor)
-                    what = f"parameter '{record.name}': gradient"
-                    target = record.grad_placements
-                    if record.moved:
-                        # torch would cut other elements: it sums, and the cut is made here.
-                        target = [Replicate() if type(one) is Partial else one
-                                  for one in gradient.placements]  # fmt: skip
-                    pending.append((record, Move(what, gradient, target)))
-                    continue
+                    raise self._other_plan(record, gradient, again)
                 shard = gradient._local_tensor
             else:
                 if isinstance(gradient, DTensor):
@@ -250,15 +240,6 @@ class Binding:
                 shard = arrived(shard)
                 self._kept.append(shard)
             pointers[record.index] = self._gradient_pointer(record, shard)
-        if pending:
-            with torch.autograd.profiler.record_function("stepc.reduce_gradients"):
-                placed = redistribute([move for _, move in pending], self.instance.transport)
-            for (record, _), gradient in zip(pending, placed, strict=True):
-                self._kept.append(gradient)
-                if record.moved:
-                    pointers[record.index] = self._cut(record, gradient)
-                    continue
-                pointers[record.index] = self._gradient_pointer(record, gradient._local_tensor)
         self.instance.bind_gradients(pointers, len(self.instance.parameters))
         self._copied_gradients.warn()
 
@@ -315,23 +296,23 @@ class Binding:
         self._kept.append(shard)
         return self._gradient_pointer(record, shard)
 
-    def _refuse_misplaced(self, record: Record, gradient: DTensor) -> None:
-        expected = list(record.grad_placements)
-        if (
-            record.ranges or gradient.device_mesh != record.spec.mesh
-            or not is_partial_sum(gradient.placements)
-        ):  # fmt: skip
-            raise GradientError(
-                self._gradient_text(
-                    record, f"placements {expected} on {record.spec.mesh}",
-                    f"{list(gradient.placements)} on {gradient.device_mesh}",
-                )
-            )  # fmt: skip
-        if self.partial != "reduce":
-            raise GradientError(
-                self._gradient_text(record, f"placements {expected}", list(gradient.placements))
+    def _other_plan(self, record: Record, gradient: DTensor, again: bool) -> Exception:
+        """What to raise for a gradient that lies neither as it did when the library was compiled nor so
+        that this rank could cut its part."""
+        expected, found, mesh = list(record.grad_placements), list(gradient.placements), record.spec.mesh
+        sums = is_partial_sum(gradient.placements)
+        if gradient.device_mesh != mesh or not (sums or record.pending):
+            return GradientError(self._gradient_text(
+                record, f"placements {expected} on {mesh}", f"{found} on {gradient.device_mesh}"
+            ))  # fmt: skip
+        if sums and self.partial != "reduce":
+            return GradientError(
+                self._gradient_text(record, f"placements {expected}", found)
                 + "; reduce it before the step, or pass partial_gradients='reduce'"
             )
+        if again:
+            return GradientError(self._gradient_text(record, f"placements {expected}, as declared", found))
+        return Resharded(record.name, f"has a gradient with the placements {found}, {expected} when it was bound")
 
     def step(self) -> None:
         """Steps, and tells autograd that the parameters changed.

@@ -190,24 +190,34 @@ def connected(
 
 
 def _gradient_placements(
-    tensor: torch.Tensor, names: Sequence[str], sizes: Sequence[int], declarations: Declarations
-) -> tuple[str, ...] | None:
+    tensor: torch.Tensor, names: Sequence[str], own: Sequence[str], shape: Sequence[int],
+    sizes: Sequence[int], declarations: Declarations,
+) -> tuple[str, ...] | None:  # fmt: skip
     """Those of a gradient that lies elsewhere than its parameter: as declared, or as it is there now,
     in shards of its own (ZeRO-2, say) or as contributions to a sum."""
     placed = declarations.placed(names)
-    if placed is not None and placed.gradient is not None:
-        return placed.texts("gradient", names[0], len(sizes))
     gradient = getattr(tensor, declarations.gradient, None)
-    if not (isinstance(tensor, DTensor) and isinstance(gradient, DTensor)):
-        return None
-    pending = declarations.sums and is_partial_sum(gradient.placements)
-    if gradient.device_mesh != tensor.device_mesh or not (
-        pending or stands_apart(gradient.placements, tensor.placements)
-    ):
-        return None
     what = f"parameter '{names[0]}': gradient"
-    texts = tuple(placement_text(one, what, gradient=True) for one in gradient.placements)
-    return None if is_ambiguous(tuple(tensor.shape), sizes, texts) else texts
+    if placed is not None and placed.gradient is not None:
+        texts = placed.texts("gradient", names[0], len(sizes))
+    elif isinstance(tensor, DTensor) and isinstance(gradient, DTensor):
+        pending = declarations.sums and is_partial_sum(gradient.placements)
+        if gradient.device_mesh != tensor.device_mesh or not (
+            pending or stands_apart(gradient.placements, tensor.placements)
+        ):
+            return None
+        texts = tuple(placement_text(one, what, gradient=True) for one in gradient.placements)
+    else:
+        return None
+    if texts == tuple(own):
+        return None
+    if is_ambiguous(shape, sizes, texts):
+        # Shapes of all ranks' shards tell it of parameters alone.
+        raise PlacementError(
+            f"{what}: expected placements that FSDP2 and DTensor read alike, or its parameter's, "
+            f"{list(own)}, found {list(texts)} of the shape {list(shape)}"
+        )
+    return texts
 
 
 def _odd_shape(
@@ -251,15 +261,16 @@ def describe(
             raise ValueError(f"two parameters have the name '{name}'")
         shape, mesh, texts, root = _locate(tensor, names, world, declarations, converted)
         sizes = [size for _, size in mesh.axes]
-        apart = _gradient_placements(tensor, names, sizes, declarations)
+        apart = _gradient_placements(tensor, names, texts, shape, sizes, declarations)
         placed = declarations.placed(names)
+        states = placed and placed.texts("states", name, len(sizes))
         entry = Entry(
             name, shape, dtype_text(tensor.dtype, name),
             dtype_text(grad_dtype(tensor, declarations.gradient), name, "'s gradient"), mesh,
             texts, root, declarations.batch_axes(names, len(shape)), names[1:],
             _odd_shape(tensor, shape, mesh, texts),
-            grad_placements=None if is_ambiguous(shape, sizes, texts) else apart,
-            state_placements=placed and placed.texts("states", name, len(sizes)),
+            grad_placements=apart,
+            state_placements=None if states == texts else states,
             bucket=declarations.bucket(names), blocks=declarations.divided(names),
             flatten=declarations.columns_from(names, len(shape)),
         )  # fmt: skip

@@ -333,7 +333,7 @@ class Optimizer(Failures, RoutedGroups):
                 self._binding.bind_gradients()
             except Resharded as changed:
                 self._prepare(str(changed))
-                self._binding.bind_gradients()
+                self._binding.bind_gradients(again=True)
             self._hyperparameters.write(self.param_groups)
             if self._capturable:
                 self._binding.expect_gradients_in_place()

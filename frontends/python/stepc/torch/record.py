@@ -19,8 +19,10 @@ from stepc.torch.states import local, placements_of
 class Resharded(Exception):
     """A parameter is no longer what the library was compiled for: prepare again."""
 
-    def __init__(self, name: str, what: str = "the placement, shape, dtype or device") -> None:
-        super().__init__(f"parameter '{name}' has not {what} that was bound")
+    def __init__(
+        self, name: str, what: str = "has not the placement, shape, dtype or device that was bound"
+    ) -> None:
+        super().__init__(f"parameter '{name}' {what}")
 
 
 class Record:

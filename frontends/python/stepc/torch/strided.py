@@ -145,14 +145,24 @@ def _reordered(entry: Entry, order: Sequence[int], texts: Sequence[str]) -> Entr
             back[axis] = index
         moved.append(ranks[tuple(back)])
     mesh = type(entry.mesh)(tuple(entry.mesh.axes[axis] for axis in order), tuple(moved))
-    lists = {
-        role: own and tuple(own[axis] for axis in order)
-        for role, own in (("grad_placements", entry.grad_placements),
-                          ("state_placements", entry.state_placements))
-    }  # fmt: skip
+    lists = {role: own and _in_order(entry, role, own, order)
+             for role, own in (("grad_placements", entry.grad_placements),
+                               ("state_placements", entry.state_placements))}  # fmt: skip
     return dataclasses.replace(
         entry, mesh=mesh, placements=tuple(texts), root=None, local_shape=None, **lists
     )
+
+
+def _in_order(entry: Entry, role: str, own: Sequence[str], order: Sequence[int]) -> tuple[str, ...]:
+    """A gradient's or states' placements on the mesh with its axes in another order."""
+    for dim, (axes, _) in _cutting([size for _, size in entry.mesh.axes], own).items():
+        if [axis for axis in order if axis in axes] != axes:  # they would cut between other elements
+            names = [entry.mesh.axes[axis][0] for axis in order]
+            raise PlacementError(
+                f"parameter '{entry.name}': {role}: expected one axis at most that cuts dimension {dim}, as "
+                f"the parameter was cut along the axes in the order {names}, found {list(own)}"
+            )
+    return tuple(own[axis] for axis in order)
 
 
 def shape_at(

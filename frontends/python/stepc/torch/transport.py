@@ -190,7 +190,7 @@ class TorchTransport(Links):
 
 @dataclass(frozen=True)
 class Move:
-    """A DTensor that is to have other placements: a pending sum, a state that was resharded."""
+    """A DTensor that is to have other placements: a state that was resharded."""
 
     what: str
     tensor: DTensor

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from stepc.torch.entries import Entry
-from stepc.torch.placements import PlacementError
+from stepc.torch.placements import PlacementError, is_pending
 from stepc.torch.strided import (
     fits_neither, in_cutting_order, is_ambiguous, last_axis, resolve, shape_at,
 )  # fmt: skip
@@ -98,6 +98,22 @@ def _ranges(
                 f"{problem}; as ranges of elements {cuts} along '{entry.mesh.axes[axis][0]}' it would be "
                 f"{[rest, *left[rank][1:]]} on rank {rank}, found {list(found[rank])}"
             )
-    texts = [f"flat({', '.join(map(str, cuts))})" if one == axis else text
-             for one, text in enumerate(entry.placements)]  # fmt: skip
-    return dataclasses.replace(entry, placements=tuple(texts), local_shape=None)
+    text = f"flat({', '.join(map(str, cuts))})"
+    lists = {role: own and _with_range(entry, role, own, axis, text)
+             for role, own in (("placements", entry.placements), ("grad_placements", entry.grad_placements),
+                               ("state_placements", entry.state_placements))}  # fmt: skip
+    return dataclasses.replace(entry, local_shape=None, **lists)
+
+
+def _with_range(entry: Entry, role: str, own: Sequence[str], axis: int, text: str) -> tuple[str, ...]:
+    """A parameter's, gradient's or states' placements with ranges where they say as the parameter does."""
+    if own[axis] != entry.placements[axis]:
+        return tuple(own)
+    for one, (mine, its) in enumerate(zip(own, entry.placements, strict=True)):
+        # Ranges count elements of what the other axes leave.
+        if mine != its and not (its == "R" and is_pending(mine)):
+            raise PlacementError(
+                f"parameter '{entry.name}': {role}: expected '{its}' along '{entry.mesh.axes[one][0]}', as its "
+                f"shards along '{entry.mesh.axes[axis][0]}' are the parameter's, of any number of rows, found '{mine}'"
+            )
+    return (*own[:axis], text, *own[axis + 1 :])
