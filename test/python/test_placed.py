@@ -5,6 +5,7 @@ from collections import OrderedDict
 import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from ranks import run_ranks
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -14,7 +15,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, parallelize_modul
 from torch.distributed.tensor.placement_types import Partial, Replicate, Shard, _StridedShard
 
 import stepc
-from stepc.torch import Optimizer, Placed, PlacementError, export_manifest
+from stepc.torch import Optimizer, Placed, PlacementError, export_manifest, parameters_to_save
 from stepc.torch.entries import Entry, Mesh
 from stepc.torch.uneven import as_it_lies
 
@@ -157,7 +158,7 @@ def _cut_twice(whole, rank, dp, tp):
     return whole
 
 
-def _uneven(rank, rows, dp, tp):
+def _uneven(rank, rows, dp, tp, folder):
     """FSDP2 over tensor parallelism against whole tensors, element by element."""
     mesh = init_device_mesh("cpu", (dp, tp), mesh_dim_names=("dp", "tp"))
     names = ("mean", "plain")
@@ -225,13 +226,29 @@ def _uneven(rank, rows, dp, tp):
             mine = optimizer.state[model.get_submodule(name).weight][key]
             mine = mine.to_local() if isinstance(mine, DTensor) else mine
             assert torch.equal(mine, piece(value) if value.dim() else value), (name, key)
+    # A distributed checkpoint has every element where it belongs, on whatever ranks it is loaded.
+    params = parameters_to_save(optimizer)
+    saved = {name: {"param": params[f"{name}.weight"], **optimizer.state[model.get_submodule(name).weight]} for name in names}
+    dcp.save(saved, checkpoint_id=folder)
+    plain = {name: {key: torch.zeros(value.size(), dtype=value.dtype) for key, value in own.items()} for name, own in saved.items()}
+    dcp.load(plain, checkpoint_id=folder)
+    for name in names:
+        q = single.get_submodule(name).weight
+        for key, value in ({"param": q} | other.state[q]).items():
+            assert torch.equal(plain[name][key], value), (name, key)
+            mine = saved[name][key]._local_tensor if value.dim() else saved[name][key]
+            mine.zero_()
+    dcp.load(saved, checkpoint_id=folder)
+    for name in names:
+        p, q = model.get_submodule(name).weight, single.get_submodule(name).weight
+        assert torch.equal(p.to_local(), piece(q)) and torch.equal(optimizer.state[p]["m"].to_local(), piece(other.state[q]["m"]))
     return [tuple(model.get_submodule(name).weight.to_local().shape) for name in names]
 
 
 # 27 rows on 3 x 4 leave a rank with two rows, which both ways of cutting would give it.
 @pytest.mark.parametrize(("rows", "dp", "tp"), [(7, 3, 2), (13, 3, 2), (27, 3, 4)])
-def test_uneven_fsdp_over_tensor_parallelism_steps(real, rows, dp, tp):
-    results = run_ranks(_uneven, dp * tp, rows, dp, tp)
+def test_uneven_fsdp_over_tensor_parallelism_steps(real, tmp_path, rows, dp, tp):
+    results = run_ranks(_uneven, dp * tp, rows, dp, tp, str(tmp_path))
     assert sum(shape[0][0] for shape in results) == rows
 
 

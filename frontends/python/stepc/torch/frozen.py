@@ -20,7 +20,7 @@ from stepc.torch.options import OPTIONS, ROUTE
 from stepc.torch.pieces import Piece
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import cut
-from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, whole_step
+from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, local, whole_step
 
 
 def adopt_unfrozen(optimizer: RoutedGroups) -> None:
@@ -88,7 +88,7 @@ def loaded_state(
         value = value.detach()
         if isinstance(tensor, DTensor) and not isinstance(value, DTensor) and value.shape == tensor.shape:
             value = _cut(value.to(tensor.device), tensor, where)
-        result[state] = copy.deepcopy(value) if isinstance(value, Piece) else value.clone()
+        result[state] = copy.deepcopy(value) if isinstance(local(value), Piece) else value.clone()
     return result
 
 

@@ -20,7 +20,8 @@ from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, Wri
 from torch.distributed.tensor import DTensor
 
 from stepc._library import Instance
-from stepc.torch.placements import split_placements
+from stepc.torch.placements import placement_text, split_placements
+from stepc.torch.strided import is_ambiguous
 
 
 class Box(NamedTuple):
@@ -246,12 +247,18 @@ def placed(tensor: torch.Tensor, written: str, layout: Layout) -> torch.Tensor:
     distributed checkpoint: ``written`` are the library's placements."""
     words, dtensor = split_placements(written), isinstance(tensor, DTensor)
     if not any(one.startswith(("flat", "owned", "IS")) for one in words) and (
-        dtensor or all(one == "R" for one in words)
+        not _is_misread(tensor) if dtensor else all(one == "R" for one in words)
     ):
         return tensor
     shard = tensor._local_tensor if dtensor else tensor
     piece = Piece.of(shard, layout.shape, layout.boxes)
     return DTensor(piece, tensor._spec, requires_grad=False) if dtensor else piece
+
+
+def _is_misread(tensor: DTensor) -> bool:
+    """Whether torch may take FSDP2's shards over tensor parallelism for other elements."""
+    texts = [placement_text(one, "a shard") for one in tensor.placements]
+    return is_ambiguous(tensor.shape, tuple(tensor.device_mesh.shape), texts)
 
 
 def _restored(held: torch.Tensor, whole: tuple[int, ...], parts: list[Any]) -> Piece:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
-from torch.distributed.tensor.placement_types import Placement, Shard, _StridedShard
+from torch.distributed.tensor.placement_types import Placement, Replicate, Shard, _StridedShard
 
 from stepc._abi import PARAMETER
 from stepc._described import Parameter, State
@@ -21,7 +21,7 @@ from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.pieces import Layout, Piece, placed
 from stepc.torch.placements import placements_like, same_placements, same_spec, split_placements
 from stepc.torch.routed import RoutedGroups
-from stepc.torch.slices import cut, moved_in
+from stepc.torch.slices import arrived, cut, moved_in
 from stepc.torch.transport import Move, TorchTransport, redistribute
 
 STEP = "step"
@@ -246,14 +246,20 @@ def check_source(target: torch.Tensor, source: Any, where: str) -> None:
             )
         return
     check_mesh(target, source, where)
-    if isinstance(source, DTensor) and same_placements(source.placements, target.placements):
+    if not isinstance(source, DTensor):
+        return
+    if same_placements(source.placements, target.placements):
         # Equal placements of unequal pieces mean other elements (see strided.py).
         expected, found = tuple(mine.shape), tuple(theirs.shape)
-        if isinstance(mine, Piece) or not same_shard(expected, found):
-            raise StepcError(
-                f"{where}: expected a shard of shape {list(expected)}, found {list(found)}"
-                + (" that does not say which elements it has" if isinstance(mine, Piece) else "")
-            )
+        unsaid = isinstance(mine, Piece) and not any(type(one) is _StridedShard for one in target.placements)
+        if unsaid or not same_shard(expected, found):
+            says, none = (" that says which elements it has", " that does not") if unsaid else ("", "")
+            raise StepcError(f"{where}: expected a shard of shape {list(expected)}{says}, found {list(found)}{none}")
+    elif isinstance(mine, Piece) and any(type(one) is not Replicate for one in source.placements):
+        raise StepcError(
+            f"{where}: expected a whole tensor, or the piece that this rank has, found a DTensor with the "
+            f"placements {list(source.placements)}; load through torch.distributed.checkpoint, which reshards"
+        )
 
 
 def check_mesh(target: torch.Tensor, source: torch.Tensor, where: str) -> None:
@@ -278,14 +284,13 @@ def copy_state(
     the same mesh is redistributed; across meshes torch.distributed.checkpoint is the tool.
     """
     check_source(target, source, where)
-    piece = local(target) if isinstance(local(target), Piece) else None
-    if isinstance(local(source), Piece):
+    piece, dtensor = local(target), isinstance(source, DTensor)
+    if isinstance(local(source), Piece) or (dtensor and same_placements(source.placements, target.placements)):
         pass
-    elif piece is not None and not isinstance(source, DTensor):
-        source = piece.cut(source.to(target.device))
-    elif isinstance(source, DTensor):
-        if not same_placements(source.placements, target.placements):
-            (source,) = redistribute([Move(where, source, target.placements)], transport)
+    elif isinstance(piece, Piece):
+        source = piece.cut(arrived(local(source)).to(target.device))
+    elif dtensor:
+        (source,) = redistribute([Move(where, source, target.placements)], transport)
     elif isinstance(target, DTensor):
         try:
             source = cut(source.to(target.device), target, moved_in(target, written))
