@@ -5,16 +5,18 @@ import copy
 import pytest
 import torch
 import torch.distributed as dist
-from flat_buffers import FlatBuffer
+from flat_buffers import ALIGNMENT, FlatBuffer
 from ranks import run_ranks
 from sharded_net import ADAMW
 from torch import nn
+from torch.distributed.checkpoint.state_dict import get_optimizer_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor.placement_types import Replicate, Shard, _StridedShard
 
 import stepc
-from stepc.torch import FlatStates, Optimizer, Placed, import_states
+from stepc.torch import Bucket, FlatStates, Optimizer, Placed, import_states, register_placement
 
 BOTH = ADAMW.replace("MASTER", "") + """
 optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
@@ -105,6 +107,20 @@ def test_states_of_torch_optimizers(real):
     expect_same(imported(again, saved, names=["up.weight"], step=3), trained(other := Net(), 3), again, other)
 
 
+def test_states_by_torchs_names(real):
+    """As get_optimizer_state_dict gives them, and several state dicts without names."""
+    model, other = Net(), Net()
+    theirs, others = trained(model, 3), trained(other, 3)
+    saved = [get_optimizer_state_dict(model, one) for one in theirs]
+    assert all(isinstance(key, str) for one in saved for key in one["state"])
+    expect_same(imported(model, saved, step=3), others, model, other)
+    saved = [copy.deepcopy(one.state_dict()) for one in theirs]
+    for group in saved[1]["param_groups"]:
+        del group["param_names"]
+    names = [["up.weight"], ["norm.weight", "norm.bias"]]
+    expect_same(imported(model, saved, names=names, step=3), others, model, other)
+
+
 def _sharded(rank):
     model, other = fully_shard(Net()), fully_shard(Net())
     theirs, others = trained(model, 3), trained(other, 3)
@@ -132,8 +148,10 @@ def _megatron(rank):
              for index, (name, shape) in enumerate({"w": (7, 5), "b": (9,), "s": ()}.items())}  # fmt: skip
     buffer = FlatBuffer(whole, mesh.get_group())
     placed = {"*": Placed(mesh, ["R"], states=["flat"])}
-    optimizer = Optimizer(buffer.parameters.items(), FLAT, placements=placed, buckets={"all": buffer.bucket()},
-                          gradient="main_grad", timeout=60.0)  # fmt: skip
+    # The bucket knows a tied tensor by its other name.
+    named = [*buffer.parameters.items(), ("tied", buffer.parameters["w"])]
+    bucket = Bucket(buffer.size, {{"w": "tied"}.get(name, name): at for name, at in buffer.offsets.items()}, ALIGNMENT)
+    optimizer = Optimizer(named, FLAT, placements=placed, buckets={"all": bucket}, gradient="main_grad", timeout=60.0)
     part = slice(buffer.begin, buffer.begin + buffer.part)
     flat = {key: torch.randn(buffer.size, generator=torch.Generator().manual_seed(7 + index)).abs()
             for index, key in enumerate(("exp_avg", "exp_avg_sq"))}  # fmt: skip
@@ -198,6 +216,8 @@ def test_what_does_not_fit_is_refused_and_nothing_taken_over(real):
     refused([muon, adamw], "expected a route or rule, AdamW, Muon, found 'Adam'", MAPPING | {"Adam": {}})
     refused([muon, adamw], "'up.weight': expected a mapping of route Muon, found none", {"AdamW": MAPPING["AdamW"]})
     refused([muon, adamw], "expected names= of the state dict's 1 parameters, found 0 names", names=[])
+    refused([muon, adamw], "names=: expected a list for each of 2 sources, found 1", names=[["up.weight"]])
+    refused([muon, adamw], "found {'m': 'momentum_buffer', 'masters': 'x'}", MAPPING | {"Muon": MAPPING["Muon"] | {"masters": "x"}})
     refused([muon, adamw], "'up.weight': expected 'step' in the source, or step=, found neither", step=None)
     less = MAPPING | {"AdamW": {"m": "exp_avg"}}
     refused([muon, adamw], "expected a name for each of the states m, v, found {'m': 'exp_avg'}", less)
@@ -211,3 +231,113 @@ def test_what_does_not_fit_is_refused_and_nothing_taken_over(real):
     refused([muon, double], "expected torch.float32, found torch.float64; a cast would round it")
     double["state"][0]["exp_avg"] = torch.zeros(3)
     refused([muon, double], r"state 'm': expected shape \[6\], found \[3\]")
+
+
+class Interleaved(_StridedShard):
+    """As in test_exported.py: each stripe is sharded by itself."""
+
+
+register_placement(Interleaved, lambda one: f"IS({one.dim}, {one.split_factor})")
+UNEVEN = {"rows": (8, 3), "stripes": (8, 3), "strided": (7, 3)}
+
+
+def _part(name, whole, rank):
+    """What a rank of (3, 2) has, by the definitions: rows of any number over dp, stripes over tp, FSDP2 over tp."""
+    dp, tp = divmod(rank, 2)
+    if name == "rows":
+        return whole.split((5, 0, 3))[dp]
+    if name == "stripes":
+        return torch.cat([stripe.chunk(2)[tp] for stripe in whole.chunk(2)])
+    parts = whole.chunk(2)[tp].chunk(3)
+    return parts[dp] if dp < len(parts) else whole[:0]
+
+
+def _uneven(rank):
+    """DTensors that do not say which elements they have: states of torch's optimizer lie as the parameters do."""
+    mesh = init_device_mesh("cpu", (3, 2), mesh_dim_names=("dp", "tp"))
+    places = {"rows": [Shard(0), Replicate()], "stripes": [Replicate(), Interleaved(0, split_factor=2)],
+              "strided": [_StridedShard(0, split_factor=2), Shard(0)]}  # fmt: skip
+
+    def sharded(name, whole):
+        return DTensor.from_local(_part(name, whole, rank).contiguous(), mesh, places[name], run_check=False,
+                                  shape=whole.shape, stride=whole.stride())  # fmt: skip
+
+    def values(seed):
+        return {name: torch.randn(shape, generator=torch.Generator().manual_seed(seed + len(name))) for name, shape in UNEVEN.items()}
+
+    model = {name: nn.Parameter(sharded(name, whole)) for name, whole in values(0).items()}
+    single = {name: nn.Parameter(whole) for name, whole in values(0).items()}
+    theirs, other = (torch.optim.AdamW(one.items(), lr=1e-3, foreach=False) for one in (model, single))
+    for step in range(2):
+        for name, gradient in values(10 + step).items():
+            model[name].grad, single[name].grad = sharded(name, gradient), gradient
+        theirs.step()
+        other.step()
+    saved = {"state": {name: dict(theirs.state[p]) for name, p in model.items()}, "param_groups": [{"params": list(model)}]}
+    spec = ADAMW.replace("MASTER", "") + "route { AdamW(lr = 1e-3) for rest }"
+    for source in (theirs, theirs.state_dict(), saved):
+        optimizer = Optimizer(model.items(), spec, timeout=60.0)
+        import_states(optimizer, source, {"AdamW": MAPPING["AdamW"]})
+        for name, p in model.items():
+            for state, key in MAPPING["AdamW"].items():
+                whole = other.state[single[name]][key]
+                assert torch.equal(optimizer.state[p][state].to_local(), _part(name, whole, rank)), (name, state)
+            assert optimizer.state[p]["step"] == 2
+    # Shards of another size, as they are on some ranks: all refuse, and nothing was taken over.
+    wrong = {name: dict(theirs.state[p]) for name, p in model.items()}
+    wrong["rows"]["exp_avg"] = distribute_tensor(torch.ones(8, 3), mesh, places["rows"], src_data_rank=None)
+    before = copy.deepcopy(optimizer.state_dict()["state"])
+    with pytest.raises(stepc.StepcError, match=r"'rows': state 'm': expected a shard of shape \[[530], 3\] that says which elements it has"):
+        import_states(optimizer, wrong, {"AdamW": MAPPING["AdamW"]})
+    expect_kept(optimizer, before)
+    return True
+
+
+def expect_kept(optimizer, before):
+    for key, own in optimizer.state_dict()["state"].items():
+        for state, value in own.items():
+            a, b = (one.to_local() if isinstance(one, DTensor) else one for one in (value, before[key][state]))
+            assert torch.equal(a, b), (key, state)
+
+
+def _all_or_none(rank):
+    """What one rank cannot take over no rank does; an error while values are copied is everybody's."""
+    model = fully_shard(Net())
+    theirs = trained(model, 3)
+    optimizer = Optimizer(model.named_parameters(), BOTH, timeout=20.0)
+    optimizer.prepare()
+    before = copy.deepcopy(optimizer.state_dict()["state"])
+    adamw = copy.deepcopy(theirs[1].state_dict())
+    if rank == 1:
+        adamw["state"][1]["exp_avg_sq"] = adamw["state"][1]["exp_avg_sq"].double()
+    text = "'norm.bias': state 'v': expected torch.float32, found torch.float64"
+    with pytest.raises(stepc.StepcError, match=text if rank == 1 else f"rank 1 could not import its states: StepcError: .*{text}"):
+        import_states(optimizer, [theirs[0], adamw], MAPPING, step=3)
+    expect_kept(optimizer, before)
+    set_gradients(model, 3)
+    optimizer.step()  # nobody is torn
+    import_states(optimizer, theirs, MAPPING, step=3)
+    if rank == 1:
+        def fails(*_):
+            raise RuntimeError("no memory")
+
+        stepc.torch.imports.copy_state = fails
+    dist.barrier()
+    found = []
+    for action in (lambda: import_states(optimizer, theirs, MAPPING, step=3), optimizer.step, lambda: import_states(optimizer, theirs, MAPPING)):
+        try:
+            action()
+        except Exception as error:
+            found.append((type(error).__name__, str(error)))
+    return found
+
+
+def test_ranks_import_together_or_not_at_all(real):
+    first, second = run_ranks(_all_or_none, 2)
+    assert [name for name, _ in second] == ["RuntimeError", "PoisonedError", "PoisonedError"]
+    assert "an earlier import_states() failed: no memory" in second[1][1], second
+    assert first[0][0] == "TransportError" and "no memory" in first[0][1] and first[1][0] == "PoisonedError", first
+
+
+def test_states_of_dtensors_that_do_not_say_what_they_hold(real):
+    assert all(run_ranks(_uneven, 6))

@@ -14,10 +14,13 @@ from stepc.errors import StepcError
 from stepc.torch.describe import my_rank
 from stepc.torch.names import canonical_name
 from stepc.torch.pieces import Piece
-from stepc.torch.placements import split_placements
+from stepc.torch.placements import same_placements, split_placements
 from stepc.torch.record import Record
 from stepc.torch.routed import RoutedGroups
-from stepc.torch.states import STEP, check_source, check_tensor, copy_state, local, whole_step
+from stepc.torch.states import (
+    STEP, check_source, check_tensor, copy_state, local, same_shard, whole_step,
+)  # fmt: skip
+from stepc.torch.transport import TorchTransport
 
 _Found = dict[str, dict[str, Any]]
 
@@ -43,28 +46,81 @@ def import_states(
     sources: Any,
     states: Mapping[str, Mapping[str, str | None]],
     *,
-    names: Sequence[str] = (),
+    names: Sequence[str] | Sequence[Sequence[str]] = (),
     step: int | None = None,
 ) -> None:
     """Takes over states of other optimizers, whose parameters are this one's.
 
     What the numbers mean is the definition's affair: it has to average as the other optimizer did.
-    bf16 and f16 are widened where the state is f32; nothing is rounded. On an error nothing was
-    taken over.
+    bf16 and f16 are widened where the state is f32; nothing is rounded. A collective call of the ranks
+    that step together: where one of them finds an error, all raise, and nothing was taken over.
 
     Args:
         optimizer: a :class:`stepc.torch.Optimizer`.
-        sources: one or a list of: optimizers of torch; their state dicts; states by parameter's name;
-            :class:`FlatStates`. Together they have every parameter of the routes in ``states`` once.
+        sources: one or a list of: optimizers of torch; their state dicts, also with names for keys as
+            ``get_optimizer_state_dict`` gives them; states by parameter's name; :class:`FlatStates`.
+            Together they have every parameter of the routes in ``states`` once.
         states: by route or rule, for each state its name in the source, ``{"AdamW": {"m": "exp_avg",
             "v": "exp_avg_sq"}}``; None for one that keeps the value that it has.
-        names: the parameters of state dicts without names, in the order of their groups.
+        names: the parameters of state dicts without names, in the order of their groups; of several such
+            dicts a list for each source.
         step: the steps taken, for sources that do not count them.
     """
+    optimizer._refuse_torn()
     optimizer._prepared()
+    plan: list[tuple[str, torch.Tensor, Any, str]] = []
+    problem: Exception | None = None
+    try:
+        plan = _whole_plan(optimizer, sources, states, names, step)
+    except Exception as error:  # noqa: BLE001 - raised once the others know
+        problem = error
+    try:
+        others = _problems_of_others(optimizer.transport, problem)
+    except BaseException as error:
+        optimizer._fail(error, "import_states()")
+        raise
+    if problem is not None:
+        raise problem
+    if others:
+        raise StepcError(others[0])
+    try:
+        optimizer._binding.settle()
+        for where, target, value, written in plan:
+            if isinstance(value, int):
+                target.fill_(value)
+            else:
+                copy_state(target, value, where, optimizer.transport, written)
+    except BaseException as error:
+        optimizer._fail(error, "import_states()")
+        raise
+    optimizer._binding.expect_loaded()
+
+
+def _problems_of_others(transport: TorchTransport | None, problem: Exception | None) -> list[str]:
+    """What kept other ranks of the world from taking over what they were given."""
+    if transport is None:
+        return []
+    peers = [peer for peer in range(transport.size) if peer != transport.rank]
+    mine = None if problem is None else f"{type(problem).__name__}: {problem}"
+    told = transport.exchange(dict.fromkeys(peers, mine), "import_states()")
+    return [f"{transport.name(peer)} could not import its states: {text}"
+            for peer, text in sorted(told.items()) if text is not None]  # fmt: skip
+
+
+def _whole_plan(
+    optimizer: RoutedGroups, sources: Any, states: Mapping[str, Mapping[str, str | None]],
+    names: Sequence[str] | Sequence[Sequence[str]], step: int | None,
+) -> list[tuple[str, torch.Tensor, Any, str]]:  # fmt: skip
+    """What to copy: how errors call it, into what, from what, and where the library says that it lies."""
+    given = list(sources) if isinstance(sources, list | tuple) else [sources]
+    each = [names] * len(given)
+    if names and not isinstance(names[0], str):
+        if len(names) != len(given):
+            raise StepcError(f"names=: expected a list for each of {len(given)} sources, found {len(names)}")
+        each = list(names)
     found: _Found = {}
-    for source in sources if isinstance(sources, list | tuple) else [sources]:
-        for name, own in _by_name(optimizer, source, names):
+    for source, own_names in zip(given, each, strict=True):
+        for name, own in _by_name(optimizer, source, own_names):
             if name in found:
                 raise StepcError(f"parameter '{name}': expected its states once, found them in two sources")
             found[name] = own
@@ -88,12 +144,7 @@ def import_states(
         raise StepcError(
             f"parameter '{next(iter(found))}': expected one that this optimizer steps, found states of it"
         )
-    for where, target, value, written in plan:
-        if isinstance(value, int):
-            target.fill_(value)
-        else:
-            copy_state(target, value, where, optimizer.transport, written)
-    optimizer._binding.expect_loaded()
+    return plan
 
 
 def _by_name(
@@ -115,7 +166,8 @@ def _by_name(
     if source.keys() != {"state", "param_groups"}:
         return [(canonical_name(name), dict(state)) for name, state in source.items()]
     keys = [key for group in source["param_groups"] for key in group["params"]]
-    given = [name for group in source["param_groups"] for name in group.get("param_names", ())] or names
+    given = [name for group in source["param_groups"] for name in group.get("param_names", ())]
+    given = given or (keys if keys and all(isinstance(key, str) for key in keys) else names)
     if len(given) != len(keys):
         raise StepcError(
             f"expected names= of the state dict's {len(keys)} parameters, found {len(given)} names"
@@ -131,7 +183,9 @@ def _of_bucket(optimizer: RoutedGroups, source: FlatStates) -> Iterable[tuple[st
         raise StepcError(f"FlatStates: expected one of the optimizer's buckets, found '{source.bucket}'")
     offsets = {canonical_name(name): offset for name, offset in bucket.offsets.items()}
     for record in optimizer._binding.records:
-        if record.name not in offsets:
+        known = [record.name, *map(canonical_name, optimizer._aliases.get(record.name, ()))]
+        offset = next((offsets[name] for name in known if name in offsets), None)
+        if offset is None:
             continue
         states = [one for one in record.info.states if "flat" in one.placements]
         where = f"bucket '{source.bucket}': parameter '{record.name}'"
@@ -139,7 +193,7 @@ def _of_bucket(optimizer: RoutedGroups, source: FlatStates) -> Iterable[tuple[st
             raise StepcError(f"{where}: expected states that are flat, found none")
         place, ranks = _flat_place(optimizer, record, states[0].placements)
         part, held = bucket.size // ranks, math.prod(states[0].local_shape)
-        begin = max(offsets[record.name] - place * part, 0)
+        begin = max(offset - place * part, 0)
         own: dict[str, Any] = {} if source.step is None else {STEP: source.step}
         for key, tensor in source.tensors.items():
             check_tensor(tensor, f"bucket '{source.bucket}': '{key}'")
@@ -173,9 +227,7 @@ def _plan(
     name, result = record.name, []
     expected = {info.name for info in record.info.states}
     # No master of an f32 parameter exists, so that one mapping serves all dtypes.
-    if expected - mapping.keys() or any(
-        state not in expected and not state.startswith("master") for state in mapping
-    ):
+    if expected - mapping.keys() or mapping.keys() - expected - {"master"}:
         raise StepcError(
             f"parameter '{name}': expected a name for each of the states {', '.join(sorted(expected))}, "
             f"found {dict(mapping)}; None keeps the value that a state has"
@@ -193,7 +245,8 @@ def _plan(
         where, target = f"parameter '{name}': state '{info.name}'", record.state[info.name]
         if key not in own:
             raise StepcError(f"{where}: expected '{key}' in the source, found {', '.join(own)}")
-        result.append((where, target, _fitting(own[key], target, where), info.placements))
+        beside = (info.placements, info.global_shape) == (record.info.placements, record.info.global_shape)
+        result.append((where, target, _fitting(own[key], target, where, beside), info.placements))
     taken = own.get(STEP, step)
     if taken is None:
         raise StepcError(f"parameter '{name}': expected 'step' in the source, or step=, found neither")
@@ -201,8 +254,9 @@ def _plan(
     return result
 
 
-def _fitting(value: Any, target: torch.Tensor, where: str) -> torch.Tensor:
-    """A source's tensor in the dtype of the state, as a piece where it is this rank's alone."""
+def _fitting(value: Any, target: torch.Tensor, where: str, beside: bool) -> torch.Tensor:
+    """A source's tensor in the dtype of the state, as a piece where it is this rank's alone: a part in a
+    plain tensor, or a DTensor like the parameter, ``beside`` which the state lies."""
     check_tensor(value, where)
     mine = local(target)
     exact = value.dtype == target.dtype or (
@@ -211,8 +265,15 @@ def _fitting(value: Any, target: torch.Tensor, where: str) -> torch.Tensor:
     if not exact:
         raise StepcError(f"{where}: expected {target.dtype}, found {value.dtype}; a cast would round it")
     value = value.detach().to(target.dtype)
-    alone = not isinstance(value, DTensor) and isinstance(mine, Piece)
-    if alone and tuple(value.shape) != tuple(mine.whole) and value.numel() == mine.numel():
-        value = Piece.of(value.contiguous(), mine.whole, mine.boxes)
+    if isinstance(mine, Piece) and not isinstance(local(value), Piece):
+        held = local(value)
+        if isinstance(value, DTensor):
+            alone = beside and isinstance(target, DTensor) and same_placements(value.placements, target.placements)
+            alone = alone and value.device_mesh == target.device_mesh and same_shard(tuple(held.shape), tuple(mine.shape))
+        else:
+            alone = tuple(held.shape) != tuple(mine.whole) and held.numel() == mine.numel()
+        if alone:
+            piece = Piece.of(held.contiguous(), mine.whole, mine.boxes)
+            value = DTensor(piece, target._spec, requires_grad=False) if isinstance(value, DTensor) else piece
     check_source(target, value, where)
     return value

@@ -50,6 +50,10 @@ class RoutedGroups(torch.optim.Optimizer):
         """Tells the peers of an error here."""
         raise NotImplementedError
 
+    def _refuse_torn(self) -> None:
+        """Refuses to go on after a failure, before the trainer says that all is whole."""
+        raise NotImplementedError
+
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
         """The routes that the definition gives these parameters."""
         raise NotImplementedError
