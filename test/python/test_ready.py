@@ -1,15 +1,18 @@
 """Ready libraries: whether what they were compiled for is what the model has."""
 
+from pathlib import Path
+
 import pytest
 import torch
+import torch.distributed as dist
 from ranks import run_ranks
 from torch import nn
-from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import distribute_tensor
 from torch.distributed.tensor.placement_types import Shard
 
 import stepc
-from stepc.torch import Optimizer, export_manifest
+from stepc.torch import Bucket, Optimizer, Placed, export_manifest
 
 MUON = """
 optimizer Muon(lr) { param = param - lr * orthogonalize(grad) }
@@ -101,6 +104,61 @@ def test_libraries_of_shards_that_stand_apart_are_refused(real, tmp_path, key, w
     named[0][1].grad = torch.ones(3, 4)
     with pytest.raises(stepc.PlanError, match=f"parameter 'w': library .* expects {what} placements"):
         Optimizer(named, library=made.library).step()
+
+
+FLAT = """
+optimizer A(lr) {
+  state m : f32
+  state r : f32[rows]
+  m = m + grad
+  r = r + mean(grad * grad, over = columns)
+  param = param - lr * m / (sqrt(r) + 1)
+}
+route { A(lr = 0.5) for matrix }
+"""
+BUCKETS = {"one": ((4,), ["flat"]), "hybrid": ((2, 2), ["R", "flat"]), "both": ((2, 2), ["flat", "flat"]),
+           "beside tensor parallelism": ((2, 2), ["flat", "S(0)"])}  # fmt: skip
+
+
+def _bucket(rank, folder):
+    """Libraries of flat buckets, compiled from the exported manifest; and the same at another offset."""
+    found = []
+    for name, (sizes, places) in BUCKETS.items():
+        mesh = init_device_mesh("cpu", sizes, mesh_dim_names=("dp", "tp")[: len(sizes)])
+        halves = places[-1] == "S(0)"
+        rows = 5 if halves else 9
+        local = rows if not halves else (3, 2)[mesh.get_local_rank(1)]
+        size = 24 if halves else 64
+        bucket = {"all": Bucket(size, {"w": 7})}
+        result = []
+        for library in (False, True):
+            w = nn.Parameter(torch.arange(12.0 * rows).view(rows, 12)[:local, :4].clone())
+            w.main_grad = torch.ones_like(w) * (1 + mesh.get_local_rank(0))
+            given = {"placements": {"w": Placed(mesh, ["R", "S(0)"] if halves else ["R"] * mesh.ndim, (rows, 4),
+                                                ["P(sum)", places[-1]] if halves else ["P(sum)"] * mesh.ndim, places)},
+                     "gradient": "main_grad"}  # fmt: skip
+            manifest = export_manifest([("w", w)], buckets=bucket, **given)
+            path = f"{folder}/{name}"
+            if rank == 0 and library:
+                stepc.compile(FLAT, manifest, output=path)
+            dist.barrier()
+            made = {"library": next(Path(path).glob("lib*.so"))} if library else {"spec": FLAT}
+            optimizer = Optimizer([("w", w)], buckets=bucket, timeout=60.0, **made, **given)
+            optimizer.step()
+            result.append(w.detach().clone())
+        assert torch.equal(*result), name
+        with pytest.raises(stepc.PlanError) as failed:
+            Optimizer([("w", w)], buckets={"all": Bucket(size, {"w": 8})}, timeout=60.0, **made, **given).step()
+        found.append(str(failed.value))
+    return found
+
+
+def test_libraries_of_flat_buckets(real, tmp_path):
+    for found in run_ranks(_bucket, 4, str(tmp_path)):
+        assert "expects state placements [['flat(0, 9, 25, 36, 36)']], the model has [['flat(0, 8, 24, 36, 36)']]" in found[0], found[0]
+        assert "expects state placements [['R', 'flat(0, 25, 36)']], the model has [['R', 'flat(0, 24, 36)']]" in found[1]
+        assert "['flat(0, 9, 25, 36, 36)', 'flat']" in found[2] and "['flat(0, 8, 24, 36, 36)', 'flat']" in found[2]
+        assert "['flat(0, 5, 12)', 'S(0)']" in found[3] and "the model has [['flat(0, 4, 12)', 'S(0)']]" in found[3]
 
 
 def _other_definition(rank):

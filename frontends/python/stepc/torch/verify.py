@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection
+import functools
+import math
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from stepc._library import Library
 from stepc.errors import PlanError
 from stepc.torch.placements import split_placements
+from stepc.torch.strided import shape_at
 
 _SHOWN = 3
 
@@ -24,6 +27,25 @@ def unknown_parameter(name: str, path: str | None, compiled: Collection[str]) ->
     )
 
 
+def _placements(
+    item: Mapping[str, Any], mesh: Mapping[str, Any], member: tuple[Mapping[str, Any], int] | None, role: str
+) -> list[str]:
+    """A parameter's, its gradient's or its states' placements as a library has them: where a bucket says
+    where ranges end, they stand at the first axis that is ``flat``. Empty where the manifest has no such list."""
+    texts = item.get(role)
+    result = list(texts or ())
+    if member is None or "flat" not in result:
+        return result
+    bucket, offset = member
+    sizes = [axis["size"] for axis in mesh["axes"]]
+    ranks = math.prod(size for text, size in zip(texts, sizes, strict=True) if text == "flat")
+    others = ["R" if text == "flat" else text for text in texts]
+    elements = math.prod(shape_at(item["shape"], sizes, others, [0] * len(sizes)))  # the first shard is the largest
+    cuts = [min(max(bucket["size"] // ranks * rank - offset, 0), elements) for rank in range(ranks + 1)]
+    result[result.index("flat")] = f"flat({', '.join(map(str, cuts))})"
+    return result
+
+
 def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -> None:
     """Refuses a ready library that was compiled for other parameters or another mesh."""
     if library.world_ranks != world:
@@ -35,6 +57,8 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
     meshes = {mesh["name"]: mesh for mesh in manifest["meshes"]}
     found = {item["name"]: item for item in manifest["parameters"]
              if item.get("requires_grad", True)}  # fmt: skip
+    members = {one["name"]: (bucket, one["offset"]) for bucket in manifest.get("buckets", ())
+               for one in bucket["parameters"]}  # fmt: skip
     for name in [*found, *compiled]:
         if name not in compiled:
             raise unknown_parameter(name, library.path, compiled)
@@ -42,21 +66,20 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             raise PlanError(f"parameter '{name}': library '{library.path}' has it, the model does not")
         one, item = compiled[name], found[name]
         planned, mesh = library.meshes[one.index], meshes[item["mesh"]]
+        cut = functools.partial(_placements, item, mesh, members.get(name))
+        placements = cut("placements")
         pairs = {
             "shape": (list(one.global_shape), item["shape"]),
             "dtype": (one.dtype, item["dtype"]),
             "gradient dtype": (one.gradient_dtype, item["grad_dtype"]),
-            "placements": (
-                split_placements(one.placements), item["placements"],
-            ),
+            "placements": (split_placements(one.placements), placements),
             "gradient placements": (
                 split_placements(one.gradient_placements),
-                item.get("grad_placements", item["placements"]),
+                cut("grad_placements") or placements,
             ),
             "state placements": (
                 [split_placements(s.placements) for s in one.states if s.kind == "full"],
-                [item.get("state_placements", item["placements"])
-                 for s in one.states if s.kind == "full"],
+                [cut("state_placements") or placements for s in one.states if s.kind == "full"],
             ),
             # Placements mean nothing without them. Names of axes are the trainer's own.
             "mesh sizes": (
