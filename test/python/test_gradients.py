@@ -191,6 +191,37 @@ def test_sums_that_are_pending_later_are_the_plans_too(real, way):
         assert declared.startswith(expected + ", as declared, found [Partial(sum)]"), declared
 
 
+def _absent(rank, how):
+    """Contributions that some ranks have not, as of experts without tokens; what the others have tells where gradients lie."""
+    mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
+    zeros = distribute_tensor(torch.zeros(4, 2, dtype=torch.bfloat16), mesh, [R], src_data_rank=None)
+    ones = DTensor.from_local(torch.ones(4, 2), mesh, [Partial()], run_check=False)
+    spec = ADDING.replace("lr = 1", f"lr = 1, missing_grad = {how}")
+    trace = []
+    for attribute, gradient in (("grad", ones.bfloat16()), ("main_grad", ones)):
+        model = {name: nn.Parameter(zeros.clone()) for name in ("some", "all")}
+        optimizer = Optimizer(model.items(), spec, timeout=30.0, gradient=attribute)
+        for step in range(3):
+            setattr(model["all"], attribute, gradient)
+            setattr(model["some"], attribute, gradient if (rank, step) == (1, 0) or step == 1 else None)
+            optimizer.step()
+        trace.append([(optimizer.state[p]["m"].to_local()[0, 0].item(), optimizer.state[p]["step"].item()) for p in model.values()])
+        (some, _) = optimizer.library.parameters
+        assert (some.gradient_dtype, some.gradient_placements) == ("bf16" if attribute == "grad" else "f32", "[P(sum)]")
+    # Ranks that have gradients have to have them alike.
+    w = nn.Parameter(zeros.clone())
+    w.grad = DTensor.from_local(torch.ones(4, 2, dtype=torch.bfloat16), mesh, [Partial() if rank else R], run_check=False)
+    with pytest.raises(ValueError, match=r"'w': ranks disagree on its grad_placements: None on rank 0, \('P\(sum\)',\) on rank 1\nhint: "
+                       r"Placed\(gradient=…\) in placements= says"):  # fmt: skip
+        Optimizer([("w", w)], spec, timeout=30.0).step()
+    return trace
+
+
+@pytest.mark.parametrize(("how", "expected"), [("skip", [(2, 1), (6, 3)]), ("zero", [(3, 3), (6, 3)])])
+def test_gradients_that_some_ranks_have_not(real, how, expected):
+    assert run_ranks(_absent, 2, how) == [[expected] * 2] * 2
+
+
 def _refused(rank):
     """What no rank can cut alone, or what means something else, stays an error."""
     mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("tp",))

@@ -64,13 +64,13 @@ def dtype_text(dtype: torch.dtype, parameter: str, what: str = "") -> str:
     return text
 
 
-def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype:
-    """The dtype that this parameter's gradients have, whether or not one is there now."""
+def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype | None:
+    """The dtype that this parameter's gradients have; None where only a gradient would tell."""
     declared = getattr(parameter, "grad_dtype", parameter.dtype)
     if declared is not None and attribute == "grad":
         return declared
     gradient = getattr(parameter, attribute, None)
-    return parameter.dtype if gradient is None else gradient.dtype
+    return None if gradient is None else gradient.dtype
 
 
 _Converted = dict[int, tuple[Mesh, Root | None]]
@@ -263,13 +263,18 @@ def describe(
         sizes = [size for _, size in mesh.axes]
         apart = _gradient_placements(tensor, names, texts, shape, sizes, declarations)
         placed = declarations.placed(names)
+        told, unseen = grad_dtype(tensor, declarations.gradient), []
+        if told is None:
+            unseen.append("grad_dtype")
+        if getattr(tensor, declarations.gradient, None) is None and (placed is None or placed.gradient is None):
+            unseen.append("grad_placements")
         states = placed and placed.texts("states", name, len(sizes))
         entry = Entry(
             name, shape, dtype_text(tensor.dtype, name),
-            dtype_text(grad_dtype(tensor, declarations.gradient), name, "'s gradient"), mesh,
+            dtype_text(told or tensor.dtype, name, "'s gradient"), mesh,
             texts, root, declarations.batch_axes(names, len(shape)), names[1:],
             _odd_shape(tensor, shape, mesh, texts),
-            grad_placements=apart,
+            grad_placements=apart, unseen=tuple(unseen),
             state_placements=None if states == texts else states,
             bucket=declarations.bucket(names), blocks=declarations.divided(names),
             flatten=declarations.columns_from(names, len(shape)),

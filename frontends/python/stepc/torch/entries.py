@@ -43,6 +43,8 @@ class Entry:
     elementwise: bool = False
     #: Those of its gradient, where they are not the parameter's.
     grad_placements: tuple[str, ...] | None = None
+    #: What is said of a gradient that is not there: where others have one, theirs holds.
+    unseen: tuple[str, ...] = ()
     #: Those of its states, where they are not the parameter's.
     state_placements: tuple[str, ...] | None = None
     #: The flat bucket that it lies in: name, size and alignment, and its offset there.

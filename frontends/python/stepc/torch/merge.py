@@ -18,6 +18,7 @@ from stepc.torch.uneven import as_it_lies
 # What all ranks have to say alike of a parameter.
 _AGREED = ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "state_placements", "bucket",
            "batch_axes", "flatten", "blocks", "aliases")  # fmt: skip
+_GRADIENT_HINT = "\nhint: Placed(gradient=…) in placements= says where gradients lie, whether or not they are there"
 
 
 class Merge:
@@ -83,18 +84,10 @@ class Merge:
 
     def _merge(self, name: str, views: list[tuple[int, Entry]]) -> Entry:
         """One parameter from every rank's view of it."""
-        first = views[0][1]
+        first = self._agreed(name, views)
         lifted = first
         if any(entry.mesh is not first.mesh for _, entry in views):
-            lifted = self._lift(name, [entry for _, entry in views])
-        for number, entry in views[1:]:
-            for what in _AGREED:
-                expected, found = getattr(first, what), getattr(entry, what)
-                if expected != found:
-                    raise ValueError(
-                        f"parameter '{name}': ranks disagree on its {what}: {expected} on rank "
-                        f"{self._views[views[0][0]][0][0]}, {found} on rank {self._views[number][0][0]}"
-                    )
+            lifted = self._lift(name, [first, *(entry for _, entry in views[1:])])
         numbers = tuple(number for number, _ in views)
         if (id(lifted.mesh), numbers) not in self._complete:
             exporters = self._exporters.get(numbers)
@@ -114,6 +107,24 @@ class Merge:
             told = {rank: entry.local_shape for number, entry in views
                     for rank in self._views[number][0]}  # fmt: skip
         return as_it_lies(lifted, told)
+
+    def _agreed(self, name: str, views: list[tuple[int, Entry]]) -> Entry:
+        """The first view, with what others see of a gradient that is not there."""
+        first, told = views[0][1], {}
+        for what in _AGREED:
+            seen = [view for view in views if what not in view[1].unseen] or views
+            one, expected = seen[0][0], getattr(seen[0][1], what)
+            for other, entry in seen[1:]:
+                found = getattr(entry, what)
+                if expected != found:
+                    raise ValueError(
+                        f"parameter '{name}': ranks disagree on its {what}: {expected} on rank "
+                        f"{self._views[one][0][0]}, {found} on rank {self._views[other][0][0]}"
+                        + (_GRADIENT_HINT if what == "grad_placements" else "")
+                    )
+            if expected != getattr(first, what):
+                told[what] = expected
+        return dataclasses.replace(first, **told) if told else first
 
     def _lift(self, name: str, views: Sequence[Entry]) -> Entry:
         """A parameter on parallel slices of one root mesh, as a parameter of a larger slice.
