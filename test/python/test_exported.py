@@ -297,10 +297,29 @@ def _undeclared(rank):
     # A bucket that the parameters do not fill as it says, and one that nobody has.
     placed = {"w": Placed(mesh, ["flat"], (2, 4))}
     optimizer = Optimizer([("w", w)], SGD, placements=placed, buckets={"all": Bucket(6, {"w": 0})}, timeout=60.0)
-    expect(optimizer.prepare, stepc.StepcError, "all", "w")
+    expect(optimizer.prepare, stepc.StepcError, "/parameters/0/placements/0: expected 'w' inside of bucket 'all' of 6 elements, "
+           "found elements 0 to 8 (parameter 'w')")  # fmt: skip
     with pytest.warns(UserWarning, match="buckets= pattern 'v' matches no parameter") if rank == 0 else contextlib.nullcontext():
         export_manifest([("w", w)], placements=placed, buckets={"all": Bucket(8, {"w": 0, "v": 4})})
     return True
+
+
+def _declared_otherwise(rank):
+    """A DTensor says where it lies: a declaration of another mesh, placement or shape is not passed over."""
+    mesh, other = (init_device_mesh("cpu", (2,), mesh_dim_names=(name,)) for name in ("dp", "tp"))
+    w = nn.Parameter(sharded(torch.zeros(2, 3), mesh, [Shard(0)], (4, 3)))
+    for placed, text in ((Placed(other, [Shard(0)]), "expected the mesh of placements=, DeviceMesh((tp=2)"),
+                         (Placed(mesh, ["flat"], (4, 3)), "expected the placements of placements=, ['flat'], found a DTensor's, ['S(0)']"),
+                         (Placed(mesh, ["S(0)"], (4, 4)), "expected the shape of placements=, (4, 4), found a DTensor's, (4, 3)")):  # fmt: skip
+        expect(lambda: export_manifest([("w", w)], placements={"*": placed}), PlacementError, f"parameter 'w': {text}")  # noqa: B023
+        dist.barrier()
+    same = export_manifest([("w", w)], placements={"*": Placed(mesh, [Shard(0)], (4, 3), gradient=["P(sum)"])})
+    assert same["parameters"][0]["grad_placements"] == ["P(sum)"]
+    return True
+
+
+def test_dtensors_that_are_declared_otherwise():
+    assert all(run_ranks(_declared_otherwise, 2))
 
 
 def test_flat_buffers_that_are_declared_badly(real):

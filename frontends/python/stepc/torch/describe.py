@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
-from stepc.torch.declarations import Declarations
+from stepc.torch.declarations import Declarations, Placed
 from stepc.torch.entries import Entry, Mesh, Root
 from stepc.torch.names import canonical_name, matches
 from stepc.torch.placements import (
@@ -89,11 +89,12 @@ def _locate(
             converted[id(mesh)] = mesh_of(mesh)
         return converted[id(mesh)]
 
+    placed = declarations.placed(names)
     if isinstance(tensor, DTensor):
         mesh, root = known(tensor.device_mesh)
         texts = tuple(placement_text(one, f"parameter '{name}'") for one in tensor.placements)
+        _refuse_other_place(tensor, texts, placed, name)
         return tuple(tensor.shape), mesh, texts, root
-    placed = declarations.placed(names)
     if placed is not None and placed.mesh is not None:
         mesh, root = known(placed.mesh)
         texts = placed.texts("placements", name, len(mesh.axes))
@@ -117,6 +118,24 @@ def _locate(
         )
     whole = converted.setdefault(id(world), (Mesh((("world", len(world)),), world), None))[0]
     return tuple(tensor.shape), whole, ("R",), None
+
+
+def _refuse_other_place(
+    tensor: DTensor, texts: tuple[str, ...], placed: Placed | None, name: str
+) -> None:
+    """A DTensor says itself where it lies: a declaration that says something else is an error."""
+    if placed is None or placed.mesh is None:
+        return
+    own = (tensor.device_mesh, list(texts), tuple(tensor.shape))
+    declared = (
+        placed.mesh, list(placed.texts("placements", name, len(texts))),
+        tuple(tensor.shape if placed.shape is None else placed.shape),
+    )  # fmt: skip
+    for what, expected, found in zip(("mesh", "placements", "shape"), declared, own, strict=True):
+        if expected != found:
+            raise PlacementError(
+                f"parameter '{name}': expected the {what} of placements=, {expected}, found a DTensor's, {found}"
+            )
 
 
 def logical_shape(
