@@ -2,8 +2,6 @@
 #ifndef STEPC_PASSES_KERNELS_PASSES_H
 #define STEPC_PASSES_KERNELS_PASSES_H
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -22,13 +20,14 @@ class Target;
 struct KernelOptions {
   /// cpu (this machine), cpu:<llvm cpu> or emulated:<sm_80…>; empty: this machine.
   std::string target;
-  /// The module was made, and so proven, just now: a text is proven as it enters.
-  bool isProven = false;
+  /// How long rows of tables were, at most, when the module was proven just now; 0: it was not, and is, as a text that
+  /// enters.
+  int64_t provenRowElements = 0;
 };
 
 /// Level 4 (scheduled) to level 5 (exec).
 void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
-/// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: as above.
+/// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: it was made, and so proven, just now.
 void buildLlvmPipeline(mlir::OpPassManager &manager, const Target &target, bool isProven);
 
 /// The code of exec-kernels-to-gpu to `gpu.binary` objects of PTX.

@@ -21,8 +21,9 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
 
 void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   // Nothing is lowered that is not proven, also when the program comes as text.
-  if (!options.isProven)
-    manager.addPass(verify::createVerifyPlan());
+  int64_t proven = options.provenRowElements;
+  if (proven == 0)
+    manager.addPass(verify::createVerifyPlan({proven = rowElementsOf(options.target)}));
   LowerToExecOptions lower;
   lower.target = options.target;
   // The one pass that leaves operations on memory for commands and kernels.
@@ -33,10 +34,8 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createMergeDispatches());
   // Nothing that computes may be left without a kernel.
   manager.addPass(verifyLevel("exec"));
-  // The commands still make what the rules say. Routes are those that were proven above.
-  verify::VerifyProgramOptions verify;
-  verify.routes = false;
-  manager.addPass(verify::createVerifyProgram(verify));
+  // The commands still make what the rules say. Routes were proven above, unless this target cuts them otherwise.
+  manager.addPass(verify::createVerifyProgram({proven}));
 }
 
 void buildLlvmPipeline(OpPassManager &manager, const Target &target, bool isProven) {
@@ -70,7 +69,7 @@ void registerKernelPasses() {
   PassPipelineRegistration<TargetPipelineOptions>(
       "stepc-exec", "Level 4 (scheduled) to level 5 (exec)",
       [](OpPassManager &manager, const TargetPipelineOptions &options) {
-        buildExecPipeline(manager, {options.target, /*isProven=*/false});
+        buildExecPipeline(manager, {options.target});
       });
   PassPipelineRegistration<>(
       "stepc-llvm", "Level 5 (exec) to level 6 (llvm)", [](OpPassManager &manager) {

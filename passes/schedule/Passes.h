@@ -8,6 +8,8 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <cstdint>
+
 namespace stepc::schedule {
 
 #define GEN_PASS_DECL
@@ -18,8 +20,8 @@ namespace stepc::schedule {
 /// How our destination-style operations bufferize; called once per dialect registry.
 void registerBufferizationModels(mlir::DialectRegistry &registry);
 
-/// comm → scheduled, verified.
-void buildSchedulePipeline(mlir::OpPassManager &manager);
+/// comm → scheduled, proven with rows of so many elements at most.
+void buildSchedulePipeline(mlir::OpPassManager &manager, int64_t rowElements);
 void registerSchedulePipeline();
 
 } // namespace stepc::schedule

@@ -8,7 +8,7 @@
 
 using namespace mlir;
 
-void stepc::schedule::buildSchedulePipeline(OpPassManager &manager) {
+void stepc::schedule::buildSchedulePipeline(OpPassManager &manager, int64_t rowElements) {
   // Once, on the way out of tensors; a copy is an error.
   manager.addPass(createBufferizeProgram());
   // Before places are decided: the order says what lives when.
@@ -18,9 +18,11 @@ void stepc::schedule::buildSchedulePipeline(OpPassManager &manager) {
   // Follows the decision; past it there is no allocation.
   manager.addPass(createPlaceBuffers());
   // Nothing is emitted that is not proven.
-  manager.addPass(verify::createVerifyPlan());
+  manager.addPass(verify::createVerifyPlan({rowElements}));
 }
 
 void stepc::schedule::registerSchedulePipeline() {
-  PassPipelineRegistration<>("stepc-schedule", "comm → scheduled", buildSchedulePipeline);
+  PassPipelineRegistration<>("stepc-schedule", "comm → scheduled", [](OpPassManager &manager) {
+    buildSchedulePipeline(manager, plan::kChunkElements);
+  });
 }

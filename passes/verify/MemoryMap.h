@@ -150,11 +150,14 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
     visited += cut.rows * cut.cols;
     visit(cut);
   };
-  if (strip.rows > 1 && strip.firstStride == width && col + strip.cols <= width &&
-      row + strip.rows <= gridSize / width)
-    rectangle(grids[first / gridSize], {row, col, strip.rows, strip.cols}, strip.second,
-              strip.secondStride, count);
-  else
+  if (strip.rows > 1 && strip.firstStride == width && col + strip.cols <= width) {
+    int64_t grid = first / gridSize, below = gridSize / width;
+    for (int64_t done = 0, rows; done < strip.rows; done += rows, row = 0, ++grid) {
+      rows = std::min(strip.rows - done, below - row);
+      rectangle(grids[grid], {row, col, rows, strip.cols}, strip.second + done * strip.secondStride,
+                strip.secondStride, count);
+    }
+  } else
     for (int64_t i = 0; i < strip.rows; ++i)
       line(first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols, count);
   return visited == strip.rows * strip.cols; // the rest is of other groups

@@ -2,6 +2,8 @@
 #ifndef STEPC_PASSES_VERIFY_PASSES_H
 #define STEPC_PASSES_VERIFY_PASSES_H
 
+#include "runtime/plan/Plan.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

@@ -52,6 +52,10 @@ def VerifyPlan : Pass<"comm-verify-plan", "::mlir::ModuleOp"> {
     //        found parameter 'a' handled 2 times
     ```
   }];
+  let options = [
+    Option<"rowElements", "row-elements", "int64_t", "::stepc::plan::kChunkElements",
+           "how many elements a row of the tables has at most: what the target takes that the program is compiled for">,
+  ];
 }
 
 def VerifyProgram : Pass<"exec-verify-program", "::mlir::ModuleOp"> {
@@ -79,8 +83,9 @@ def VerifyProgram : Pass<"exec-verify-program", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"routes", "routes", "bool", "true",
-           "prove (7), too; not asked for where the tables are those of a level 4 that was proven just now">,
+    Option<"provenRowElements", "proven-row-elements", "int64_t", "0",
+           "(7) was proven of level 4 just now, with rows of so many elements at most: it is not proven again if the "
+           "program's are as long">,
   ];
 }
 

@@ -48,15 +48,39 @@ bool TableCheck::areEqual(Pieces &read, Pieces &written, int64_t elements) {
                              truth.describeElement(groupIndex, difference->sent));
 }
 
+/// Whether `next` goes on where `run` ends, in both memories. Rows without elements, or with more than any tensor, are
+/// left for who looks at each, so that sums stay small.
+static bool continues(const CopyRow &run, const CopyRow &next) {
+  constexpr int64_t kMost = int64_t(1) << 40;
+  for (const CopyRow *row : {&run, &next})
+    if (row->rows < 1 || row->cols < 1 || row->rows > kMost || row->cols > kMost)
+      return false;
+  if (next.parameter != run.parameter)
+    return false;
+  if (run.rows == 1 && next.rows == 1)
+    return next.source == run.source + run.cols && next.target == run.target + run.cols;
+  return next.cols == run.cols && next.sourceStride == run.sourceStride &&
+         next.targetStride == run.targetStride &&
+         next.source == run.source + run.rows * run.sourceStride &&
+         next.target == run.target + run.rows * run.targetStride;
+}
+
 bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   // Of what moves the other side tells what it is.
   bool knowsFrom = !table.from.isMoving(), knowsTo = !table.to.isMoving();
   if (table.from.isBatch() || table.to.isBatch() || isRange(table.from))
     findBlocks();
-  for (const CopyRow &row : rows) {
+  for (size_t i = 0; i < rows.size();) {
+    CopyRow row = rows[i];
     if (!isParameter(row.parameter))
       return fail("expected parameters of group @" + group.name + ", found parameter " +
                   std::to_string(row.parameter));
+    // A target cuts what is long into many rows: one run of them is looked at once.
+    for (++i; i < rows.size() && continues(row, rows[i]); ++i)
+      if (row.rows == 1 && rows[i].rows == 1)
+        row.cols += rows[i].cols;
+      else
+        row.rows += rows[i].rows;
     fromEnd = std::max(fromEnd, row.source + (row.rows - 1) * row.sourceStride + row.cols);
     toEnd = std::max(toEnd, row.target + (row.rows - 1) * row.targetStride + row.cols);
     Strip source{row.source, row.sourceStride, 0, row.cols, row.rows, row.cols};

@@ -94,11 +94,13 @@ mlir::LogicalResult proveTables(TableProof &proof, const StepFacts &facts);
 /// Gives the tables of a plan; a test may pass one that lies.
 using MakeExpand = std::function<Expand(const plan::Plan &)>;
 
-/// All of it: what `comm-verify-plan` runs. Without `makeExpand`, the runtime's function.
-mlir::LogicalResult verifyPlan(mlir::ModuleOp module, MakeExpand makeExpand = {});
+/// All of it: what `comm-verify-plan` runs, of tables whose rows have so many elements at most. Without `makeExpand`,
+/// the runtime's function.
+mlir::LogicalResult verifyPlan(mlir::ModuleOp module, MakeExpand makeExpand = {},
+                               int64_t rowElements = plan::kChunkElements);
 
 /// What `exec-verify-program` runs.
-mlir::LogicalResult verifyProgram(mlir::ModuleOp module, bool routes = true);
+mlir::LogicalResult verifyProgram(mlir::ModuleOp module, int64_t provenRowElements = 0);
 
 } // namespace stepc::verify
 

@@ -50,7 +50,7 @@ LogicalResult verify::proveTables(TableProof &proof, const StepFacts &facts) {
   return success(faults.empty());
 }
 
-LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand) {
+LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand, int64_t rowElements) {
   FailureOr<func::FuncOp> step = checkForm(module);
   if (failed(step))
     return failure();
@@ -61,6 +61,7 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand) {
   if (failed(facts) || failed(checkCoverage(*program, module, *step)) ||
       failed(checkValues(*program, module, *step)))
     return failure();
+  program->plan.chunkElements = rowElements;
   TableProof proof(program->plan,
                    makeExpand ? makeExpand(program->plan) : runtimeExpand(program->plan));
   if (failed(proveTables(proof, *facts)) ||
@@ -80,8 +81,10 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand) {
 namespace stepc::verify {
 namespace {
 struct VerifyPlan : impl::VerifyPlanBase<VerifyPlan> {
+  using VerifyPlanBase::VerifyPlanBase;
+
   void runOnOperation() override {
-    if (failed(verifyPlan(getOperation())))
+    if (failed(verifyPlan(getOperation(), {}, rowElements)))
       signalPassFailure();
   }
 };

@@ -23,7 +23,7 @@ static LogicalResult checkLimit(const plan::Plan &plan, exec::ProgramOp program,
   return diag;
 }
 
-LogicalResult verify::verifyProgram(ModuleOp module, bool routes) {
+LogicalResult verify::verifyProgram(ModuleOp module, int64_t provenRowElements) {
   FailureOr<plan::Plan> plan = planOfProgram(module);
   if (failed(plan))
     return failure();
@@ -36,9 +36,8 @@ LogicalResult verify::verifyProgram(ModuleOp module, bool routes) {
       failed(check.run(commands)))
     return failure();
   TableProof proof(*plan, runtimeExpand(*plan));
-  // A level 4 that was proven had rows of this length. What computed blocks need is of level 5, too:
-  // scratch is a target's.
-  if (!routes && plan->chunkElements == plan::kChunkElements)
+  // What computed blocks need is of level 5, too: scratch is a target's.
+  if (plan->chunkElements == provenRowElements)
     llvm::erase_if(check.facts.needs, [](const Need &need) { return need.unit != Need::Blocks; });
   else if (failed(proveTables(proof, check.facts)))
     return failure();
@@ -53,7 +52,7 @@ struct VerifyProgram : impl::VerifyProgramBase<VerifyProgram> {
   using VerifyProgramBase::VerifyProgramBase;
 
   void runOnOperation() override {
-    if (failed(verifyProgram(getOperation(), routes)))
+    if (failed(verifyProgram(getOperation(), provenRowElements)))
       signalPassFailure();
   }
 };

@@ -84,11 +84,21 @@ std::optional<Level> driver::levelOf(mlir::ModuleOp module) {
 
 namespace {
 
+StringRef firstTarget(const CompileOptions &options) {
+  return options.targets.empty() ? StringRef() : options.targets.front();
+}
+
 /// What rungs need to know beside the module: also the level that it was read at, and the target.
 struct Lowering {
   const CompileOptions &options;
   Level entered;
   StringRef target; // empty: the host
+
+  /// How long rows of tables are in the proof at level scheduled: as the first target cuts them, so that they are not
+  /// proven again. 0: a text came in behind that proof, and has none yet.
+  int64_t provenRowElements() const {
+    return entered < Level::Scheduled ? kernels::rowElementsOf(firstTarget(options)) : 0;
+  }
 };
 
 /// One step of the ladder.
@@ -110,15 +120,13 @@ const Rung kRungs[] = {
        return mlir::success();
      }},
     {Level::Scheduled, "scheduling, and proving the plan for all ranks",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &) {
-       schedule::buildSchedulePipeline(manager);
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &lowering) {
+       schedule::buildSchedulePipeline(manager, lowering.provenRowElements());
        return mlir::success();
      }},
     {Level::Exec, "making kernels",
      [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &lowering) {
-       // Scheduling ends with the proof; a text that comes here without it has none yet.
-       kernels::buildExecPipeline(manager,
-                                  {lowering.target.str(), lowering.entered < Level::Scheduled});
+       kernels::buildExecPipeline(manager, {lowering.target.str(), lowering.provenRowElements()});
        return mlir::success();
      }},
     {Level::Llvm, "lowering to LLVM",
@@ -272,10 +280,6 @@ std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const Compile
     return std::nullopt;
   exitCode = kSuccess;
   return level;
-}
-
-StringRef firstTarget(const CompileOptions &options) {
-  return options.targets.empty() ? StringRef() : options.targets.front();
 }
 
 } // namespace

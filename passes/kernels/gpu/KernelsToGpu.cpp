@@ -6,6 +6,7 @@
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/gpu/GpuKernels.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
