@@ -36,7 +36,7 @@ Scheduled::Scheduled(const std::string &text, std::vector<std::string> forced, i
   PassManager manager(&context);
   decide::buildDecidePipeline(manager, {std::move(forced), waves});
   distribute::buildDistributePipeline(manager);
-  schedule::buildSchedulePipeline(manager);
+  schedule::buildSchedulePipeline(manager, plan::kChunkElements);
   if (!module || failed(manager.run(*module)))
     error = "not scheduled: " + error;
 }
