@@ -297,7 +297,7 @@ def _undeclared(rank):
     # A bucket that the parameters do not fill as it says, and one that nobody has.
     placed = {"w": Placed(mesh, ["flat"], (2, 4))}
     optimizer = Optimizer([("w", w)], SGD, placements=placed, buckets={"all": Bucket(6, {"w": 0})}, timeout=60.0)
-    expect(optimizer.prepare, stepc.StepcError, "/parameters/0/placements/0: expected 'w' inside of bucket 'all' of 6 elements, "
+    expect(optimizer.prepare, stepc.StepcError, "/buckets/0/parameters/0/offset: expected 'w' inside of bucket 'all' of 6 elements, "
            "found elements 0 to 8 (parameter 'w')")  # fmt: skip
     with pytest.warns(UserWarning, match="buckets= pattern 'v' matches no parameter") if rank == 0 else contextlib.nullcontext():
         export_manifest([("w", w)], placements=placed, buckets={"all": Bucket(8, {"w": 0, "v": 4})})
