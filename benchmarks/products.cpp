@@ -137,9 +137,8 @@ Code compileProduct(const Product &p, const std::string &type, const TargetShape
 
 void launch(Pool &pool, const Code &code, const std::vector<void *> &operands, void *scratch) {
   for (const CompiledLaunch &launch : code.launches) {
-    std::vector<void *> arguments;
-    for (int buffer : launch.buffers)
-      arguments.push_back(buffer < 0 ? scratch : operands[buffer]);
+    std::vector<void *> arguments =
+        launch.arguments([&](int buffer) { return buffer < 0 ? scratch : operands[buffer]; });
     pool.run(launch.kernel, arguments.data(), launch.itemsPerBlock);
   }
 }

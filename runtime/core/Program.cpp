@@ -6,6 +6,7 @@
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
+#include <cstring>
 #include <map>
 
 namespace stepc::runtime {
@@ -138,6 +139,10 @@ private:
     made.arguments = {arena() + plan.scratchOffset()};
     for (const plan::Operand &operand : command.operands)
       made.arguments.push_back(arena() + beginOf(operand));
+    if (command.kind == plan::CommandKind::Product) {
+      stepc_factors factors = {float(command.batch.alpha), float(command.batch.beta)};
+      std::memcpy(&made.arguments.emplace_back(), &factors, sizeof(factors));
+    }
     made.batch.command = &command;
     made.batch.blocks = tables[command.tables[0]].blocks;
     for (const plan::Batch::Kernel &kernel : command.batch.kernels) {

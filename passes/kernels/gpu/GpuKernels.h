@@ -47,7 +47,7 @@ exec::Accumulation gpuAccumulation(bool tensorCores, mlir::Type lhs, mlir::Type 
 /// How a GPU cuts up a product m × n.
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);
 /// Likewise of a product of one of these accumulations; arguments are the scratch, which it does not use,
-/// the operands, the addend, where there is one, and the out.
+/// the operands, the addend, where there is one, the out, and stepc_factors.
 GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
 
 /// The kernel of a copy, a row per block, likewise. Arguments are those of rows in kernel_abi.h.

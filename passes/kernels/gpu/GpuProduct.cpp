@@ -2,7 +2,6 @@
 
 #include "passes/kernels/gpu/GpuProduct.h"
 
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -11,8 +10,7 @@ namespace stepc::kernels {
 
 GpuProduct::GpuProduct(exec::ProductOp op, BlockBuilder &b, int64_t tile, int64_t width)
     : op(op), b(b), m(op.getSizes()[0]), n(op.getSizes()[1]), k(op.getSizes()[2]),
-      out(op.getOut().getType()), isSymmetric(op.getSymmetric()), tile(tile), width(width),
-      alpha(float(op.getAlpha().convertToDouble())), beta(float(op.getBeta().convertToDouble())) {
+      out(op.getOut().getType()), isSymmetric(op.getSymmetric()), tile(tile), width(width) {
   if (op.getAddend())
     addend = op.getAddend()->getType();
 }
@@ -22,12 +20,12 @@ std::string GpuProduct::name() {
     return typeName(type) + (transposed ? "t" : "");
   };
   std::string text =
-      llvm::formatv("stepc_product_{0}x{1}x{2}_{3}_{4}_{5}{6}_{7:x-}", m, n, k,
+      llvm::formatv("stepc_product_{0}x{1}x{2}_{3}_{4}_{5}{6}", m, n, k,
                     operand(op.getLhs().getType(), op.getTransposeLhs()),
                     operand(op.getRhs().getType(), op.getTransposeRhs()), typeName(out),
-                    isSymmetric ? "_symmetric" : "", llvm::bit_cast<uint32_t>(alpha));
+                    isSymmetric ? "_symmetric" : "");
   if (addend)
-    text += llvm::formatv("_{0}_{1:x-}", typeName(addend), llvm::bit_cast<uint32_t>(beta));
+    text += "_plus_" + typeName(addend);
   if (op.getAccumulation() == exec::Accumulation::TensorCore)
     text += "_tensorcore";
   return text;
@@ -42,6 +40,7 @@ void GpuProduct::emit() {
   auto [tileRow, tileColumn] = place();
   row0 = b.mul(tileRow, tile);
   column0 = b.mul(tileColumn, tile);
+  std::tie(alpha, beta) = b.factors(pointer(buffers() - 1));
   finish(accumulate(), tileRow, tileColumn);
 }
 
@@ -72,19 +71,14 @@ std::pair<Value, Value> GpuProduct::place() {
   return {walk.getResult(0), walk.getResult(1)};
 }
 
-Value GpuProduct::scaled(Value x, float factor) {
-  return factor == 1.0f ? x
-                        : Value(arith::MulFOp::create(b, b.loc, x, b.number(x.getType(), factor)));
-}
-
 /// Of a number or a vector; `term` null without an addend.
 Value GpuProduct::result(Value sum, Value term) {
-  sum = scaled(sum, alpha);
-  return term ? Value(arith::AddFOp::create(b, b.loc, sum, scaled(term, beta))) : sum;
+  sum = b.scaled(sum, alpha);
+  return term ? Value(arith::AddFOp::create(b, b.loc, sum, b.scaled(term, beta))) : sum;
 }
 
 void GpuProduct::finish(ArrayRef<Run> runs, Value tileRow, Value tileColumn) {
-  outBase = blockOf(buffers() - 1, out, m * n);
+  outBase = blockOf(buffers() - 2, out, m * n);
   if (addend)
     addendBase = blockOf(kRhs + 1, addend, m * n);
   if (n % width != 0 || (isSymmetric && m <= tile))

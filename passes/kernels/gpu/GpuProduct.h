@@ -20,7 +20,8 @@ public:
 
   std::string name();
   int64_t blocksPerSlot() const;
-  unsigned buffers() const { return kRhs + (addend ? 3 : 2); }
+  /// All arguments, the factors among them.
+  unsigned buffers() const { return kRhs + (addend ? 4 : 3); }
   /// The kernel, where the builder stands.
   void emit();
 
@@ -58,14 +59,13 @@ private:
   void finish(llvm::ArrayRef<Run> runs, mlir::Value tileRow, mlir::Value tileColumn);
   void whole(llvm::ArrayRef<Run> runs);
   void oneByOne(llvm::ArrayRef<Run> runs);
-  mlir::Value scaled(mlir::Value x, float factor);
   mlir::Value result(mlir::Value sum, mlir::Value term);
   mlir::Value at(mlir::Value base, mlir::Type type, mlir::Value row, mlir::Value column) {
     return b.element(base, type, b.add(b.mul(row, n), column));
   }
 
   int64_t tile, width;
-  float alpha, beta;
+  mlir::Value alpha, beta;
   mlir::Type addend;               ///< null without one
   mlir::Value outBase, addendBase; ///< of the slot
 };

@@ -22,8 +22,6 @@ Kernels emit(SymbolTable &symbols, exec::ProductOp op, const TargetShape &target
                    op.getRhs().getType(),
                    op.getOut().getType(),
                    op.getAddend() ? op.getAddend()->getType() : Type(),
-                   float(op.getAlpha().convertToDouble()),
-                   float(op.getBeta().convertToDouble()),
                    op.getTransposeLhs(),
                    op.getTransposeRhs(),
                    op.getSymmetric(),

@@ -12,12 +12,11 @@ namespace stepc::kernels {
 struct ProductSpec {
   Tiling tiling;
   mlir::Type lhs, rhs, out, addend; ///< storage types; addend null without one
-  float alpha, beta;
   bool transposeLhs, transposeRhs, symmetric;
   mlir::Location loc;
 };
 
-/// The arguments of every kernel; behind them the addend, where there is one, and the out.
+/// The arguments of every kernel; behind them the addend, where there is one, the out, and stepc_factors.
 enum : int64_t { kScratch, kLhs, kRhs };
 
 inline std::string typeName(mlir::Type type) {

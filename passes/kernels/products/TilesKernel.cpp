@@ -2,7 +2,6 @@
 
 #include "passes/kernels/products/ProductKernels.h"
 
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -30,6 +29,7 @@ public:
     Value scratch = b.argument(arguments, kScratch);
     Value addend = spec.addend ? b.argument(arguments, kRhs + 1) : Value();
     Value out = b.argument(arguments, kRhs + (addend ? 2 : 1));
+    std::tie(alpha, beta) = b.factors(b.argument(arguments, kRhs + (addend ? 3 : 2)));
     tile = b.stack(t.rowStride * t.tileCols);
     b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
       Value slot = b.quotient(at, items());
@@ -128,14 +128,11 @@ private:
 
   Value epilogue(Value sum, Value addendAt, Value mask) {
     int64_t lanes = t.lanes;
-    if (spec.alpha != 1.0f)
-      sum = arith::MulFOp::create(b, b.loc, sum, b.number(sum.getType(), spec.alpha));
+    sum = b.scaled(sum, alpha);
     if (!addendAt)
       return sum;
     Value term = b.read(spec.addend, addendAt, lanes, mask);
-    if (spec.beta != 1.0f)
-      term = arith::MulFOp::create(b, b.loc, term, b.number(term.getType(), spec.beta));
-    return arith::AddFOp::create(b, b.loc, sum, term);
+    return arith::AddFOp::create(b, b.loc, sum, b.scaled(term, beta));
   }
 
   /// The epilogue of a tile's rows; at an edge only of what lies in the block (and, of a
@@ -199,19 +196,18 @@ private:
   const Tiling &t;
   VectorBuilder &b;
   TileFunction tileFunction;
-  Value tile, outBlock, addendBlock, row0, column0;
+  Value tile, outBlock, addendBlock, row0, column0, alpha, beta;
 };
 
 } // namespace
 
 Kernel tilesKernel(SymbolTable &symbols, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
-  std::string name = llvm::formatv(
-      "stepc_product_{0}_{1}x{2}x{3}_{4}{5}_{6:x-}", tiling.chip(), tiling.m, tiling.n, tiling.k,
-      typeName(spec.out), spec.symmetric ? "_symmetric" : "", llvm::bit_cast<uint32_t>(spec.alpha));
+  std::string name =
+      llvm::formatv("stepc_product_{0}_{1}x{2}x{3}_{4}{5}", tiling.chip(), tiling.m, tiling.n,
+                    tiling.k, typeName(spec.out), spec.symmetric ? "_symmetric" : "");
   if (spec.addend)
-    name +=
-        llvm::formatv("_{0}_{1:x-}", typeName(spec.addend), llvm::bit_cast<uint32_t>(spec.beta));
+    name += "_plus_" + typeName(spec.addend);
   VectorBuilder builder(symbols.getOp()->getContext(), spec.loc);
   auto tile = [&](int64_t cols) { return tileFunction(symbols, spec, cols); };
   TilesEmitter emitter(spec, builder, tile);

@@ -1,6 +1,7 @@
 //===- VectorBuilder.cpp - Vectors of the storage types --------------------===//
 
 #include "passes/kernels/products/VectorBuilder.h"
+#include "stepc/kernel_abi.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -54,6 +55,22 @@ Value VectorBuilder::number(Type type, float value) {
   if (auto vectorType = dyn_cast<VectorType>(type))
     attr = DenseElementsAttr::get(vectorType, attr);
   return arith::ConstantOp::create(*this, loc, attr);
+}
+
+std::pair<Value, Value> VectorBuilder::factors(Value word) {
+  static_assert(sizeof(stepc_factors) == 8 && offsetof(stepc_factors, beta) == 4);
+  Value both = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), word);
+  auto number = [&](Value bits) -> Value {
+    Value low = arith::TruncIOp::create(*this, loc, getI32Type(), bits);
+    return arith::BitcastOp::create(*this, loc, getF32Type(), low);
+  };
+  return {number(both), number(arith::ShRUIOp::create(*this, loc, both, constant(32)))};
+}
+
+Value VectorBuilder::scaled(Value x, Value factor) {
+  if (auto type = dyn_cast<VectorType>(x.getType()))
+    factor = broadcast(factor, type.getDimSize(0));
+  return arith::MulFOp::create(*this, loc, x, factor);
 }
 
 /// `type` itself for lanes = 0.

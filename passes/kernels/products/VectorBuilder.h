@@ -52,6 +52,10 @@ public:
   Value broadcast(Value scalar, int64_t lanes) {
     return mlir::vector::BroadcastOp::create(*this, loc, vector(lanes), scalar);
   }
+  /// alpha and beta of what stands in the place of an address (stepc_factors), as f32.
+  std::pair<Value, Value> factors(Value word);
+  /// A number or a vector of f32, times a number.
+  Value scaled(Value x, Value factor);
   /// Element `index` of an array of `type`: bf16 is moved as i16, since not every chip has loads of
   /// it.
   Value element(Value base, mlir::Type type, Value index) {

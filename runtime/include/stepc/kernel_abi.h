@@ -26,7 +26,8 @@
  *    there on stand the bytes at which each contribution's elements begin; arguments[1], [2] = what these and
  *    targets count from, in the workspace; arguments[3] = the records;
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
- *    the address of the scratch, then those of its batches in the workspace.
+ *    the address of the scratch, then those of its batches in the workspace; of a product behind them
+ *    stepc_factors, so that products that differ in these alone share a kernel.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_KERNEL_ABI_H
 #define STEPC_KERNEL_ABI_H
@@ -37,7 +38,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 7
+#define STEPC_KERNEL_ABI_VERSION 8
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -56,6 +57,12 @@ typedef struct stepc_parameter_record {
   int64_t active; /* 0: skipped in this step */
   int64_t reserved[2];
 } stepc_parameter_record;
+
+/* Of out = alpha * (lhs * rhs) + beta * addend; beta is of no meaning without an addend. Stands in the place of an
+ * address among a kernel's arguments. */
+typedef struct stepc_factors {
+  float alpha, beta;
+} stepc_factors;
 
 typedef void (*stepc_kernel)(void *const *arguments, int64_t first, int64_t last);
 typedef struct stepc_device_table stepc_device_table;

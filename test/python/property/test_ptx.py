@@ -75,7 +75,7 @@ def test_text(ptx):
         if name.startswith("stepc_reduce"):
             assert "shfl.sync.bfly" in text and re.search(r"\bld\.global\.(b32|b16)\b", text), name
         elif name.startswith("stepc_product"):
-            m, n, k, left, right = re.match(r"stepc_product_(\d+)x(\d+)x(\d+)_\w*?\d(t?)_\w*?\d(t?)_", name).groups()
+            m, n, k, left, right = re.match(r"stepc_product_(\d+)x(\d+)x(\d+)_[a-z]+\d+(t?)_[a-z]+\d+(t?)_", name).groups()
             whole = [int(m if left else k) % 8 == 0, int(k if right else n) % 8 == 0]
             if on_tensor_cores:
                 assert "ldmatrix.sync" in text and "cp.async.wait_group" in text and ("cp.async.cg" in text) == any(whole), name

@@ -178,6 +178,7 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
   for (Value operand : op.getOperands())
     buffers.push_back(int(cast<BlockArgument>(operand).getArgNumber()));
   std::vector<std::string> names;
+  std::optional<stepc_factors> factors;
   auto emit = [&](auto command, auto &emitKernels) {
     auto [made, scratch] = emitKernels(symbols, command);
     code.scratchBytesPerBlock = scratch;
@@ -185,7 +186,7 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
       // Internal functions could not be looked up.
       kernel.function.setLinkage(LLVM::Linkage::External);
       names.push_back(kernel.function.getSymName().str());
-      code.launches.push_back({nullptr, buffers, kernel.itemsPerBlock});
+      code.launches.push_back({nullptr, buffers, kernel.itemsPerBlock, factors});
     }
     command.erase();
   };
@@ -200,6 +201,8 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
   };
   if (auto product = dyn_cast<optim::ProductOp>(op)) {
     exec::BatchAttr lhs = batch(product.getLhs()), rhs = batch(product.getRhs());
+    factors = {float(product.getAlpha().convertToDouble()),
+               float(product.getBeta().convertToDouble())};
     exec::Accumulation order = kernels::gpuAccumulation(tensorCores, lhs.getType(), rhs.getType());
     if (!tensorCores && !target.fma)
       order = exec::Accumulation::RoundedChain;

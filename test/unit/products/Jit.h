@@ -8,9 +8,12 @@
 #define STEPC_TEST_UNIT_PRODUCTS_JIT_H
 
 #include "passes/kernels/TargetShape.h"
+#include "stepc/kernel_abi.h"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,17 @@ struct CompiledLaunch {
   KernelFunction kernel;
   std::vector<int> buffers; ///< indices of the operation's operands, in order; -1: the scratch
   int64_t itemsPerBlock;
+  std::optional<stepc_factors> factors = {}; ///< of a product
+
+  /// What the kernel is given, of the operation's operands and the scratch.
+  template <typename Address> std::vector<void *> arguments(Address address) const {
+    std::vector<void *> all;
+    for (int buffer : buffers)
+      all.push_back(address(buffer));
+    if (factors)
+      std::memcpy(&all.emplace_back(), &*factors, sizeof(*factors));
+    return all;
+  }
 };
 
 /// Keeps the code alive.

@@ -70,14 +70,13 @@ std::vector<std::string> found(const Scene &scene, Fault fault, size_t slots = 2
     races.begin();
     for (const CompiledLaunch &launch : code.launches) {
       runtime::MemoryUses uses;
-      std::vector<void *> arguments;
-      for (int i : launch.buffers) {
+      std::vector<void *> arguments = launch.arguments([&](int i) -> void * {
         std::vector<char> &buffer = i < 0 ? scratch : buffers[size_t(i)];
         bool isOut = i < 0 || size_t(i) == scene.out;
-        arguments.push_back(buffer.data());
         uses.declared.push_back({buffer.data(), int64_t(buffer.size()), i < 0 || !isOut, isOut,
                                  i < 0 ? "the scratch" : "a buffer", i, nullptr});
-      }
+        return buffer.data();
+      });
       races.beginCommand(0, uses, scene.name);
       Races::running = &races;
       launch.kernel(arguments.data(), 0, int64_t(slots) * launch.itemsPerBlock);

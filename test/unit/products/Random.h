@@ -79,9 +79,8 @@ private:
 inline void runInPieces(const Code &code, const std::vector<void *> &operands, void *scratch,
                         int64_t slots, Engine &engine) {
   for (const CompiledLaunch &launch : code.launches) {
-    std::vector<void *> arguments;
-    for (int buffer : launch.buffers)
-      arguments.push_back(buffer < 0 ? scratch : operands[buffer]);
+    std::vector<void *> arguments =
+        launch.arguments([&](int buffer) { return buffer < 0 ? scratch : operands[buffer]; });
     std::vector<std::pair<int64_t, int64_t>> pieces;
     int64_t items = slots * launch.itemsPerBlock;
     for (int64_t first = 0; first < items;) {
