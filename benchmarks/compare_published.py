@@ -1,6 +1,6 @@
 """What `stepc simulate` says of workloads that others published, beside their figures (docs/peers.md).
 
-    .venv/bin/python benchmarks/compare_published.py [megatron] [eight] [overhead] [throughput] [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/compare_published.py [megatron] [eight] [overhead] [throughput] [xtuner] [--stepc build/bin/stepc]
 
 The workloads stand in benchmarks/published; what a source does not say is swept. Nothing is fitted: each cluster has the figures of
 its profile, but for what is swept (the rate of products, the size of an NVLink domain) and the links of an A800, which are fewer.
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from choices import EXAMPLES, ROOT, run
-from peers import is_matrix, layer_wise
+from peers import Peers, is_matrix, layer_wise
 
 sys.path.insert(0, str(EXAMPLES / "models"))
 from manifest import manifest, parameters  # noqa: E402
@@ -89,18 +89,24 @@ class Simulator:
         run([self.stepc, "compile", *inputs, "--emit", "exec", "-o", self.folder])
         return path.read_text()
 
-    def step(self, plan: str, efficiency: float = 1.0, symmetric: bool = True, domain: int | None = None) -> dict:
+    def step(self, plan: str, efficiency: float = 1.0, symmetric: bool = True, domain: int | None = None,
+             between: float | None = None, memory: float | None = None) -> dict:  # fmt: skip
         """A step of a program. `efficiency`: of the profile's rate of products; `symmetric`: whether symmetric products do one
-        half; `domain`: ranks of an NVLink domain. None of it changes the program."""
+        half; `domain`: ranks of an NVLink domain; `between`, `memory`: bytes per second of the network and of the device's memory.
+        None of it changes the program."""
         plan = re.sub(r"(device <flops = )([^,]+)", lambda found: f"{found[1]}{float(found[2]) * efficiency:e}", plan)
         if domain:
             plan = re.sub(r'(cluster_level<"nvlink", ranks = )\d+', rf"\g<1>{domain}", plan)
+        if between:
+            plan = re.sub(r'(cluster_level<"network",[^>]*bandwidth = )[^>,]+', rf"\g<1>{between:e}", plan)
+        if memory:
+            plan = re.sub(r"(device <[^>]*memory = )[^>,]+", rf"\g<1>{memory:e}", plan)
         path = self.folder / "variant.mlir"
         path.write_text(plan if symmetric else plan.replace(", symmetric", ""))
         result = json.loads(run([self.stepc, "simulate", path, "--messages", "streams", "--json", "-"]).stdout)
         ranks = result["ranks"]
         return {"ms": result["latency_seconds"] * 1e3, "waits": statistics.mean(rank["exposed_seconds"] for rank in ranks) * 1e3,
-                "tflop": statistics.mean(rank["flops"] for rank in ranks) / 1e12}  # fmt: skip
+                "gib": result["workspace_bytes"] / 2**30, "tflop": statistics.mean(rank["flops"] for rank in ranks) / 1e12}  # fmt: skip
 
 
 def longest_first(costs: dict[str, int], owners: int) -> dict[str, int]:
@@ -145,56 +151,67 @@ def homes(document: dict) -> dict[str, list[int]]:
     return result
 
 
-def megatron_plans(simulator: Simulator, counts: list[int], dense: list[int], expert: list[int], gram: bool) -> dict[str, str]:
-    split = megatron_document(counts, dense, expert, both_groups=True)
+def one_matrix(simulator: Simulator, kind: str, shape: list[int]) -> dict[str, str]:
+    """The programs that step a single matrix: who steps one after the other takes their sum."""
+    counts = [1, 0] if kind == "dense" else [0, 1]
     plan = functools.partial(simulator.plan, cluster="gb300", rules=("Muon", "AdamW"))
-    together = ["--strategy", "m.dense*=gather", "--strategy", "m.expert*=subgroup-gather", "--waves", "1"]
-    plans = {"duplicated": plan(split, options=together),
-             "layer_sharded": plan(split, options=["--strategy", "*=owner", "--waves", "1"], places=homes(split))}  # fmt: skip
-    if gram:
-        gtp = megatron_document(counts, dense, expert, both_groups=False)
-        plans["distributed"] = plan(gtp, options=["--strategy", "*=gram", "--waves", "1", "--numerics", "fast"])
-    return plans
+    gather = ["--strategy", f"*={'gather' if kind == 'dense' else 'subgroup-gather'}", "--waves", "1"]
+    gram = ["--strategy", "*=gram", "--waves", "1", "--numerics", "fast"]
+    return {"duplicated": plan(megatron_document(counts, shape, shape, both_groups=True), options=gather),
+            "distributed": plan(megatron_document(counts, shape, shape, both_groups=False), options=gram)}  # fmt: skip
 
 
 def megatron(simulator: Simulator) -> None:
     file = workload("megatron_layer_sharded")
     swept = {key: value["values"] for key, value in file["swept"].items()}
-    counts_key = "dense and expert matrices of a shard"
-    middle = [8192, 8192], [12288, 8192]  # with these everything else is swept, too, and Gram matrices
+    all_counts = swept["dense and expert matrices of a shard"]
+    variants = list(itertools.product(*(swept[key] for key in ("product efficiency", "symmetric products", "NVLink domain"))))
+    alone = {}  # (kind, shape, way, variant) → ms
+    for kind in ("dense", "expert"):
+        for shape in swept[f"{kind} matrix"]:
+            for way, plan in one_matrix(simulator, kind, shape).items():
+                for variant in variants:
+                    alone[kind, *shape, way, variant] = simulator.step(plan, *variant)["ms"]
     rows = []
-    for counts, dense, expert in itertools.product(swept[counts_key], swept["dense matrix"], swept["expert matrix"]):
-        is_middle = (dense, expert) == middle
-        plans = megatron_plans(simulator, counts, dense, expert, gram=is_middle)
-        variants = [(1.0, swept["NVLink domain"][0])]
-        if is_middle:
-            variants += [(part, variants[0][1]) for part in swept["product efficiency"][1:]]
-            variants += [(1.0, domain) for domain in swept["NVLink domain"][1:]]
-        for symmetric, (efficiency, domain) in itertools.product(swept["symmetric products"], variants):
-            ways = {way: simulator.step(plan, efficiency, symmetric, domain) for way, plan in plans.items()}
-            rows.append({"counts": counts, "dense": dense, "expert": expert, "symmetric": symmetric, "efficiency": efficiency,
-                         "domain": domain} | {way: plan["ms"] for way, plan in ways.items()}
-                        | {"waits": ways["layer_sharded"]["waits"] / ways["layer_sharded"]["ms"]})  # fmt: skip
-            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
-    megatron_table(file, rows, swept[counts_key])
+    for counts, dense, expert in itertools.product(all_counts, swept["dense matrix"], swept["expert matrix"]):
+        split = megatron_document(counts, dense, expert, both_groups=True)
+        sharded = simulator.plan(split, "gb300", ("Muon", "AdamW"), ["--strategy", "*=owner", "--waves", "1"], homes(split))
+        for variant in variants:
+            step = simulator.step(sharded, *variant)
+            row = {"counts": counts, "dense": dense, "expert": expert, "variant": variant, "layer_sharded": step["ms"],
+                   "waits": step["waits"] / step["ms"]}  # fmt: skip
+            for way in ("duplicated", "distributed"):
+                row[way] = sum(count * alone[kind, *shape, way, variant]
+                               for kind, shape, count in zip(("dense", "expert"), (dense, expert), counts, strict=True))  # fmt: skip
+            rows.append(row)
+            print(json.dumps(row), file=sys.stderr, flush=True)
+    megatron_table([one["ms"] for one in file["measured"][:3]], rows, all_counts)
 
 
-def megatron_table(file: dict, rows: list[dict], all_counts: list[list[int]]) -> None:
-    measured = [one["ms"] for one in file["measured"][:3]]
-    print("\n| dense, expert matrices | shapes | duplicated, ms | distributed / duplicated | layer_sharded / duplicated "
-          "| layer_sharded waits |\n|---|---|---|---|---|---|")  # fmt: skip
-    print(f"| measured | | {measured[0]} | {measured[1] / measured[0]:.2f} | {measured[2] / measured[0]:.2f} | 0.17 |")
-    for counts in all_counts:
-        every = [row for row in rows if row["counts"] == counts]
-        near = [row for row in every if 0.75 <= row["duplicated"] / measured[0] <= 1.25]
-        for name, chosen in (("all", every), ("duplicated within 25 %", near)):
-            cells = [f"{counts[0]}, {counts[1]}", f"{name}: {len(chosen)}"]
-            if chosen:
-                grams = [row["distributed"] / row["duplicated"] for row in chosen if "distributed" in row]
-                cells += [span((row["duplicated"] for row in chosen), "{:,.0f}"), span(grams) if grams else "",
-                          span(row["layer_sharded"] / row["duplicated"] for row in chosen),
-                          span(row["waits"] for row in chosen)]  # fmt: skip
-            print(f"| {' | '.join(cells)} |", flush=True)
+def megatron_table(measured: list[float], rows: list[dict], all_counts: list[list[int]]) -> None:
+    """Three ratios, by what share they are off."""
+    ratios = {"duplicated / layer_sharded": measured[0] / measured[2], "distributed / layer_sharded": measured[1] / measured[2],
+              "duplicated / distributed": measured[0] / measured[1]}  # fmt: skip
+
+    def off(row: dict, name: str) -> float:
+        above, below = name.split(" / ")
+        return row[above] / row[below] / ratios[name] - 1
+
+    print(f"\n| dense, expert matrices | of | {' | '.join(f'{name}, {value:.2f}' for name, value in ratios.items())} "
+          "| layer_sharded within 25 % of its time, too | of these, share that waits |\n|---|---|---|---|---|---|---|")  # fmt: skip
+    for counts in (*all_counts, None):
+        chosen = [row for row in rows if counts in (None, row["counts"])]
+        cells = [f"{counts[0]}, {counts[1]}" if counts else "all", str(len(chosen))]
+        for name, value in ratios.items():
+            within = sum(abs(off(row, name)) <= 0.25 for row in chosen)
+            cells.append(f"{span((1 + off(row, name)) * value for row in chosen)}; {within} within 25 %")
+        good = [row for row in chosen if all(abs(off(row, name)) <= 0.25 for name in ratios)]
+        cells[1] += f", {len(good)} with all three within 25 %"
+        near = [row for row in good if abs(row["layer_sharded"] / measured[2] - 1) <= 0.25]
+        print(f"| {' | '.join([*cells, str(len(near)), span(row['waits'] for row in near) if near else ''])} |", flush=True)
+    best = sorted(rows, key=lambda row: max(abs(off(row, name)) for name in ratios))[:5]
+    for row in best:
+        print(json.dumps({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}), file=sys.stderr)
 
 
 # DMuon: owners keep whole matrices
@@ -291,8 +308,38 @@ def throughput(simulator: Simulator) -> None:
               f"| {measured['adamw'] / measured['muon, model'] - 1:+.1%} |", flush=True)  # fmt: skip
 
 
+# xtuner: padded all-to-all, and its rules by divisibility
+
+
+PEAK = 989e12  # products of bf16, H100 and H200, of the data sheet
+GPUS = {"H100": (645e12, 2.9e12), "H200": (645e12, 4.3e12)}  # rate that plans are made with, memory
+
+
+def xtuner(simulator: Simulator) -> None:
+    swept = {key: value["values"] for key, value in workload("xtuner_padding")["swept"].items()}
+    print("\n| shards | GPU | GB/s between nodes | products, of the peak | before, ms | after, ms | before / after "
+          "| all-to-all for what is left, ms | before / that |\n|" + "---|" * 9)  # fmt: skip
+    for fsdp in swept["fsdp"]:
+        # Replicas of HSDP do the same each, and say nothing to each other in a step: one of them is walked.
+        peers = Peers(simulator.stepc, "h100", fsdp, None, simulator.folder)
+        programs = []
+        for make in (peers.padded_program, peers.xtuner_program, lambda peers=peers: peers.xtuner_program("owner")):
+            decided = make()
+            run([simulator.stepc, "compile", decided, "--emit", "exec", "-o", simulator.folder])
+            programs.append(decided.read_text())
+        gib = ", ".join(f"{simulator.step(one)['gib']:.1f}" for one in programs)
+        print(f"{fsdp} shards: workspace before, after, with all-to-all {gib} GiB", file=sys.stderr)
+        sweep = itertools.product(swept["gpu"], swept["inter-node gb/s per gpu"], swept["product efficiency"])
+        for gpu, between, efficiency in sweep:
+            rate, memory = GPUS[gpu]
+            before, after, exact = (simulator.step(one, efficiency * PEAK / rate, between=between * 1e9, memory=memory)["ms"]
+                                    for one in programs)  # fmt: skip
+            print(f"| {fsdp} | {gpu} | {between} | {efficiency} | {before:,.0f} | {after:,.0f} | {before / after:.2f} "
+                  f"| {exact:,.0f} | {before / exact:.2f} |", flush=True)  # fmt: skip
+
+
 def main() -> None:
-    tables = {"megatron": megatron, "eight": eight, "overhead": overhead, "throughput": throughput}
+    tables = {"megatron": megatron, "eight": eight, "overhead": overhead, "throughput": throughput, "xtuner": xtuner}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"tables (default: all): {', '.join(tables)}")
     parser.add_argument("--stepc", type=Path, default=ROOT / "build" / "bin" / "stepc", help="the compiler")

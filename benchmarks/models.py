@@ -1,9 +1,9 @@
 """What compiling the models of examples/models costs: time, memory, the library's size.
 
-    .venv/bin/python benchmarks/models.py [NAME]... [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/models.py [NAME]... [--for cpu,gpu] [--stepc build/bin/stepc]
 
-Prints a table of the figures of docs/models.md, or of those whose names contain a NAME. Seconds are CPU seconds of the
-compiler, user and system, so that other work on the machine shows little.
+Prints the tables of docs/models.md, or the rows whose names contain a NAME: for this machine's CPU, and the largest models for a
+cluster of GPUs. Seconds are CPU seconds of the compiler, user and system, so that other work on the machine shows little.
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ FIGURES = [  # options of examples/models/manifest.py
     "kimi-k2 --ranks 1024 --ep 64",
     "kimi-k2 --ranks 2048 --ep 64",
 ]
+ON_GPUS = [figure for figure in FIGURES if figure == "qwen3.5-397b-a17b --ranks 128" or figure.startswith(("deepseek", "kimi"))]
+TABLES = {"cpu": (FIGURES, []), "gpu": (ON_GPUS, ["--cluster", "h100", "--target", "cuda:sm_90a"])}
+HEAD = ("CPU s", "peak MiB", "library MiB", "groups", "MiB a rank sends", "most TFLOP on a rank", "workspace MiB", "strategies")
 
 
-def measure(stepc: Path, figure: str, folder: Path) -> list[str]:
+def measure(stepc: Path, figure: str, options: list[str], folder: Path) -> list[str]:
     path, library = folder / "m.json", folder / "library"
     subprocess.run([sys.executable, EXAMPLES / "manifest.py", *figure.split(), "-o", path], check=True, stderr=subprocess.DEVNULL)
-    rest = [EXAMPLES / "models.optim", "--manifest", path]
+    rest = [EXAMPLES / "models.optim", "--manifest", path, *options]
     seconds, peak = timed([stepc, "compile", *rest, "-o", library], folder / "out")
     size = (library / "libmodels.so").stat().st_size
     workspace = json.loads((library / "models.json").read_text())["workspace_bytes"]
@@ -47,23 +50,26 @@ def measure(stepc: Path, figure: str, folder: Path) -> list[str]:
     explained = json.loads((folder / "explained.json").read_text())
     mib = {key: value / 2**20 for key, value in explained["total"]["bytes_sent"].items()}
     flops = explained["total"]["flops"]
+    strategies = ", ".join(sorted({group["strategy"] for group in explained["groups"]} - {"elementwise"}))
     return [f"{seconds:.1f}", f"{peak:.0f}", f"{size / 2**20:.1f}", f"{len(explained['groups'])}", span(mib, "{:,.0f}"),
-            f"{flops['max'] / 1e12:.1f}", f"{workspace / 2**20:,.0f}"]  # fmt: skip
+            f"{flops['max'] / 1e12:.1f}", f"{workspace / 2**20:,.0f}", strategies]  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of figures (default: all)")
     parser.add_argument("--stepc", type=Path, default=ROOT / "build" / "bin" / "stepc", help="the compiler")
+    parser.add_argument("--for", dest="targets", default="cpu,gpu", help="tables (default: %(default)s)")
     options = parser.parse_args()
-    print("| manifest.py | CPU s | peak MiB | library MiB | groups | MiB a rank sends | most TFLOP on a rank | workspace MiB |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
-    for figure in FIGURES:
-        if options.names and not any(part in figure for part in options.names):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            cells = measure(options.stepc, figure, Path(folder))
-        print(f"| `{figure}` | {' | '.join(cells)} |", flush=True)
+    for target in options.targets.split(","):
+        figures, rest = TABLES[target]
+        print(f"\n| `{' '.join(['manifest.py', *rest])}` | {' | '.join(HEAD)} |\n|{'---|' * (len(HEAD) + 1)}", flush=True)
+        for figure in figures:
+            if options.names and not any(part in figure for part in options.names):
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                cells = measure(options.stepc, figure, rest, Path(folder))
+            print(f"| `{figure}` | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -138,13 +138,16 @@ class Peers:
         path.write_text(json.dumps(document))
         return [SPEC, "--manifest", path]
 
-    def forced(self, document: dict, places: dict, strategies: list[str]) -> dict:
+    def forced(self, document: dict, places: dict, strategies: list[str]) -> Path:
+        """The decided program with these owners and waves."""
         options = [word for one in strategies for word in ("--strategy", one)]
         run([self.stepc, "compile", *self.inputs(document), "--cluster", self.cluster, "--emit", "decided", "-o", self.folder, *options])
         path = self.folder / "models.mlir"
         path.write_text(force(path.read_text(), places))
-        result = json.loads(run([self.stepc, "simulate", path, "--messages", "streams", "--json", "-"]).stdout)
-        return summary(result)
+        return path
+
+    def walked(self, program: Path) -> dict:
+        return summary(json.loads(run([self.stepc, "simulate", program, "--messages", "streams", "--json", "-"]).stdout))
 
     def chosen(self, document: dict) -> dict:
         return summary(json.loads(run([self.stepc, "simulate", *self.inputs(document), "--cluster", self.cluster, "--json", "-"]).stdout))
@@ -152,12 +155,12 @@ class Peers:
     def stepc_row(self) -> dict:
         return self.chosen(self.document)
 
-    def padded_row(self) -> dict:
+    def padded_program(self) -> Path:
         document, places = padded(self.document, self.ranks)
         names = [entry["name"] for entry in document["parameters"] if is_matrix(entry)]
         return self.forced(document, places, [f"{name}=owner" for name in names])
 
-    def xtuner_row(self, rest: str = "agrs") -> dict:
+    def xtuner_program(self, rest: str = "agrs") -> Path:
         names = [entry for entry in self.document["parameters"] if is_matrix(entry)]
         legal = {group["parameters"][0]: {one["strategy"] for one in group["strategies"] if one["legal"]}
                  for group in groups_of(self.stepc, self.inputs(self.document), self.cluster)}  # fmt: skip
@@ -191,10 +194,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         peers = Peers(options.stepc, options.cluster, options.ranks, options.layers, Path(folder))
         has_agrs = "agrs" in run([options.stepc, "compile", "--help"]).stdout
-        ways = {"stepc": peers.stepc_row, "padded all-to-all": peers.padded_row}
+        ways = {"stepc": peers.stepc_row, "padded all-to-all": lambda: peers.walked(peers.padded_program())}
         if has_agrs:
-            ways["xtuner's rules"] = peers.xtuner_row
-        ways["xtuner's rules, all-to-all for what is left"] = lambda: peers.xtuner_row("owner")
+            ways["xtuner's rules"] = lambda: peers.walked(peers.xtuner_program())
+        ways["xtuner's rules, all-to-all for what is left"] = lambda: peers.walked(peers.xtuner_program("owner"))
         for ep in (128, 64, 32):
             if options.ranks % ep == 0:
                 ways[f"layer-wise, ep {ep}"] = lambda ep=ep: peers.layer_wise_row(ep)
