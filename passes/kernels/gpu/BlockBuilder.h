@@ -18,10 +18,10 @@ public:
   BlockBuilder(mlir::MLIRContext *context, mlir::Location loc)
       : VectorBuilder(context, loc, kGlobal) {}
 
-  /// Begins a kernel of `buffers` pointers; the builder stands before its return.
-  void begin(mlir::gpu::GPUModuleOp code, llvm::StringRef name, unsigned buffers,
+  /// Begins a kernel of so many arguments, each a pointer or in the place of one; the builder stands before its return.
+  void begin(mlir::gpu::GPUModuleOp code, llvm::StringRef name, unsigned arguments,
              int64_t blocksPerSlot) {
-    function = beginGpuKernel(code, name, llvm::SmallVector<mlir::Type>(buffers, pointer), *this);
+    function = beginGpuKernel(code, name, llvm::SmallVector<mlir::Type>(arguments, pointer), *this);
     Value block = blockIndex(*this);
     thread = threadIndex(*this);
     slot = quotient(block, blocksPerSlot);

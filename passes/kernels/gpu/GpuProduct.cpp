@@ -40,7 +40,7 @@ void GpuProduct::emit() {
   auto [tileRow, tileColumn] = place();
   row0 = b.mul(tileRow, tile);
   column0 = b.mul(tileColumn, tile);
-  std::tie(alpha, beta) = b.factors(pointer(buffers() - 1));
+  std::tie(alpha, beta) = b.factors(pointer(factorsArgument(bool(addend))));
   finish(accumulate(), tileRow, tileColumn);
 }
 
@@ -78,9 +78,9 @@ Value GpuProduct::result(Value sum, Value term) {
 }
 
 void GpuProduct::finish(ArrayRef<Run> runs, Value tileRow, Value tileColumn) {
-  outBase = blockOf(buffers() - 2, out, m * n);
+  outBase = blockOf(outArgument(bool(addend)), out, m * n);
   if (addend)
-    addendBase = blockOf(kRhs + 1, addend, m * n);
+    addendBase = blockOf(kAddend, addend, m * n);
   if (n % width != 0 || (isSymmetric && m <= tile))
     return oneByOne(runs);
   SmallVector<Value> conditions;
@@ -159,7 +159,7 @@ GpuKernels addGpuProductKernels(gpu::GPUModuleOp code, exec::ProductOp op) {
   std::string name = product->name();
   auto known = code.lookupSymbol<gpu::GPUFuncOp>(name);
   if (!known) {
-    b.begin(code, name, product->buffers(), product->blocksPerSlot());
+    b.begin(code, name, product->arguments(), product->blocksPerSlot());
     product->emit();
     known = b.function;
   }

@@ -20,8 +20,7 @@ public:
 
   std::string name();
   int64_t blocksPerSlot() const;
-  /// All arguments, the factors among them.
-  unsigned buffers() const { return kRhs + (addend ? 4 : 3); }
+  unsigned arguments() const { return unsigned(factorsArgument(bool(addend))) + 1; }
   /// The kernel, where the builder stands.
   void emit();
 

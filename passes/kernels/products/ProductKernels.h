@@ -16,8 +16,10 @@ struct ProductSpec {
   mlir::Location loc;
 };
 
-/// The arguments of every kernel; behind them the addend, where there is one, the out, and stepc_factors.
-enum : int64_t { kScratch, kLhs, kRhs };
+/// The arguments of every kernel, the addend where there is one; behind them the out, and stepc_factors.
+enum : int64_t { kScratch, kLhs, kRhs, kAddend };
+inline int64_t outArgument(bool hasAddend) { return hasAddend ? kAddend + 1 : kAddend; }
+inline int64_t factorsArgument(bool hasAddend) { return outArgument(hasAddend) + 1; }
 
 inline std::string typeName(mlir::Type type) {
   return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16";

@@ -27,9 +27,9 @@ public:
     Type f32 = b.getF32Type();
     Value arguments = kernel.getArgument(0);
     Value scratch = b.argument(arguments, kScratch);
-    Value addend = spec.addend ? b.argument(arguments, kRhs + 1) : Value();
-    Value out = b.argument(arguments, kRhs + (addend ? 2 : 1));
-    std::tie(alpha, beta) = b.factors(b.argument(arguments, kRhs + (addend ? 3 : 2)));
+    Value addend = spec.addend ? b.argument(arguments, kAddend) : Value();
+    Value out = b.argument(arguments, outArgument(bool(addend)));
+    std::tie(alpha, beta) = b.factors(b.argument(arguments, factorsArgument(bool(addend))));
     tile = b.stack(t.rowStride * t.tileCols);
     b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
       Value slot = b.quotient(at, items());

@@ -71,7 +71,7 @@
 // A product of blocks: both operands reach the block's memory, whole accesses or elements by a test of the base; a slab is used between
 // barriers, the result and its mirror are stored.
 // CHECK-LABEL: gpu.func @stepc_product_8x8x8_bf16_bf16t_bf16_symmetric(
-// CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %[[LEFT:.*]]: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>, %[[PRODUCT:.*]]: !llvm.ptr<1>)
+// CHECK-SAME: %{{[^:]*}}: !llvm.ptr<1>, %[[LEFT:[^:]*]]: !llvm.ptr<1>, %{{[^:]*}}: !llvm.ptr<1>, %[[PRODUCT:[^:]*]]: !llvm.ptr<1>, %[[FACTORS:[^:]*]]: !llvm.ptr<1>)
 // CHECK-SAME: workgroup(%{{.*}} : memref<2304xf32, #gpu.address_space<workgroup>>
 // CHECK: %[[BASE:.*]] = llvm.getelementptr %[[LEFT]]
 // CHECK: llvm.ptrtoint %[[BASE]]
