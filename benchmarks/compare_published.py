@@ -86,8 +86,12 @@ class Simulator:
             lines = path.read_text().splitlines(keepends=True)
             path.write_text("".join(bases(line) if " optim.group " in line and "base [" in line else line for line in lines))
             inputs = [path]
-        run([self.stepc, "compile", *inputs, "--emit", "exec", "-o", self.folder])
-        return path.read_text()
+        return self.lowered(*inputs)
+
+    def lowered(self, program: Path, *options: str | Path) -> str:
+        """A specification or a decided program at level 5, as text."""
+        run([self.stepc, "compile", program, *options, "--emit", "exec", "-o", self.folder])
+        return (self.folder / f"{program.stem}.mlir").read_text()
 
     def step(self, plan: str, efficiency: float = 1.0, symmetric: bool = True, domain: int | None = None,
              between: float | None = None, memory: float | None = None) -> dict:  # fmt: skip
@@ -312,7 +316,7 @@ def throughput(simulator: Simulator) -> None:
 
 
 PEAK = 989e12  # products of bf16, H100 and H200, of the data sheet
-GPUS = {"H100": (645e12, 2.9e12), "H200": (645e12, 4.3e12)}  # rate that plans are made with, memory
+MEMORY = {"H100": 2.9e12, "H200": 4.3e12}  # bytes per second, as in the profiles
 
 
 def xtuner(simulator: Simulator) -> None:
@@ -322,17 +326,15 @@ def xtuner(simulator: Simulator) -> None:
     for fsdp in swept["fsdp"]:
         # Replicas of HSDP do the same each, and say nothing to each other in a step: one of them is walked.
         peers = Peers(simulator.stepc, "h100", fsdp, None, simulator.folder)
-        programs = []
-        for make in (peers.padded_program, peers.xtuner_program, lambda peers=peers: peers.xtuner_program("owner")):
-            decided = make()
-            run([simulator.stepc, "compile", decided, "--emit", "exec", "-o", simulator.folder])
-            programs.append(decided.read_text())
+        # Each is lowered before the next takes its file.
+        programs = [simulator.lowered(peers.padded_program()), simulator.lowered(peers.xtuner_program()),
+                    simulator.lowered(peers.xtuner_program("owner"))]  # fmt: skip
         gib = ", ".join(f"{simulator.step(one)['gib']:.1f}" for one in programs)
         print(f"{fsdp} shards: workspace before, after, with all-to-all {gib} GiB", file=sys.stderr)
+        rate = float(re.search(r"device <flops = ([^,]+)", programs[0])[1])  # that plans are made with
         sweep = itertools.product(swept["gpu"], swept["inter-node gb/s per gpu"], swept["product efficiency"])
         for gpu, between, efficiency in sweep:
-            rate, memory = GPUS[gpu]
-            before, after, exact = (simulator.step(one, efficiency * PEAK / rate, between=between * 1e9, memory=memory)["ms"]
+            before, after, exact = (simulator.step(one, efficiency * PEAK / rate, between=between * 1e9, memory=MEMORY[gpu])["ms"]
                                     for one in programs)  # fmt: skip
             print(f"| {fsdp} | {gpu} | {between} | {efficiency} | {before:,.0f} | {after:,.0f} | {before / after:.2f} "
                   f"| {exact:,.0f} | {before / exact:.2f} |", flush=True)  # fmt: skip

@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "examples" / "muon.optim"
+GPU_CLUSTER = ["--cluster", "h100", "--target", "cuda:sm_90a"]  # of stepc, for a cluster of GPUs
 FIGURES = {  # name → (model, what stepc does, options)
     "1,000 dense × 2,048 ranks, to level 4": ("dense", "level 4", []),
     "5,000 of 64 experts, S(1) × 256 ranks, to level 4": ("experts_cut", "level 4", []),

@@ -17,14 +17,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from growth import ROOT, SPEC, manifest, timed
+from growth import GPU_CLUSTER, ROOT, SPEC, manifest, timed
 
 MODELS = ROOT / "examples" / "models"
-ON_GPUS = ["--cluster", "h100", "--target", "cuda:sm_90a"]
 CURVES = {  # name → (what grows, points, how a point is made, options of stepc)
     "llama-3-8b": ("ranks", [64, 128, 256, 512, 1024, 2048, 4096, 8192], "llama-3-8b --ranks {}", []),
     "deepseek-v3, ep 64": ("ranks", [128, 256, 512, 1024, 2048, 4096, 8192], "deepseek-v3 --ranks {} --ep 64", []),
-    "deepseek-v3, ep 64, h100": ("ranks", [128, 256, 512, 1024, 2048, 4096], "deepseek-v3 --ranks {} --ep 64", ON_GPUS),
+    "deepseek-v3, ep 64, h100": ("ranks", [128, 256, 512, 1024, 2048, 4096], "deepseek-v3 --ranks {} --ep 64", GPU_CLUSTER),
     "dense of four shapes, 2,048 ranks": ("parameters", [250, 500, 1000, 2000, 4000, 8000, 16000, 32000], "dense", []),
     "64 experts each, 2,048 ranks": ("parameters", [125, 250, 500, 1000, 2000, 4000, 8000, 16000], "experts_dealt", []),
 }
@@ -63,7 +62,7 @@ def plot(curves: dict[str, dict], path: Path) -> None:
     matplotlib.rcParams.update({"svg.hashsalt": "growth", "svg.fonttype": "none", "font.size": 8})
     import matplotlib.pyplot as plt
 
-    figure, rows = plt.subplots(2, len(FIGURES), figsize=(9, 5), layout="constrained")
+    figure, rows = plt.subplots(2, len(FIGURES), figsize=(9, 6), layout="constrained")
     for axes_of, what in zip(rows, ("ranks", "parameters"), strict=True):
         for index, (axes, figure_name) in enumerate(zip(axes_of, FIGURES, strict=True)):
             for name, curve in curves.items():
@@ -76,7 +75,9 @@ def plot(curves: dict[str, dict], path: Path) -> None:
             axes.xaxis.minorticks_off()
             axes.tick_params("x", rotation=45)
             axes.grid(True, alpha=0.3)
-            axes.legend(fontsize=6)
+            low, high = axes.get_ylim()
+            axes.set_ylim(low, high * (high / low) ** 0.4)  # room for a legend that hides no point
+            axes.legend(fontsize=6, loc="upper left")
     figure.savefig(path, metadata={"Date": None})
 
 

@@ -15,9 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from growth import span, timed
+from growth import GPU_CLUSTER, ROOT, span, timed
 
-ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples" / "models"
 FIGURES = [  # options of examples/models/manifest.py
     "llama-3-8b --ranks 64",
@@ -35,7 +34,7 @@ FIGURES = [  # options of examples/models/manifest.py
     "kimi-k2 --ranks 2048 --ep 64",
 ]
 ON_GPUS = [figure for figure in FIGURES if figure == "qwen3.5-397b-a17b --ranks 128" or figure.startswith(("deepseek", "kimi"))]
-TABLES = {"cpu": (FIGURES, []), "gpu": (ON_GPUS, ["--cluster", "h100", "--target", "cuda:sm_90a"])}
+TABLES = {"cpu": (FIGURES, []), "gpu": (ON_GPUS, GPU_CLUSTER)}
 HEAD = ("CPU s", "peak MiB", "library MiB", "groups", "MiB a rank sends", "most TFLOP on a rank", "workspace MiB", "strategies")
 
 
