@@ -35,21 +35,20 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" apt-get install -yq --no-install-recommends "${missing[@]}"
 fi
 
-if [ ! -x .venv/bin/python ]; then
-  python3 -m venv .venv
-fi
-stamp=.venv/requirements.sha256
-wanted=$(cat frontends/python/requirements.txt frontends/python/requirements-gpu.txt frontends/python/pyproject.toml | sha256sum)
-if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-  echo "setup: installing Python packages into .venv"
+build_extension() {
+  echo "setup: building the PyTorch extension"
+  # Steps do without it, with more time in Python.
+  .venv/bin/python -m stepc.torch.build_extension || echo "setup: going on without the PyTorch extension"
+}
+
+install_python_packages() {
   # PyTorch's own index has small CPU builds; without it the pinned version comes from wherever pip looks.
-  cpu_wheels=https://download.pytorch.org/whl/cpu
-  index=()
+  local cpu_wheels=https://download.pytorch.org/whl/cpu index=()
   if .venv/bin/python -c "import urllib.request; urllib.request.urlopen('$cpu_wheels/', timeout=5)" 2>/dev/null; then
     index=(--extra-index-url "$cpu_wheels")
   fi
-  .venv/bin/pip install -q "${index[@]}" -r frontends/python/requirements.txt
-  .venv/bin/pip install -q -e frontends/python
+  .venv/bin/pip install -q "${index[@]}" -r frontends/python/requirements.txt &&
+    .venv/bin/pip install -q -e frontends/python || return 1
   # ptxas, a disassembler and CUDA's headers: tests assemble the GPU's code and compile a trainer with them, and
   # nothing else needs them.
   if .venv/bin/pip install -q --no-deps -r frontends/python/requirements-gpu.txt; then
@@ -57,7 +56,27 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   else
     echo "setup: no ptxas by pip: tests will not assemble the GPU's code; the next setup tries again"
   fi
+}
+
+if [ ! -x .venv/bin/python ]; then
+  python3 -m venv .venv
 fi
+stamp=.venv/requirements.sha256
+wanted=$(cat frontends/python/requirements.txt frontends/python/requirements-gpu.txt frontends/python/pyproject.toml | sha256sum)
+# PyTorch is a large download, and its extension one large file: both are made while the compiler is built, which
+# needs neither of them.
+prepare_python() {
+  if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+    echo "setup: installing Python packages into .venv"
+    install_python_packages || return 1
+  fi
+  build_extension
+}
+set -m # in a process group of its own, so that what it started ends with this script
+prepare_python &
+set +m
+python=$!
+trap 'kill -- "-$python" 2>/dev/null || true' EXIT
 
 echo "setup: building"
 cmake --preset default >build.log 2>&1 || { cat build.log; exit 1; }
@@ -65,6 +84,8 @@ rm -f build.log
 # What users need; test/run.sh builds the tests.
 cmake --build build --target stepc stepc-opt stepc_mpi stepc_nccl
 
-echo "setup: building the PyTorch extension"
-# Steps do without it, with more time in Python.
-.venv/bin/python -m stepc.torch.build_extension || echo "setup: going on without the PyTorch extension"
+if ! wait "$python"; then
+  echo "setup: installing the Python packages failed" >&2
+  exit 1
+fi
+trap - EXIT
