@@ -44,7 +44,7 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     `state_shards`; where contributions to a partial gradient are added up are `reduced_shards`. Of equal lists the first of
     parameter, gradient, states and reduced gradient gives the name.
     Of a group with slabs, `blocks` are these, and what ranks add to `one` and `gram` values of whole blocks stands in `parts`.
-    Of all elements of such values each of the ranks that have slabs adds up one of as many `ranges`, in the order of the ranks.
+    Of all elements of such values each of the ranks that have slabs of these blocks adds up one of as many `ranges`, in the order of the ranks.
     A move leads from one distribution to another; what is sent stands with the holders of the first, what is received
     with those of the second. The symbol is a segment's; for scalars it is a group's. Shards at rest have a place, too,
     but it is no type's: they are `!comm.shards`.

@@ -210,11 +210,11 @@ bool optim::isFast(ModuleOp module) {
 }
 
 SlabsAttr SlabsAttr::get(MLIRContext *context, const plan::Slabs &slabs) {
-  return get(context, BlockAxis(slabs.axis), slabs.factors);
+  return get(context, BlockAxis(slabs.axis), slabs.factors, slabs.shortest, slabs.longest);
 }
 
 plan::Slabs SlabsAttr::toPlan() const {
-  return {plan::Division::Axis(getAxis()), getFactors().vec()};
+  return {plan::Division::Axis(getAxis()), getFactors().vec(), getShortest(), getLongest()};
 }
 
 SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {

@@ -128,16 +128,17 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
 def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
   let summary = "blocks are computed in slabs where these stand";
   let description = [{
-    Along the factors each rank has some rows (columns) of every block of a group, and computes with these, as many as the most that
-    any has: what is behind a shorter slab is zero. What it takes of all ranks, a Gram matrix, is added up over them.
+    Of ranks along the factors those that have any rows (columns) of a block of a group compute with these, as many as the most that
+    any has: what is behind a shorter slab is zero. What it takes of all of them, a Gram matrix, is added up over them.
 
     ```mlir
-    #optim.slabs<rows, [<0, 1, 4>]> // a quarter of the rows on each rank along the first axis
+    #optim.slabs<rows, [<0, 1, 4>], 2 to 3> // of the ranks along the first axis each has two or three rows, or none
     ```
     (That the shards stand so is checked by what uses it.)
   }];
-  let parameters = (ins "::stepc::optim::BlockAxis":$axis, ArrayRefParameter<"::stepc::plan::Factor">:$factors);
-  let assemblyFormat = "`<` $axis `,` `[` $factors `]` `>`";
+  let parameters = (ins "::stepc::optim::BlockAxis":$axis, ArrayRefParameter<"::stepc::plan::Factor">:$factors,
+                        "int64_t":$shortest, "int64_t":$longest);
+  let assemblyFormat = "`<` $axis `,` `[` $factors `]` `,` $shortest `to` $longest `>`";
   let extraClassDeclaration = [{
     static SlabsAttr get(::mlir::MLIRContext *context, const plan::Slabs &slabs);
     plan::Slabs toPlan() const;

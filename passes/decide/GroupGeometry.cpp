@@ -189,7 +189,7 @@ BlockBytes decide::modelledSlabBytes(RuleOp rule, const plan::Group &group) {
     bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
     // Beside the iterate what is sent and what is received, or made of it; and the sums of a range.
     bytes.resting = size * rows * cols + 8 * n * n;
-    int64_t sums = bytes.resting + 4 * n * n / group.slabs.count();
+    int64_t sums = bytes.resting + 4 * n * n / plan::slabsPerBlock(group);
     bytes.work = std::max(size * (2 * rows * cols + 2 * n * n), sums);
     bytes.scratch =
         std::max({cost::productScratchBound(n, n, inner), cost::productScratchBound(n, n, n),

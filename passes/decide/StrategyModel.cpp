@@ -5,82 +5,13 @@
 #include "passes/cost/OwnerBalance.h"
 #include "passes/decide/ClusterOfModule.h"
 
+#include <map>
+#include <set>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
-
-double decide::blockSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
-  double elements = double(rows) * double(cols), bytes = 8 * elements;
-  // Each Newton–Schulz step reads the iterate twice and writes it once, in f32 at most.
-  rule.walk([&](OrthogonalizeOp op) { bytes += 12 * elements * double(op.getSteps().size()); });
-  return device.seconds(double(modelledFlops(rule, rows, cols)), bytes);
-}
-
-double decide::chainSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
-  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
-  double chain = 2 * device.launch; // packing and unpacking
-  rule.walk([&](OrthogonalizeOp op) {
-    chain += device.launch; // the norm
-    for (std::array<double, 3> step : op.getSteps())
-      chain += device.once(r, r, c) + device.once(r, c, r) +
-               (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
-  });
-  return chain;
-}
-
-double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
-  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
-  double elements = double(rows) * double(cols);
-  auto n = double(plan::view(group, plan::ValueKind::Gram).rows);
-  double bytes = 8 * elements, flops = 16 * elements;
-  rule.walk([&](OrthogonalizeOp op) {
-    for (std::array<double, 3> step : op.getSteps()) {
-      // The slab as of whole blocks, and the Gram matrix as it is made, packed, received, added up, gathered,
-      // unpacked, rounded and squared.
-      bytes += 12 * elements + 4 * 12 * n * n;
-      flops += 3 * n * elements + (step[2] == 0.0 ? 0 : n * n * n);
-    }
-  });
-  return device.seconds(flops, bytes);
-}
-
-double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
-  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
-  int64_t n = plan::view(group, plan::ValueKind::Gram).rows;
-  int64_t inner = group.slabs.axis == plan::Division::Rows ? rows : cols;
-  // A sum packs, keeps its own part, adds up, packs, keeps its own range and unpacks.
-  double sum = 6 * device.launch, chain = 0;
-  rule.walk([&, rows = rows, cols = cols](OrthogonalizeOp op) {
-    // The slab's norm, what it is of all of them, the block's, and the division by that.
-    chain += 4 * device.launch + 2 * sum;
-    bool isRounded = !op.getType().getElementType().isF32();
-    for (std::array<double, 3> step : op.getSteps())
-      chain += device.once(n, n, inner) + sum + (isRounded ? device.launch : 0) +
-               device.once(rows, cols, n) + (step[2] == 0.0 ? 0.0 : device.once(n, n, n));
-  });
-  return chain;
-}
-
-double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
-                              double blocks, const cost::Cluster &cluster) {
-  std::vector<int64_t> ranks; // those that meet the first one; all others meet alike
-  for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
-    if (int64_t(position) == plan::along(geometry.mesh, slabs.factors, int64_t(position)))
-      ranks.push_back(rank);
-  std::vector<double> meeting = cluster.meeting(ranks);
-  auto n = double(plan::view(geometry.group, plan::ValueKind::Gram).rows);
-  double count = double(slabs.count()), total = 0;
-  // Parts of each range to who adds it up, and the sums from there: as many bytes.
-  auto sum = [&](double elements) {
-    double peers = count - 1, received = 4 * elements * peers / count;
-    return 2 * cluster.exchange(meeting, std::min(peers, elements), received);
-  };
-  rule.walk([&](OrthogonalizeOp op) {
-    total += 2 * sum(blocks) + double(op.getSteps().size()) * sum(blocks * n * n);
-  });
-  return total;
-}
 
 static RuleOp ruleOf(GroupOp group) {
   return SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
@@ -220,17 +151,32 @@ std::vector<HopMeeting> decide::hopMeetings(const plan::Group &group, plan::Shar
   return result;
 }
 
+/// With how many others a rank adds up what slabs have, at most.
+static int64_t mostPeers(const StrategyQuery &query, const plan::Slabs &slabs) {
+  std::map<int64_t, std::set<int64_t>> known;
+  for (const std::vector<int64_t> &holders :
+       geometry::slabHolders(query.group, query.mesh, slabs, query.home))
+    for (int64_t position : holders)
+      known[position].insert(holders.begin(), holders.end());
+  size_t most = 1;
+  for (auto &[position, peers] : known)
+    most = std::max(most, peers.size());
+  return int64_t(most) - 1;
+}
+
 /// Empty, or that a hop or a sum over slabs lets a rank exchange with more others than it may.
 static std::string tooManyPeers(const StrategyQuery &query, const Judgement &judgement) {
-  auto refuse = [&](int64_t ranks, StringRef where) -> std::string {
-    if (!query.maxPeers || ranks - 1 <= query.maxPeers)
+  if (!query.maxPeers)
+    return {};
+  auto refuse = [&](int64_t peers, StringRef where) -> std::string {
+    if (peers <= query.maxPeers)
       return {};
-    return ("a rank would exchange with " + Twine(ranks - 1) + " others in a " + where +
+    return ("a rank would exchange with " + Twine(peers) + " others in a " + where +
             ", at most " + Twine(query.maxPeers) + " are allowed")
         .str();
   };
   if (!judgement.slabs.factors.empty())
-    return refuse(judgement.slabs.count(), "sum");
+    return refuse(mostPeers(query, judgement.slabs), "sum");
   std::vector<bool> replicated =
       geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
   for (const plan::Hop &hop : judgement.hops) {
@@ -240,7 +186,7 @@ static std::string tooManyPeers(const StrategyQuery &query, const Judgement &jud
       ranks *= factor.size;
     for (const plan::Factor &factor : hop.replicated)
       ranks *= replicated[factor.axis] ? 1 : factor.size;
-    if (std::string refusal = refuse(ranks, "hop"); !refusal.empty())
+    if (std::string refusal = refuse(ranks - 1, "hop"); !refusal.empty())
       return refusal;
   }
   return {};
@@ -332,7 +278,8 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       double most = geometry.mostBlocks();
       judgement.seconds = most * slabSeconds(rule, cut, cluster.device) +
                           slabChainSeconds(rule, cut, cluster.device) + lists +
-                          summingSeconds(rule, geometry, judgement.slabs, most, cluster);
+                          summingSeconds(rule, geometry, judgement.slabs,
+                                         mostSlabs(geometry, judgement.slabs), most, cluster);
       // The squares of Gram matrices, on all ranks that have slabs of the block.
       judgement.repeats = true;
       continue;

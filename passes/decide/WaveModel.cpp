@@ -92,7 +92,8 @@ void WaveModel::add(GroupOp group) {
     sharings.insert({geometries.back().mesh.name, std::move(sharing)});
   if (const plan::Group &cut = geometries.back().group; !cut.slabs.factors.empty()) {
     seconds.push_back({slabSeconds(rule, cut, cluster.device),
-                       slabChainSeconds(rule, cut, cluster.device)});
+                       slabChainSeconds(rule, cut, cluster.device),
+                       mostSlabs(geometries.back(), cut.slabs)});
     return;
   }
   // Without a matrix space there is memory to divide, and a few more launches to pay.
@@ -199,7 +200,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   if (const plan::Slabs &slabs = geometry.group.slabs; !slabs.factors.empty()) {
     optim::GroupOp op = ops[group];
     summing = summingSeconds(SymbolTable::lookupNearestSymbolFrom<RuleOp>(op, op.getRuleAttr()),
-                             geometry, slabs, double(*llvm::max_element(computed)), cluster);
+                             geometry, slabs, seconds[group].slabs,
+                             double(*llvm::max_element(computed)), cluster);
   }
   for (int64_t position = 0; position < ranks; ++position) {
     size_t rank = numbers[group][position];

@@ -3,6 +3,7 @@
 #include "passes/distribute/Passes.h"
 
 #include "passes/distribute/Communicators.h"
+#include "runtime/geometry/Geometry.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,6 +38,13 @@ public:
     slabs = layout.slabs.factors;
     small = slabs.empty() ? std::min(rows, cols) : std::min(layout.rows(), layout.cols());
     tall = slabs.empty() ? rows > cols : layout.slabs.axis == plan::Division::Rows;
+    if (!slabs.empty()) {
+      auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
+      plan::Mesh mesh =
+          optim::toPlan(optim::lookupMesh(group, group.getExemplar().getMeshAttr()));
+      isOfAll = geometry::haveSameSlabs(layout, mesh, layout.slabs,
+                                        plan::home(layout, optim::toPlan(rule)).whose());
+    }
     count = ExtentOp::create(builder, loc, builder.getIndexType(),
                              PlaceAttr::blocks(segment, ValueKind::Full));
   }
@@ -109,7 +117,9 @@ private:
     Value contributions = bring<ExchangeOp>(part, Distribution::Parts, Distribution::Ranges);
     range = SumOp::create(builder, loc, range.getType(), /*divisor=*/1, contributions, range)
                 .getResult();
-    Value all = bring<AllGatherOp>(range, Distribution::Ranges, Distribution::Blocks);
+    // All of them only where all have slabs of all blocks: else a rank may get other ranges than its neighbour.
+    Value all = isOfAll ? bring<AllGatherOp>(range, Distribution::Ranges, Distribution::Blocks)
+                        : bring<ExchangeOp>(range, Distribution::Ranges, Distribution::Blocks);
     int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(1);
     return copy(all, empty(place(holds, Distribution::Blocks, Distribution::Blocks), size, size,
                            builder.getF32Type()));
@@ -222,6 +232,7 @@ private:
   int64_t small;      // of a block
   bool tall;
   std::vector<plan::Factor> slabs; // none: blocks are whole
+  bool isOfAll = false;            // whether all ranks along these have slabs of the same blocks
   distribute::Communicators communicators;
   Value count; // blocks that this rank computes
 };

@@ -52,7 +52,7 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
     Of a group with slabs x is a slab, and each norm and Gram matrix the sum of what all slabs of a block have: f32, in the order of
     the slabs, on every rank. ‖X‖ is d · √t, where d = max(Σ nᵢ, eps) of the slabs' norms nᵢ, and t = Σ (nᵢ / d)².
     ```mlir
-    optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>]>
+    optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 4>
     %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>) {…, symmetric, transpose_lhs}
     %s = comm.copy ins(%p : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, parts to ranges, sent>>)
     %r = comm.exchange %c sends(%s : …) receives(…) …

@@ -8,8 +8,7 @@ namespace stepc::verify {
 
 using plan::ValueKind;
 
-/// Along the axes of a mesh, the last of which runs fastest.
-static std::vector<int64_t> coordinatesOf(const plan::Mesh &mesh, int64_t position) {
+std::vector<int64_t> coordinatesOf(const plan::Mesh &mesh, int64_t position) {
   std::vector<int64_t> result(mesh.sizes.size());
   for (size_t axis = result.size(); axis-- > 0; position /= mesh.sizes[axis])
     result[axis] = position % mesh.sizes[axis];
@@ -31,7 +30,7 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   shards.resize(plan.groups.size() * plan::kShardsKinds * plan::kValueKinds);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
-  knownAdders.resize(plan.groups.size());
+  slabs.resize(plan.groups.size());
 }
 
 std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicator) const {
@@ -202,119 +201,6 @@ std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t positio
   for (int64_t &index : result)
     index = view.blocks[index];
   return result;
-}
-
-std::vector<int64_t> GroundTruth::besideSlabs(int64_t group, int64_t position) const {
-  const plan::Group &g = thePlan.groups[group];
-  std::vector<int64_t> apart = coordinatesOf(thePlan.meshes[g.mesh], position);
-  for (const plan::Factor &factor : g.slabs.factors)
-    apart[factor.axis] = 0;
-  return apart;
-}
-
-const std::vector<int64_t> &GroundTruth::adders(int64_t group, int64_t position) {
-  auto &all = knownAdders[group];
-  const plan::Group &g = thePlan.groups[group];
-  plan::View block = viewOf(g, ValueKind::Full);
-  bool anyElements = block.rows * block.cols > 0;
-  if (all.empty())
-    for (int64_t other : positions[g.mesh])
-      if (other >= 0) {
-        std::vector<int64_t> &list = all[besideSlabs(group, other)];
-        const MemoryMap &slab = shard(group, ValueKind::Full, other, beforeHops(group));
-        if (!anyElements || slab.elements() > 0)
-          list.push_back(other);
-      }
-  return all.at(besideSlabs(group, position));
-}
-
-int64_t GroundTruth::partOf(int64_t group, int64_t position, int64_t of) {
-  const std::vector<int64_t> &all = adders(group, position);
-  if (std::ranges::find(all, of) == all.end())
-    return -1;
-  return std::ranges::count_if(all, [&](int64_t other) { return other < of; });
-}
-
-std::pair<int64_t, int64_t> GroundTruth::rangeOf(int64_t group, int64_t position,
-                                                 int64_t elements) {
-  const std::vector<int64_t> &ranks = adders(group, position);
-  auto count = std::max<int64_t>(1, int64_t(ranks.size()));
-  auto begin = [&](int64_t i) { return elements / count * i + elements % count * i / count; };
-  int64_t self = std::ranges::find(ranks, position) - ranks.begin();
-  return self == int64_t(ranks.size()) ? std::pair(int64_t(0), int64_t(0))
-                                       : std::pair(begin(self), begin(self + 1));
-}
-
-std::optional<std::pair<int64_t, std::string>> GroundTruth::checkSlabs() {
-  for (size_t index = 0; index < thePlan.groups.size(); ++index) {
-    const plan::Group &group = thePlan.groups[index];
-    if (group.slabs.factors.empty())
-      continue;
-    std::string wrong = checkSlabs(int64_t(index));
-    if (!wrong.empty())
-      return std::pair(int64_t(index), wrong);
-  }
-  return std::nullopt;
-}
-
-std::string GroundTruth::checkSlabs(int64_t index) {
-  const plan::Group &group = thePlan.groups[index];
-  const plan::Mesh &mesh = thePlan.meshes[group.mesh];
-  auto [blocks, rows, cols] = viewOf(group, ValueKind::Full);
-  plan::View slab = computedOf(group, ValueKind::Full);
-  int64_t last = -1;
-  bool isRows = group.slabs.axis == plan::Division::Rows;
-  for (const plan::Factor &factor : group.slabs.factors) {
-    if (factor.axis <= last || factor.stride != 1 || factor.size != mesh.sizes[factor.axis])
-      return "expected slabs along whole axes of the mesh, in their order";
-    last = factor.axis;
-  }
-  // The pieces of a parameter that the ranks have that differ along the factors alone.
-  std::map<std::vector<int64_t>, std::vector<Piece>> pieces;
-  for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
-    const MemoryMap &map = shard(index, ValueKind::Full, position, beforeHops(index));
-    std::vector<Piece> &list = pieces[besideSlabs(index, position)];
-    size_t first = list.size();
-    if (map.elements() > 0)
-      map.cut({0, 0, 0, 0, 1, map.elements()}, [&](const Cut &cut) {
-        list.push_back({0, cut.block, cut.row, cut.col, cut.rows, cut.cols});
-      });
-    for (size_t i = first; i < list.size(); ++i)
-      if (isRows ? list[i].cols != cols : list[i].rows != rows)
-        return "expected slabs of whole " + std::string(isRows ? "rows" : "columns") + ", found " +
-               describe(index, list[i]);
-    // Of a block it is one run, which fits in what is computed.
-    std::map<int64_t, std::pair<int64_t, int64_t>> spans;
-    for (size_t i = first; i < list.size(); ++i) {
-      int64_t begin = isRows ? list[i].row : list[i].col;
-      int64_t end = begin + (isRows ? list[i].rows : list[i].cols);
-      auto [span, isNew] = spans.try_emplace(list[i].block, begin, end);
-      auto &[least, most] = span->second;
-      least = std::min(least, begin);
-      most = std::max(most, end);
-      if (most - least > (isRows ? slab.rows : slab.cols))
-        return "expected slabs within " + std::to_string(slab.rows) + " x " +
-               std::to_string(slab.cols) + ", found " + describe(index, list[i]) +
-               " beside others on one rank";
-    }
-  }
-  for (auto &[apart, list] : pieces) {
-    std::map<int64_t, std::vector<Piece>> byBlock;
-    for (const Piece &piece : list)
-      byBlock[piece.block].push_back(piece);
-    for (auto &[block, slabs] : byBlock) {
-      int64_t elements = 0;
-      for (const Piece &piece : slabs)
-        elements += piece.size();
-      if (elements != rows * cols)
-        return "expected slabs that make up " + describeBlock(index, block) + ", found " +
-               std::to_string(elements) + " of " + std::to_string(rows * cols) + " elements";
-      if (auto overlap = findOverlap(slabs))
-        return "expected slabs that do not overlap, found " + describe(index, overlap->first) +
-               " and again " + describe(index, overlap->second);
-    }
-  }
-  return {};
 }
 
 int64_t GroundTruth::contributions(int64_t group) const {

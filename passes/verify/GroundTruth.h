@@ -10,6 +10,7 @@
 
 #include "passes/verify/MemoryMap.h"
 #include "passes/verify/Pieces.h"
+#include "passes/verify/RangeMap.h"
 #include "runtime/plan/Plan.h"
 
 #include <map>
@@ -18,6 +19,9 @@
 #include <string>
 
 namespace stepc::verify {
+
+/// Along the axes of a mesh, the last of which runs fastest.
+std::vector<int64_t> coordinatesOf(const plan::Mesh &mesh, int64_t position);
 
 /// The blocks of a segment.
 struct SegmentView {
@@ -66,21 +70,24 @@ public:
   int64_t contributions(int64_t group) const;
   int64_t contributionOf(int64_t group, int64_t position) const;
 
-  /// The same of what a rank and those that have slabs of its blocks add up: one part for each slab that is not empty,
-  /// row-major along the factors; -1 of a rank that has none of them.
-  int64_t parts(int64_t group, int64_t position) { return int64_t(adders(group, position).size()); }
-  int64_t partOf(int64_t group, int64_t position, int64_t of);
-  /// The range of these sums that a rank adds up: of as many ranges as there are ranks with slabs, in the order of the
-  /// ranks, that of `elements` of all blocks.
-  std::pair<int64_t, int64_t> rangeOf(int64_t group, int64_t position, int64_t elements);
+  /// How many parts a sum over the slabs of a block has: one of each slab that is not empty, among the positions
+  /// that differ from one along the factors of the slabs alone.
+  int64_t partsOf(int64_t group, int64_t position, int64_t block) {
+    return int64_t(teamsOf(group, position).of[block % perParameter[group]].size());
+  }
+  /// Whether positions differ along the factors of the slabs alone.
+  bool differBySlabs(int64_t group, int64_t one, int64_t other) const {
+    return besideSlabs(group, one) == besideSlabs(group, other);
+  }
+  /// Whether all of these have slabs of the same blocks.
+  bool haveSameSlabs(int64_t group);
+  /// What a rank adds up of a value of the blocks that it computes: of those of which the same ranks have slabs, by the
+  /// first of them within a parameter, of as many ranges as there are such ranks, in their order, its own.
+  RangeMap rangesOf(int64_t segment, int64_t position, const plan::View &value);
   /// A group whose slabs do not make up its blocks, each element in one slab, and why not.
   std::optional<std::pair<int64_t, std::string>> checkSlabs();
-  /// Where the slab of a rank begins in its blocks: row and column; of a group without slabs 0.
-  std::pair<int64_t, int64_t> slabOf(int64_t group, int64_t position) {
-    if (thePlan.groups[group].slabs.factors.empty())
-      return {0, 0};
-    return shard(group, plan::ValueKind::Full, position, beforeHops(group)).origin();
-  }
+  /// The rows (columns) of a block within a parameter that a position has of it, and where they stand in its slab.
+  const std::vector<Span> &slabOf(int64_t group, int64_t position, int64_t block);
 
   int64_t blocksPerParameter(int64_t group) const { return perParameter[group]; }
   /// "block 2 of parameter 'w'".
@@ -91,11 +98,20 @@ public:
   std::string describeElement(int64_t group, const Piece &piece) const;
 
 private:
+  /// Per block within a parameter the positions with slabs of it, by ascending world rank, and the first block of
+  /// which the same ones have slabs.
+  struct Teams {
+    std::vector<std::vector<int64_t>> of;
+    std::vector<int64_t> first;
+  };
+  struct SlabsOfGroup {
+    std::map<std::vector<int64_t>, Teams> teams;  // per coordinates beside the slabs
+    std::vector<std::vector<std::vector<Span>>> runs; // per position and block within a parameter
+  };
   std::string checkSlabs(int64_t group);
   /// What ranks have in common that differ along a group's slabs alone.
   std::vector<int64_t> besideSlabs(int64_t group, int64_t position) const;
-  /// The positions that have slabs of a position's blocks, by ascending world rank.
-  const std::vector<int64_t> &adders(int64_t group, int64_t position);
+  const Teams &teamsOf(int64_t group, int64_t position);
   /// A position's coordinates along the owned factors of hop `hop`, behind those in `coordinates`.
   void addCoordinates(int64_t group, size_t hop, int64_t position,
                       std::vector<int64_t> &coordinates) const;
@@ -112,8 +128,7 @@ private:
   std::vector<std::vector<std::unique_ptr<MemoryMap>>>
       shards; // (group · kShardsKinds + whose) · kValueKinds + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
-  /// Per group and coordinates beside its slabs, the positions that have these, by ascending world rank.
-  std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> knownAdders;
+  std::vector<SlabsOfGroup> slabs; // per group
   /// Per group and what no hop resolves of a position's coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;
 };

@@ -157,22 +157,14 @@ void MemoryMap::count() {
   }
 }
 
-std::pair<int64_t, int64_t> MemoryMap::origin() const {
-  auto least = [](const std::vector<Line> &lines) {
-    return lines.empty() ? 0 : std::ranges::min(lines, {}, &Line::inBlock).inBlock;
-  };
-  return {least(rows), least(cols)};
-}
-
-MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks,
-                              std::pair<int64_t, int64_t> origin) {
+MemoryMap MemoryMap::ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks) {
   MemoryMap map;
   if (rows == 0 || cols == 0)
     return map;
   map.width = cols;
   map.gridSize = rows * cols;
-  map.rows.push_back({0, rows, origin.first, 0});
-  map.cols.push_back({0, cols, origin.second, 0});
+  map.rows.push_back({0, rows, 0, 0});
+  map.cols.push_back({0, cols, 0, 0});
   map.grids = blocks;
   map.windowEnd = map.gridSize * int64_t(blocks.size());
   return map;

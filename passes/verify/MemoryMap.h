@@ -36,10 +36,8 @@ public:
   /// One parameter's shard at a mesh position; blocks are those within the parameter.
   static MemoryMap ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                            plan::ValueKind kind, plan::ShardsKind whose);
-  /// Computed blocks, each whole: block blocks[k] at slot k.
-  /// `origin`: the row and column at which each of them begins, where it is a slab of its block.
-  static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks,
-                            std::pair<int64_t, int64_t> origin = {0, 0});
+  /// Computed blocks, or slabs of them, each whole: block blocks[k] at slot k.
+  static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks);
 
   /// Of computed blocks what a range of their elements holds.
   void narrow(std::pair<int64_t, int64_t> range) { std::tie(windowBegin, windowEnd) = range; }
@@ -50,8 +48,6 @@ public:
     for (int64_t block : held)
       visit(block);
   }
-  /// The least row and column of a block that stand here.
-  std::pair<int64_t, int64_t> origin() const;
   /// Of a shard: where the elements of a block begin, and behind the last one; equal if it has none.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
   /// Whether `other` has the same blocks and places, with elements so many rows and columns on.

@@ -71,9 +71,9 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   bool tall = cut ? byRows : rows > cols;
   int64_t small = std::min(rows, cols);
   if (int64_t &extent = byRows ? rows : cols; cut) {
-    if (extent % slabs.count() != 0)
+    if (slabs.shortest < slabs.longest)
       source = padded(source);
-    extent = llvm::divideCeil(extent, slabs.count());
+    extent = slabs.longest;
   }
   int64_t large = tall ? rows : cols;
   Term norm = reduce(optim::Reduction::Norm, source, {rows, cols}, {1, 1}, optim::kNormExponent);

@@ -67,21 +67,12 @@ plan::View viewOf(const plan::Group &group, ValueKind kind) {
 
 plan::View computedOf(const plan::Group &group, ValueKind kind) {
   plan::View result = viewOf(group, kind);
-  int64_t &cut = group.slabs.axis == plan::Division::Rows ? result.rows : result.cols;
-  for (const plan::Factor &factor : group.slabs.factors)
-    if (kind == ValueKind::Full)
-      cut = cut / factor.size + (cut % factor.size > 0);
+  if (kind == ValueKind::Full && !group.slabs.factors.empty())
+    (group.slabs.axis == plan::Division::Rows ? result.rows : result.cols) = group.slabs.longest;
   return result;
 }
 
-bool endsInZeros(const plan::Group &group) {
-  int64_t slabs = 1;
-  for (const plan::Factor &factor : group.slabs.factors)
-    slabs *= factor.size;
-  plan::View whole = viewOf(group, ValueKind::Full), slab = computedOf(group, ValueKind::Full);
-  return group.slabs.axis == plan::Division::Rows ? slab.rows * slabs != whole.rows
-                                                  : slab.cols * slabs != whole.cols;
-}
+bool endsInZeros(const plan::Group &group) { return group.slabs.shortest < group.slabs.longest; }
 
 int64_t blockCountOf(const plan::Group &group) {
   return viewOf(group, ValueKind::Full).blocks * int64_t(group.parameters.size());

@@ -17,10 +17,7 @@ TableCheck::TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank)
     : truth(truth), use(use), table(truth.plan().tables[use.table]), rank(rank),
       groupIndex(truth.groupOf(table.from.segment)), position(truth.position(groupIndex, rank)),
       group(truth.plan().groups[groupIndex]), segment(truth.segment(table.from.segment)),
-      perParameter(truth.blocksPerParameter(groupIndex)), view(computedOf(group, table.from.value)),
-      origin(table.from.value == ValueKind::Full && position >= 0
-                 ? truth.slabOf(groupIndex, position)
-                 : std::pair<int64_t, int64_t>()) {}
+      perParameter(truth.blocksPerParameter(groupIndex)), view(computedOf(group, table.from.value)) {}
 
 bool TableCheck::fail(std::string message) {
   error = std::move(message) + " on rank " + std::to_string(rank);
@@ -75,14 +72,29 @@ static int64_t find(const std::vector<int64_t> &ascending, int64_t value, size_t
 
 int64_t TableCheck::slotOf(int64_t block) { return find(slots, segment.indexOf(block), lastSlot); }
 
+Cut TableCheck::inSlab(Cut cut) const {
+  int64_t &begin = group.slabs.axis == plan::Division::Rows ? cut.row : cut.col;
+  const std::vector<Span> &runs = truth.slabOf(groupIndex, position, cut.block % perParameter);
+  auto run = std::ranges::find_if(runs, [&](const Span &span) {
+    return span.global <= begin && begin < span.global + span.length;
+  });
+  begin = run == runs.end() ? -1 : run->local + begin - run->global; // nowhere
+  return cut;
+}
+
 bool TableCheck::standsInSlot(const Cut &cut, int64_t block) {
+  Cut at = meetsSlabs() ? inSlab(cut) : cut;
+  return standsAt(cut, block, at.row, at.col);
+}
+
+bool TableCheck::standsAt(const Cut &cut, int64_t block, int64_t row, int64_t col) {
   int64_t slot = slotOf(block);
   Piece piece{0, block, cut.row, cut.col, cut.rows, cut.cols};
   if (slot < 0)
     return fail("expected a computed block, found " + truth.describe(groupIndex, piece) +
                 ", which another rank computes,");
-  int64_t place = (slot * view.rows + cut.row - origin.first) * view.cols + cut.col - origin.second;
-  if (cut.second == place && (cut.rows == 1 || cut.secondStride == view.cols))
+  int64_t place = (slot * view.rows + row) * view.cols + col;
+  if (row >= 0 && col >= 0 && cut.second == place && (cut.rows == 1 || cut.secondStride == view.cols))
     return true;
   return fail("expected " + truth.describe(groupIndex, piece) + " at element " +
               std::to_string(place) + " of the computed blocks, found element " +
@@ -310,10 +322,7 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
     if (!known)
       return fail("expected whole rows of a computed block of the segment, found slot " +
                   std::to_string(chunk.slot) + " with " + truth.describe(groupIndex, piece));
-    // Rows count in the slab.
-    cut.row += origin.first;
-    cut.col += origin.second;
-    if (!standsInSlot(cut, chunk.block))
+    if (!standsAt(cut, chunk.block, cut.row, cut.col)) // rows count in the slab
       return false;
     cover(cut, chunk.block);
   }

@@ -52,6 +52,15 @@ private:
   bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);
+  bool standsAt(const Cut &cut, int64_t block, int64_t row, int64_t col);
+  /// Of a group with slabs, of what stands in the rank's shards: where it stands in the slab of its block.
+  Cut inSlab(Cut cut) const;
+  /// Whether what stands in shards is compared with slabs.
+  bool meetsSlabs() const {
+    return !group.slabs.factors.empty() && table.from.value == plan::ValueKind::Full &&
+           (table.from.isResting(plan::Distribution::Blocks) ||
+            table.to.isResting(plan::Distribution::Blocks));
+  }
   void pack(const Cut &cut, int64_t block, Pieces &out);
   void cover(const Cut &cut, int64_t block) {
     covered.push_back({0, block, cut.row, cut.col, cut.rows, cut.cols});
@@ -81,13 +90,13 @@ private:
   const plan::Group &group;
   const SegmentView &segment;
   int64_t perParameter;
-  plan::View view;                    // of computed blocks, or of the rank's slabs of them
-  std::pair<int64_t, int64_t> origin; // where these begin
-  std::vector<int64_t> computed;      // blocks by slot
-  std::vector<int64_t> slots;         // their indices in the segment, ascending
-  size_t lastSlot = 0;                // rows mostly come in order
+  plan::View view;               // of computed blocks, or of the rank's slabs of them
+  std::vector<int64_t> computed; // blocks by slot
+  std::vector<int64_t> slots;    // their indices in the segment, ascending
+  size_t lastSlot = 0;           // rows mostly come in order
   Pieces covered;
-  MemoryMap blocks; // computed ones, or of a range of sums what they are of
+  MemoryMap blocks; // computed ones
+  RangeMap ranges;  // of them, of sums over slabs
   std::unique_ptr<CopyMap> fromCopy, toCopy;
 };
 

@@ -20,7 +20,7 @@ bool TableCheck::decode(const Place &place, const Strip &strip, int64_t paramete
   auto visit = [&](const Cut &cut) {
     int64_t block = place.isBound() ? index * perParameter + cut.block : cut.block;
     if (fine && segment.has(block) && block / perParameter == index)
-      return pack(cut, block, out);
+      return pack(place.isOfShards() && meetsSlabs() ? inSlab(cut) : cut, block, out);
     if (fine)
       fail("expected blocks of parameter '" + truth.plan().parameters[parameter].name +
            "' in segment @" + truth.plan().segments[table.from.segment].name + ", found " +
@@ -29,6 +29,7 @@ bool TableCheck::decode(const Place &place, const Strip &strip, int64_t paramete
   };
   bool inside = place.isBound()      ? shardOf(place).cut(strip, visit)
                 : place.isOfShards() ? copyOf(place).cut(strip, visit)
+                : isRange(place)     ? ranges.cut(strip, visit)
                                      : blocks.cut(strip, visit);
   if (fine && !inside)
     fail("expected rows inside of what the rank holds of parameter '" +
@@ -113,18 +114,18 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
 
 void TableCheck::findBlocks() {
   findSlots();
-  blocks = MemoryMap::ofBlocks(view.rows, view.cols, computed, origin);
+  blocks = MemoryMap::ofBlocks(view.rows, view.cols, computed);
   if (isRange(table.from) || isRange(table.to))
-    blocks.narrow(truth.rangeOf(groupIndex, position, blocks.elements()));
+    ranges = truth.rangesOf(table.from.segment, position, view);
 }
 
 bool TableCheck::fillsRange(Pieces &filled) {
   sortByStart(filled);
   int64_t end = filled.empty() ? 0 : filled.back().start + filled.back().size();
   std::optional<Break> found = findBreak(filled);
-  if (!found && end == blocks.elements())
+  if (!found && end == ranges.elements())
     return true;
-  return fail("expected the " + std::to_string(blocks.elements()) +
+  return fail("expected the " + std::to_string(ranges.elements()) +
               " sums of the rank's range once each, found " +
               (found ? "element " + std::to_string(found->position) +
                            (found->doubled ? " twice" : " missing")
@@ -133,7 +134,7 @@ bool TableCheck::fillsRange(Pieces &filled) {
 
 bool TableCheck::sumRows(const plan::RankTable &rows) {
   bool ofParts = table.from.from == Distribution::Parts;
-  int64_t count = ofParts ? truth.parts(groupIndex, position) : truth.contributions(groupIndex);
+  int64_t count = truth.contributions(groupIndex);
   Pieces filled;
   if (ofParts)
     findBlocks();
@@ -141,16 +142,21 @@ bool TableCheck::sumRows(const plan::RankTable &rows) {
     if (!isParameter(row.parameter))
       return fail("expected parameters of group @" + group.name + ", found parameter " +
                   std::to_string(row.parameter));
-    if (row.count != count || row.list < 0 || row.list + count > int64_t(rows.lists.size()))
-      return fail("expected the " + std::to_string(count) + " contributions to a sum, found " +
-                  std::to_string(row.count) + " from place " + std::to_string(row.list) + " of " +
-                  std::to_string(rows.lists.size()));
     toEnd = std::max(toEnd, row.target + (row.rows - 1) * row.targetStride + row.cols);
     Pieces written;
     if (!decode(table.to,
                 {row.target, row.targetStride, row.source, row.sourceStride, row.rows, row.cols},
                 row.parameter, written))
       return false;
+    bool isFull = true; // of all parts of each block
+    for (const Piece &piece : written) {
+      count = ofParts ? truth.partsOf(groupIndex, position, piece.block) : count;
+      isFull = isFull && row.count == count;
+    }
+    if (!isFull || row.list < 0 || row.list + count > int64_t(rows.lists.size()))
+      return fail("expected the " + std::to_string(count) + " contributions to a sum, found " +
+                  std::to_string(row.count) + " from place " + std::to_string(row.list) + " of " +
+                  std::to_string(rows.lists.size()));
     if (!ofParts)
       covered.insert(covered.end(), written.begin(), written.end());
     for (int64_t i = 0; ofParts && i < row.rows; ++i)

@@ -101,10 +101,12 @@ bool TableProof::staysInParts(int64_t table, const Rows &rows, int64_t rank, Sid
 
 bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank) {
   int64_t group = truth.groupOf(plan.tables[table].from.segment);
+  int64_t here = truth.position(group, rank);
   const std::vector<Message> &messages = messagesOf(rank);
+  bool ofParts = plan.tables[table].from.from == plan::Distribution::Parts;
   size_t next = 0; // contributions mostly arrive in the order of the mesh
   for (const plan::SumRow &row : rows.sums)
-    for (int64_t i = 0; i < row.count; ++i) {
+    for (int64_t i = 0, last = -1; i < row.count; ++i) {
       if (row.list < 0 || row.list + i >= int64_t(rows.lists.size()))
         break; // refused with what else is wrong with the rows
       int64_t first = rows.lists[row.list + i] + row.source;
@@ -118,9 +120,12 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
       bool isFound = part != messages.end();
       next = isFound ? part + 1 - messages.begin() : 0;
       int64_t position = isFound ? truth.position(group, part->peer) : -1;
-      bool ofParts = plan.tables[table].from.from == plan::Distribution::Parts;
-      if (position < 0 || i != (ofParts ? truth.partOf(group, truth.position(group, rank), position)
-                                        : truth.contributionOf(group, position)))
+      // That parts are all there is told by their number, which the rows are checked for.
+      bool isNext = position >= 0 && (ofParts ? position > last && truth.differBySlabs(
+                                                                       group, here, position)
+                                              : i == truth.contributionOf(group, position));
+      last = position;
+      if (!isNext)
         return fail(table, "expected contribution " + std::to_string(i) +
                                " of the mesh in its place of a sum, found " +
                                (position < 0 ? "no part of one peer"
@@ -159,7 +164,12 @@ bool TableProof::checkGathers(int64_t table) {
   const plan::Place &place = plan.tables[table].from;
   const plan::Group &group = plan.groups[truth.groupOf(place.segment)];
   int64_t hop = place.from.level(group), end = place.to.level(group);
-  bool gathers = hop < end || place.from == plan::Distribution::Ranges;
+  if (place.from == plan::Distribution::Ranges)
+    return truth.haveSameSlabs(truth.groupOf(place.segment)) ||
+           fail(table, "expected an all-gather of sums that all ranks get, found some over slabs "
+                       "that not all have in segment @" +
+                           plan.segments[place.segment].name);
+  bool gathers = hop < end;
   for (; hop < end; ++hop)
     for (const plan::Factor &factor : group.hops[hop].owned)
       gathers = gathers && factor.size == 1;

@@ -21,6 +21,7 @@
 #include "runtime/model/Model.h"
 
 #include <optional>
+#include <span>
 
 namespace stepc::geometry {
 
@@ -123,14 +124,23 @@ bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
                     const std::vector<plan::ValueKind> &states = {},
                     const std::vector<std::vector<int64_t>> *held = nullptr);
 
-/// The slabs in which the shards cut every block: along the axes of the mesh that shard one axis of the
-/// matrices, the longer one if both. Without factors where none do.
+/// The slabs in which the shards cut blocks: along the axes of the mesh that shard one side of the matrices, the
+/// longer one if both do, and along flat ones, whose ranges are of rows. Without factors where none do.
 plan::Slabs slabsOf(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind of);
+/// The rows (columns) of which the slab consists that a rank has of a block, of its rectangles of this: ascending
+/// in the block, and one behind the other in the slab.
+std::vector<Run> slabRuns(std::span<const Rect> rects, plan::Division::Axis axis);
+/// Per block of a parameter and replica, the positions with slabs of it, ascending.
+std::vector<std::vector<int64_t>> slabHolders(const plan::Group &group, const plan::Mesh &mesh,
+                                              const plan::Slabs &slabs, plan::ShardsKind of);
+/// Whether all ranks that differ along the factors have slabs of the same blocks.
+bool haveSameSlabs(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
+                   plan::ShardsKind of);
 /// The lengths of the longest of these slabs and of the shortest, for people.
 std::string slabLengths(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
                         plan::ShardsKind of);
-/// What keeps blocks from being computed in such slabs where they stand: each rank has one run of rows
-/// (columns), or none, and all columns (rows) of them.
+/// What keeps blocks from being computed in such slabs where they stand: each rank has whole rows (columns) of
+/// the longer side, or none.
 std::string checkSlabs(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
                        plan::ShardsKind of);
 

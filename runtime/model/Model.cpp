@@ -277,27 +277,17 @@ View view(const Group &group, ValueKind kind) {
   return result;
 }
 
-int64_t Slabs::count() const {
-  int64_t result = 1;
-  for (const Factor &factor : factors)
-    result *= factor.size;
-  return result;
-}
-
 View computedView(const Group &group, ValueKind kind) {
   View result = view(group, kind);
-  if (kind == ValueKind::Full && !group.slabs.factors.empty()) {
-    // Divided in chunks of ⌈n / a⌉, and these in b, the longest has ⌈n / ab⌉.
-    int64_t &extent = group.slabs.axis == Division::Rows ? result.rows : result.cols;
-    extent = (extent + group.slabs.count() - 1) / group.slabs.count();
-  }
+  if (kind == ValueKind::Full && !group.slabs.factors.empty())
+    (group.slabs.axis == Division::Rows ? result.rows : result.cols) = group.slabs.longest;
   return result;
 }
 
-bool hasPadding(const Group &group) {
-  View whole = view(group, ValueKind::Full), slab = computedView(group, ValueKind::Full);
-  return !group.slabs.factors.empty() &&
-         slab.rows * slab.cols * group.slabs.count() != whole.rows * whole.cols;
+int64_t slabsPerBlock(const Group &group) {
+  int64_t extent = group.slabs.axis == Division::Rows ? group.rows() : group.cols();
+  int64_t longest = std::max<int64_t>(1, group.slabs.longest);
+  return std::max<int64_t>(1, (extent + longest - 1) / longest);
 }
 
 const std::vector<Placement> &Group::placementsOf(ShardsKind kind) const {

@@ -160,14 +160,14 @@ size_t returnsTo(const std::vector<Hop> &hops, size_t hop);
 /// The factors that the first `count` hops resolve, each once.
 std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count);
 
-/// How blocks are computed without coming together: along the factors each rank has a slab of every block,
-/// some of its rows (columns) and all of their columns (rows). Shorter ones end in zeros: all have one size.
+/// How blocks are computed without coming together: of ranks that differ along the factors, those that have any of
+/// a block each have a slab of it: some of its rows (columns), in their order but not always side by side, and all
+/// of their columns (rows). Where a slab is computed it is as long as the longest: shorter ones end in zeros.
 struct Slabs {
   Division::Axis axis = Division::Rows;
-  std::vector<Factor> factors; // none: blocks are whole where they are computed
+  std::vector<Factor> factors;       // none: blocks are whole where they are computed
+  int64_t shortest = 0, longest = 0; // rows (columns), of those that have any
   bool operator==(const Slabs &) const = default;
-  /// How many slabs a block has.
-  int64_t count() const;
 };
 
 /// Parameters of equal shape, types, mesh, placements and rule. A parameter of
@@ -220,11 +220,15 @@ View view(const std::vector<int64_t> &shape, int64_t batchAxes);
 /// matrices it is that of the group's parts.
 View view(const Group &group, ValueKind kind);
 
-/// Rows and columns of a value of a kind as it stands where blocks are computed: those of a slab where the
-/// group has slabs.
+/// Rows and columns of a value of a kind as it stands where blocks are computed: those of the longest slab where
+/// the group has slabs.
 View computedView(const Group &group, ValueKind kind);
 /// Whether slabs differ in length, so that some end in zeros.
-bool hasPadding(const Group &group);
+inline bool hasPadding(const Group &group) {
+  return group.slabs.shortest != group.slabs.longest;
+}
+/// Into how many slabs a block is cut at least: as many as there are where all but the last are as long as the longest.
+int64_t slabsPerBlock(const Group &group);
 
 /// How many contributions a partial gradient has: one per rank along its partial axes; and by how much their sum
 /// is divided. 1 and 1 where it is not partial.

@@ -85,6 +85,19 @@ void ShardRects::index(size_t blocks) {
   filled = true;
 }
 
+void ShardRects::findSlabs(Division::Axis axis) {
+  for (int64_t block : held) {
+    std::vector<geometry::Run> runs = geometry::slabRuns(of(block), axis);
+    for (const Rect &rect : of(block)) {
+      int64_t begin = axis == Division::Rows ? rect.row : rect.col;
+      auto run = std::partition_point(runs.begin(), runs.end(), [&](const geometry::Run &each) {
+        return each.global + each.length <= begin;
+      });
+      inSlab.push_back(run == runs.end() ? 0 : run->local + begin - run->global);
+    }
+  }
+}
+
 /// Whether shards differ in where they begin in their blocks alone.
 static bool areAlike(const ShardRects &a, const ShardRects &b) {
   return std::equal(a.rects.begin(), a.rects.end(), b.rects.begin(), b.rects.end(),
@@ -111,6 +124,8 @@ const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
     shard.row = shard.rects[0].row;
     shard.col = shard.rects[0].col;
   }
+  if (!g.slabs.factors.empty() && form.value == ValueKind::Full)
+    shard.findSlabs(g.slabs.axis);
   std::vector<int64_t> &unlike = kind(group, form).unlike;
   auto same = std::find_if(unlike.begin(), unlike.end(),
                            [&](int64_t other) { return areAlike(shard, at(shards, other)); });
@@ -312,11 +327,6 @@ std::vector<int64_t> BlockMap::standing(int64_t segment, Form form, int64_t leve
   return result;
 }
 
-/// The kind of value by which a rank has a block. One without elements has a single value nonetheless.
-static ValueKind presence(const Group &group) {
-  return group.rows() * group.cols() > 0 ? ValueKind::Full : ValueKind::One;
-}
-
 std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
   if (isBetweenShards(place))
     return held(place.segment, sharedOf(place, position));
@@ -328,32 +338,9 @@ std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
   return standing(place.segment, form, place.standsIn().level(groupOf(place.segment)), position);
 }
 
-static Place computedIn(int64_t segment, const Group &group) {
-  return Place::resting(segment, presence(group), Distribution::Blocks);
-}
-
 std::vector<int64_t> BlockMap::computed(int64_t segment, int64_t position) {
   return groupOf(segment).computes ? standing(computedIn(segment, groupOf(segment)), position)
                                    : std::vector<int64_t>();
-}
-
-Adders BlockMap::adders(const Place &place, int64_t position) {
-  const Group &group = groupOf(place.segment);
-  int64_t index = at(thePlan.segments, place.segment).group;
-  const KindView &view = kind(index, formOf(place));
-  Adders result;
-  result.elements = computedCount(place.segment, position) * view.rows * view.cols;
-  if (result.elements == 0)
-    return result;
-  Form form = formOf(computedIn(place.segment, group));
-  const Classes &all = classes(group.mesh, group.slabs.factors);
-  for (int64_t peer : all.members.of(at(all.of, position))) {
-    if (peer == position)
-      result.self = result.positions.size();
-    if (!shard(index, form, peer).held.empty())
-      result.positions.push_back(peer);
-  }
-  return result;
 }
 
 int64_t BlockMap::computedCount(int64_t segment, int64_t position) {

@@ -9,9 +9,9 @@
 #define STEPC_RUNTIME_PLAN_BLOCKMAP_H
 
 #include "runtime/geometry/Geometry.h"
-#include "runtime/plan/Adders.h"
 #include "runtime/plan/Memo.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/Teams.h"
 
 #include <algorithm>
 #include <optional>
@@ -67,6 +67,8 @@ struct ShardRects {
   // Of a shard: a position whose shard differs in where it begins in its blocks alone, one for all
   // that are so; and the row and column there.
   int64_t like = -1, row = 0, col = 0;
+  // Of a shard in a group with slabs: per rectangle, the row (column) of its block's slab where it begins.
+  std::vector<int64_t> inSlab;
   bool filled = false;
 
   std::span<const geometry::Rect> of(int64_t block) const {
@@ -76,6 +78,7 @@ struct ShardRects {
   }
   /// Fills the rest, from rectangles by block.
   void index(size_t blocks);
+  void findSlabs(Division::Axis axis);
 };
 
 /// A position's rectangles, cut where those of shards by other placements end.
@@ -213,10 +216,11 @@ public:
   std::vector<int64_t> begins(const Place &place, int64_t position) {
     return meet(place, position).starts;
   }
-  Adders adders(const Place &place, int64_t position);
-  /// Where the parts begin that arrived, in the order in which they are added up: row-major along the
-  /// factors of the slabs.
-  std::vector<int64_t> beginsOfParts(const Place &place, int64_t position);
+  /// Of each team in which a position adds up a range: where its members' parts begin of what arrived, in the order
+  /// in which they are added up, row-major along the factors of the slabs.
+  std::vector<std::vector<int64_t>> beginsOfParts(const Place &place, int64_t position);
+  /// How many sums of a kind a position adds up.
+  int64_t rangeElements(const Place &place, int64_t position);
   /// What tells apart positions at which a walk over a packed place differs in more than which blocks stand
   /// there and where shards begin; nothing: each one is of its own.
   std::optional<std::vector<int64_t>> walkKey(const Place &place, int64_t position);
@@ -224,6 +228,10 @@ public:
   /// block in the group, rectangle, offset). What stands in shards is visited whole; offset -1: it
   /// does not travel from here.
   template <typename Visit> void walk(const Place &place, int64_t position, Visit visit);
+  /// The same of values that are added up, and of what arrived to be added up the ranges that it is of:
+  /// calls visit(number, block, rectangle, offset, number of the team among those of the position, offset in the
+  /// position's own ranges or -1).
+  template <typename Visit> void walkSums(const Place &place, int64_t position, Visit visit);
 
 private:
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
@@ -279,8 +287,21 @@ private:
   /// Of a segment's blocks, those that bases allow after `level` hops; nothing: all.
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
 
-  std::vector<PeerPart> adderParts(const Place &place, int64_t position);
-  template <typename Visit> void walkRanges(const Place &place, int64_t position, Visit visit);
+  /// The kind of value by which a rank has a block. One without elements has a single value nonetheless.
+  static ValueKind presence(const Group &group) {
+    return group.rows() * group.cols() > 0 ? ValueKind::Full : ValueKind::One;
+  }
+  static Place computedIn(int64_t segment, const Group &group) {
+    return Place::resting(segment, presence(group), Distribution::Blocks);
+  }
+  /// The teams of those that differ from a position along the factors of slabs alone.
+  const Teams &teamsOf(int64_t segment, int64_t position);
+  /// Those in which the position is, for values as in `place`.
+  std::vector<Team> teamsAt(const Place &place, int64_t position);
+  /// What moves from or to a position, by ascending world rank of the peers.
+  std::vector<TeamPart> teamParts(const Place &place, int64_t position,
+                                  const std::vector<Team> &teams);
+  std::vector<PeerPart> summedParts(const Place &place, int64_t position);
   LowerParts lower(const Place &place, int64_t position);
   /// `counts`: how many blocks stand there of each place within a parameter.
   std::vector<PeerPart> upperPeers(const Place &place, int64_t position,
@@ -294,97 +315,9 @@ private:
   std::vector<std::unique_ptr<KindView>>
       kinds; // (group · kShardsKinds + whose) · kValueKinds + kind
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
+  std::map<std::pair<int64_t, int64_t>, Teams> teams; // per group and class along its slabs
   Memo<std::pair<Place, std::vector<int64_t>>, std::vector<PeerPart>> knownPeers;
 };
-
-template <typename Visit>
-void BlockMap::walkUpper(const Place &place, int64_t position, Visit visit) {
-  if (!travels(place))
-    return;
-  int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
-  const Move &move = moveOf(place);
-  std::vector<int64_t> mine = standing(place, position);
-  if (mine.empty())
-    return;
-  int64_t perParameter = at(blocksPerParameter, group);
-  // Numbers by block within the parameter: most holders hold some of these alone.
-  std::vector<std::vector<int64_t>> within(static_cast<size_t>(perParameter));
-  std::vector<int64_t> numbers;
-  for (size_t number = 0; number < mine.size(); ++number)
-    within[static_cast<size_t>(block(segment, mine[number]) % perParameter)].push_back(
-        static_cast<int64_t>(number));
-  int64_t offset = 0;
-  for (int64_t peer : move.peers->members.of(at(move.peers->of, position))) {
-    const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, peer);
-    collect(pieces, within, static_cast<int64_t>(mine.size()), numbers);
-    for (int64_t number : numbers) {
-      int64_t b = block(segment, at(mine, number));
-      for (const geometry::Rect &rect : pieces.of(b % perParameter)) {
-        visit(number, b, rect, offset);
-        offset += rect.rows * rect.cols;
-      }
-    }
-  }
-}
-
-template <typename Visit>
-void BlockMap::walkRanges(const Place &place, int64_t position, Visit visit) {
-  int64_t segment = place.segment, group = at(thePlan.segments, segment).group;
-  const KindView &view = kind(group, formOf(place));
-  const Adders adders = this->adders(place, position);
-  std::vector<int64_t> slots = computed(segment, position);
-  bool isRange = place.standsIn() == Distribution::Ranges;
-  size_t first = isRange ? adders.self : 0;
-  size_t end = isRange ? std::min(first + 1, adders.positions.size()) : adders.positions.size();
-  // A range begins and ends anywhere in a row.
-  for (size_t i = first; i < end; ++i)
-    for (int64_t next = adders.begin(i); next < adders.begin(i + 1);) {
-      int64_t number = next / (view.rows * view.cols), inside = next % (view.rows * view.cols);
-      int64_t row = inside / view.cols, col = inside % view.cols, rows = 1;
-      int64_t left = adders.begin(i + 1) - next, cols = std::min(left, view.cols - col);
-      if (cols == view.cols)
-        rows = std::min(left / cols, view.rows - row);
-      int64_t b = block(segment, at(slots, number));
-      visit(number, b,
-            geometry::Rect{b % at(blocksPerParameter, group), row, col, rows, cols, 0, cols},
-            next - adders.begin(first));
-      next += rows * cols;
-    }
-}
-
-template <typename Visit> void BlockMap::walk(const Place &place, int64_t position, Visit visit) {
-  int64_t segment = place.segment, group = at(thePlan.segments, segment).group, number = 0;
-  int64_t perParameter = at(blocksPerParameter, group);
-  if (place.from.isSummed())
-    return walkRanges(place, position, visit);
-  if (isBetweenShards(place)) {
-    const SharedRects &shared = sharedOf(place, position);
-    std::vector<int64_t> next = meet(place, position).starts;
-    for (int64_t index : held(segment, shared)) {
-      int64_t b = block(segment, index);
-      for (const geometry::Rect &rect : shared.of(b % perParameter)) {
-        int64_t &start = next[static_cast<size_t>(shared.with[&rect - shared.rects.data()])];
-        visit(number, b, rect, start);
-        start += start < 0 ? 0 : rect.rows * rect.cols;
-      }
-      ++number;
-    }
-    return;
-  }
-  if (!isLower(place))
-    return walkUpper(place, position, visit);
-  int64_t level = place.standsIn().level(groupOf(segment));
-  const ShardRects &pieces = this->pieces(group, formOf(place), level, position);
-  LowerParts parts = lowerOffsets(place, position);
-  for (int64_t index : standing(segment, formOf(place), level, position)) {
-    int64_t b = block(segment, index), offset = at(parts.offsets, number);
-    for (const geometry::Rect &rect : pieces.of(b % perParameter)) {
-      visit(number, b, rect, offset);
-      offset += offset < 0 ? 0 : rect.rows * rect.cols;
-    }
-    ++number;
-  }
-}
 
 } // namespace stepc::plan
 

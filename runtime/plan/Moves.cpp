@@ -128,7 +128,7 @@ std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place,
     return knownPeers.of({place, key ? *key : std::vector{position}}, make, rows);
   };
   if (place.from.isSummed())
-    return known(std::nullopt, [&] { return adderParts(place, position); });
+    return known(std::nullopt, [&] { return summedParts(place, position); });
   if (isBetweenShards(place))
     return known(meetingKey(place, position), [&] { return meet(place, position).peers; });
   if (isLower(place))
@@ -208,38 +208,6 @@ std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_
     key.push_back(2 * at(alike, b % perParameter) + goesOn);
   }
   return key;
-}
-
-//===----------------------------------------------------------------------===//
-// What is added up
-//===----------------------------------------------------------------------===//
-
-std::vector<PeerPart> BlockMap::adderParts(const Place &place, int64_t position) {
-  const Adders adders = this->adders(place, position);
-  std::vector<PeerPart> result;
-  for (size_t i = 0; i < adders.positions.size(); ++i) {
-    PeerPart part{at(at(meshes, groupOf(place.segment).mesh).worldOf, adders.positions[i]),
-                  adders.begin(i), adders.size(i)};
-    if (place.standsIn() == Distribution::Ranges) { // as many from each, or the same for all
-      part.count = adders.own();
-      part.offset = place.end == End::Received ? static_cast<int64_t>(i) * part.count : 0;
-    }
-    if (part.count > 0)
-      result.push_back(part);
-  }
-  return result;
-}
-
-std::vector<int64_t> BlockMap::beginsOfParts(const Place &place, int64_t position) {
-  const Adders adders = this->adders(place, position);
-  std::vector<std::pair<int64_t, int64_t>> begins; // by position
-  for (size_t i = 0; i < adders.positions.size(); ++i)
-    begins.push_back({adders.positions[i], static_cast<int64_t>(i) * adders.own()});
-  std::sort(begins.begin(), begins.end());
-  std::vector<int64_t> result;
-  for (auto [member, begin] : begins)
-    result.push_back(begin);
-  return result;
 }
 
 std::vector<int64_t> BlockMap::shifts(const Place &place, int64_t position, int64_t *total) {

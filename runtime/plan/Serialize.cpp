@@ -18,7 +18,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 13;
+constexpr int64_t kVersion = 14;
 
 class Writer {
 public:
@@ -186,6 +186,7 @@ public:
     list(v.hops, "hops");
     field(v.slabs.axis);
     list(v.slabs.factors, "factors of slabs");
+    fields(v.slabs.shortest, v.slabs.longest);
   }
   void field(Ref<Segment> v) {
     fields(v.name, v.group);

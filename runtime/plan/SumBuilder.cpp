@@ -53,18 +53,31 @@ void TableBuilder::sums(RankTable &out) {
 }
 
 void TableBuilder::sumsOfParts(RankTable &out) {
-  out.lists = map.beginsOfParts(table.from, position);
-  auto count = static_cast<int64_t>(out.lists.size());
+  std::vector<std::vector<int64_t>> begins = map.beginsOfParts(table.from, position);
+  std::vector<int64_t> lists; // of each team, where its own begins
+  for (const std::vector<int64_t> &list : begins) {
+    lists.push_back(static_cast<int64_t>(out.lists.size()));
+    out.lists.insert(out.lists.end(), list.begin(), list.end());
+  }
+  int64_t last = 0, first = 0; // the team of the rows so far, and where its sums begin
   RowMerger rows(map.plan().chunkElements, [&](const RowPiece &p) {
+    auto team = static_cast<size_t>(last);
     out.sums.push_back({p.block, p.rows, p.cols, p.second, rowStride(p, p.secondStride), p.first,
-                        rowStride(p, p.firstStride), 0, count});
+                        rowStride(p, p.firstStride), lists[team],
+                        static_cast<int64_t>(begins[team].size())});
   });
-  map.walk(table.from, position,
-           [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
-             RowPiece piece = pieceOf(number, block, rect, offset, rect.cols);
-             setSecond(piece, offset, rect.cols);
-             rows.add(piece);
-           });
+  map.walkSums(table.from, position,
+               [&](int64_t number, int64_t block, const Rect &rect, int64_t offset, int64_t team,
+                   int64_t) {
+                 if (team != last) {
+                   rows.flush();
+                   first = offset;
+                 }
+                 last = team;
+                 RowPiece piece = pieceOf(number, block, rect, offset, rect.cols);
+                 setSecond(piece, offset - first, rect.cols);
+                 rows.add(piece);
+               });
   rows.flush();
 }
 

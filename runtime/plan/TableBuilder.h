@@ -6,7 +6,7 @@
 #ifndef STEPC_RUNTIME_PLAN_TABLEBUILDER_H
 #define STEPC_RUNTIME_PLAN_TABLEBUILDER_H
 
-#include "runtime/plan/BlockMap.h"
+#include "runtime/plan/BlockWalks.h"
 #include "runtime/plan/Rows.h"
 
 namespace stepc::plan {
@@ -57,10 +57,15 @@ private:
             0,
             false};
   }
-  /// A slab begins where the shard does.
-  int64_t inBlocks(int64_t slot, const geometry::Rect &rect) const {
-    bool cut = !group.slabs.factors.empty() && own.isOfShards();
-    return (slot * view.rows + rect.row - (cut ? row : 0)) * view.cols + rect.col - (cut ? col : 0);
+  /// Where a rectangle of the rank's own shard stands among blocks: in the slab of its block, or in all of it.
+  int64_t inBlocks(int64_t slot, const geometry::Rect &rect) {
+    int64_t top = rect.row, left = rect.col;
+    if (!group.slabs.factors.empty() && own.isOfShards() && own.value == ValueKind::Full) {
+      const ShardRects &shard = shardOf(own);
+      (group.slabs.axis == Division::Rows ? top : left) =
+          shard.inSlab[static_cast<size_t>(&rect - shard.rects.data())];
+    }
+    return (slot * view.rows + top) * view.cols + left;
   }
 
   const ShardRects &shardOf(const Place &place);

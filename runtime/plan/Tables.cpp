@@ -155,7 +155,7 @@ int64_t Expander::elements(const Place &place, int64_t rank) {
     return total;
   }
   if (place.from == Distribution::Ranges)
-    return map.adders(place, position).own();
+    return map.rangeElements(place, position);
   int64_t group = map.plan().segments[static_cast<size_t>(place.segment)].group;
   const KindView &view = map.kind(group, place.value);
   return map.computedCount(place.segment, position) * view.rows * view.cols;

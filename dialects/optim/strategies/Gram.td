@@ -7,7 +7,7 @@ def Optim_Gram : Optim_Strategy<"Gram", "gram", "gram", ["slabs", "roundsOtherwi
   let extraClassDefinition = [{
     std::string $cppClass::whyIllegal(const StrategyQuery &query) const {
       plan::Slabs slabs = geometry::slabsOf(query.group, query.mesh, query.home);
-      if (slabs.factors.empty())
+      if (slabs.factors.empty() || geometry::blocksAreWhole(query.group, query.mesh, {}, query.home))
         return "placements " + toString(query.group.placementsOf(query.home)) + " do not cut the blocks";
       return geometry::checkSlabs(query.group, query.mesh, slabs, query.home);
     }

@@ -4,10 +4,10 @@
 
 // Along all axes that cut the longer side, replicas beside each other.
 // CHECK-LABEL: @fast
-// CHECK: optim.group @tall {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>]> reason "forced by 'w*=gram'"
-// CHECK: optim.group @wide {{.*}} strategy #optim.gram hops [] slabs <columns, [<0, 1, 2>, <1, 1, 2>]>
+// CHECK: optim.group @tall {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 32768 to 32768> reason "forced by 'w*=gram'"
+// CHECK: optim.group @wide {{.*}} strategy #optim.gram hops [] slabs <columns, [<0, 1, 2>, <1, 1, 2>], 32 to 32>
 // Slabs may differ in length.
-// CHECK: optim.group @uneven {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>]>
+// CHECK: optim.group @uneven {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 5>
 // What cuts the shorter side, no side or both comes together as before, and says why.
 // REMARK: Reason="each rank computes its slab, and Gram matrices are added up", first-parameter=w1, group=tall, modelled-ns={{[0-9]+}}, strategy=gram
 // REMARK: Reason="expected shards that cut the longer side of blocks, found rows of 4 x 64", group=short, strategy=gram

@@ -70,7 +70,7 @@
 // SUM: found gram: a rank would exchange with 15 others in a sum, at most 14 are allowed
 // RUN: sed -e 's/optim.max_peers = 1/optim.max_peers = 15, stepc.numerics = "fast"/' %t/peers.mlir > %t/slabs.mlir
 // RUN: %{assign} | FileCheck %s --check-prefix SLABS
-// SLABS: optim.group @a {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 16>]>
+// SLABS: optim.group @a {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 16>], {{[0-9]+}} to {{[0-9]+}}>
 // REDEFINE: %{module} = prime
 // REDEFINE: %{force} = a=hierarchical
 // RUN: %{refused} PRIME

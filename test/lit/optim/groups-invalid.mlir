@@ -396,7 +396,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 // expected-error @below {{expected slabs with hops, of which there are none, found some}}
-optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 4>]>] slabs <rows, [<0, 1, 4>]>
+optim.group @g rule @R parameters [@a] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 4>]>] slabs <rows, [<0, 1, 4>], 2 to 2>
 
 // -----
 
@@ -408,16 +408,28 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 // expected-error @below {{expected the slabs of shards that cut the columns of blocks, found placements [S(0)]}}
-optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <columns, [<0, 1, 4>]>
+optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <columns, [<0, 1, 4>], 1 to 1>
 
 // -----
 
-// Each is one run.
+// Each has whole rows.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param : tensor<?x?xf32>
 }
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
-optim.parameter @a shape [16, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.interleaved_shard<0, 2>] aliases []
-// expected-error @below {{expected slabs of one run of rows, found 2 runs on rank 0}}
-optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>]>
+optim.parameter @a shape [16, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.flat<0, 10, 32, 48, 64>] aliases []
+// expected-error @below {{expected ranges of whole rows, found a part of one of block 0 on rank 0}}
+optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>], 2 to 6>
+
+// -----
+
+// All are computed as long as the longest.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [15, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+// expected-error @below {{expected slabs of 3 to 4 rows, found 4 to 4}}
+optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>], 4 to 4>

@@ -32,8 +32,6 @@ STRATEGIES = (ELEMENTWISE, "local", "owner", "subgroup-gather", "gather", "agrs"
 # What is not legal, and not drawn; all else has to be executed.
 NEVER = {
     (ELEMENTWISE, "matrix", "divided"), (ELEMENTWISE, "matrix", "flattened"),  # there is no matrix
-    # A slab is one run of a whole matrix's rows or columns.
-    ("gram", "matrix", "divided"), ("gram", "matrix", "flattened"), ("gram", "state", "IS"), ("gram", "state", "flat"),
 }  # fmt: skip
 LEVELS = [{"name": "node", "ranks": 2, "gb_per_s": 100, "latency_us": 2}, {"name": "network", "gb_per_s": 10, "latency_us": 10}]
 CLUSTER = json.dumps({"profile": "cpu", "levels": LEVELS})
@@ -91,6 +89,16 @@ def evenly(placements):
     return result
 
 
+def by_rows(placements, cols):
+    """The same with flat ranges that end with rows, of shards with whole ones."""
+    result = list(placements)
+    for axis, text in enumerate(placements):
+        kind, cuts = parse(text)
+        if kind == "flat" and cuts:
+            result[axis] = f"flat({', '.join(str(cut // cols * cols) for cut in cuts[:-1])}, {cuts[-1]})"
+    return result
+
+
 def state_dims(strategy, shape, batch, flatten, source):
     """What states may be cut by, so that the strategy is often legal."""
     rows = range(batch, flatten or batch + 1)
@@ -98,7 +106,8 @@ def state_dims(strategy, shape, batch, flatten, source):
         return list(range(batch))
     if strategy == "gram":
         matrix = matrix_shape(shape, batch, flatten)
-        return [rows[0] if matrix[-2] >= matrix[-1] else len(shape) - 1, *range(batch)][: source.choice([1, 2])]
+        longer = rows if matrix[-2] >= matrix[-1] else range(rows[-1] + 1, len(shape))
+        return [source.choice(longer), *range(batch)][: source.choice([1, 2])]
     return list(range(len(shape)))
 
 
@@ -140,7 +149,9 @@ def drawn(source, meshes, rule, strategy, role, kind):
             layout.state = of_subgroups(source, mesh) or layout.state
             if not can_be(shape, mesh, layout.state):
                 continue
-        if strategy == "agrs" or source.random() < 0.3:
+        if strategy == "gram":
+            layout.state = by_rows(layout.state, layout.matrix[-1])
+        elif strategy == "agrs" or source.random() < 0.3:
             layout.state = evenly(layout.state)
         layout.gradient = (random_partial(source, mesh, shape, dims, layout) if kind in PARTIAL or source.random() < 0.1
                            else random_placements(source, mesh, shape, dims))  # fmt: skip

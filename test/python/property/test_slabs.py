@@ -1,6 +1,6 @@
 """The strategy gram, of fast numerics: blocks are computed in slabs where these stand, and Gram matrices added up over ranks.
 
-Random shapes on random meshes, with replicas, experts and several waves, are stepped in slabs and whole on one rank. The error of
+Random shapes on random meshes, with replicas, experts, fused matrices and several waves, are stepped in slabs and whole on one rank. The error of
 slabs against the float64 reference is at most twice that of whole blocks, for each spectrum and precision; `stepc run` itself refuses
 replicas of which the bytes differ. STEPC_SEED repeats a run, STEPC_SLABS makes it longer.
 """
@@ -44,19 +44,25 @@ def matrix(generator, rows, cols, spectrum):
     return (left * values) @ right.T
 
 
+SLABS = ("equal", "uneven", "striped", "empty", "flat", "fused", "uneven", "fused")
+
+
 def random_case(seed, slabs="equal"):
-    """A manifest whose shards cut the longer side of matrices into slabs: equal ones, "uneven" ones or some "empty" ones."""
+    """A manifest whose shards cut the longer side of matrices into slabs: equal ones, "uneven" ones or some "empty" ones, ones of several
+    runs ("striped"), ranges of whole rows ("flat"), or ones of "fused" matrices, of which each stands on a few ranks."""
     draw = random.Random(seed)
     axes = draw.choice(([2], [4], [3], [2, 2], [3, 2], [2, 2, 2]))
     cutting = draw.sample(range(len(axes)), draw.randint(1, len(axes)))
-    expert = draw.random() < 0.4
+    if slabs == "flat":
+        cutting = cutting[:1]
+    expert = slabs != "fused" and draw.random() < 0.4
     placements, count, experts = [], 1, 1
-    tall = draw.random() < 0.5
+    tall = slabs == "flat" or draw.random() < 0.5
     dim = int(expert) + (0 if tall else 1)
     free = [axis for axis in range(len(axes)) if axis not in cutting]
-    by_expert = draw.choice(free) if expert and free else None
-    # As column-wise TP under FSDP2, where it cuts evenly: else a slab would be several runs.
-    strided = slabs == "equal" and len(cutting) == 2 and draw.random() < 0.5
+    by_expert = draw.choice(free) if expert and free and slabs != "flat" else None
+    # As column-wise TP under FSDP2; where that cuts unevenly, some slabs are several runs.
+    strided = slabs in ("equal", "uneven") and len(cutting) == 2 and draw.random() < 0.5
     for axis, size in enumerate(axes):
         if axis in cutting:
             count *= size
@@ -69,15 +75,27 @@ def random_case(seed, slabs="equal"):
         placements[min(cutting)] = f"_S({dim}, {axes[max(cutting)]})"
     experts = draw.randint(3, 5) if expert else 1
     large = count * draw.randint(1, 9)
-    if slabs == "uneven":
+    if slabs in ("uneven", "flat", "fused"):
         large += draw.randint(1, count - 1)
-    if slabs == "empty":  # one axis alone may have more ranks than are left for it
-        large = draw.randint(count // axes[max(cutting)], count - 1)
+    if slabs == "striped":
+        stripes = draw.randint(2, 3)
+        placements[min(cutting)], large = f"IS({dim}, {stripes})", large * stripes
+    if slabs == "empty":  # one axis alone may have more ranks than are left for it; of one row there are no two slabs
+        large = draw.randint(max(2, count // axes[max(cutting)]), max(2, count - 1))
     small = draw.randint(1, large)
     shape = ([experts] if expert else []) + ([large, small] if tall else [small, large])
+    more = {"batch_axes": 1} if expert else {}
+    if slabs == "flat":
+        rows = experts * large
+        cuts = sorted([0, rows, draw.randint(1, large - 1), *(draw.randint(0, rows) for _ in range(count - 2))])
+        placements[cutting[0]] = f"flat({', '.join(str(small * cut) for cut in cuts)})"
+    if slabs == "fused":
+        parts = draw.choice([parts for parts in (2, 3, 4, 5) if parts % count])  # else each stood on one rank
+        shape[dim] *= parts
+        more = {"blocks": {"axis": "rows" if tall else "columns", "sizes": [large] * parts}}
     mesh = {"name": "m", "axes": [{"name": f"a{i}", "size": size} for i, size in enumerate(axes)]}
     parameters = [{"name": f"w{i}", "shape": shape, "dtype": "f32", "mesh": "m", "placements": placements}
-                  | ({"batch_axes": 1} if expert else {}) for i in range(2 * len(SPECTRA))]  # fmt: skip
+                  | more for i in range(2 * len(SPECTRA))]  # fmt: skip
     traits = ["tall" if tall else "wide", f"{len(cutting)} axes cut", "experts" if expert else "matrices"]
     traits += ["replicas"] if free else []
     traits += ["strided"] if strided else []
@@ -91,25 +109,35 @@ def alone(document):
     return document | {"meshes": [one], "parameters": parameters}
 
 
+def parts_of(parameter, array):
+    """The matrices of a parameter, one behind the other: [matrices, rows, columns]."""
+    blocks = parameter.get("blocks")
+    if not blocks:
+        return array.reshape(-1, *array.shape[-2:])
+    return np.stack(np.split(array, len(blocks["sizes"]), axis=0 if blocks["axis"] == "rows" else 1))
+
+
 def inputs(document, seed):
     generator, tensors = np.random.default_rng(seed), {}
     for p, spectrum in zip(document["parameters"], cycle(SPECTRA), strict=False):
-        blocks = [matrix(generator, *p["shape"][-2:], spectrum) for _ in range(int(np.prod(p["shape"][:-2])))]
+        count, *shape = parts_of(p, np.empty(p["shape"])).shape
+        parts = [matrix(generator, *shape, spectrum) for _ in range(count)]
+        joined = np.concatenate(parts, axis=int(p["blocks"]["axis"] != "rows")) if "blocks" in p else parts
         tensors[f"param:{p['name']}"] = tensor(np.zeros(p["shape"]), "f32")
-        tensors[f"grad:{p['name']}"] = tensor(np.reshape(blocks, p["shape"]), "f32")
+        tensors[f"grad:{p['name']}"] = tensor(np.reshape(joined, p["shape"]), "f32")
     return tensors
 
 
-def errors_of(found, reference, name):
+def errors_of(found, reference, parameter):
     """Of each matrix of a parameter."""
-    wanted, got = (np.float64(each[f"param:{name}"].array()) for each in (reference, found))
-    wanted, got = (each.reshape(-1, *each.shape[-2:]) for each in (wanted, got))
+    wanted, got = (np.float64(each[f"param:{parameter['name']}"].array()) for each in (reference, found))
+    wanted, got = (parts_of(parameter, each) for each in (wanted, got))
     return np.linalg.norm(got - wanted, axis=(1, 2)) / np.linalg.norm(wanted, axis=(1, 2))
 
 
 def check(index, folder):
     """One drawn case, whose parameters take turns at the spectra: of each matrix its errors in slabs and whole."""
-    document, traits, draw = random_case(f"{SEED}-slabs-{index}", ("equal", "uneven", "equal", "empty", "uneven")[index % 5])
+    document, traits, draw = random_case(f"{SEED}-slabs-{index}", SLABS[index % len(SLABS)])
     precision = ("f32", "bf16", "f16")[index % 3]
     # Rounded to 16 bits, Polar Express leaves its range of convergence, in slabs or not: that error says nothing.
     coefficients = draw.choice(("simple", "polar_express")) if precision == "f32" else "simple"
@@ -125,7 +153,7 @@ def check(index, folder):
     reference = run(spec, folder / "one.json", given, folder / "reference.safetensors", "--reference")
     errors = []
     for p, spectrum in zip(document["parameters"], cycle(SPECTRA), strict=False):
-        pairs = zip(errors_of(found, reference, p["name"]), errors_of(whole, reference, p["name"]), strict=True)
+        pairs = zip(errors_of(found, reference, p), errors_of(whole, reference, p), strict=True)
         errors += [(precision, spectrum, *pair) for pair in pairs]
     return traits, errors
 
@@ -144,7 +172,7 @@ def test_errors_of_slabs(tmp_path, capsys):
                 slabs, whole = (float(np.exp(np.mean(np.log(np.maximum(side, 1e-12))))) for side in zip(*pairs, strict=True))
                 print(f"  {precision:5} {spectrum!s:6} {len(pairs):3} matrices: {slabs:.3g} and {whole:.3g}")
                 assert np.isfinite(slabs) and slabs <= TOLERANCE * whole, (precision, spectrum, slabs, whole)
-    assert all(traits[each] for each in ("tall", "wide", "experts", "replicas", "uneven", "empty")), traits
+    assert all(traits[each] for each in ("tall", "wide", "experts", "replicas", *SLABS)), traits
 
 
 def test_other_strategies_stay_exact(tmp_path):
@@ -163,7 +191,7 @@ def test_other_strategies_stay_exact(tmp_path):
     (["R", "R"], "placements [R, R] do not cut the blocks"),
     (["S(1)", "R"], "expected shards that cut the longer side of blocks"),
     (["S(0)", "S(1)"], "expected shards that cut blocks by rows alone"),
-    (["IS(0, 4)", "R"], "expected slabs of one run of rows, found 4 runs on rank 0"),
+    (["flat(0, 30, 64)", "R"], "expected ranges of whole rows, found a part of one of block 0 on rank 0"),
 ])  # fmt: skip
 def test_what_cannot_be_computed_in_slabs(tmp_path, placements, why):
     mesh = {"name": "m", "axes": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}]}

@@ -146,7 +146,7 @@ TEST(Placements, Slabs) {
     return geometry::checkSlabs(c.group, c.mesh, of(c), ShardsKind::Parameter);
   };
   Case rows = slabs({S(0)}, {8, 3});
-  EXPECT_EQ(of(rows), (plan::Slabs{Division::Rows, {{0, 1, 2}}}));
+  EXPECT_EQ(of(rows), (plan::Slabs{Division::Rows, {{0, 1, 2}}, 4, 4}));
   EXPECT_EQ(check(rows), "");
   EXPECT_EQ(geometry::slabLengths(slabs({S(0)}, {5, 3}).group, rows.mesh, of(rows),
                                   ShardsKind::Parameter),
@@ -159,8 +159,50 @@ TEST(Placements, Slabs) {
   EXPECT_TRUE(of(slabs({S(0)}, {2, 8, 3}, 1)).factors.empty());
   EXPECT_EQ(check(slabs({S(1)}, {8, 3})),
             "expected shards that cut the longer side of blocks, found columns of 8 x 3");
-  EXPECT_EQ(check(slabs({IS(0, 2)}, {8, 3})),
-            "expected slabs of one run of rows, found 2 runs on rank 0");
+  using Lengths = std::pair<int64_t, int64_t>;
+  auto lengths = [&](const Case &c) {
+    EXPECT_EQ(check(c), "");
+    return Lengths(of(c).shortest, of(c).longest);
+  };
+  EXPECT_EQ(lengths(slabs({S(0)}, {5, 3})), (Lengths{2, 3}));
+  EXPECT_EQ(lengths(slabs({IS(0, 2)}, {8, 3})), (Lengths{4, 4})); // of two runs
+  // Flat ranges of whole rows; and one that cuts a row.
+  EXPECT_EQ(lengths(slabs({flat({0, 15, 24})}, {8, 3})), (Lengths{3, 5}));
+  EXPECT_EQ(check(slabs({flat({0, 16, 24})}, {8, 3})),
+            "expected ranges of whole rows, found a part of one of block 0 on rank 0");
+  EXPECT_EQ(check(slabs({S(1), flat({0, 4, 8})}, {8, 3})),
+            "expected ranges of whole rows, found a part of one of block 0 on rank 0");
+  // Three matrices in one, of which two stand on two ranks each; and one whose rows are of two runs.
+  Case fused = slabs({S(0), S(0)}, {12, 3});
+  fused.group.division = {Division::Rows, {{{0, 4}}, {{4, 8}}, {{8, 12}}}};
+  fused.group.parts = {0, 1, 2};
+  EXPECT_EQ(lengths(fused), (Lengths{1, 3}));
+  EXPECT_EQ(geometry::slabHolders(fused.group, fused.mesh, of(fused), ShardsKind::Parameter),
+            (std::vector<Sizes>{{0, 1}, {1, 2}, {2, 3}}));
+  EXPECT_FALSE(geometry::haveSameSlabs(fused.group, fused.mesh, of(fused), ShardsKind::Parameter));
+  EXPECT_TRUE(geometry::haveSameSlabs(rows.group, rows.mesh, of(rows), ShardsKind::Parameter));
+  fused.group.division = {Division::Rows, {{{0, 3}, {9, 12}}, {{3, 9}}}};
+  fused.group.parts = {0, 1};
+  EXPECT_EQ(lengths(fused), (Lengths{3, 3}));
+  // A convolution whose inputs are cut: columns of the matrix that it is, in a run for each.
+  Case flattened = slabs({S(1)}, {2, 6, 3});
+  flattened.group.flatten = 1;
+  EXPECT_EQ(of(flattened), (plan::Slabs{Division::Columns, {{0, 1, 2}}, 9, 9}));
+  EXPECT_EQ(check(flattened), "");
+  Case other = rows;
+  other.group.slabs = {Division::Rows, {{0, 1, 2}}, 3, 4};
+  EXPECT_EQ(geometry::checkSlabs(other.group, other.mesh, other.group.slabs, ShardsKind::Parameter),
+            "expected slabs of 4 to 4 rows, found 3 to 4");
+}
+
+TEST(Placements, WhereRowsStandInSlabs) {
+  // Rows 1 and 2, 5, and 6 to 9, of which columns stand apart.
+  std::vector<Rect> rects = {{0, 1, 0, 2, 3, 0, 3}, {0, 5, 0, 1, 3, 6, 3}, {0, 6, 0, 4, 2, 9, 2},
+                             {0, 6, 2, 4, 1, 17, 1}};
+  EXPECT_EQ(geometry::slabRuns(rects, Division::Rows),
+            (std::vector<geometry::Run>{{1, 0, 2}, {5, 2, 5}}));
+  EXPECT_EQ(geometry::slabRuns(rects, Division::Columns),
+            (std::vector<geometry::Run>{{0, 0, 3}}));
 }
 
 /// Stripes divide what earlier axes leave on every rank: the lengths that the check knows are those that ranks have.

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <random>
 
 using namespace stepc;
@@ -88,7 +89,32 @@ struct Scene {
   }
 };
 
-/// A group of random matrices whose longer side random axes of a random mesh cut.
+/// Random ranges of the rows of a matrix, some of them empty.
+Placement rowRanges(std::mt19937_64 &random, int64_t rows, int64_t cols, int64_t ranks) {
+  Placement flat{PlacementKind::Flat};
+  for (int64_t i = 0; i <= ranks; ++i)
+    flat.cuts.push_back(i == 0 ? 0 : i == ranks ? rows : int64_t(random() % uint64_t(rows + 1)));
+  std::sort(flat.cuts.begin(), flat.cuts.end());
+  for (int64_t &cut : flat.cuts)
+    cut *= cols;
+  return flat;
+}
+
+/// Random parts of the rows (columns) of fused matrices, equal in size: each one run, or two.
+Division divide(std::mt19937_64 &random, Division::Axis axis, int64_t parts, int64_t each) {
+  Division division{axis, {}};
+  int64_t first = int64_t(random() % 2) ? each : int64_t(random() % uint64_t(each)) + 1;
+  for (int64_t part = 0; part < parts; ++part) {
+    division.parts.push_back({{part * first, (part + 1) * first}});
+    if (first < each)
+      division.parts.back().push_back({parts * first + part * (each - first),
+                                       parts * first + (part + 1) * (each - first)});
+  }
+  return division;
+}
+
+/// A group of random matrices, fused ones as well, whose longer side random axes of a random mesh cut, in runs of any
+/// number and length.
 Scene draw(uint64_t seed) {
   std::mt19937_64 random(seed);
   auto number = [&](int64_t least, int64_t most) {
@@ -99,29 +125,49 @@ Scene draw(uint64_t seed) {
   Group &group = scene.plan.groups[0];
   bool tall = number(0, 1), experts = number(0, 1);
   int64_t ranks = 1, slabs = 1, dim = (experts ? 1 : 0) + (tall ? 0 : 1);
+  bool fused = number(0, 2) == 0;
+  int64_t stripes = number(0, 2) ? 1 : number(2, 3);
   for (int64_t axis = 0, axes = number(1, 3); axis < axes; ++axis) {
     mesh.axes.push_back("a" + std::to_string(axis));
     mesh.sizes.push_back(number(1, 3));
     ranks *= mesh.sizes.back();
     int64_t what = number(0, 3);
     group.placements.push_back(what > 1 ? shard(dim) : what && experts ? shard(0) : R);
-    if (group.placements.back() == shard(dim))
-      slabs *= mesh.sizes.back();
+    if (group.placements.back() != shard(dim))
+      continue;
+    slabs *= mesh.sizes.back();
+    if (stripes > 1)
+      group.placements.back() = {PlacementKind::InterleavedShard, dim, std::exchange(stripes, 1)};
   }
   for (int64_t rank = 0; rank < ranks; ++rank)
     mesh.ranks.push_back(rank);
   std::shuffle(mesh.ranks.begin(), mesh.ranks.end(), random);
-  int64_t large = number(0, 1) ? slabs * number(1, 4) : number(1, 3 * slabs);
-  int64_t small = number(1, large);
-  group.shape = {tall ? large : small, tall ? small : large};
+  int64_t large = number(0, 1) ? 6 * slabs * number(1, 4) : number(1, 9 * slabs);
+  int64_t small = number(1, large), parts = fused ? number(2, 4) : 1;
+  int64_t rows = tall ? parts * large : small, cols = tall ? small : parts * large;
+  group.shape = {rows, cols};
+  if (fused) {
+    group.division = divide(random, tall ? Division::Rows : Division::Columns, parts, large);
+    for (int64_t part = 0; part < parts; ++part)
+      group.parts.push_back(part);
+  }
   group.batchAxes = experts;
   if (experts)
     group.shape.insert(group.shape.begin(), number(1, 5));
   while (auto wrong = geometry::checkPlacements(group.shape, group.placements, mesh))
     group.placements[wrong->axis] = R;
+  // Ranges of a shard that no other axis cuts.
+  if (tall && number(0, 2) == 0) {
+    std::ranges::fill(group.placements, R);
+    auto axis = size_t(number(0, int64_t(mesh.sizes.size()) - 1));
+    int64_t matrices = experts ? group.shape[0] : 1;
+    group.placements[axis] = rowRanges(random, matrices * rows, cols, mesh.sizes[axis]);
+  }
   scene.plan.meshes = {mesh};
   scene.setParameters(number(1, 3));
   group.slabs = stepc::geometry::slabsOf(group, mesh, ShardsKind::Parameter);
+  EXPECT_TRUE(group.slabs.factors.empty() ||
+              geometry::checkSlabs(group, mesh, group.slabs, ShardsKind::Parameter).empty());
   return scene;
 }
 
@@ -196,7 +242,7 @@ private:
 
 TEST(Slabs, SumsOfRandomGroups) {
   uint64_t seed = firstSeed();
-  int64_t withSlabs = 0;
+  int64_t withSlabs = 0, apart = 0;
   for (uint64_t i = 0; i < 200; ++i) {
     Scene scene = draw(seed + i);
     SCOPED_TRACE("STEPC_SEED=" + std::to_string(seed + i));
@@ -209,27 +255,46 @@ TEST(Slabs, SumsOfRandomGroups) {
     ASSERT_EQ(scene.prove(), "");
     // Each rank's elements have a number of the rank, the block and the element.
     Place part = scene.plan.tables[size_t(scene.parts)].from;
+    View value = view(group, part.value);
+    int64_t each = value.rows * value.cols;
     Expander expander(scene.plan);
     std::vector<std::vector<double>> parts(mesh.ranks.size());
-    for (size_t rank = 0; rank < parts.size(); ++rank)
-      for (int64_t e = 0, n = expander.elements(part, int64_t(rank)); e < n; ++e)
-        parts[rank].push_back(double(rank * 100003 + size_t(e)));
+    std::vector<std::map<int64_t, int64_t>> slots(mesh.ranks.size()); // by block
+    auto number = [](size_t rank, int64_t block, int64_t e) {
+      return double(int64_t(rank) * 1000003 + block * 1009 + e);
+    };
+    for (size_t rank = 0; rank < parts.size(); ++rank) {
+      for (const Chunk &chunk : expander.table(scene.plan.tables[size_t(scene.blocks)], int64_t(rank)).chunks)
+        slots[rank][chunk.block] = chunk.slot;
+      parts[rank].resize(slots[rank].size() * size_t(each));
+      ASSERT_EQ(int64_t(parts[rank].size()), expander.elements(part, int64_t(rank)));
+      for (auto [block, slot] : slots[rank])
+        for (int64_t e = 0; e < each; ++e)
+          parts[rank][size_t(slot * each + e)] = number(rank, block, e);
+    }
     auto found = Carrier(scene).run(parts);
     for (size_t position = 0; position < mesh.ranks.size(); ++position) {
       auto rank = size_t(mesh.ranks[position]);
       ASSERT_EQ(found[rank].size(), parts[rank].size());
-      for (size_t e = 0; e < parts[rank].size(); ++e) {
-        double wanted = 0;
+      for (auto [block, slot] : slots[rank]) {
+        std::vector<size_t> ranks; // with slabs of the block, row-major
         for (size_t other = 0; other < mesh.ranks.size(); ++other)
-          if (!parts[size_t(mesh.ranks[other])].empty() &&
+          if (slots[size_t(mesh.ranks[other])].count(block) &&
               int64_t(other) - along(mesh, group.slabs.factors, int64_t(other)) ==
                   int64_t(position) - along(mesh, group.slabs.factors, int64_t(position)))
-            wanted = 31 * wanted + parts[size_t(mesh.ranks[other])][e];
-        ASSERT_EQ(found[rank][e], wanted);
+            ranks.push_back(size_t(mesh.ranks[other]));
+        apart += ranks.size() > 1 && ranks.size() < mesh.ranks.size();
+        for (int64_t e = 0; e < each; ++e) {
+          double wanted = 0;
+          for (size_t other : ranks)
+            wanted = 31 * wanted + number(other, block, e);
+          ASSERT_EQ(found[rank][size_t(slot * each + e)], wanted);
+        }
       }
     }
   }
   EXPECT_GE(withSlabs, 60);
+  EXPECT_GE(apart, 60); // blocks of which not all ranks have slabs
 }
 
 TEST(Slabs, EveryChangedNumberIsRefused) {
@@ -263,12 +328,12 @@ TEST(Slabs, EveryChangedNumberIsRefused) {
         --row.count;
         break;
       case 4: // one is added twice, in the place of another
-        did = rows.lists.size() > 1;
-        rows.lists.back() = rows.lists.front();
+        did = row.count > 1;
+        rows.lists[size_t(row.list + row.count - 1)] = rows.lists[size_t(row.list)];
         break;
       case 5: // in another order
-        did = rows.lists.size() > 1;
-        std::swap(rows.lists.back(), rows.lists.front());
+        did = row.count > 1;
+        std::swap(rows.lists[size_t(row.list + row.count - 1)], rows.lists[size_t(row.list)]);
         break;
       default:
         rows.sums.erase(rows.sums.begin() + int64_t(which % rows.sums.size()));
@@ -288,7 +353,7 @@ TEST(Slabs, SlabsThatAreNoneAreRefused) {
   group.shape = {8, 4};
   group.placements = {shard(0), R};
   scene.setParameters(1);
-  group.slabs = {Division::Rows, {{0, 1, 2}}};
+  group.slabs = {Division::Rows, {{0, 1, 2}}, 4, 4};
   EXPECT_EQ(validate(scene.plan), "");
   EXPECT_EQ(scene.prove(), "");
   auto refused = [&](auto change) {
@@ -303,18 +368,31 @@ TEST(Slabs, SlabsThatAreNoneAreRefused) {
   EXPECT_EQ(refused([](Group &g) { g.slabs.factors = {{1, 1, 2}}; }),
             "group g: expected the slabs of shards that cut the rows of blocks, found placements "
             "[S(0), R]");
-  EXPECT_EQ(refused([](Group &g) { g.shape = {7, 4}; }), ""); // the shorter one has zeros behind
+  EXPECT_EQ(refused([](Group &g) { g.shape = {7, 4}; }),
+            "group g: expected slabs of 3 to 4 rows, found 4 to 4");
+  EXPECT_EQ(refused([](Group &g) { // the shorter one has zeros behind
+              g.shape = {7, 4};
+              g.slabs.shortest = 3;
+            }),
+            "");
   EXPECT_EQ(refused([](Group &g) { g.shape = {8, 16}; }),
             "group g: expected shards that cut the longer side of blocks, found rows of 8 x 16");
   EXPECT_EQ(
       refused([](Group &g) { g.placements[1] = shard(1); }),
       "group g: expected shards that cut blocks by rows alone, found placements [S(0), S(1)]");
   EXPECT_EQ(refused([](Group &g) { g.placements[0] = {PlacementKind::InterleavedShard, 0, 2}; }),
-            "group g: expected slabs of one run of rows, found 2 runs on rank 0");
+            "");
   // The proof has a geometry of its own, and is asked of plans that nobody has validated.
-  Scene other = scene;
-  other.plan.groups[0].slabs.factors = {{1, 1, 2}};
-  EXPECT_NE(other.prove(), "");
+  auto unproven = [&](auto change) {
+    Scene other = scene;
+    change(other.plan.groups[0]);
+    return other.prove();
+  };
+  EXPECT_NE(unproven([](Group &g) { g.slabs.factors = {{1, 1, 2}}; }), "");
+  EXPECT_EQ(unproven([](Group &g) { g.slabs.longest = 5; }),
+            "expected slabs of 4 to 4 rows, found 4 to 5");
+  EXPECT_EQ(unproven([](Group &g) { g.placements[0] = {PlacementKind::Flat, 0, 1, 0, {0, 18, 32}}; }),
+            "expected slabs of whole rows, found 18 elements in 5 rows of parameter 'p0'");
 }
 
 } // namespace

@@ -1,0 +1,63 @@
+//===- RangeMap.h - The sums that a rank adds up over slabs ------*- C++ -*-===//
+#ifndef STEPC_PASSES_VERIFY_RANGEMAP_H
+#define STEPC_PASSES_VERIFY_RANGEMAP_H
+
+#include "passes/verify/MemoryMap.h"
+
+namespace stepc::verify {
+
+/// A rank's ranges of sums, one behind the other: of each list of blocks of which the same ranks have slabs those
+/// elements that this rank adds up.
+class RangeMap {
+public:
+  void add(MemoryMap blocks) {
+    int64_t begin = elements();
+    parts.push_back({std::move(blocks), begin});
+  }
+  int64_t elements() const {
+    return parts.empty() ? 0 : parts.back().begin + parts.back().blocks.elements();
+  }
+
+  /// As of computed blocks.
+  template <typename Visit> bool cut(const Strip &strip, Visit visit) const {
+    if (strip.rows < 1 || strip.cols < 1 || strip.first < 0 || strip.firstStride < 0)
+      return false;
+    int64_t end = strip.first + (strip.rows - 1) * strip.firstStride + strip.cols;
+    for (const Part &part : parts) { // mostly of one alone
+      if (strip.first < part.begin || end > part.begin + part.blocks.elements())
+        continue;
+      Strip inside = strip;
+      inside.first -= part.begin;
+      return part.blocks.cut(inside, visit);
+    }
+    for (int64_t row = 0; row < strip.rows; ++row) {
+      int64_t at = strip.first + row * strip.firstStride;
+      int64_t second = strip.second + row * strip.secondStride, left = strip.cols;
+      for (const Part &part : parts) {
+        int64_t inside = at - part.begin, here = part.blocks.elements() - inside;
+        if (left == 0 || inside < 0 || here <= 0)
+          continue;
+        int64_t length = std::min(left, here);
+        if (!part.blocks.cut({inside, 0, second, 0, 1, length}, visit))
+          return false;
+        at += length;
+        second += length;
+        left -= length;
+      }
+      if (left > 0)
+        return false;
+    }
+    return true;
+  }
+
+private:
+  struct Part {
+    MemoryMap blocks;
+    int64_t begin;
+  };
+  std::vector<Part> parts;
+};
+
+} // namespace stepc::verify
+
+#endif
