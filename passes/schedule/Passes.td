@@ -33,7 +33,9 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     the next wave is computed. With two rounds the order is: stages in of wave k+1 and the
     start of its exchange, then the wait for wave k, its matrix operations and the start of the way back, then the
     wait and the stages out of wave k−1. A wave that adds up over slabs stays in matrix space for many rounds: two such
-    waves take turns there, and the next one begins when the first of them leaves it. Elementwise groups run while the first exchange travels. `order` numbers the
+    waves take turns there, and the next one begins when the first of them leaves it. Groups of other numbers of hops are not all
+    as far in one round: chains that go on to where blocks are computed come first, because other ranks wait for that; then those that
+    compute; then those on their way back. Each waits for its own exchanges alone. Elementwise groups run while the first exchange travels. `order` numbers the
     starts. Of a round that brings results back, all chains do what comes before products side by side, operation by
     operation, then each chain its products, then all of them what comes next: so what chains do alike is next to each
     other. Results travel together, so all of them stand in memory at one time in any order. The pass decides nothing: each

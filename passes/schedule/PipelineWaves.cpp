@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedule/MergeStarts.h"
 #include "passes/schedule/Passes.h"
+#include "passes/schedule/Rounds.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
@@ -27,42 +27,6 @@ namespace stepc::schedule {
 } // namespace stepc::schedule
 
 namespace {
-
-/// Operations, and the collectives that take their results further.
-struct Round {
-  SmallVector<Operation *> operations;
-  SmallVector<CollectiveOpInterface> collectives;
-  SmallVector<Value> tokens;
-};
-
-/// What one wave does, in order.
-struct Wave {
-  SmallVector<Round> rounds;      // of chains that exchange
-  SmallVector<Operation *> local; // chains without exchange, whole
-};
-
-/// The segment that an operation works on; null where it works on none.
-FlatSymbolRefAttr segmentOf(Operation *op) {
-  if (auto stage = dyn_cast<StageOp>(op))
-    return stage.getSegmentAttr();
-  if (auto copy = dyn_cast<CopyOp>(op))
-    return copy.getSegmentAttr();
-  if (auto sum = dyn_cast<SumOp>(op))
-    return sum.getSegmentAttr();
-  return segmentOfBatch(op);
-}
-
-bool usesBlocks(Operation *op) {
-  return llvm::any_of(op->getOperands(), [](Value value) {
-    PlaceAttr place = placeOf(value);
-    return place && place.isBatch();
-  });
-}
-
-/// The segment that a collective brings together.
-FlatSymbolRefAttr segmentOf(CollectiveOpInterface op) {
-  return placeOf(op.getSends().front()).getSymbol();
-}
 
 class Pipeliner {
 public:
@@ -187,32 +151,39 @@ private:
     return value;
   }
 
-  /// Starts for all that a round moves.
-  SmallVector<Value> start(ArrayRef<CollectiveOpInterface> collectives) {
+  /// Starts for all of these.
+  SmallVector<Started> start(ArrayRef<CollectiveOpInterface> collectives) {
     for (CollectiveOpInterface op : collectives)
       for (OperandRange values : {op.getSends(), op.getReceives()})
         for (Value value : values)
           if (Operation *def = value.getDefiningOp(); def && !placed.contains(def))
             place(def);
-    SmallVector<Together> starts = merger.merge(collectives);
+    SmallVector<Together> merged = merger.merge(collectives);
     for (CollectiveOpInterface op : collectives)
       op.erase();
     builder.setInsertionPoint(terminator);
-    SmallVector<Value> tokens;
-    for (Together &each : starts) {
+    SmallVector<Started> starts;
+    for (Together &each : merged) {
       auto started =
           StartOp::create(builder, each.loc, TokenType::get(builder.getContext()), each.kind,
                           communicator(each.ranks, each.loc), order++, each.sends, each.receives);
       placed.insert(started);
-      tokens.push_back(started.getToken());
+      Started &under = starts.emplace_back(Started{started.getToken(), {}});
+      for (Value send : started.getSends())
+        under.segments.push_back(placeOf(send).getSymbol());
     }
-    return tokens;
+    return starts;
   }
 
-  void wait(ArrayRef<Value> started) {
+  /// Waits for those of these starts that bring anything to the segments; they are gone then.
+  void wait(SmallVector<Started> &starts, llvm::function_ref<bool(Attribute)> isOf) {
     builder.setInsertionPoint(terminator);
-    for (Value token : started)
-      placed.insert(WaitOp::create(builder, token.getLoc(), token));
+    llvm::erase_if(starts, [&](const Started &each) {
+      if (!llvm::any_of(each.segments, isOf))
+        return false;
+      placed.insert(WaitOp::create(builder, each.token.getLoc(), each.token));
+      return true;
+    });
   }
 
   /// Of all chains what comes before products, then each chain's products, then of all what comes
@@ -250,24 +221,39 @@ private:
       placeAll(wave.local);
     if (round >= wave.rounds.size())
       return;
-    if (round > 0)
-      wait(wave.rounds[round - 1].tokens);
-    ArrayRef<Operation *> operations = wave.rounds[round].operations;
-    if (!wave.rounds[round].collectives.empty() && llvm::any_of(operations, usesBlocks))
-      placeSideBySide(operations);
-    else
-      placeAll(operations);
-    wave.rounds[round].tokens = start(wave.rounds[round].collectives);
+    Round &now = wave.rounds[round];
+    SmallVector<Started> none, &before = round > 0 ? wave.rounds[round - 1].starts : none;
+    llvm::DenseMap<Attribute, Phase> phases = phasesOf(now, merger);
+    for (Phase phase : {Phase::There, Phase::Computes, Phase::Back}) {
+      auto isOf = [&](Attribute segment) {
+        auto found = phases.find(segment);
+        return found != phases.end() && found->second == phase;
+      };
+      SmallVector<Operation *> operations;
+      llvm::copy_if(now.operations, std::back_inserter(operations),
+                    [&](Operation *op) { return isOf(segmentOf(op)); });
+      SmallVector<CollectiveOpInterface> collectives; // gone from the round: its starts stand for them
+      llvm::erase_if(now.collectives, [&](CollectiveOpInterface op) {
+        bool found = isOf(segmentOf(op));
+        if (found)
+          collectives.push_back(op);
+        return found;
+      });
+      wait(before, isOf);
+      if (phase == Phase::Computes && !collectives.empty())
+        placeSideBySide(operations);
+      else
+        placeAll(operations);
+      llvm::append_range(now.starts, start(collectives));
+    }
+    auto all = [](Attribute) { return true; };
+    wait(before, all);
     if (round + 1 == wave.rounds.size())
-      wait(wave.rounds[round].tokens);
+      wait(now.starts, all);
   }
 
   /// How many rounds a wave is in matrix space: one, and one more for each that adds up over slabs there.
   static size_t roundsOfBlocks(const Wave &wave) {
-    auto addsUp = [](CollectiveOpInterface op) {
-      Distribution from = placeOf(op.getSends().front()).getFrom();
-      return from == Distribution::Parts || from == Distribution::Ranges;
-    };
     return 1 + llvm::count_if(wave.rounds, [&](const Round &round) {
              return llvm::any_of(round.collectives, addsUp);
            });

@@ -1,0 +1,52 @@
+//===- Rounds.cpp - What chains do between their exchanges -----------------===//
+
+#include "passes/schedule/Rounds.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::comm;
+using namespace stepc::schedule;
+
+FlatSymbolRefAttr schedule::segmentOf(Operation *op) {
+  if (auto stage = dyn_cast<StageOp>(op))
+    return stage.getSegmentAttr();
+  if (auto copy = dyn_cast<CopyOp>(op))
+    return copy.getSegmentAttr();
+  if (auto sum = dyn_cast<SumOp>(op))
+    return sum.getSegmentAttr();
+  return segmentOfBatch(op);
+}
+
+static bool usesBlocks(Operation *op) {
+  return llvm::any_of(op->getOperands(), [](Value value) {
+    PlaceAttr place = placeOf(value);
+    return place && place.isBatch();
+  });
+}
+
+bool schedule::addsUp(CollectiveOpInterface op) {
+  Distribution from = placeOf(op.getSends().front()).getFrom();
+  return from == Distribution::Parts || from == Distribution::Ranges;
+}
+
+FlatSymbolRefAttr schedule::segmentOf(CollectiveOpInterface op) {
+  return placeOf(op.getSends().front()).getSymbol();
+}
+
+llvm::DenseMap<Attribute, Phase> schedule::phasesOf(const Round &round,
+                                                    const StartMerger &merger) {
+  llvm::DenseMap<Attribute, Phase> phases;
+  for (Operation *op : round.operations) {
+    Phase &phase = phases.try_emplace(segmentOf(op), Phase::Back).first->second;
+    if (usesBlocks(op))
+      phase = Phase::Computes;
+  }
+  for (CollectiveOpInterface op : round.collectives) {
+    Phase &phase = phases.try_emplace(segmentOf(op), Phase::Back).first->second;
+    if (addsUp(op))
+      phase = Phase::Computes;
+    else if (phase == Phase::Back && merger.leadsThere(merger.placeOf(op.getSends().front())))
+      phase = Phase::There;
+  }
+  return phases;
+}

@@ -1,0 +1,43 @@
+//===- Rounds.h - What chains do between their exchanges --------*- C++ -*-===//
+#ifndef STEPC_PASSES_SCHEDULE_ROUNDS_H
+#define STEPC_PASSES_SCHEDULE_ROUNDS_H
+
+#include "passes/schedule/MergeStarts.h"
+
+namespace stepc::schedule {
+
+/// A start that is under way, and the segments of what it moves.
+struct Started {
+  mlir::Value token;
+  llvm::SmallVector<mlir::Attribute> segments;
+};
+
+/// Operations, and the collectives that take their results further.
+struct Round {
+  llvm::SmallVector<mlir::Operation *> operations;
+  llvm::SmallVector<comm::CollectiveOpInterface> collectives;
+  llvm::SmallVector<Started> starts;
+};
+
+/// What a chain does in a round. Some chains are on their way to matrix space when others are in it, or are on their way back:
+/// what others wait for comes first, and what is computed does not wait for results of other groups.
+enum class Phase { There, Computes, Back };
+
+/// What one wave does, in order.
+struct Wave {
+  llvm::SmallVector<Round> rounds;      // of chains that exchange
+  llvm::SmallVector<mlir::Operation *> local; // chains without exchange, whole
+};
+
+/// The segment that an operation works on; null where it works on none.
+mlir::FlatSymbolRefAttr segmentOf(mlir::Operation *op);
+/// The segment that a collective brings together.
+mlir::FlatSymbolRefAttr segmentOf(comm::CollectiveOpInterface op);
+/// Whether it adds up over slabs.
+bool addsUp(comm::CollectiveOpInterface op);
+/// What each chain does that does anything in a round.
+llvm::DenseMap<mlir::Attribute, Phase> phasesOf(const Round &round, const StartMerger &merger);
+
+} // namespace stepc::schedule
+
+#endif
