@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -38,21 +39,32 @@ def local(shape, placements, sizes):
     return math.prod((shape[0] // ways, *shape[1:])) if shape else 1
 
 
-def document(sizes, parameter, gradient, state, padding=3):
-    """One bucket holds all, with padding between them and at its end."""
+def copied(sizes, parameter, gradient, state, copy="", padding=3):
+    """A mesh, all parameters on it, and one bucket that holds them, with padding between them and at its end; all names but
+    the parameters' end with the copy's."""
     axes = [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]
+    mesh = {"name": f"m{copy}", "axes": axes, "ranks": list(range(math.prod(sizes)))}
     lists = {"placements": parameter, "grad_placements": gradient, "state_placements": state}
     parameters, members, end = [], [], 0
     for name, shape in SHAPES.items():
         own = {key: fitting(placements, shape) for key, placements in lists.items()}
-        parameters.append({"name": name, "shape": list(shape), "dtype": "bf16", "grad_dtype": "f32", "mesh": "m", **own})
-        members.append({"name": name, "offset": end})
+        one = {"name": name + copy, "shape": list(shape), "dtype": "bf16", "grad_dtype": "f32", "mesh": mesh["name"]}
+        parameters.append(one | own)
+        members.append({"name": one["name"], "offset": end})
         end += local(shape, own["state_placements"], sizes) + padding
     flat = [size for p, size in zip(state, sizes, strict=True) if p == "flat"]
     ranks = math.prod(flat)
-    bucket = {"name": "all", "size": -(-end // (8 * ranks)) * 8 * ranks, "alignment": 8, "parameters": members}
-    return {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters,
-            **({"buckets": [bucket]} if flat else {})}  # fmt: skip
+    bucket = {"name": f"all{copy}", "size": -(-end // (8 * ranks)) * 8 * ranks, "alignment": 8, "parameters": members}
+    return {"meshes": [mesh], "parameters": parameters, "buckets": [bucket] if flat else []}
+
+
+def together(copies):
+    document = {key: [one for copy in copies for one in copy[key]] for key in ("meshes", "parameters", "buckets")}
+    return {"version": 1} | {key: value for key, value in document.items() if value}
+
+
+def document(sizes, parameter, gradient, state):
+    return together([copied(sizes, parameter, gradient, state)])
 
 
 def reduced(contributions, divisor):
@@ -62,35 +74,76 @@ def reduced(contributions, divisor):
     return total / np.float32(divisor)
 
 
-@pytest.mark.parametrize("strategy", ["owner", "gather"])
-@pytest.mark.parametrize("way", WAYS)
-def test_bits_do_not_depend_on_how_optimizer_states_are_kept(tmp_path, way, strategy):
-    sizes, parameter, gradient, state = WAYS[way]
+def tensors(copies):
+    """Of copies of all parameters, by name (how many contributions, their divisor, whether it takes them reduced). Those of
+    as many contributions, divided alike, have the same values."""
+    result = {}
+    for copy, (count, divisor, whole) in copies.items():
+        generator = np.random.default_rng(7)
+        result |= {f"param:{name}{copy}": tensor(generator.normal(size=shape), "bf16") for name, shape in SHAPES.items()}
+        for name, shape in SHAPES.items():
+            for step in range(1, STEPS + 1):
+                each = generator.normal(size=(count, *shape)).astype(np.float32)
+                values = reduced(each, divisor) if whole else each if count > 1 else each[0]
+                result[f"grad:{name}{copy}@{step}"] = tensor(values, "f32")
+    return result
+
+
+STRATEGIES = ("owner", "gather")
+
+
+def contributions(way):
+    """How many a gradient has, and what divides their sum."""
+    sizes, _, gradient, _ = WAYS[way]
     count = math.prod(size for p, size in zip(gradient, sizes, strict=True) if p.startswith("P"))
-    divisor = math.prod(size for p, size in zip(gradient, sizes, strict=True) if p == "P(avg)")
-    (tmp_path / "spec.optim").write_text(SPEC)
-    generator = np.random.default_rng(7)
-    many = {f"param:{name}": tensor(generator.normal(size=shape), "bf16") for name, shape in SHAPES.items()}
-    one = dict(many)
-    for name, shape in SHAPES.items():
-        for step in range(1, STEPS + 1):
-            each = generator.normal(size=(count, *shape)).astype(np.float32)
-            many[f"grad:{name}@{step}"] = tensor(each if count > 1 else each[0], "f32")
-            one[f"grad:{name}@{step}"] = tensor(reduced(each, divisor), "f32")
-    save(tmp_path / "many.safetensors", many)
-    save(tmp_path / "one.safetensors", one)
-    (tmp_path / "many.json").write_text(json.dumps(document(sizes, parameter, gradient, state)))
-    (tmp_path / "one.json").write_text(json.dumps(document((1,), ["R"], ["R"], ["R"])))
-    expected = run(tmp_path / "spec.optim", tmp_path / "one.json", tmp_path / "one.safetensors",
-                   tmp_path / "expected.safetensors", steps=STEPS)  # fmt: skip
-    options = ("--strategy", f"matrix*={strategy}", "--waves", "2")
-    files = [tmp_path / name for name in ("spec.optim", "many.json", "many.safetensors")]
-    assert run(*files, tmp_path / "out.safetensors", *options, steps=STEPS) == expected
-    # The reference adds contributions up as the step does.
-    exact = run(*files, tmp_path / "reference.safetensors", "--reference", steps=STEPS)
-    other = run(tmp_path / "spec.optim", tmp_path / "one.json", tmp_path / "one.safetensors",
-                tmp_path / "alone.safetensors", "--reference", steps=STEPS)  # fmt: skip
-    assert exact == other
+    return count, math.prod(size for p, size in zip(gradient, sizes, strict=True) if p == "P(avg)")
+
+
+def copy_of(way, strategy):
+    return f".{list(WAYS).index(way)}.{strategy}"
+
+
+def whole_copy(way):
+    count, divisor = contributions(way)
+    return f".whole.{count}.{divisor}"
+
+
+def of_copy(tensors, copy):
+    return {name.replace(copy, ""): one for name, one in tensors.items() if re.search(rf"{re.escape(copy)}(:|$)", name)}
+
+
+@pytest.fixture(scope="module")
+def stepped(tmp_path_factory):
+    """What each copy has after the steps, and by the reference. Copies of all ways by each strategy, and whole ones on one
+    rank, share what is compiled."""
+    folder = tmp_path_factory.mktemp("buckets")
+    spec, manifest, inputs = folder / "spec.optim", folder / "m.json", folder / "in.safetensors"
+    spec.write_text(SPEC)
+    made, given, options = [], {}, ["--waves", "4"]
+    for way, (sizes, *lists) in WAYS.items():
+        for strategy in STRATEGIES:
+            copy = copy_of(way, strategy)
+            made.append(copied(sizes, *lists, copy))
+            given[copy] = *contributions(way), False
+            options += ["--strategy", f"matrix*{copy}={strategy}"]
+    for way in WAYS:
+        if whole_copy(way) not in given:
+            made.append(copied((1,), ["R"], ["R"], ["R"], whole_copy(way)))
+            given[whole_copy(way)] = *contributions(way), True
+    manifest.write_text(json.dumps(together(made)))
+    save(inputs, tensors(given))
+    found = run(spec, manifest, inputs, folder / "out.safetensors", *options, steps=STEPS)
+    return found, run(spec, manifest, inputs, folder / "reference.safetensors", "--reference", steps=STEPS)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("way", WAYS)
+def test_bits_do_not_depend_on_how_optimizer_states_are_kept(stepped, way, strategy):
+    """The reference adds contributions up as the step does."""
+    for result in stepped:
+        expected = of_copy(result, whole_copy(way))
+        assert {f"param:{name}" for name in SHAPES} < expected.keys()
+        assert of_copy(result, copy_of(way, strategy)) == expected
 
 
 CLIPPED = """optimizer R(lr, limit = 1, largest = 0.5) {
