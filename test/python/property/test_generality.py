@@ -143,11 +143,17 @@ def test_every_function_is_here():
     assert {name for name in functions() if f"{name}(" not in text} == set()
 
 
+@pytest.fixture(scope="module")
+def of_every_function(tmp_path_factory):
+    """Inputs, and what is compiled and the reference make of them; all places share what is compiled."""
+    document = manifest(rules(), PLACEMENTS)
+    tensors = {name: one for place in PLACEMENTS for name, one in inputs(manifest(rules(), [place])).items()}
+    return tensors, *step(tmp_path_factory.mktemp("every_function"), specification(), document, tensors)
+
+
 @pytest.mark.parametrize("place", PLACEMENTS)
-def test_every_function_agrees_with_the_reference(tmp_path, place, capsys):
-    document = manifest(rules(), [place])
-    tensors = inputs(document)
-    found, reference = step(tmp_path, specification(), document, tensors)
+def test_every_function_agrees_with_the_reference(of_every_function, place, capsys):
+    tensors, found, reference = of_every_function
     worst, problems = {}, []
     for name, (_, _, tolerance) in rules().items():
         if tolerance is None:
