@@ -1,6 +1,7 @@
 """Faults that the random tests have found, each as small as it became."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -142,25 +143,45 @@ def many(parameters, size):
     return {"version": 1, "meshes": [{"name": "m", "axes": [{"name": "x", "size": size}]}], "parameters": listed}
 
 
-@pytest.mark.parametrize("strategy", ["owner", "gather"])
-def test_reductions_and_conditions_cross(tmp_path, strategy):
-    """`check` accepted them, and a pass or the verifier of an operation did not."""
+STRATEGIES = ("owner", "gather")
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory):
+    """By strategy what two ranks make of the rules, and what one rank and the reference do; all share what is compiled."""
+    folder = tmp_path_factory.mktemp("crossed")
+    spec, document, tensors = folder / "spec.optim", folder / "m.json", folder / "in.safetensors"
     rules = "".join(f"optimizer R{i}(lr = 0.5) {{\n  {body}\n}}\n" for i, body in enumerate(REDUCED))
     claims = "".join(f'  R{i}() for "w{i}.*"\n' for i in range(len(REDUCED)))
+    spec.write_text(f"{rules}route {{\n{claims}}}\n")
     shapes = [((6, 4), 0), ((3, 5, 7), 1), ((40, 500), 0)]
     parameters = {f"w{i}.{j}": shape for i in range(len(REDUCED)) for j, shape in enumerate(shapes)}
-    (tmp_path / "spec.optim").write_text(f"{rules}route {{\n{claims}}}\n")
     generator = np.random.default_rng(2)
-    save(tmp_path / "in.safetensors", {f"{role}:{name}": tensor(generator.normal(size=shape), "f32")
-                                       for name, (shape, _) in parameters.items() for role in ("param", "grad")})  # fmt: skip
+    values = {f"{role}:{name}": tensor(generator.normal(size=shape), "f32")
+              for name, (shape, _) in parameters.items() for role in ("param", "grad")}  # fmt: skip
 
-    def step(size, *options):
-        (tmp_path / "m.json").write_text(json.dumps(many(parameters, size)))
-        return run(tmp_path / "spec.optim", tmp_path / "m.json", tmp_path / "in.safetensors",
-                   tmp_path / "out.safetensors", *options)  # fmt: skip
+    def step(output, copies, *options):
+        save(tensors, {f"{name}.{copy}": one for copy in copies for name, one in values.items()})
+        several = many({f"{name}.{copy}": shape for copy in copies for name, shape in parameters.items()}, 2)
+        several["meshes"].append({"name": "one", "axes": [{"name": "x", "size": 1}], "ranks": [0]})
+        for one in several["parameters"]:
+            one["mesh"] = "one" if one["name"].endswith(".whole") else "m"
+        document.write_text(json.dumps(several))
+        found = run(spec, document, tensors, folder / output, *options)
+        return {copy: {name.replace(f".{copy}", ""): one for name, one in found.items() if re.search(rf"\.{copy}(:|$)", name)}
+                for copy in copies}  # fmt: skip
 
-    found, reference = step(2, "--strategy", f"*={strategy}"), step(2, "--reference")
-    assert {name: each.data for name, each in found.items()} == {name: each.data for name, each in step(1).items()}
+    forced = [word for strategy in STRATEGIES for word in ("--strategy", f"*.{strategy}={strategy}")]
+    found = step("out.safetensors", (*STRATEGIES, "whole"), *forced)
+    return found | {"reference": step("reference.safetensors", ("whole",), "--reference")["whole"]}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_reductions_and_conditions_cross(crossed, strategy):
+    """`check` accepted them, and a pass or the verifier of an operation did not."""
+    found, reference = crossed[strategy], crossed["reference"]
+    assert reference and found.keys() == reference.keys()
+    assert {name: each.data for name, each in found.items()} == {name: each.data for name, each in crossed["whole"].items()}
     wrong = {name: error for name, error in errors_in(found, reference).items() if not error < 2e-5}
     assert not wrong
 
