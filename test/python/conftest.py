@@ -9,6 +9,10 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
+# Threads of torch that wait for each other sleep: there are more of them than cores, and spinning takes the time of others.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+
 # A fork server that has imported once what ranks need: starting four of them then takes no seconds. Optimizers and
 # checkpoints of torch import the second row where they are first used.
 multiprocessing.set_forkserver_preload([

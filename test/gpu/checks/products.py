@@ -1,5 +1,6 @@
 """The bits of a matrix depend neither on what is multiplied beside it, nor on waves, nor on the run."""
 
+import functools
 import random
 
 import torch
@@ -19,6 +20,11 @@ def expect_some(values):
     if not values:
         raise Failed("expected matrices that all batches have, found none")
     return values
+
+
+@functools.cache
+def first_run(machine, case):
+    return stepped(machine.fastest(case), machine.place, SEED)
 
 
 def chain(machine, case):
@@ -44,13 +50,13 @@ def close(machine, case):
 
 
 def alone(machine, first, other):
-    expected = expect_some(of_the_first(stepped(machine.fastest(first), machine.place, SEED)))
-    found = of_the_first(stepped(machine.fastest(other), machine.place, SEED))
+    expected = expect_some(of_the_first(first_run(machine, first)))
+    found = of_the_first(first_run(machine, other))
     return f"{expect_equal(found, expected, 'alone')} elements have the bits that they have alone"
 
 
 def repeated(machine, case):
-    expected = stepped(machine.fastest(case), machine.place, SEED)
+    expected = first_run(machine, case)
     runs = 2 if machine.dry else 5
     for _ in range(runs - 1):
         count = expect_equal(stepped(machine.fastest(case), machine.place, SEED), expected, "in the first run")
