@@ -45,17 +45,22 @@ def run(command: list) -> int:
     return subprocess.call([str(part) for part in command], cwd=ROOT)
 
 
-def run_beside(commands: list[list]) -> list[int]:
-    """As `run`, one command per core; what a command prints is printed when it has ended."""
+def run_beside(commands: list[list], **variables: list) -> list[int]:
+    """As `run`, one command per core, each with its own of every variable; what it prints is printed when it has ended."""
 
-    def one(command: list) -> int:
+    def one(number: int, command: list) -> int:
         text = [str(part) for part in command]
-        done = subprocess.run(text, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        environment = os.environ | {name: str(values[number]) for name, values in variables.items()}
+        done = subprocess.run(text, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         print("$", " ".join(text) + "\n" + done.stdout.decode(errors="replace"), end="", flush=True)
         return done.returncode
 
     with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-        return list(pool.map(one, commands))
+        return list(pool.map(one, range(len(commands)), commands))
+
+
+# It takes longer than all other unit tests together, and so runs in as many parts as there are cores.
+LONGEST_UNIT = "plan-tests"
 
 
 def unit(report: pathlib.Path) -> Tally:
@@ -63,9 +68,12 @@ def unit(report: pathlib.Path) -> Tally:
     # What does not end in -tests (or a sanitizer's name after it) belongs to a run test.
     binaries = [path for path in sorted((BUILD / "bin" / "unit").glob("*-tests*"))
                 if os.access(path, os.X_OK) and path.is_file()]  # fmt: skip
-    outputs = [report / f"{binary.name}.json" for binary in binaries]
+    counts = [CORES if binary.name == LONGEST_UNIT else 1 for binary in binaries]
+    parts = [(binary, count, part) for binary, count in zip(binaries, counts, strict=True) for part in range(count)]
+    outputs = [report / f"{binary.name}-{part}.json" for binary, _, part in parts]
     codes = run_beside([[binary, "--gtest_brief=1", f"--gtest_output=json:{output}"]
-                        for binary, output in zip(binaries, outputs, strict=True)])  # fmt: skip
+                        for (binary, *_), output in zip(parts, outputs, strict=True)],
+                       GTEST_TOTAL_SHARDS=[count for _, count, _ in parts], GTEST_SHARD_INDEX=[part for *_, part in parts])  # fmt: skip
     for code, output in zip(codes, outputs, strict=True):
         if not output.exists():  # crashed before it could report
             tally.add("failed")

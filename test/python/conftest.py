@@ -21,6 +21,15 @@ multiprocessing.set_forkserver_preload([
 ])  # fmt: skip
 
 
+# What takes longest begins first, so that no core idles while another ends it.
+LONGEST = ("test_gpu_suite", "test_rules", "test_bits", "test_mutated_programs", "test_ptx", "test_cells", "test_large",
+           "test_emulated", "test_tensor_cores", "test_blocks", "test_mpi", "test_accuracy", "test_cuda_library", "test_cases")  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch):
     """Libraries that tests compile do not land in the user's cache."""
