@@ -42,7 +42,7 @@ def forced(case):
     return {CHOSEN: [], **copies}
 
 
-def copies(document, names):
+def copies(document, names, whole=WHOLE):
     """The case once for each name, on meshes of its own, and whole on one rank: a library for all."""
     alone = {"name": "alone", "axes": [{"name": "alone", "size": 1}], "ranks": [0]}
     meshes, parameters, buckets = [], [], []
@@ -54,7 +54,7 @@ def copies(document, names):
                     for bucket in document.get("buckets", [])]  # fmt: skip
     for one in document["parameters"]:
         kept = {key: value for key, value in one.items() if key not in ("grad_placements", "state_placements")}
-        parameters.append(kept | {"name": f"{WHOLE}.{one['name']}", "mesh": "alone", "placements": ["R"]})
+        parameters.append(kept | {"name": f"{whole}.{one['name']}", "mesh": "alone", "placements": ["R"]})
     more = {"buckets": buckets} if buckets else {}
     return document | {"meshes": [*meshes, alone], "parameters": parameters} | more
 
@@ -77,7 +77,7 @@ def tensors(document):
         dtype = one.get("grad_dtype", one["dtype"])
         for step in range(1, STEPS + 1):
             each = generator.normal(size=(count, *one["shape"])).astype(np.float32)
-            whole = count == 1 or copy == WHOLE
+            whole = count == 1 or one["mesh"] == "alone"
             result[f"grad:{copy}.{name}@{step}"] = tensor(reduced(each, divisor) if whole else each, dtype)
     return result
 
@@ -96,16 +96,34 @@ def step(document, inputs, forces, folder):
     return result
 
 
+def of_case(case, copy):
+    return f"{copy}-{case.stem}"
+
+
+@pytest.fixture(scope="module")
+def stepped(tmp_path_factory):
+    """What each copy of each case has, and the copies' names by case: all share what is compiled."""
+    documents, inputs, forces, names = [], {}, {}, {}
+    for case in CASES:
+        own = {of_case(case, copy): pairs for copy, pairs in forced(case).items()}
+        documents.append(copies(json.loads(case.read_text()), own, of_case(case, WHOLE)))
+        inputs |= tensors(documents[-1])
+        forces |= own
+        names[case] = list(own)
+    meshes = {mesh["name"]: mesh for document in documents for mesh in document["meshes"]}  # the one of one rank once
+    every = {key: [one for document in documents for one in document.get(key, ())] for key in ("parameters", "buckets")}
+    every |= {"version": 1, "meshes": list(meshes.values())}
+    return step(every, inputs, forces, tmp_path_factory.mktemp("cases")), names
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.stem for case in CASES])
-def test_cases_have_the_bits_of_one_rank(case, tmp_path):
-    document, forces = json.loads(case.read_text()), forced(case)
-    every = copies(document, forces)
-    found = step(every, tensors(every), forces, tmp_path)
-    whole = found.pop(WHOLE)
-    assert {f"param:{one['name']}" for one in document["parameters"]} < whole.keys()
-    assert list(found) == list(forces)
-    for copy, values in found.items():
-        assert not differences(values, whole), copy
+def test_cases_have_the_bits_of_one_rank(case, stepped):
+    found, names = stepped
+    whole = found[of_case(case, WHOLE)]
+    assert {f"param:{one['name']}" for one in json.loads(case.read_text())["parameters"]} < whole.keys()
+    assert len(names[case]) > 2
+    for copy in names[case]:
+        assert not differences(found[copy], whole), copy
 
 
 def test_each_way_of_xtuner_has_a_case():
