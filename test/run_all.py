@@ -119,12 +119,17 @@ def python(report: pathlib.Path) -> Tally:
     tally = Tally()
     ruff = shutil.which("ruff")
     tally.add("skipped" if not ruff else "failed" if run([ruff, "check", "--quiet", "."]) else "passed")
-    for name, options in {
-        "together": ["-n", min(CORES, 8), "--dist", "worksteal", f"--ignore={ALONE}", "test/python"],
-        "alone": [ALONE],
-    }.items():
+
+    def pytest(name: str, *options) -> list:
+        return [sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={report / f'pytest-{name}.xml'}", *options]
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        # Beside the others, since it waits more than it computes.
+        alone = pool.submit(run_beside, [pytest("alone", ALONE)])
+        together = run(pytest("together", "-n", min(CORES, 8), "--dist", "worksteal", f"--ignore={ALONE}", "test/python"))
+        codes = {"together": together, "alone": alone.result()[0]}
+    for name, code in codes.items():
         output = report / f"pytest-{name}.xml"
-        code = run([sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={output}", *options])
         if code not in (0, 1) or not output.exists():  # it did not run to its end
             tally.add("failed")
         if not output.exists():
