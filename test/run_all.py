@@ -51,7 +51,8 @@ def run_beside(commands: list[list], **variables: list) -> list[int]:
     def one(number: int, command: list) -> int:
         text = [str(part) for part in command]
         environment = os.environ | {name: str(values[number]) for name, values in variables.items()}
-        done = subprocess.run(text, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run(text, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              check=False)  # fmt: skip
         print("$", " ".join(text) + "\n" + done.stdout.decode(errors="replace"), end="", flush=True)
         return done.returncode
 
@@ -121,7 +122,8 @@ def python(report: pathlib.Path) -> Tally:
     tally.add("skipped" if not ruff else "failed" if run([ruff, "check", "--quiet", "."]) else "passed")
 
     def pytest(name: str, *options) -> list:
-        return [sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={report / f'pytest-{name}.xml'}", *options]
+        output = report / f"pytest-{name}.xml"
+        return [sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={output}", *options]
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         # Beside the others, since it waits more than it computes.

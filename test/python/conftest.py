@@ -23,7 +23,8 @@ multiprocessing.set_forkserver_preload([
 
 # What takes longest begins first, so that no core idles while another ends it.
 LONGEST = ("test_gpu_suite", "test_rules", "test_bits", "test_mutated_programs", "test_ptx", "test_cells", "test_large",
-           "test_emulated", "test_tensor_cores", "test_blocks", "test_mpi", "test_accuracy", "test_cuda_library", "test_cases")  # fmt: skip
+           "test_emulated", "test_tensor_cores", "test_blocks", "test_mpi", "test_accuracy", "test_cuda_library",
+           "test_cases")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):

@@ -33,6 +33,7 @@ optimizer Sign(lr) {
 route { Sign(lr = 1) for matrix }
 """
 GRAM = ("--numerics=fast", "--strategy", "*=gram")
+WHOLE = ".whole"
 
 
 def matrix(generator, rows, cols, spectrum):
@@ -103,10 +104,11 @@ def random_case(seed, slabs="equal"):
     return {"version": 1, "meshes": [mesh], "parameters": parameters}, traits, draw
 
 
-def alone(document):
-    one = {"name": "m", "axes": [{"name": "a", "size": 1}]}
-    parameters = [p | {"placements": ["R"]} for p in document["parameters"]]
-    return document | {"meshes": [one], "parameters": parameters}
+def with_whole(document):
+    """Beside each parameter a copy that is whole on one rank: what is compiled is shared."""
+    one = {"name": "one", "axes": [{"name": "a", "size": 1}], "ranks": [0]}
+    copies = [p | {"name": p["name"] + WHOLE, "mesh": "one", "placements": ["R"]} for p in document["parameters"]]
+    return document | {"meshes": [*document["meshes"], one], "parameters": document["parameters"] + copies}
 
 
 def parts_of(parameter, array):
@@ -117,20 +119,22 @@ def parts_of(parameter, array):
     return np.stack(np.split(array, len(blocks["sizes"]), axis=0 if blocks["axis"] == "rows" else 1))
 
 
-def inputs(document, seed):
+def inputs(document, seed, copies=("",)):
     generator, tensors = np.random.default_rng(seed), {}
     for p, spectrum in zip(document["parameters"], cycle(SPECTRA), strict=False):
         count, *shape = parts_of(p, np.empty(p["shape"])).shape
         parts = [matrix(generator, *shape, spectrum) for _ in range(count)]
         joined = np.concatenate(parts, axis=int(p["blocks"]["axis"] != "rows")) if "blocks" in p else parts
-        tensors[f"param:{p['name']}"] = tensor(np.zeros(p["shape"]), "f32")
-        tensors[f"grad:{p['name']}"] = tensor(np.reshape(joined, p["shape"]), "f32")
+        for name in (p["name"] + copy for copy in copies):
+            tensors[f"param:{name}"] = tensor(np.zeros(p["shape"]), "f32")
+            tensors[f"grad:{name}"] = tensor(np.reshape(joined, p["shape"]), "f32")
     return tensors
 
 
-def errors_of(found, reference, parameter):
-    """Of each matrix of a parameter."""
-    wanted, got = (np.float64(each[f"param:{parameter['name']}"].array()) for each in (reference, found))
+def errors_of(found, reference, parameter, copy=""):
+    """Of each matrix of a parameter, or of its copy; the reference has the whole one."""
+    keys = ((reference, WHOLE), (found, copy))
+    wanted, got = (np.float64(each[f"param:{parameter['name']}{name}"].array()) for each, name in keys)
     wanted, got = (parts_of(parameter, each) for each in (wanted, got))
     return np.linalg.norm(got - wanted, axis=(1, 2)) / np.linalg.norm(wanted, axis=(1, 2))
 
@@ -144,16 +148,15 @@ def check(index, folder):
     folder.mkdir()
     spec, given = folder / "spec.optim", folder / "in.safetensors"
     spec.write_text(SPEC.replace("COEFFICIENTS", coefficients).replace("PRECISION", precision))
-    (folder / "many.json").write_text(json.dumps(document))
-    (folder / "one.json").write_text(json.dumps(alone(document)))
-    options = [*GRAM, "--waves", draw.choice((1, 2))]
-    save(given, inputs(document, index))
-    found = run(spec, folder / "many.json", given, folder / "found.safetensors", *options)
-    whole = run(spec, folder / "one.json", given, folder / "whole.safetensors")
-    reference = run(spec, folder / "one.json", given, folder / "reference.safetensors", "--reference")
+    both = folder / "both.json"
+    both.write_text(json.dumps(with_whole(document)))
+    options = [*GRAM, "--strategy", f"*{WHOLE}=local", "--waves", draw.choice((1, 2))]
+    save(given, inputs(document, index, ("", WHOLE)))
+    found = run(spec, both, given, folder / "found.safetensors", *options)
+    reference = run(spec, both, given, folder / "reference.safetensors", "--reference")
     errors = []
     for p, spectrum in zip(document["parameters"], cycle(SPECTRA), strict=False):
-        pairs = zip(errors_of(found, reference, p), errors_of(whole, reference, p), strict=True)
+        pairs = zip(*(errors_of(found, reference, p, copy) for copy in ("", WHOLE)), strict=True)
         errors += [(precision, spectrum, *pair) for pair in pairs]
     return traits, errors
 
