@@ -35,11 +35,18 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" apt-get install -yq --no-install-recommends "${missing[@]}"
 fi
 
-build_extension() {
-  echo "setup: building the PyTorch extension"
-  # Steps do without it, with more time in Python.
-  .venv/bin/python -m stepc.torch.build_extension || echo "setup: going on without the PyTorch extension"
-}
+if [ ! -x .venv/bin/python ]; then
+  python3 -m venv .venv
+fi
+stamp=.venv/requirements.sha256
+wanted=$(cat frontends/python/requirements.txt frontends/python/requirements-gpu.txt frontends/python/pyproject.toml | sha256sum)
+hasGpuPackages=true
+if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
+  echo "setup: installing Python packages into .venv"
+  # ptxas, a disassembler and CUDA's headers: tests assemble the GPU's code and compile a trainer with them, and
+  # nothing else needs them. They come first, because the compiler is built for where ptxas is.
+  .venv/bin/pip install -q --no-deps -r frontends/python/requirements-gpu.txt || hasGpuPackages=false
+fi
 
 install_python_packages() {
   # PyTorch's own index has small CPU builds; without it the pinned version comes from wherever pip looks.
@@ -49,31 +56,25 @@ install_python_packages() {
   fi
   .venv/bin/pip install -q "${index[@]}" -r frontends/python/requirements.txt &&
     .venv/bin/pip install -q -e frontends/python || return 1
-  # ptxas, a disassembler and CUDA's headers: tests assemble the GPU's code and compile a trainer with them, and
-  # nothing else needs them.
-  if .venv/bin/pip install -q --no-deps -r frontends/python/requirements-gpu.txt; then
+  if $hasGpuPackages; then
     echo "$wanted" >"$stamp"
   else
     echo "setup: no ptxas by pip: tests will not assemble the GPU's code; the next setup tries again"
   fi
 }
 
-if [ ! -x .venv/bin/python ]; then
-  python3 -m venv .venv
-fi
-stamp=.venv/requirements.sha256
-wanted=$(cat frontends/python/requirements.txt frontends/python/requirements-gpu.txt frontends/python/pyproject.toml | sha256sum)
 # PyTorch is a large download, and its extension one large file: both are made while the compiler is built, which
 # needs neither of them.
 prepare_python() {
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    echo "setup: installing Python packages into .venv"
     install_python_packages || return 1
   fi
-  build_extension
+  echo "setup: building the PyTorch extension"
+  # Steps do without it, with more time in Python.
+  .venv/bin/python -m stepc.torch.build_extension || echo "setup: going on without the PyTorch extension"
 }
 set -m # in a process group of its own, so that what it started ends with this script
-prepare_python &
+prepare_python </dev/null &
 set +m
 python=$!
 trap 'kill -- "-$python" 2>/dev/null || true' EXIT

@@ -32,7 +32,7 @@ using namespace stepc::decide;
 namespace {
 
 /// Of a device's memory so much is taken without a limit, if time is gained.
-constexpr double kPartOfCapacity = 16;
+constexpr double kPartOfCapacity = 12;
 /// How much longer than the best a choice may take, by the model.
 constexpr int64_t kTolerancePercent = 3;
 /// Where so many times the best is reached, further waves are not tried.

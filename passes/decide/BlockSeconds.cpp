@@ -3,6 +3,7 @@
 #include "passes/decide/StrategyModel.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace stepc;
@@ -61,20 +62,31 @@ double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cos
   return chain;
 }
 
-double decide::mostSlabs(const GroupGeometry &geometry, const plan::Slabs &slabs) {
-  std::map<std::pair<int64_t, int64_t>, int64_t> holders; // apart from their slabs, and of one block
-  int64_t most = 1;
-  for (auto [position, areas] : llvm::enumerate(geometry.held())) {
-    int64_t apart = int64_t(position) - plan::along(geometry.mesh, slabs.factors, position);
-    for (auto [block, area] : llvm::enumerate(areas))
-      if (area > 0)
-        most = std::max(most, ++holders[{apart, int64_t(block)}]);
+SlabRanks decide::slabRanks(const plan::Group &group, const plan::Mesh &mesh,
+                            const plan::Slabs &slabs, plan::ShardsKind home) {
+  std::set<std::vector<int64_t>> teams; // of many blocks the same ranks have slabs
+  for (std::vector<int64_t> &holders : geometry::slabHolders(group, mesh, slabs, home))
+    teams.insert(std::move(holders));
+  size_t most = 1;
+  std::map<int64_t, std::set<int64_t>> peers;
+  std::map<int64_t, int64_t> counts;
+  for (const std::vector<int64_t> &team : teams)
+    for (int64_t position : team)
+      ++counts[position];
+  for (const std::vector<int64_t> &team : teams) {
+    most = std::max(most, team.size());
+    for (int64_t position : team)
+      if (counts[position] > 1)
+        peers[position].insert(team.begin(), team.end());
   }
-  return double(most);
+  size_t met = most;
+  for (auto &[position, others] : peers)
+    met = std::max(met, others.size());
+  return {double(most), double(met) - 1};
 }
 
 double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
-                              double ranks, double blocks, const cost::Cluster &cluster) {
+                              const SlabRanks &ranks, double blocks, const cost::Cluster &cluster) {
   std::vector<int64_t> met; // by the first one; all others meet alike
   for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
     if (int64_t(position) == plan::along(geometry.mesh, slabs.factors, int64_t(position)))
@@ -84,8 +96,8 @@ double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const 
   double total = 0;
   // Parts of each range to who adds it up, and the sums from there: as many bytes.
   auto sum = [&](double elements) {
-    double peers = ranks - 1, received = 4 * elements * peers / ranks;
-    return 2 * cluster.exchange(meeting, std::min(peers, elements), received);
+    double received = 4 * elements * (ranks.ofBlock - 1) / ranks.ofBlock;
+    return 2 * cluster.exchange(meeting, std::min(ranks.peers, elements), received);
   };
   rule.walk([&](OrthogonalizeOp op) {
     total += 2 * sum(blocks) + double(op.getSteps().size()) * sum(blocks * n * n);

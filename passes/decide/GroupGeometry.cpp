@@ -179,7 +179,10 @@ BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
   return bytes;
 }
 
-BlockBytes decide::modelledSlabBytes(RuleOp rule, const plan::Group &group) {
+BlockBytes decide::modelledSlabBytes(RuleOp rule, const GroupGeometry &geometry) {
+  const plan::Group &group = geometry.group;
+  // A rank that adds up with several lists of ranks packs its sums for each of them, and for those of all.
+  bool isOfAll = geometry::haveSameSlabs(group, geometry.mesh, group.slabs, geometry.home);
   auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
   int64_t n = plan::view(group, plan::ValueKind::Gram).rows;
   int64_t inner = group.slabs.axis == plan::Division::Rows ? rows : cols;
@@ -189,7 +192,7 @@ BlockBytes decide::modelledSlabBytes(RuleOp rule, const plan::Group &group) {
     bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
     // Beside the iterate what is sent and what is received, or made of it; and the sums of a range.
     bytes.resting = size * rows * cols + 8 * n * n;
-    int64_t sums = bytes.resting + 4 * n * n / plan::slabsPerBlock(group);
+    int64_t sums = bytes.resting + (isOfAll ? 4 : 8) * n * n / plan::slabsPerBlock(group);
     bytes.work = std::max(size * (2 * rows * cols + 2 * n * n), sums);
     bytes.scratch =
         std::max({cost::productScratchBound(n, n, inner), cost::productScratchBound(n, n, n),

@@ -80,7 +80,7 @@ struct BlockBytes {
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
 /// The same of a slab of one, of a group with slabs: what is sent and received of its sums is part of the buffers.
-BlockBytes modelledSlabBytes(optim::RuleOp rule, const plan::Group &group);
+BlockBytes modelledSlabBytes(optim::RuleOp rule, const GroupGeometry &geometry);
 
 } // namespace stepc::decide
 

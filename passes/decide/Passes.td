@@ -193,7 +193,7 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   let options = [
     Option<"targetBytes", "target-bytes", "int64_t", /*default=*/"0",
            "modelled workspace per rank that one step may use at most where no limit is given and something "
-           "stays within it; 0: a sixteenth of the device's memory">,
+           "stays within it; 0: a twelfth of the device's memory">,
     Option<"waves", "waves", "int64_t", /*default=*/"0", "force this number of waves">,
   ];
 }

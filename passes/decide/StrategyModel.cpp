@@ -6,7 +6,6 @@
 #include "passes/decide/ClusterOfModule.h"
 
 #include <map>
-#include <set>
 
 using namespace mlir;
 using namespace stepc;
@@ -151,19 +150,6 @@ std::vector<HopMeeting> decide::hopMeetings(const plan::Group &group, plan::Shar
   return result;
 }
 
-/// With how many others a rank adds up what slabs have, at most.
-static int64_t mostPeers(const StrategyQuery &query, const plan::Slabs &slabs) {
-  std::map<int64_t, std::set<int64_t>> known;
-  for (const std::vector<int64_t> &holders :
-       geometry::slabHolders(query.group, query.mesh, slabs, query.home))
-    for (int64_t position : holders)
-      known[position].insert(holders.begin(), holders.end());
-  size_t most = 1;
-  for (auto &[position, peers] : known)
-    most = std::max(most, peers.size());
-  return int64_t(most) - 1;
-}
-
 /// Empty, or that a hop or a sum over slabs lets a rank exchange with more others than it may.
 static std::string tooManyPeers(const StrategyQuery &query, const Judgement &judgement) {
   if (!query.maxPeers)
@@ -176,7 +162,8 @@ static std::string tooManyPeers(const StrategyQuery &query, const Judgement &jud
         .str();
   };
   if (!judgement.slabs.factors.empty())
-    return refuse(mostPeers(query, judgement.slabs), "sum");
+    return refuse(
+        int64_t(slabRanks(query.group, query.mesh, judgement.slabs, query.home).peers), "sum");
   std::vector<bool> replicated =
       geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
   for (const plan::Hop &hop : judgement.hops) {
@@ -276,10 +263,10 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       plan::Group cut = geometry.group;
       cut.slabs = judgement.slabs;
       double most = geometry.mostBlocks();
+      SlabRanks ranks = slabRanks(cut, mesh, cut.slabs, geometry.home);
       judgement.seconds = most * slabSeconds(rule, cut, cluster.device) +
                           slabChainSeconds(rule, cut, cluster.device) + lists +
-                          summingSeconds(rule, geometry, judgement.slabs,
-                                         mostSlabs(geometry, judgement.slabs), most, cluster);
+                          summingSeconds(rule, geometry, cut.slabs, ranks, most, cluster);
       // The squares of Gram matrices, on all ranks that have slabs of the block.
       judgement.repeats = true;
       continue;

@@ -16,11 +16,15 @@ double chainSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::
 /// The same of a slab of one, of a group with slabs, and of their chain, with what sums launch.
 double slabSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
 double slabChainSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
-/// How many ranks have slabs of one block, at most.
-double mostSlabs(const GroupGeometry &geometry, const plan::Slabs &slabs);
-/// Seconds of the sums over so many ranks that the slabs of so many blocks take together: of norms and Gram matrices.
+/// How many ranks have slabs of one block, and with how many others a rank adds up what slabs have, at most.
+struct SlabRanks {
+  double ofBlock = 1, peers = 0;
+};
+SlabRanks slabRanks(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
+                    plan::ShardsKind home);
+/// Seconds of the sums over ranks that the slabs of so many blocks take together: of norms and Gram matrices.
 double summingSeconds(optim::RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
-                      double ranks, double blocks, const cost::Cluster &cluster);
+                      const SlabRanks &ranks, double blocks, const cost::Cluster &cluster);
 
 /// What a rank sends or receives in one hop of all of a group's blocks, on the average, where it
 /// computes all of them.

@@ -47,7 +47,7 @@ void WaveModel::add(GroupOp group) {
   BlockBytes model{};
   if (group.getHops())
     model = geometry.group.slabs.factors.empty() ? modelledBytes(rule, rows, cols)
-                                                 : modelledSlabBytes(rule, geometry.group);
+                                                 : modelledSlabBytes(rule, geometry);
   int64_t room = 0;
   for (const ListMove &move : lists.back())
     room = saturatingAdd(room, move.room / geometry.blockCount());
@@ -93,7 +93,7 @@ void WaveModel::add(GroupOp group) {
   if (const plan::Group &cut = geometries.back().group; !cut.slabs.factors.empty()) {
     seconds.push_back({slabSeconds(rule, cut, cluster.device),
                        slabChainSeconds(rule, cut, cluster.device),
-                       mostSlabs(geometries.back(), cut.slabs)});
+                       slabRanks(cut, geometries.back().mesh, cut.slabs, geometries.back().home)});
     return;
   }
   // Without a matrix space there is memory to divide, and a few more launches to pay.

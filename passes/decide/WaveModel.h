@@ -58,7 +58,7 @@ private:
   /// What computing takes: per block, and per wave and group however many blocks.
   struct Seconds {
     double block, chain;
-    double slabs = 1; ///< ranks that have slabs of one block
+    SlabRanks slabs = {};
   };
 
   /// Bytes of memory that stages over the shards touch, by element held: before the matrix space, and after.

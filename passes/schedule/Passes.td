@@ -35,7 +35,8 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     wait and the stages out of wave k−1. A wave that adds up over slabs stays in matrix space for many rounds: two such
     waves take turns there, and the next one begins when the first of them leaves it. Groups of other numbers of hops are not all
     as far in one round: chains that go on to where blocks are computed come first, because other ranks wait for that; then those that
-    compute; then those on their way back. Each waits for its own exchanges alone. Elementwise groups run while the first exchange travels. `order` numbers the
+    compute; then those on their way back, which go on with the results of these, in one start where their ranks meet; and last
+    stages behind which nothing is sent. Each waits for its own exchanges alone. Elementwise groups run while the first exchange travels. `order` numbers the
     starts. Of a round that brings results back, all chains do what comes before products side by side, operation by
     operation, then each chain its products, then all of them what comes next: so what chains do alike is next to each
     other. Results travel together, so all of them stand in memory at one time in any order. The pass decides nothing: each

@@ -223,8 +223,9 @@ private:
       return;
     Round &now = wave.rounds[round];
     SmallVector<Started> none, &before = round > 0 ? wave.rounds[round - 1].starts : none;
-    llvm::DenseMap<Attribute, Phase> phases = phasesOf(now, merger);
-    for (Phase phase : {Phase::There, Phase::Computes, Phase::Back}) {
+    llvm::DenseMap<Attribute, Phase> phases = phasesOf(now, merger, computed);
+    SmallVector<CollectiveOpInterface> collectives; // of what is placed, before their starts stand for them
+    for (Phase phase : {Phase::There, Phase::Computes, Phase::Returns, Phase::Ends}) {
       auto isOf = [&](Attribute segment) {
         auto found = phases.find(segment);
         return found != phases.end() && found->second == phase;
@@ -232,7 +233,6 @@ private:
       SmallVector<Operation *> operations;
       llvm::copy_if(now.operations, std::back_inserter(operations),
                     [&](Operation *op) { return isOf(segmentOf(op)); });
-      SmallVector<CollectiveOpInterface> collectives; // gone from the round: its starts stand for them
       llvm::erase_if(now.collectives, [&](CollectiveOpInterface op) {
         bool found = isOf(segmentOf(op));
         if (found)
@@ -244,7 +244,8 @@ private:
         placeSideBySide(operations);
       else
         placeAll(operations);
-      llvm::append_range(now.starts, start(collectives));
+      if (phase != Phase::Computes) // else together with what goes back beside them
+        llvm::append_range(now.starts, start(std::exchange(collectives, {})));
     }
     auto all = [](Attribute) { return true; };
     wait(before, all);
@@ -329,6 +330,7 @@ private:
   size_t rounds = 2; // the most of a wave; local chains have their place in the second
   llvm::DenseSet<Operation *> placed;
   llvm::DenseMap<Attribute, Value> communicators;
+  llvm::DenseSet<Attribute> computed; // chains that were in matrix space
   Operation *terminator = nullptr, *advance = nullptr;
   int64_t order = 0;
 };

@@ -33,20 +33,27 @@ FlatSymbolRefAttr schedule::segmentOf(CollectiveOpInterface op) {
   return placeOf(op.getSends().front()).getSymbol();
 }
 
-llvm::DenseMap<Attribute, Phase> schedule::phasesOf(const Round &round,
-                                                    const StartMerger &merger) {
+llvm::DenseMap<Attribute, Phase> schedule::phasesOf(const Round &round, const StartMerger &merger,
+                                                    llvm::DenseSet<Attribute> &computed) {
   llvm::DenseMap<Attribute, Phase> phases;
   for (Operation *op : round.operations) {
-    Phase &phase = phases.try_emplace(segmentOf(op), Phase::Back).first->second;
+    Phase &phase = phases.try_emplace(segmentOf(op), Phase::Ends).first->second;
     if (usesBlocks(op))
       phase = Phase::Computes;
   }
   for (CollectiveOpInterface op : round.collectives) {
-    Phase &phase = phases.try_emplace(segmentOf(op), Phase::Back).first->second;
+    Phase &phase = phases.try_emplace(segmentOf(op), Phase::Ends).first->second;
     if (addsUp(op))
       phase = Phase::Computes;
-    else if (phase == Phase::Back && merger.leadsThere(merger.placeOf(op.getSends().front())))
-      phase = Phase::There;
+    else if (phase == Phase::Ends)
+      // A shard that is fetched for what comes behind matrix space waits for results, too.
+      phase = merger.leadsThere(merger.placeOf(op.getSends().front())) &&
+                      !computed.contains(segmentOf(op))
+                  ? Phase::There
+                  : Phase::Returns;
   }
+  for (auto [segment, phase] : phases)
+    if (phase == Phase::Computes)
+      computed.insert(segment);
   return phases;
 }

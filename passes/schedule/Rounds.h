@@ -20,8 +20,9 @@ struct Round {
 };
 
 /// What a chain does in a round. Some chains are on their way to matrix space when others are in it, or are on their way back:
-/// what others wait for comes first, and what is computed does not wait for results of other groups.
-enum class Phase { There, Computes, Back };
+/// what other ranks wait for comes first, what is computed does not wait for results of other groups, and what is on its way back
+/// goes on with the results of what was computed, in the same messages. Last come stages that send nothing.
+enum class Phase { There, Computes, Returns, Ends };
 
 /// What one wave does, in order.
 struct Wave {
@@ -35,8 +36,10 @@ mlir::FlatSymbolRefAttr segmentOf(mlir::Operation *op);
 mlir::FlatSymbolRefAttr segmentOf(comm::CollectiveOpInterface op);
 /// Whether it adds up over slabs.
 bool addsUp(comm::CollectiveOpInterface op);
-/// What each chain does that does anything in a round.
-llvm::DenseMap<mlir::Attribute, Phase> phasesOf(const Round &round, const StartMerger &merger);
+/// What each chain does that does anything in a round. `computed` are the chains that were in matrix space so far; those that are
+/// in this round come to them.
+llvm::DenseMap<mlir::Attribute, Phase> phasesOf(const Round &round, const StartMerger &merger,
+                                                llvm::DenseSet<mlir::Attribute> &computed);
 
 } // namespace stepc::schedule
 

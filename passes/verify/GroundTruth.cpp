@@ -30,7 +30,7 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   shards.resize(plan.groups.size() * plan::kShardsKinds * plan::kValueKinds);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
-  slabs.resize(plan.groups.size());
+  knownSlabs.resize(plan.groups.size());
 }
 
 std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicator) const {

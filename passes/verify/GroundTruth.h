@@ -86,6 +86,10 @@ public:
   RangeMap rangesOf(int64_t segment, int64_t position, const plan::View &value);
   /// A group whose slabs do not make up its blocks, each element in one slab, and why not.
   std::optional<std::pair<int64_t, std::string>> checkSlabs();
+  /// What a position has slabs of.
+  const MemoryMap &slabs(int64_t group, int64_t position) {
+    return shard(group, plan::ValueKind::Full, position, beforeHops(group));
+  }
   /// The rows (columns) of a block within a parameter that a position has of it, and where they stand in its slab.
   const std::vector<Span> &slabOf(int64_t group, int64_t position, int64_t block);
 
@@ -128,7 +132,7 @@ private:
   std::vector<std::vector<std::unique_ptr<MemoryMap>>>
       shards; // (group · kShardsKinds + whose) · kValueKinds + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
-  std::vector<SlabsOfGroup> slabs; // per group
+  std::vector<SlabsOfGroup> knownSlabs; // per group
   /// Per group and what no hop resolves of a position's coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;
 };

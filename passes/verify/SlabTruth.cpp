@@ -15,7 +15,7 @@ std::vector<int64_t> GroundTruth::besideSlabs(int64_t group, int64_t position) c
 }
 
 const GroundTruth::Teams &GroundTruth::teamsOf(int64_t group, int64_t position) {
-  auto &all = slabs[group].teams;
+  auto &all = knownSlabs[group].teams;
   const plan::Group &g = thePlan.groups[group];
   if (all.empty()) {
     plan::View block = viewOf(g, ValueKind::Full);
@@ -43,7 +43,7 @@ bool GroundTruth::haveSameSlabs(int64_t group) {
   size_t ranks = 1;
   for (const plan::Factor &factor : thePlan.groups[group].slabs.factors)
     ranks *= size_t(factor.size);
-  for (auto &[apart, teams] : slabs[group].teams)
+  for (auto &[apart, teams] : knownSlabs[group].teams)
     for (const std::vector<int64_t> &team : teams.of)
       if (!team.empty() && team.size() != ranks)
         return false;
@@ -72,14 +72,14 @@ RangeMap GroundTruth::rangesOf(int64_t segmentIndex, int64_t position, const pla
 }
 
 const std::vector<Span> &GroundTruth::slabOf(int64_t group, int64_t position, int64_t block) {
-  auto &known = slabs[group].runs;
+  auto &known = knownSlabs[group].runs;
   const plan::Group &g = thePlan.groups[group];
   known.resize(thePlan.meshes[g.mesh].ranks.size());
   std::vector<std::vector<Span>> &runs = known[position];
   if (!runs.empty())
     return runs[block];
   runs.resize(std::max<int64_t>(1, perParameter[group]));
-  const MemoryMap &map = shard(group, ValueKind::Full, position, beforeHops(group));
+  const MemoryMap &map = slabs(group, position);
   bool isRows = g.slabs.axis == plan::Division::Rows;
   if (map.elements() > 0)
     map.cut({0, 0, 0, 0, 1, map.elements()}, [&](const Cut &cut) {
@@ -130,7 +130,7 @@ std::string GroundTruth::checkSlabs(int64_t index) {
   // The pieces of a parameter's blocks that the ranks have that differ along the factors alone.
   std::map<std::vector<int64_t>, std::map<int64_t, std::vector<Piece>>> pieces;
   for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
-    const MemoryMap &map = shard(index, ValueKind::Full, position, beforeHops(index));
+    const MemoryMap &map = slabs(index, position);
     std::map<int64_t, std::vector<Piece>> own;
     if (map.elements() > 0)
       map.cut({0, 0, 0, 0, 1, map.elements()}, [&](const Cut &cut) {

@@ -193,8 +193,10 @@ const CopyMap &TableCheck::copyOf(const Place &place) {
 }
 
 bool TableCheck::coversBlocks() {
+  // Whatever shards fill them: what these lack of a slab would not be zero.
   bool isPadded = table.from.isOfShards() && endsInZeros(group);
-  return coversOnce(slots, isPadded ? &shardOf(table.from) : nullptr, "the rank's computed blocks");
+  return coversOnce(slots, isPadded ? &truth.slabs(groupIndex, position) : nullptr,
+                    "the rank's computed blocks");
 }
 
 //===----------------------------------------------------------------------===//

@@ -74,8 +74,7 @@ private:
   int64_t slotOf(int64_t block);
   /// Every element of the rank's shards in the segment is covered once.
   bool coversShards(const MemoryMap &map);
-  /// Every element of the rank's computed blocks is covered once; of shards that are filled from, where some are shorter, all
-  /// that these have.
+  /// Every element of the rank's computed blocks is covered once; where shards fill slabs of which some are shorter, all that these have.
   bool coversBlocks();
   /// `expected` are indices in the segment, ascending, of blocks that stand in a shard; in none: each whole.
   bool coversOnce(const std::vector<int64_t> &expected, const MemoryMap *shard, const char *what);

@@ -298,9 +298,8 @@ private:
   const Teams &teamsOf(int64_t segment, int64_t position);
   /// Those in which the position is, for values as in `place`.
   std::vector<Team> teamsAt(const Place &place, int64_t position);
-  /// What moves from or to a position, by ascending world rank of the peers.
-  std::vector<TeamPart> teamParts(const Place &place, int64_t position,
-                                  const std::vector<Team> &teams);
+  /// What moves from or to a position of these teams, by ascending world rank of the peers.
+  std::vector<TeamPart> teamParts(const Place &place, const std::vector<Team> &teams);
   std::vector<PeerPart> summedParts(const Place &place, int64_t position);
   LowerParts lower(const Place &place, int64_t position);
   /// `counts`: how many blocks stand there of each place within a parameter.

@@ -64,17 +64,17 @@ void BlockMap::walkSums(const Place &place, int64_t position, Visit visit) {
   };
   std::vector<int64_t> own{0}; // where the position's ranges begin
   for (const Team &team : teams)
-    own.push_back(own.back() + team.size(team.find(position)));
+    own.push_back(own.back() + team.own());
   bool isRange = place.standsIn() == Distribution::Ranges;
   if (isRange && place.end == End::Received) {
     for (size_t i = 0; i < teams.size(); ++i) {
-      int64_t self = teams[i].find(position);
+      int64_t self = teams[i].self;
       walkRange({i, teams[i].begin(self), teams[i].begin(self + 1)}, own[i], own[i]);
     }
     return;
   }
   int64_t done = 0;
-  for (const TeamPart &part : teamParts(place, position, teams)) {
+  for (const TeamPart &part : teamParts(place, teams)) {
     if (part.offset < done) // shared with peers before
       continue;
     int64_t offset = part.offset;

@@ -2,6 +2,8 @@
 
 #include "runtime/plan/BlockMap.h"
 
+#include <algorithm>
+
 namespace stepc::plan {
 
 const Teams &BlockMap::teamsOf(int64_t segment, int64_t position) {
@@ -46,7 +48,9 @@ std::vector<Team> BlockMap::teamsAt(const Place &place, int64_t position) {
     int64_t &number = numbers[static_cast<size_t>(team)];
     if (number < 0) {
       number = static_cast<int64_t>(result.size());
-      result.push_back({&at(known.positions, team), {}, 0});
+      const std::vector<int64_t> &all = at(known.positions, team);
+      int64_t self = std::find(all.begin(), all.end(), position) - all.begin();
+      result.push_back({&all, {}, 0, self});
       order.push_back(team);
     }
     result[static_cast<size_t>(number)].slots.push_back(static_cast<int64_t>(slot));
@@ -61,35 +65,40 @@ std::vector<Team> BlockMap::teamsAt(const Place &place, int64_t position) {
   return sorted;
 }
 
-std::vector<TeamPart> BlockMap::teamParts(const Place &place, int64_t position,
-                                          const std::vector<Team> &teams) {
+std::vector<TeamPart> BlockMap::teamParts(const Place &place, const std::vector<Team> &teams) {
   const MeshView &mesh = at(meshes, groupOf(place.segment).mesh);
-  std::vector<int64_t> peers;
-  for (const Team &team : teams)
-    peers.insert(peers.end(), team.positions->begin(), team.positions->end());
-  auto byRank = [&](int64_t a, int64_t b) { return at(mesh.worldOf, a) < at(mesh.worldOf, b); };
-  std::sort(peers.begin(), peers.end(), byRank);
-  peers.erase(std::unique(peers.begin(), peers.end()), peers.end());
+  struct Member {
+    int64_t rank, position;
+    size_t team;
+    int64_t number;
+    auto operator<=>(const Member &) const = default;
+  };
+  std::vector<Member> members;
+  for (size_t i = 0; i < teams.size(); ++i)
+    for (size_t number = 0; number < teams[i].positions->size(); ++number) {
+      int64_t position = (*teams[i].positions)[number];
+      members.push_back({at(mesh.worldOf, position), position, i, static_cast<int64_t>(number)});
+    }
+  if (teams.size() > 1) // those of one are in this order
+    std::sort(members.begin(), members.end());
   // Who adds up a range has it from all, and gives it to all.
   bool isOwn = place.standsIn() == Distribution::Ranges;
   bool isShared = isOwn && place.end == End::Sent; // by peers of the same teams
   std::map<std::vector<size_t>, int64_t> offsets;
   std::vector<TeamPart> result;
   int64_t next = 0;
-  for (int64_t peer : peers) {
-    TeamPart part{peer, next, 0, {}};
+  for (auto first = members.begin(), end = first; first != members.end(); first = end) {
+    TeamPart part{first->position, next, 0, {}};
     std::vector<size_t> shared;
-    for (size_t i = 0; i < teams.size(); ++i) {
-      int64_t number = teams[i].find(peer);
-      if (number < 0)
-        continue;
-      number = isOwn ? teams[i].find(position) : number;
-      part.ranges.push_back({i, teams[i].begin(number), teams[i].begin(number + 1)});
-      part.count += teams[i].size(number);
-      shared.push_back(i);
+    for (; end != members.end() && end->position == first->position; ++end) {
+      const Team &team = teams[end->team];
+      int64_t number = isOwn ? team.self : end->number;
+      part.ranges.push_back({end->team, team.begin(number), team.begin(number + 1)});
+      part.count += team.size(number);
+      shared.push_back(end->team);
     }
     if (isShared) {
-      auto [known, isNew] = offsets.try_emplace(shared, next);
+      auto [known, isNew] = offsets.try_emplace(std::move(shared), next);
       part.offset = known->second;
       next += isNew ? part.count : 0;
     } else {
@@ -103,7 +112,7 @@ std::vector<TeamPart> BlockMap::teamParts(const Place &place, int64_t position,
 std::vector<PeerPart> BlockMap::summedParts(const Place &place, int64_t position) {
   const MeshView &mesh = at(meshes, groupOf(place.segment).mesh);
   std::vector<PeerPart> result;
-  for (const TeamPart &part : teamParts(place, position, teamsAt(place, position)))
+  for (const TeamPart &part : teamParts(place, teamsAt(place, position)))
     if (part.count > 0)
       result.push_back({at(mesh.worldOf, part.position), part.offset, part.count});
   return result;
@@ -112,14 +121,14 @@ std::vector<PeerPart> BlockMap::summedParts(const Place &place, int64_t position
 int64_t BlockMap::rangeElements(const Place &place, int64_t position) {
   int64_t result = 0;
   for (const Team &team : teamsAt(place, position))
-    result += team.size(team.find(position));
+    result += team.own();
   return result;
 }
 
 std::vector<std::vector<int64_t>> BlockMap::beginsOfParts(const Place &place, int64_t position) {
   std::vector<Team> teams = teamsAt(place, position);
   std::vector<std::vector<std::pair<int64_t, int64_t>>> begins(teams.size()); // by position
-  for (const TeamPart &part : teamParts(place, position, teams)) {
+  for (const TeamPart &part : teamParts(place, teams)) {
     int64_t next = part.offset;
     for (const TeamPart::Range &range : part.ranges) {
       begins[range.team].push_back({part.position, next});

@@ -8,7 +8,6 @@
 #ifndef STEPC_RUNTIME_PLAN_TEAMS_H
 #define STEPC_RUNTIME_PLAN_TEAMS_H
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,16 +25,14 @@ struct Team {
   std::vector<int64_t> slots; // of its blocks, ascending
   int64_t elements = 0;       // of all of them
 
-  /// The number of a position among those of the team, or -1.
-  int64_t find(int64_t position) const {
-    auto found = std::find(positions->begin(), positions->end(), position);
-    return found == positions->end() ? -1 : found - positions->begin();
-  }
+  int64_t self = 0;           // the number of the position among those of the team
+
   int64_t begin(int64_t number) const {
     auto count = static_cast<int64_t>(positions->size());
     return elements / count * number + elements % count * number / count;
   }
   int64_t size(int64_t number) const { return begin(number + 1) - begin(number); }
+  int64_t own() const { return size(self); }
 };
 
 /// What goes to a peer or came from it: of each team that both are of, one after the other, a range of elements.

@@ -6,7 +6,7 @@
 // RUN: stepc-opt %s -split-input-file --optim-assign-waves=waves=9 --remark-policy=all --remarks-filter=optim-assign-waves -o /dev/null 2>&1 | FileCheck %s --check-prefix NINE-REMARK
 
 // How many waves and why; what could not be had.
-// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="the least workspace within target-bytes whose modelled time is at most 3 % above the best", blocks=4, modelled-bytes=199424, modelled-ns={{[0-9]+}}, one-wave-bytes=199424, target-bytes=4000000000, time-percent-of-best=100, waves=1
+// REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="the least workspace within target-bytes whose modelled time is at most 3 % above the best", blocks=4, modelled-bytes=199424, modelled-ns={{[0-9]+}}, one-wave-bytes=199424, target-bytes=5333333333, time-percent-of-best=100, waves=1
 // REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="no number of waves that was tried is modelled to stay within the limit", modelled-bytes=152960, target-bytes=1000, waves=2
 // REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="the least workspace, and still above the limit", blocks=4, modelled-bytes=152960, modelled-ns={{[0-9]+}}, one-wave-bytes=199424, target-bytes=1000, time-percent-of-best={{[0-9]+}}, waves=2
 // SMALL-REMARK: remark: [Missed] workspace-above-target {{.*}} Reason="no number of waves that was tried is modelled to stay within target-bytes", modelled-bytes=199424, target-bytes=1, waves=1
@@ -164,7 +164,7 @@ optim.group @c rule @Matrix parameters [@c] strategy #optim.gather hops [#optim.
 // times the workspace for nothing. Small ones would leave threads idle: one wave.
 // CHECK-LABEL: @large
 // CHECK: optim.group @g {{.*}} waves [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7]
-// REMARK: waves-assigned {{.*}} Reason="the least workspace within target-bytes whose modelled time is at most 3 % above the best", blocks=24, modelled-bytes=147456384, modelled-ns={{[0-9]+}}, one-wave-bytes=1052249088, target-bytes=4000000000, time-percent-of-best=102, waves=8
+// REMARK: waves-assigned {{.*}} Reason="the least workspace within target-bytes whose modelled time is at most 3 % above the best", blocks=24, modelled-bytes=147456384, modelled-ns={{[0-9]+}}, one-wave-bytes=1052249088, target-bytes=5333333333, time-percent-of-best=102, waves=8
 module @large {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

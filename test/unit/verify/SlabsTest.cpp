@@ -389,6 +389,14 @@ TEST(Slabs, SlabsThatAreNoneAreRefused) {
     return other.prove();
   };
   EXPECT_NE(unproven([](Group &g) { g.slabs.factors = {{1, 1, 2}}; }), "");
+  // Of 3 + 2 + 2 rows those with a gradient fill no slab: one of the others' would not be zero behind.
+  Scene lacking = scene;
+  lacking.plan.groups[0].shape = {7, 4};
+  lacking.plan.groups[0].slabs = {Division::Rows, {{0, 1, 2}}, 3, 4};
+  EXPECT_EQ(lacking.prove(), "");
+  lacking.plan.groups[0].gradientPlacements = {shard(0), {PlacementKind::Owned}};
+  lacking.plan.tables[size_t(lacking.in)].from.from = Distribution::GradientShards;
+  EXPECT_NE(lacking.prove(), "");
   EXPECT_EQ(unproven([](Group &g) { g.slabs.longest = 5; }),
             "expected slabs of 4 to 4 rows, found 4 to 5");
   EXPECT_EQ(unproven([](Group &g) { g.placements[0] = {PlacementKind::Flat, 0, 1, 0, {0, 18, 32}}; }),
