@@ -83,12 +83,12 @@ struct Communicator {
   int64_t groups = 0;
 };
 
-inline std::mutex mutex; // of all
-inline std::map<uint64_t, std::shared_ptr<Clique>> worlds;
+// Never freed: what is used too late is found out, and a thread that aborts a world may outlive the end of main.
+inline std::mutex &mutex = *new std::mutex; // of all
+inline auto &worlds = *new std::map<uint64_t, std::shared_ptr<Clique>>;
 inline uint64_t ids = 0;
-inline std::vector<std::unique_ptr<Communicator>>
-    all; // never freed: what is used too late is found out
-inline std::string lastError;
+inline auto &all = *new std::vector<std::unique_ptr<Communicator>>;
+inline auto &lastError = *new std::string;
 
 inline size_t sizeOf(DataType type) {
   return type == kFloat64 ? 8 : type == kFloat32 ? 4 : type == kBytes ? 1 : 2;

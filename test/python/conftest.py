@@ -1,6 +1,5 @@
 """Fixtures: the fake compiler, and the real one where it has been built."""
 
-import itertools
 import multiprocessing
 import os
 from pathlib import Path
@@ -20,20 +19,6 @@ multiprocessing.set_forkserver_preload([
     "torch", "torch.distributed.tensor", "stepc.torch",
     "torch._dynamo", "torch.distributed.checkpoint", "fsspec.core", "numpy.random",
 ])  # fmt: skip
-
-
-# What takes longest begins first, so that no core idles while another ends it. Each worker is given a part of the list, one behind
-# the other, and a file's tests share what they compile: so files are dealt out.
-LONGEST = ("test_gpu_suite", "test_rules", "test_bits", "test_mutated_programs", "test_ptx", "test_cells", "test_large",
-           "test_emulated", "test_tensor_cores", "test_blocks", "test_mpi", "test_accuracy", "test_cuda_library",
-           "test_cases")  # fmt: skip
-
-
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
-    files = [list(tests) for _, tests in itertools.groupby(items, key=lambda item: item.path)]
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    items[:] = [item for worker in range(workers) for tests in files[worker::workers] for item in tests]
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@ they compile, are proven and simulated. Depths are cut down to some layers of ea
 
 import json
 import math
-import os
 import subprocess
 import sys
 
@@ -21,6 +20,15 @@ MATRIX = Parameter("w", (64, 32), "rows")
 STACK = Parameter("e", (8, 64, 32), "columns", experts=8)
 
 
+# From a small process: what a command takes at most counts what its parent took when it began.
+MEASURE = """
+import pathlib, resource, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+pathlib.Path(sys.argv[1]).write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(code)
+"""
+
+
 def run(folder, command, options, *more):
     """A command of the compiler on a generated manifest, which is returned too: (standard output, manifest, bytes that it took
     at most)."""
@@ -29,13 +37,12 @@ def run(folder, command, options, *more):
         pytest.skip("build/bin/stepc was not built")
     path, out = folder / "m.json", folder / "stdout"
     subprocess.run([sys.executable, EXAMPLES / "manifest.py", *options.split(), "-o", path], check=True)
+    measured = [sys.executable, "-c", MEASURE, folder / "kib", compiler, command, EXAMPLES / "models.optim", "-m", path, *more]
     with open(out, "w") as stdout, open(folder / "stderr", "w") as stderr:
-        process = subprocess.Popen([compiler, command, EXAMPLES / "models.optim", "-m", path, *more], stdout=stdout, stderr=stderr)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        code = subprocess.call(measured, stdout=stdout, stderr=stderr)
     errors = (folder / "stderr").read_text()
-    assert process.returncode == 0 and "warning" not in errors, errors
-    return out.read_text(), json.loads(path.read_text()), usage.ru_maxrss * 1024
+    assert code == 0 and "warning" not in errors, errors
+    return out.read_text(), json.loads(path.read_text()), int((folder / "kib").read_text()) * 1024
 
 
 def expect_stepped(groups, document):

@@ -2,11 +2,11 @@
 # Every parser of ours under libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, from the examples and
 # test inputs on; then with a planted fault, which must be found.
 #
-#   test/run/fuzzers.sh            STEPC_FUZZ_SECONDS (5) for each parser, STEPC_SEED (1)
+#   test/run/fuzzers.sh            STEPC_FUZZ_SECONDS (8) for each parser, STEPC_SEED (1)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build="${STEPC_BUILD:-build}"
-seconds=${STEPC_FUZZ_SECONDS:-5} seed=${STEPC_SEED:-1}
+seconds=${STEPC_FUZZ_SECONDS:-8} seed=${STEPC_SEED:-1}
 [[ -x "$build/bin/fuzz/fuzz-language" ]] || {
   echo "SKIPPED: no fuzzers in $build/bin/fuzz"
   exit 77
