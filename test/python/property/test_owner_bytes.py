@@ -16,6 +16,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from compiler import STEPC
+from random_layouts import Mesh, can_be
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -63,8 +64,11 @@ def draw(source, partial):
     for number in range(source.randint(1, 3)):
         experts = source.random() < 0.4
         shape = [*([source.randint(2, 5)] if experts else []), source.randint(3, 20), source.randint(3, 20)]
-        placements = [source.choice(["R", "S(0)", "S(1)"]) for _ in sizes]
-        placements[0] = "R" if partial else placements[0]
+        while True:
+            placements = [source.choice(["R", "S(0)", "S(1)"]) for _ in sizes]
+            placements[0] = "R" if partial else placements[0]
+            if can_be(shape, Mesh("m", tuple(sizes), []), placements):
+                break
         gradients = [source.choice(["R", "P(sum)"]) if placement == "R" else placement for placement in placements]
         gradients[0] = "P(sum)" if partial else gradients[0]
         parameters += [
