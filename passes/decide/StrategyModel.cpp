@@ -185,7 +185,9 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     return {};
   if (!isFast)
     return "it rounds otherwise than one rank, which is for fast numerics (--numerics=fast)";
-  if (strategy.slabs(query).factors.empty())
+  plan::Group cut = query.group;
+  cut.slabs = strategy.slabs(query);
+  if (cut.slabs.factors.empty())
     return {};
   // A slab has no row or column of a block, or not all of it.
   for (Operation &op : rule.getBody().front())
@@ -200,8 +202,6 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     if (write == Space::Matrix)
       return "rule @" + rule.getSymName().str() + " stores a state where blocks have to be whole";
   // What a rule makes of zeros behind a slab need not be zero.
-  plan::Group cut = query.group;
-  cut.slabs = strategy.slabs(query);
   for (Operation &op : rule.getBody().front())
     if (auto of = dyn_cast<OrthogonalizeOp>(op); of && plan::hasPadding(cut))
       if (Operation *source = of.getSource().getDefiningOp();

@@ -28,16 +28,17 @@ std::vector<Run> slabRuns(std::span<const Rect> rects, Division::Axis axis) {
   std::sort(runs.begin(), runs.end(),
             [](const Run &a, const Run &b) { return a.global < b.global; });
   std::vector<Run> merged;
-  int64_t local = 0;
   for (const Run &run : runs) {
-    int64_t end = merged.empty() ? -1 : merged.back().global + merged.back().length;
-    if (int64_t longer = run.global + run.length - end; run.global <= end) {
-      merged.back().length += std::max<int64_t>(0, longer);
-      local += std::max<int64_t>(0, longer);
+    if (merged.empty()) {
+      merged.push_back(run);
       continue;
     }
-    merged.push_back({run.global, local, run.length});
-    local += run.length;
+    Run &last = merged.back();
+    int64_t end = last.global + last.length;
+    if (run.global <= end)
+      last.length = std::max(end, run.global + run.length) - last.global;
+    else
+      merged.push_back({run.global, last.local + last.length, run.length});
   }
   return merged;
 }

@@ -78,6 +78,7 @@ struct ShardRects {
   }
   /// Fills the rest, from rectangles by block.
   void index(size_t blocks);
+  /// Where rectangles begin in slabs along that axis, once they are indexed.
   void findSlabs(Division::Axis axis);
 };
 

@@ -24,7 +24,6 @@ struct Team {
   const std::vector<int64_t> *positions = nullptr;
   std::vector<int64_t> slots; // of its blocks, ascending
   int64_t elements = 0;       // of all of them
-
   int64_t self = 0;           // the number of the position among those of the team
 
   int64_t begin(int64_t number) const {
