@@ -3,7 +3,7 @@
 #   stepc_runtime_library(NAME sources... [LINK libs...] [FLAGS]) C++20 without LLVM
 #   stepc_library(NAME sources... [LINK libs...] [DEPENDS])       C++20 on MLIR
 #   stepc_executable(NAME sources... [LINK libs...])              a tool on MLIR
-#   stepc_unit_test(NAME [MLIR] sources... [LINK] [FLAGS])        a GoogleTest binary, built into bin/unit
+#   stepc_unit_test(NAME [MLIR] [OPTIMIZED] sources... [LINK] [FLAGS])  a GoogleTest binary, built into bin/unit
 
 set(STEPC_WARNINGS -Wall -Wextra -Wno-unused-parameter)
 
@@ -79,8 +79,12 @@ function(stepc_executable name)
   target_link_libraries(${name} PRIVATE stepc_mlir ${ARG_LINK})
 endfunction()
 
+# Tests run for seconds and would take minutes to optimize; OPTIMIZED are those that compute for longer.
 function(stepc_unit_test name)
-  cmake_parse_arguments(ARG "MLIR" "" "LINK;FLAGS" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR;OPTIMIZED" "" "LINK;FLAGS" ${ARGN})
+  if(NOT ARG_OPTIMIZED)
+    list(APPEND ARG_FLAGS -O0)
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   # As libraries are compiled, so that it can share a precompiled header with them.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

@@ -104,12 +104,12 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
     }
     return most = saturatingMul(most, geometry.parameters);
   };
-  auto add = [&](bool back, ShardsKind from, ShardsKind to, plan::DType type) {
+  auto add = [&](bool behind, ShardsKind from, ShardsKind to, plan::DType type) {
     if (plan::shardsOf(group, from) == plan::shardsOf(group, to))
       return;
     int64_t size = plan::byteSize(type), copy = saturatingMul(most(geometry.home), size);
     if (geometry::holdsAll(group, geometry.mesh, from, to)) {
-      moves.push_back({back, 0, 0, copy});
+      moves.push_back({behind, 0, 0, copy});
       return;
     }
     int64_t room = saturatingAdd(copy, saturatingMul(saturatingAdd(most(from), most(to)), size));
@@ -119,7 +119,7 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
       pieces *= isCopied ? 1 : double(ranks);
     double elements = lacking(geometry, from, to) / double(geometry.mesh.ranks.size());
     moves.push_back(
-        {back, pieces - 1, double(geometry.parameters) * elements * double(size), room});
+        {behind, pieces - 1, double(geometry.parameters) * elements * double(size), room});
   };
   // Of each element that a rank adds up the contributions of all others come to it.
   auto addContributions = [&] {
@@ -139,7 +139,7 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
   });
   add(false, ShardsKind::Reduced, geometry.home, group.gradientType);
   if (!hasMaster)
-    add(false, ShardsKind::Parameter, geometry.home, group.parameterType);
+    add(true, ShardsKind::Parameter, geometry.home, group.parameterType);
   add(true, geometry.home, ShardsKind::Parameter, group.parameterType);
   return moves;
 }

@@ -57,7 +57,7 @@ private:
 /// An exchange between shards that stand by two lists of placements, of all of a group's elements: what
 /// a rank receives, on the average.
 struct ListMove {
-  bool back; ///< from home: the new parameter; the others go there
+  bool behind; ///< matrix space: a parameter for stages there, and the new one; the others come before
   double peers, bytes;
   int64_t
       room; ///< bytes of the workspace for a copy, and for what is sent and received; on any rank

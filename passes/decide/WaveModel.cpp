@@ -66,6 +66,7 @@ void WaveModel::add(GroupOp group) {
   for (int64_t rank : geometry.mesh.ranks)
     numbers.back().push_back(numberOf(rank));
   mostHops = std::max(mostHops, geometry.group.hops.size());
+  mostRounds = std::max(mostRounds, lists.back().size() + 2 * geometry.group.hops.size() + 1);
   stages.push_back(touched(geometry.group, rule, group.getHops() ? model.element : 0));
   meetings.push_back(cluster.meeting(geometry.mesh.ranks));
   travels.push_back(hopTravel(geometry, geometry.group.hops));
@@ -124,130 +125,59 @@ std::vector<int64_t> WaveModel::assign(int64_t count) const {
   return result;
 }
 
-WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoads &loads) const {
+/// A group without exchanges, between its products too, is whole on its ranks.
+void WaveModel::addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const {
   const GroupGeometry &geometry = geometries[group];
-  bool local = geometry.group.hops.empty(), owned = !bases[group].empty();
-  auto ranks = int64_t(geometry.mesh.ranks.size());
-  int64_t element = bytesOf[group].element, size = geometry.group.rows() * geometry.group.cols();
-  // Blocks at one place of their parameters are held alike: they are counted by place and base.
-  std::map<int64_t, std::map<int64_t, int64_t>> counts;
-  for (int64_t block : blocks)
-    ++counts[block % geometry.blocksPerParameter()][owned ? bases[group][block] : 0];
-  // By position: elements held, blocks computed, elements sent there and received there, and peers.
-  std::vector<int64_t> held(ranks), computed(ranks), peers(ranks);
-  std::vector<double> sent(ranks), received(ranks);
-  HopRoutes::Loads passed = routes[group].none();
-  for (auto &[place, byBase] : counts) {
-    int64_t count = 0, holders = 0;
-    double copies = 0; // of a block or another, where they are computed
-    for (auto [base, part] : byBase) {
-      count += part;
-      copies += owned ? double(part) * double(computing[group].at(base).size()) : 0;
-    }
-    double whole = 0;
-    for (int64_t position = 0; position < ranks; ++position) {
-      int64_t area = geometry.held(position, place);
-      held[position] = saturatingAdd(held[position], saturatingMul(area, count));
-      whole += double(area);
-      holders += area > 0;
-      sent[position] += double(area) * copies;
-      if (local && area > 0)
-        computed[position] += count;
-    }
-    if (local)
-      continue;
-    if (!owned) {
-      // Ranks that come together give each other what they have.
-      for (const Team &team : together[group]) {
-        if (!team.computes[place])
-          continue;
-        auto others = int64_t(team.positions.size()) - 1;
-        int64_t having = llvm::count_if(
-            team.positions, [&](int64_t position) { return geometry.held(position, place) > 0; });
-        for (int64_t position : team.positions) {
-          int64_t area = geometry.held(position, place);
-          computed[position] += count;
-          sent[position] += double(area) * double(count) * double(others);
-          received[position] += double(size - area) * double(count);
-          peers[position] = std::max(peers[position], area > 0 ? others : having);
-        }
-      }
-      continue;
-    }
-    for (auto [base, part] : byBase) {
-      if (routes[group].areFollowed())
-        routes[group].add(place, base, part, passed);
-      for (int64_t position : computing[group].at(base)) {
-        int64_t area = geometry.held(position, place);
-        computed[position] += part;
-        sent[position] -= double(area) * double(part);
-        received[position] += (whole - double(area)) * double(part);
-        peers[position] = std::max(peers[position], holders - (area > 0));
-      }
-    }
-  }
-  double part = double(blocks.size()) / double(geometry.blockCount());
-  // Of several hops, where not all lead to owners, all ranks have as much as the average.
-  SmallVector<HopTravel> several;
-  if (travels[group].size() > 1)
-    for (const HopTravel &travel : travels[group]) {
-      double bytes = double(element) * part / travel.owners;
-      several.push_back(
-          {travel.peersThere, travel.peersBack, travel.there * bytes, travel.back * bytes});
-    }
-  int64_t owners = llvm::count_if(computed, [](int64_t count) { return count > 0; });
   double summing = 0;
   if (const plan::Slabs &slabs = geometry.group.slabs; !slabs.factors.empty()) {
     optim::GroupOp op = ops[group];
     summing = summingSeconds(SymbolTable::lookupNearestSymbolFrom<RuleOp>(op, op.getRuleAttr()),
                              geometry, slabs, seconds[group].slabs,
-                             double(*llvm::max_element(computed)), cluster);
+                             double(*llvm::max_element(counted.computed)), cluster);
   }
-  for (int64_t position = 0; position < ranks; ++position) {
+  size_t reached = 0;
+  std::vector<Leg> legs = this->legs(group, part, counted, reached);
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
     size_t rank = numbers[group][position];
     WaveLoads::Work &load = loads.work(rank);
-    double in = cluster.device.seconds(0, stages[group].in * double(held[position]));
-    double out = cluster.device.seconds(0, stages[group].out * double(held[position]));
-    double compute = 0;
-    if (computed[position] > 0) {
-      compute = double(computed[position]) * seconds[group].block + seconds[group].chain;
-      load.sums += summing; // between products, which wait for it
-    }
-    if (local && lists[group].empty()) {
+    double held = double(counted.held[position]);
+    double in = cluster.device.seconds(0, stages[group].in * held);
+    double out = cluster.device.seconds(0, stages[group].out * held);
+    int64_t blocks = counted.computed[position];
+    double compute = blocks > 0 ? double(blocks) * seconds[group].block + seconds[group].chain : 0;
+    if (legs.empty() && summing == 0) {
       load.local += in + compute + out;
     } else {
       load.in += in;
-      load.compute += compute;
-      load.out += out;
+      loads.round(rank, reached).compute += compute;
+      loads.round(rank, reached).sums += blocks > 0 ? summing : 0;
+      loads.round(rank, legs.size()).out += out;
     }
-    if (owned && sent[position] > 0)
-      peers[position] = std::max(peers[position], owners - (computed[position] > 0));
-    double bytes = double(element) * std::max(sent[position], received[position]);
-    auto others = double(peers[position]);
-    HopTravel only{others, others, bytes, owned ? bytes : 0};
-    for (auto [index, hop] : llvm::enumerate(met[group])) {
-      HopTravel round = several.empty() ? only : several[index];
-      if (routes[group].areFollowed()) {
-        round.there = double(element) * passed[index][position].there();
-        round.back = double(element) * passed[index][position].back();
-      }
-      loads.travel(rank, index, false, hop.there, round.peersThere, round.there);
-      loads.travel(rank, index, true, hop.back, round.peersBack, round.back);
-    }
-    for (const ListMove &move : lists[group])
-      loads.travel(rank, mostHops, move.back, meetings[group], move.peers, move.bytes * part);
-    if (owned)
-      load.whole = saturatingAdd(load.whole, saturatingMul(computed[position], element * size));
+    for (auto [round, leg] : llvm::enumerate(legs))
+      loads.travel(rank, round, leg.behind, *leg.meeting, leg.travels[position].messages,
+                   leg.travels[position].bytes);
+    if (!bases[group].empty())
+      load.whole = saturatingAdd(load.whole, saturatingMul(blocks, bytesOf[group].element *
+                                                                       geometry.group.rows() *
+                                                                       geometry.group.cols()));
   }
-  int64_t most = *llvm::max_element(computed);
+}
+
+WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoads &loads) const {
+  const GroupGeometry &geometry = geometries[group];
+  int64_t element = bytesOf[group].element, size = geometry.group.rows() * geometry.group.cols();
+  double part = double(blocks.size()) / double(geometry.blockCount());
+  Counted counted = count(group, blocks);
+  addLoads(group, part, counted, loads);
+  int64_t most = *llvm::max_element(counted.computed);
   Need result;
   result.work = saturatingMul(most, bytesOf[group].work);
   result.scratch = saturatingMul(most, bytesOf[group].scratch);
   result.resting = saturatingMul(most, bytesOf[group].resting);
   for (const ListMove &move : lists[group])
     result.room = saturatingAdd(result.room, int64_t(std::ceil(double(move.room) * part)));
-  if (!local) {
-    result.held = saturatingMul(*llvm::max_element(held), element);
+  if (!geometry.group.hops.empty()) {
+    result.held = saturatingMul(*llvm::max_element(counted.held), element);
     // Where a hop chooses, all ranks are given all.
     int64_t arriving = chooses[group] ? int64_t(blocks.size()) : most;
     result.whole = saturatingMul(arriving, element * size);
@@ -297,7 +227,7 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
   for (auto [item, wave] : llvm::zip(items, wavesOf))
     blocks[{wave, item.group}].push_back(item.block);
   std::vector<Wave> waves;
-  WaveLoads loads(cluster, numberByRank.size(), mostHops + 1);
+  WaveLoads loads(cluster, numberByRank.size(), mostRounds);
   WavePipeline pipeline(cluster, fill);
   auto close = [&] {
     for (size_t rank = 0; rank < loads.ranks(); ++rank)

@@ -61,6 +61,24 @@ private:
     SlabRanks slabs = {};
   };
 
+  /// What each position of a group does with some of its blocks.
+  struct Counted {
+    std::vector<int64_t> held;     ///< elements of its shards
+    std::vector<int64_t> computed; ///< blocks
+    std::vector<int64_t> peers;    ///< by one hop
+    std::vector<double> sent, received; ///< elements there, by one hop
+    HopRoutes::Loads passed;            ///< by several hops
+  };
+  /// An exchange of a group, before or behind its matrix space.
+  struct Leg {
+    struct Travel {
+      double messages = 0, bytes = 0;
+    };
+    bool behind;
+    const std::vector<double> *meeting; ///< where its ranks meet
+    std::vector<Travel> travels;        ///< by position
+  };
+
   /// Bytes of memory that stages over the shards touch, by element held: before the matrix space, and after.
   struct Touched {
     double in = 0, out = 0;
@@ -68,6 +86,10 @@ private:
   static Touched touched(const plan::Group &group, optim::RuleOp rule, int64_t travelling);
   size_t numberOf(int64_t rank);
 
+  Counted count(size_t group, llvm::ArrayRef<int64_t> blocks) const;
+  /// A group's exchanges in their order; `reached` of them come before its matrix space. `part` of its blocks are counted.
+  std::vector<Leg> legs(size_t group, double part, const Counted &counted, size_t &reached) const;
+  void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const;
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads) const;
   int64_t workspace(llvm::ArrayRef<Wave> waves) const;
 
@@ -82,7 +104,7 @@ private:
   std::vector<std::vector<size_t>> numbers; // per group and position: the rank's number
   std::map<int64_t, size_t> numberByRank;   // dense, of all groups' ranks
   std::vector<double> fill;                 // seconds of elementwise groups, by rank's number
-  size_t mostHops = 0;
+  size_t mostHops = 0, mostRounds = 2; // blocks that are whole have their place in the second
   std::vector<std::vector<double>> meetings;   // per group, of all ranks of its mesh
   std::vector<std::vector<HopTravel>> travels; // per group and hop
   std::vector<std::vector<HopMeeting>> met;    // likewise

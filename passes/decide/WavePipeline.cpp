@@ -3,169 +3,218 @@
 #include "passes/decide/WavePipeline.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace stepc;
 using namespace stepc::decide;
 
 WaveLoads::WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds)
-    : cluster(cluster), rounds(rounds), works(ranks),
+    : cluster(cluster), rounds(rounds), works(ranks), inRounds(ranks * rounds),
       traffics(ranks * rounds * 2 * cluster.levels.size()) {}
 
 void WaveLoads::clear() {
   std::fill(works.begin(), works.end(), Work());
+  std::fill(inRounds.begin(), inRounds.end(), Round());
   std::fill(traffics.begin(), traffics.end(), Traffic());
 }
 
-size_t WaveLoads::indexOf(size_t rank, size_t round, bool back, size_t level) const {
-  return ((rank * rounds + round) * 2 + size_t(back)) * cluster.levels.size() + level;
+size_t WaveLoads::indexOf(size_t rank, size_t round, bool behind, size_t level) const {
+  return ((rank * rounds + round) * 2 + size_t(behind)) * cluster.levels.size() + level;
 }
 
-void WaveLoads::travel(size_t rank, size_t round, bool back, const std::vector<double> &meeting,
+void WaveLoads::travel(size_t rank, size_t round, bool behind, const std::vector<double> &meeting,
                        double messages, double bytes) {
   if (bytes <= 0)
     return;
   for (size_t level = 0; level < meeting.size(); ++level) {
-    Traffic &here = traffics[indexOf(rank, round, back, level)];
+    Traffic &here = traffics[indexOf(rank, round, behind, level)];
     here.messages = std::max(here.messages, messages * meeting[level]);
     here.bytes += bytes * meeting[level];
   }
 }
 
-double WaveLoads::seconds(size_t rank, bool back) const {
-  double sum = 0;
-  for (size_t round = 0; round < rounds; ++round) {
-    double longest = 0; // the links of all levels work at a time
-    for (size_t level = 0; level < cluster.levels.size(); ++level) {
-      const Traffic &here = traffics[indexOf(rank, round, back, level)];
-      longest = std::max(longest, cluster.levels[level].link.seconds(here.messages, here.bytes));
-    }
-    sum += longest;
+double WaveLoads::seconds(size_t rank, size_t round, bool behind) const {
+  double longest = 0; // the links of all levels work at a time
+  for (size_t level = 0; level < cluster.levels.size(); ++level) {
+    const Traffic &here = traffics[indexOf(rank, round, behind, level)];
+    longest = std::max(longest, cluster.levels[level].link.seconds(here.messages, here.bytes));
   }
-  return sum;
+  return longest;
 }
 
 WavePipeline::WavePipeline(const cost::Cluster &cluster, std::vector<double> fill)
     : cluster(cluster), beside(cluster.device.overlaps), fill(std::move(fill)) {}
 
+static bool hasAny(const std::vector<double> &seconds) {
+  return std::any_of(seconds.begin(), seconds.end(), [](double each) { return each > 0; });
+}
+
 /// An exchange is under way when the last rank has begun it and is done with the one before.
-WavePipeline::Ends WavePipeline::begin(const Wave &wave, double Part::*travel) {
+void WavePipeline::begin(Exchange &exchange) {
+  const Seconds &travel = exchange.travel;
   double meet = 0;
-  for (size_t rank = 0; rank < wave.size(); ++rank)
-    if (wave[rank].*travel > 0)
+  for (size_t rank = 0; rank < travel.size(); ++rank)
+    if (travel[rank] > 0)
       meet = std::max(meet, beside ? std::max(clock[rank], stream[rank]) : clock[rank]);
-  Ends ends(wave.size(), 0);
-  for (size_t rank = 0; rank < wave.size(); ++rank)
-    if (wave[rank].*travel > 0)
-      ends[rank] = stream[rank] = meet + (beside ? wave[rank].*travel : 0);
-  return ends;
+  exchange.sent = clock;
+  exchange.ends.assign(travel.size(), 0);
+  for (size_t rank = 0; rank < travel.size(); ++rank)
+    if (travel[rank] > 0)
+      exchange.ends[rank] = stream[rank] = meet + (beside ? travel[rank] : 0);
 }
 
 /// Where nothing travels beside, who receives takes in what has come, and until then who has sent it
-/// waits, too. There only ranks receive that compute.
-void WavePipeline::wait(const Ends &ends, const Wave &wave, double Part::*travel) {
-  bool isThere = travel == &Part::there;
+/// waits, too.
+void WavePipeline::wait(Exchange &exchange, bool isThere, const std::vector<bool> &receives) {
+  if (exchange.ends.empty())
+    return;
+  const Seconds &travel = exchange.travel;
   double meet = 0;
   if (!beside && isThere)
-    for (size_t rank = 0; rank < wave.size(); ++rank)
-      if (wave[rank].*travel > 0 && wave[rank].compute > 0)
+    for (size_t rank = 0; rank < travel.size(); ++rank)
+      if (travel[rank] > 0 && receives[rank])
         meet = std::max(meet, clock[rank]);
-  for (size_t rank = 0; rank < wave.size(); ++rank) {
-    double end = wave[rank].*travel > 0 ? std::max(ends[rank], meet) : 0;
-    bool receives = !isThere || wave[rank].compute > 0;
-    clock[rank] = std::max(clock[rank], end) + (!beside && receives ? wave[rank].*travel : 0);
+  for (size_t rank = 0; rank < travel.size(); ++rank) {
+    double end = travel[rank] > 0 ? std::max(exchange.ends[rank], meet) : 0;
+    clock[rank] = std::max(clock[rank], end) + (!beside && receives[rank] ? travel[rank] : 0);
   }
+  exchange.ends.clear();
 }
 
 /// Where nothing travels beside, who has sent results waits until all have taken them in: while they waited for
 /// what comes there, if it was on its way by then, else when they have computed their next blocks.
-void WavePipeline::waitForTakers(const Wave &wave) {
+void WavePipeline::waitForTakers(const Wave &wave, size_t round) {
+  const Round &sent = wave.rounds[round];
   std::vector<std::pair<double, double>> takers; // when each left its last wait, and is at the next one
-  for (size_t rank = 0; rank < wave.size(); ++rank)
-    if (wave[rank].back > 0)
+  for (size_t rank = 0; rank < clock.size(); ++rank)
+    if (sent.back.travel[rank] > 0)
       takers.emplace_back(left[rank], clock[rank]);
   std::sort(takers.begin(), takers.end());
   for (size_t i = 1; i < takers.size(); ++i)
     takers[i].second = std::max(takers[i].second, takers[i - 1].second);
-  for (size_t rank = 0; rank < wave.size(); ++rank) {
-    if (wave[rank].back <= 0 || wave[rank].compute <= 0)
+  for (size_t rank = 0; rank < clock.size(); ++rank) {
+    bool sends = sent.compute[rank] > 0 ||
+                 (round > 0 && wave.rounds[round - 1].back.travel[rank] > 0);
+    if (sent.back.travel[rank] <= 0 || !sends)
       continue;
-    auto later = std::lower_bound(takers.begin(), takers.end(), std::pair(sentBack[rank], 0.0));
+    auto later = std::lower_bound(takers.begin(), takers.end(), std::pair(sent.back.sent[rank], 0.0));
     if (later != takers.begin())
       clock[rank] = std::max(clock[rank], std::prev(later)->second);
   }
 }
 
 /// What is in matrix space. Of two waves that take turns one is computed while the other's sums travel.
-void WavePipeline::compute(const Wave &wave) {
-  for (size_t rank = 0; rank < wave.size(); ++rank) {
-    const Part &now = wave[rank];
-    clock[rank] += now.compute + now.sums;
-    if (beside && computed % 2 == 1 && now.sums > 0) {
-      const Part &before = waves[1][rank];
-      double products = now.local + now.compute + before.local + before.compute;
-      clock[rank] -= std::min(now.sums + before.sums, products);
-    }
+void WavePipeline::compute(const Wave &wave, const Wave *before, const Round &round) {
+  for (size_t rank = 0; rank < clock.size(); ++rank) {
+    clock[rank] += round.compute[rank] + round.sums[rank];
+    if (beside && before && wave.number % 2 == 1 && round.sums[rank] > 0)
+      clock[rank] -= std::min(wave.sums[rank] + before->sums[rank],
+                              wave.products[rank] + before->products[rank]);
   }
-  ++computed;
 }
 
-void WavePipeline::step(const Wave *next) {
-  if (added == 0) {
-    clock.assign(next->size(), 0);
-    stream = sentBack = clock;
-    fill.resize(next->size(), 0);
+/// A round of a wave, once what it needs has arrived. `before` is the wave before it, if that is under way.
+void WavePipeline::layOut(Wave &wave, const Wave *before, size_t round) {
+  auto addAll = [&](const Seconds &seconds) {
+    for (size_t rank = 0; rank < clock.size(); ++rank)
+      clock[rank] += seconds[rank];
+  };
+  if (round == 0)
+    addAll(wave.in);
+  if (round == 1)
+    addAll(wave.local);
+  Round &now = wave.rounds[round];
+  Round *last = round > 0 ? &wave.rounds[round - 1] : nullptr;
+  bool goesOn = hasAny(now.there.travel), computes = hasAny(now.compute);
+  bool arrived = !last;
+  auto arrive = [&] {
+    if (std::exchange(arrived, true))
+      return;
+    std::vector<bool> receives(clock.size());
+    for (size_t rank = 0; rank < clock.size(); ++rank)
+      receives[rank] = now.compute[rank] > 0 || now.there.travel[rank] > 0;
+    wait(last->there, /*isThere=*/true, receives);
+    if (goesOn || computes)
+      left = clock;
+  };
+  auto comeBack = [&] {
+    if (!last || last->back.ends.empty())
+      return;
+    if (!beside)
+      waitForTakers(wave, round - 1);
+    wait(last->back, /*isThere=*/false, std::vector<bool>(clock.size(), true));
+  };
+  if (goesOn) {
+    arrive();
+    begin(now.there);
   }
-  Ends begun;
-  if (next) {
-    for (size_t rank = 0; rank < next->size(); ++rank)
-      clock[rank] += (*next)[rank].in;
-    begun = begin(*next, &Part::there);
+  if (computes) {
+    arrive();
+    compute(wave, before, now);
   }
-  if (added == 0)
+  if (hasAny(now.back.travel)) {
+    comeBack();
+    begin(now.back);
+  }
+  arrive();
+  comeBack();
+  addAll(now.out);
+}
+
+/// The newest wave's first round, the one before's second one, and so on.
+void WavePipeline::step() {
+  left.assign(clock.size(), -1);
+  for (size_t round = 0; round < waves.size(); ++round)
+    if (!waves[round].rounds.empty()) {
+      const Wave *before = round + 1 < waves.size() ? &waves[round + 1] : nullptr;
+      layOut(waves[round], before, round);
+    }
+  if (added++ == 0)
     for (size_t rank = 0; rank < clock.size(); ++rank)
       clock[rank] += fill[rank];
-  Ends returning;
-  std::vector<double> sent;
-  left.assign(clock.size(), -1);
-  if (const Wave &wave = waves[0]; !wave.empty()) {
-    for (size_t rank = 0; rank < wave.size(); ++rank)
-      clock[rank] += wave[rank].local;
-    wait(there, wave, &Part::there);
-    left = clock;
-    compute(wave);
-    sent = clock;
-    returning = begin(wave, &Part::back);
-  }
-  if (const Wave &wave = waves[1]; !wave.empty()) {
-    if (!beside)
-      waitForTakers(wave);
-    wait(back, wave, &Part::back);
-    for (size_t rank = 0; rank < wave.size(); ++rank)
-      clock[rank] += wave[rank].out;
-  }
-  waves[1] = std::move(waves[0]);
-  back = std::move(returning);
-  sentBack = std::move(sent);
-  waves[0] = next ? *next : Wave();
-  there = std::move(begun);
-  ++added;
 }
 
 void WavePipeline::add(const WaveLoads &loads) {
-  Wave wave(loads.ranks());
-  double launch = cluster.device.launch;
-  for (size_t rank = 0; rank < wave.size(); ++rank) {
-    const WaveLoads::Work &work = loads.work(rank);
-    auto launched = [&](double seconds) { return seconds > 0 ? seconds + launch : 0; };
-    wave[rank] = {launched(work.in),  launched(work.local),       launched(work.compute),
-                  work.sums,          launched(work.out),       loads.seconds(rank, false),
-                  loads.seconds(rank, true)};
+  size_t ranks = loads.ranks();
+  if (added == 0) {
+    clock.assign(ranks, 0);
+    stream = clock;
+    fill.resize(ranks, 0);
+    rounds = loads.roundCount();
   }
-  step(&wave);
+  double launch = cluster.device.launch;
+  auto launched = [&](double seconds) { return seconds > 0 ? seconds + launch : 0; };
+  Seconds none(ranks, 0);
+  Wave wave{added, none, none, none, none, {}};
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    wave.in[rank] = launched(loads.work(rank).in);
+    wave.products[rank] = wave.local[rank] = launched(loads.work(rank).local);
+  }
+  for (size_t round = 0; round < rounds; ++round) {
+    Round &here = wave.rounds.emplace_back(Round{none, none, none, {none, {}, {}}, {none, {}, {}}});
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const WaveLoads::Round &load = loads.round(rank, round);
+      here.compute[rank] = launched(load.compute);
+      here.sums[rank] = load.sums;
+      here.out[rank] = launched(load.out);
+      here.there.travel[rank] = loads.seconds(rank, round, /*behind=*/false);
+      here.back.travel[rank] = loads.seconds(rank, round, /*behind=*/true);
+      wave.products[rank] += here.compute[rank];
+      wave.sums[rank] += load.sums;
+    }
+  }
+  waves.push_front(std::move(wave));
+  if (waves.size() > rounds)
+    waves.pop_back();
+  step();
 }
 
 double WavePipeline::finish() {
-  step(nullptr);
-  step(nullptr);
+  for (size_t round = 1; round < rounds; ++round) {
+    waves.push_front({}); // a wave that does nothing
+    if (waves.size() > rounds)
+      waves.pop_back();
+    step();
+  }
   return clock.empty() ? 0 : *std::max_element(clock.begin(), clock.end());
 }

@@ -4,80 +4,97 @@
 
 #include "passes/cost/Cluster.h"
 
-#include <array>
+#include <deque>
 
 namespace stepc::decide {
 
-/// What each rank does in one wave, as parts of it are added.
+/// What each rank does in one wave, as parts of it are added. A group's exchanges are rounds, one after the other: of one with h
+/// exchanges there, round r < h begins the next one of them, in round h it is computed and begins its way back, and in the round
+/// after its last exchange it ends.
 class WaveLoads {
 public:
-  /// Seconds of a rank: before the exchange there, of blocks that are whole on it, of blocks that came
-  /// together, and after the way back. Launches are added once a wave, for all groups.
+  /// Seconds of a rank: before the first exchange, and of blocks that are whole on it. Launches are added once a wave, for
+  /// all groups.
   struct Work {
-    double in = 0, local = 0, compute = 0, out = 0;
-    double sums = 0; ///< of exchanges between products, which wait for them
+    double in = 0, local = 0;
     int64_t whole = 0; ///< bytes of blocks that it computes and sends back
   };
-  /// `rounds` exchanges there, one after the other, and as many back.
+  /// Seconds of a rank in a round: of blocks that have come together by then, of exchanges between their products, which
+  /// wait for them, and behind the last exchange.
+  struct Round {
+    double compute = 0, sums = 0, out = 0;
+  };
+  /// `rounds` are one more than the most exchanges of a group.
   WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds);
   void clear();
 
   Work &work(size_t rank) { return works[rank]; }
-  /// A rank sends or receives `bytes` in `messages` messages. All groups' parts for one peer are one
-  /// message, so of messages those of the group that has most count.
-  void travel(size_t rank, size_t round, bool back, const std::vector<double> &meeting,
+  Round &round(size_t rank, size_t round) { return inRounds[rank * rounds + round]; }
+  /// In an exchange that begins in a round, behind matrix space or not, a rank sends or receives `bytes` in `messages`
+  /// messages. All groups' parts for one peer are one message, so of messages those of the group that has most count.
+  void travel(size_t rank, size_t round, bool behind, const std::vector<double> &meeting,
               double messages, double bytes);
 
   size_t ranks() const { return works.size(); }
+  size_t roundCount() const { return rounds; }
   const Work &work(size_t rank) const { return works[rank]; }
-  /// Seconds that all exchanges of one way take.
-  double seconds(size_t rank, bool back) const;
+  const Round &round(size_t rank, size_t round) const { return inRounds[rank * rounds + round]; }
+  /// Seconds that the exchange takes.
+  double seconds(size_t rank, size_t round, bool behind) const;
 
 private:
   struct Traffic {
     double messages = 0, bytes = 0;
   };
-  size_t indexOf(size_t rank, size_t round, bool back, size_t level) const;
+  size_t indexOf(size_t rank, size_t round, bool behind, size_t level) const;
 
   const cost::Cluster &cluster;
   size_t rounds;
   std::vector<Work> works;
-  std::vector<Traffic> traffics; // [rank][round][there, back][level]
+  std::vector<Round> inRounds;   // [rank][round]
+  std::vector<Traffic> traffics; // [rank][round][before, behind matrix space][level]
 };
 
-/// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model: of wave k+1 what
-/// leads to its exchange and the start of that, then what wave k computes where it is whole, the wait for
-/// wave k, its matrix space and the start of its way back, then the wait for wave k−1, and what follows. Of waves with
-/// sums over slabs each second one takes turns with the one before it.
+/// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model: round r of a wave beside round r − 1
+/// of the next one, the later wave first. In a round what other ranks wait for comes first, then what is computed, and what returns
+/// with its results, then what ends. Of waves with sums over slabs each second one takes turns with the one before it.
 class WavePipeline {
 public:
   WavePipeline(const cost::Cluster &cluster, std::vector<double> fill);
-  /// Waves in their order.
+  /// Waves in their order, of equally many rounds.
   void add(const WaveLoads &loads);
   /// When the last rank is done with all waves.
   double finish();
 
 private:
-  struct Part {
-    double in = 0, local = 0, compute = 0, sums = 0, out = 0, there = 0, back = 0;
+  using Seconds = std::vector<double>; // by rank
+  struct Exchange {
+    Seconds travel;
+    Seconds sent, ends; // when each rank began it, and when it has ended; empty where it is not under way
   };
-  /// When an exchange has ended on each rank.
-  using Ends = std::vector<double>;
-  using Wave = std::vector<Part>;
-  Ends begin(const Wave &wave, double Part::*travel);
-  void wait(const Ends &ends, const Wave &wave, double Part::*travel);
-  void waitForTakers(const Wave &wave);
-  void compute(const Wave &wave);
-  void step(const Wave *next);
+  struct Round {
+    Seconds compute, sums, out;
+    Exchange there, back; // which begin in it
+  };
+  struct Wave {
+    size_t number = 0;
+    Seconds in, local, products, sums; // products: of all rounds, and local ones
+    std::vector<Round> rounds;
+  };
+  void begin(Exchange &exchange);
+  /// Waits for an exchange, if it is under way; who receives something has `receives`.
+  void wait(Exchange &exchange, bool isThere, const std::vector<bool> &receives);
+  void waitForTakers(const Wave &wave, size_t round);
+  void compute(const Wave &wave, const Wave *before, const Round &round);
+  void layOut(Wave &wave, const Wave *before, size_t round);
+  void step();
 
   const cost::Cluster &cluster;
   bool beside; // messages travel while ranks compute
-  std::vector<double> fill, clock, stream;
-  std::array<Wave, 2> waves; // the last one that was added, and the one before
-  Ends there, back;          // of the first, and of the second
-  // When ranks left their last wait for what comes there, and when they sent what the second wave sends back.
-  std::vector<double> left, sentBack;
-  size_t added = 0, computed = 0;
+  Seconds fill, clock, stream;
+  Seconds left; // when ranks last went on to matrix space in this step, or −1
+  std::deque<Wave> waves; // the last one that was added first
+  size_t added = 0, rounds = 0;
 };
 
 } // namespace stepc::decide

@@ -143,7 +143,7 @@ TEST_F(Model, MovesBetweenListsTakeTime) {
     EXPECT_EQ(kept.peers + kept.bytes, 0);
     EXPECT_EQ(kept.room, 4 * 8); // a copy of what stands at home
   }
-  EXPECT_TRUE(moves[2].back);
+  EXPECT_TRUE(moves[2].behind);
   EXPECT_EQ(moves[2].peers, 7);
   EXPECT_EQ(moves[2].bytes, 4 * 7 * 8);
   EXPECT_EQ(moves[2].room, 4 * (8 + 8 + 64)); // the copy, what is sent and what is received
@@ -154,7 +154,7 @@ TEST_F(Model, MovesBetweenListsTakeTime) {
   rule = *module->getOps<optim::RuleOp>().begin();
   moves = listMoves(GroupGeometry(group), rule);
   ASSERT_EQ(moves.size(), 1u);
-  EXPECT_FALSE(moves[0].back);
+  EXPECT_FALSE(moves[0].behind);
   EXPECT_EQ(moves[0].peers, 7);
   EXPECT_EQ(moves[0].bytes, 4 * 7);
   EXPECT_EQ(moves[0].room, 4 * (8 + 8 + 8));

@@ -22,12 +22,14 @@ using Waves = std::vector<std::vector<Rank>>;
 double finish(const cost::Cluster &cluster, const Waves &waves, std::vector<double> fill = {}) {
   WavePipeline pipeline(cluster, std::move(fill));
   for (const std::vector<Rank> &wave : waves) {
-    WaveLoads loads(cluster, wave.size(), 1);
+    WaveLoads loads(cluster, wave.size(), 3);
     for (size_t rank = 0; rank < wave.size(); ++rank) {
       const Rank &of = wave[rank];
-      loads.work(rank) = {of.in, of.local, of.compute, of.out, of.sums, 0};
-      loads.travel(rank, 0, /*back=*/false, {1}, 1, of.there);
-      loads.travel(rank, 0, /*back=*/true, {1}, 1, of.back);
+      loads.work(rank) = {of.in, of.local, 0};
+      loads.round(rank, 1) = {of.compute, of.sums, 0};
+      loads.round(rank, 2).out = of.out;
+      loads.travel(rank, 0, /*behind=*/false, {1}, 1, of.there);
+      loads.travel(rank, 1, /*behind=*/true, {1}, 1, of.back);
     }
     pipeline.add(loads);
   }
@@ -89,6 +91,31 @@ TEST(Pipeline, TwoWavesTakeTurnsWithTheirSums) {
   EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves), 5 + 5 + 5 + 3);
 }
 
+/// One wave of a rank: one group is there by one exchange and another by two, and back.
+double oneAndTwoHops(const cost::Cluster &cluster, size_t waves) {
+  WavePipeline pipeline(cluster, {});
+  WaveLoads loads(cluster, 1, 5);
+  loads.round(0, 1).compute = 7; // of the first group
+  loads.round(0, 2) = {5, 0, 1}; // of the second one; and the end of the first one
+  loads.round(0, 4).out = 1;
+  loads.travel(0, 0, /*behind=*/false, {1}, 1, 10);
+  loads.travel(0, 1, /*behind=*/false, {1}, 1, 6);
+  for (size_t round : {1, 2, 3})
+    loads.travel(0, round, /*behind=*/true, {1}, 1, 3);
+  for (size_t wave = 0; wave < waves; ++wave)
+    pipeline.add(loads);
+  return pipeline.finish();
+}
+
+TEST(Pipeline, WhatGoesOnTravelsWhileOthersAreComputed) {
+  // The second hop hides behind the first group, and its results' way behind the second one.
+  EXPECT_DOUBLE_EQ(oneAndTwoHops(cluster(kGpu), 1), 10 + 7 + 5 + 1 + 2 + 3 + 1);
+  EXPECT_DOUBLE_EQ(oneAndTwoHops(cluster(kCpu), 1), 10 + 6 + 7 + 3 + 5 + 1 + 3 + 3 + 1);
+  // Links are never idle, but for the last wave's results.
+  EXPECT_LE(oneAndTwoHops(cluster(kGpu), 4), 4 * (10 + 6 + 3 * 3) + 5);
+  EXPECT_GE(oneAndTwoHops(cluster(kGpu), 4), 4 * (10 + 6 + 3 * 3));
+}
+
 TEST(Pipeline, PartsOfAWaveAreLaunchedOnce) {
   cost::Cluster launching = cluster(kGpu);
   launching.device.launch = 3;
@@ -104,14 +131,15 @@ TEST(WaveLoads, GroupsShareMessagesAndLevelsWorkAtATime) {
   loads.travel(0, 0, false, {0.25, 0.75}, 4, 400);
   double inNode = two.levels[0].link.seconds(2, 300), between = two.levels[1].link.seconds(6, 900);
   ASSERT_GT(between, inNode);
-  EXPECT_DOUBLE_EQ(loads.seconds(0, false), between);
-  EXPECT_DOUBLE_EQ(loads.seconds(0, true), 0);
-  EXPECT_DOUBLE_EQ(loads.seconds(1, false), 0);
-  // Rounds come one after the other.
+  EXPECT_DOUBLE_EQ(loads.seconds(0, 0, false), between);
+  EXPECT_DOUBLE_EQ(loads.seconds(0, 0, true), 0);
+  EXPECT_DOUBLE_EQ(loads.seconds(1, 0, false), 0);
+  // Each round has an exchange of its own.
   loads.travel(0, 1, false, {1, 0}, 1, 2000);
-  EXPECT_DOUBLE_EQ(loads.seconds(0, false), between + two.levels[0].link.seconds(1, 2000));
+  EXPECT_DOUBLE_EQ(loads.seconds(0, 0, false), between);
+  EXPECT_DOUBLE_EQ(loads.seconds(0, 1, false), two.levels[0].link.seconds(1, 2000));
   loads.clear();
-  EXPECT_DOUBLE_EQ(loads.seconds(0, false), 0);
+  EXPECT_DOUBLE_EQ(loads.seconds(0, 0, false), 0);
 }
 
 } // namespace
