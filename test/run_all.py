@@ -59,8 +59,8 @@ def run_beside(commands: list[list], **variables: list) -> list[int]:
         return list(pool.map(one, range(len(commands)), commands))
 
 
-# It takes longer than all other unit tests together, and so runs in as many parts as there are cores.
-LONGEST_UNIT = "plan-tests"
+# Each of them takes longer than all that are not here, and so runs in as many parts as there are cores.
+LONGEST_UNITS = ("codegen-tests", "plan-tests", "products-tests")
 
 
 def unit(report: pathlib.Path) -> Tally:
@@ -68,7 +68,7 @@ def unit(report: pathlib.Path) -> Tally:
     # What does not end in -tests (or a sanitizer's name after it) belongs to a run test.
     binaries = [path for path in sorted((BUILD / "bin" / "unit").glob("*-tests*"))
                 if os.access(path, os.X_OK) and path.is_file()]  # fmt: skip
-    counts = [CORES if binary.name == LONGEST_UNIT else 1 for binary in binaries]
+    counts = [CORES if binary.name in LONGEST_UNITS else 1 for binary in binaries]
     parts = [(binary, count, part) for binary, count in zip(binaries, counts, strict=True) for part in range(count)]
     outputs = [report / f"{binary.name}-{part}.json" for binary, _, part in parts]
     codes = run_beside([[binary, "--gtest_brief=1", f"--gtest_output=json:{output}"]
