@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+
+from measure import measured
 
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "examples" / "muon.optim"
@@ -49,13 +50,10 @@ def manifest(name: str, alone: bool = False, count: int | None = None) -> dict:
 def timed(command: list, output: Path) -> tuple[float, float]:
     """Runs a command whose standard output goes to a file: (CPU seconds, peak MiB)."""
     with output.open("wb") as out:
-        process = subprocess.Popen([str(part) for part in command], stdout=out, stderr=subprocess.PIPE)
-        messages = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"growth.py: exit {process.returncode}: {' '.join(map(str, command))}\n{messages.decode()}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        done, taken = measured(command, stdout=out, stderr=subprocess.PIPE)
+    if done.returncode:
+        raise SystemExit(f"growth.py: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr.decode()}")
+    return taken.cpu_seconds, taken.peak_bytes / 2**20
 
 
 def span(values: dict, digits: str = "{:,}") -> str:

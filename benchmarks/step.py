@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from measure import measured
 
 from stepc import _compile
 from stepc.torch import Optimizer
@@ -191,14 +192,9 @@ def compile_cost() -> None:
                 "route {", ADAMW.split("route")[0] + "route {\n  AdamW(lr = 3e-4) for rest"))
         path.write_text(json.dumps(manifest))
         command = [str(_compile.find_compiler()), "compile", str(spec), "--manifest", str(path), "-o", folder]
-        # In a small process of its own: a child's peak includes what its parent had at the fork.
-        probe = ("import json, resource, subprocess, sys, time; start = time.perf_counter(); "
-                 "subprocess.run(sys.argv[1:], check=True, capture_output=True); "
-                 "print(json.dumps([time.perf_counter() - start, "
-                 "resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]))")
-        printed = subprocess.run([sys.executable, "-c", probe, *command], check=True, capture_output=True)
-        seconds, peak = json.loads(printed.stdout)
-    print(f"\ncompile 1,000 parameters for 64 ranks: {seconds:.2f} s, {peak:.0f} MiB (goal: 5 s, 1024 MiB)")
+        done, taken = measured(command, capture_output=True)
+        done.check_returncode()
+    print(f"\ncompile 1,000 parameters for 64 ranks: {taken.seconds:.2f} s, {taken.peak_bytes / 2**20:.0f} MiB (goal: 5 s, 1024 MiB)")
 
 
 def main() -> None:

@@ -11,22 +11,15 @@ from conftest import ROOT, real_compiler
 
 EXAMPLES = ROOT / "examples" / "models"
 sys.path.insert(0, str(EXAMPLES))
+sys.path.append(str(ROOT / "benchmarks"))  # behind: its models.py is another one
 import manifest as generator  # noqa: E402
 from architectures import Parameter  # noqa: E402
+from measure import measured  # noqa: E402
 from placements import Layout  # noqa: E402
 
 MODELS = sorted(generator.MODELS)
 MATRIX = Parameter("w", (64, 32), "rows")
 STACK = Parameter("e", (8, 64, 32), "columns", experts=8)
-
-
-# From a small process: what a command takes at most counts what its parent took when it began.
-MEASURE = """
-import pathlib, resource, subprocess, sys
-code = subprocess.call(sys.argv[2:])
-pathlib.Path(sys.argv[1]).write_text(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
-sys.exit(code)
-"""
 
 
 def run(folder, command, options, *more):
@@ -37,12 +30,11 @@ def run(folder, command, options, *more):
         pytest.skip("build/bin/stepc was not built")
     path, out = folder / "m.json", folder / "stdout"
     subprocess.run([sys.executable, EXAMPLES / "manifest.py", *options.split(), "-o", path], check=True)
-    measured = [sys.executable, "-c", MEASURE, folder / "kib", compiler, command, EXAMPLES / "models.optim", "-m", path, *more]
     with open(out, "w") as stdout, open(folder / "stderr", "w") as stderr:
-        code = subprocess.call(measured, stdout=stdout, stderr=stderr)
+        done, taken = measured([compiler, command, EXAMPLES / "models.optim", "-m", path, *more], stdout=stdout, stderr=stderr)
     errors = (folder / "stderr").read_text()
-    assert code == 0 and "warning" not in errors, errors
-    return out.read_text(), json.loads(path.read_text()), int((folder / "kib").read_text()) * 1024
+    assert done.returncode == 0 and "warning" not in errors, errors
+    return out.read_text(), json.loads(path.read_text()), taken.peak_bytes
 
 
 def expect_stepped(groups, document):
