@@ -25,7 +25,7 @@ class Taken(NamedTuple):
 
 
 def measured(command: list, **options) -> tuple[subprocess.CompletedProcess, Taken]:
-    """`subprocess.run` of a command, with these options, and what it took."""
+    """`subprocess.run` of a command, which may fail, with these options for what it reads and prints, and what it took."""
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "taken.json"
         between = [sys.executable, "-S", __file__, figures, *command]
@@ -36,7 +36,11 @@ def measured(command: list, **options) -> tuple[subprocess.CompletedProcess, Tak
 
 def main() -> int:
     start = time.perf_counter()
-    code = subprocess.call(sys.argv[2:])
+    try:
+        code = subprocess.call(sys.argv[2:])
+    except OSError as error:
+        print(f"measure.py: {sys.argv[2]}: {error.strerror}", file=sys.stderr)
+        code = 127
     seconds = time.perf_counter() - start
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     taken = Taken(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)

@@ -12,6 +12,7 @@ between two. Nothing is fitted to what is compared. Ranks beyond the cores share
 from __future__ import annotations
 
 import argparse
+import collections
 import itertools
 import json
 import math
@@ -55,17 +56,24 @@ PLANS = {
     "gather": GATHER + ["--waves=1"],
     "gather, 3 waves": GATHER + ["--waves=3"],
     "local": LOCAL + ["--waves=1"],
+    "subgroup-gather": ["--strategy=m.*=subgroup-gather", "--waves=1"],
+    "agrs": ["--strategy=m.*=agrs", "--waves=1"],
+    "hierarchical": ["--strategy=m.*=hierarchical", "--waves=1"],
 }
 SHARDED = ("owner", "gather")
+IN_HOPS = ("owner", "gather", "agrs", "hierarchical")
 IN_WAVES = ("owner", "owner, 3 waves", "gather", "gather, 3 waves")
 MODELS = {
-    "8 of 512×512": ([(8, [512, 512], 0)], 0, "bf16", 5, ["S(0)"], IN_WAVES),
+    "8 of 512×512": ([(8, [512, 512], 0)], 0, "bf16", 5, ["S(0)"], IN_WAVES + ("hierarchical",)),
     "6 of 1024×256, f32": ([(6, [1024, 256], 0)], 0, "f32", 5, ["S(0)", "S(1)"], SHARDED),
-    "8 of 1024×1024, one step": ([(8, [1024, 1024], 0)], 0, "f32", 1, ["S(0)"], SHARDED),
+    "8 of 1024×1024, one step": ([(8, [1024, 1024], 0)], 0, "f32", 1, ["S(0)"], (*SHARDED, "hierarchical")),
     "16 of 2048×128, one step": ([(16, [2048, 128], 0)], 0, "f32", 1, ["S(0)", "S(1)"], IN_WAVES),
-    "3 of 512×512": ([(3, [512, 512], 0)], 0, "bf16", 5, ["S(0)"], SHARDED),
+    "3 of 1024×256": ([(3, [1024, 256], 0)], 0, "f32", 5, ["S(0)", "S(1)"], IN_HOPS),
+    "6 of 384×384": ([(6, [384, 384], 0)], 0, "bf16", 5, ["S(0)"], IN_HOPS),
+    "3 of 512×512": ([(3, [512, 512], 0)], 0, "bf16", 5, ["S(0)"], IN_HOPS),
     "100 of 64×64": ([(100, [64, 64], 0)], 0, "f32", 5, ["S(0)"], SHARDED),
-    "64 experts of 128×128": ([(1, [64, 128, 128], 1)], 0, "bf16", 5, ["S(0)", "S(1)", "R"], SHARDED + ("local",)),
+    "64 experts of 128×128": ([(1, [64, 128, 128], 1)], 0, "bf16", 5, ["S(0)", "S(1)", "R", "S(0) S(1)"],
+                              (*SHARDED, "local", "subgroup-gather", "hierarchical")),
     "replicas of 8 of 384×384": ([(8, [384, 384], 0)], 0, "f32", 5, ["R"], ("owner", "local", "gather")),
     "4 of 512×512 with 8M of AdamW": ([(4, [512, 512], 0)], 8 << 20, "f32", 2, ["S(0)", "R"], SHARDED + ("local",)),
 }
@@ -84,10 +92,12 @@ def manifest(model: str, ranks: int, placement: str, cluster: dict | None) -> di
     for count, shape, batch in matrices:
         for _ in range(count):
             parameters.append({"name": f"m.{len(parameters)}", "shape": shape, "dtype": dtype, "mesh": "mesh",
-                               "placements": [placement], "batch_axes": batch})  # fmt: skip
+                               "placements": placement.split(), "batch_axes": batch})  # fmt: skip
     if elements:
-        parameters.append({"name": "e.0", "shape": [elements // 1024, 1024], "dtype": dtype, "mesh": "mesh", "placements": [placement]})
-    mesh = {"name": "mesh", "axes": [{"name": "dp", "size": ranks}]}
+        parameters.append({"name": "e.0", "shape": [elements // 1024, 1024], "dtype": dtype, "mesh": "mesh",
+                           "placements": placement.split()})  # fmt: skip
+    sizes = [ranks] if len(placement.split()) == 1 else [2, ranks // 2]
+    mesh = {"name": "mesh", "axes": [{"name": f"axis{axis}", "size": size} for axis, size in enumerate(sizes)]}
     return {"version": 1, "meshes": [mesh], "parameters": parameters} | ({"cluster": cluster} if cluster else {})
 
 
@@ -121,7 +131,10 @@ class Machine:
 
     def compile(self, arguments: list, name: str) -> Path | None:
         """The library; nothing where the plan is not legal."""
-        done = run([self.stepc, "compile", *arguments, "-o", self.folder / name], check=False)
+        command = [self.stepc, "compile", *arguments, "-o", self.folder / name]
+        done = run(command, check=False)
+        if done.returncode and "legal to force" not in done.stderr:
+            raise SystemExit(f"simulated.py: exit {done.returncode}: {shlex.join(map(str, command))}\n{done.stderr}")
         return None if done.returncode else self.folder / name / "libspec.so"
 
     def time(self, ranks: int, library: Path) -> tuple[float, int]:
@@ -157,8 +170,10 @@ class Machine:
                 size, micro = map(float, line.split())
                 ways[size] = min(ways.get(size, math.inf), micro * 1e-6)
         latency, bandwidth = min(ways.values()) * 1e6, max(size / seconds for size, seconds in ways.items())
+        link = {"gb_per_s": bandwidth / 1e9, "latency_us": latency}
         return {
-            "levels": [{"name": "memory", "gb_per_s": bandwidth / 1e9, "latency_us": latency}],
+            # Alike, because there is one memory; plans of several hops need domains.
+            "levels": [{"name": "pair", "ranks": 2} | link, {"name": "memory"} | link],
             "device": {"tflop_per_s": flops / 1e12, "memory_gb_per_s": memory / 1e9, "launch_us": launch * 1e6, "threads": 1},
         }
 
@@ -182,13 +197,18 @@ def measure(machine: Machine, model: str, ranks: int, wanted: Iterable[tuple[str
     return plans
 
 
-def compare(name: str, plans: list[dict], counts: list[int], wrong: list[str]) -> None:
+def strategy(plan: dict) -> str:
+    return plan["plan"].split(",")[0]
+
+
+def compare(name: str, plans: list[dict], counts: dict[tuple, list[int]], wrong: list[str]) -> None:
+    """Counts of pairs, by their strategies: in the wrong order, and in the right one."""
     for first, second in itertools.combinations(plans, 2):
         ratio = first["measured"] / second["measured"]
         if max(ratio, 1 / ratio) <= 1 + APART:
             continue
         right = (ratio > 1) == (first["simulated"] > second["simulated"])
-        counts[right] += 1
+        counts[tuple(sorted((strategy(first), strategy(second))))][right] += 1
         if not right:
             wrong.append(f"{name}: {first['plan']} / {second['plan']}: measured {ratio:.2f}, "
                          f"simulated {first['simulated'] / second['simulated']:.2f}")  # fmt: skip
@@ -203,7 +223,9 @@ def main() -> None:
     parser.add_argument("--nice", type=int, default=0, help="of what is timed: below 0 beside other work, as root")
     parser.add_argument("--json", type=Path, help="where figures go, too")
     options = parser.parse_args()
-    counts, wrong, all_plans = [0, 0], [], []
+    wrong: list[str] = []
+    counts: dict[tuple, list[int]] = collections.defaultdict(lambda: [0, 0])
+    all_plans = []
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(options, Path(folder))
         print(f"{CORES} cores; a rank of one thread: {json.dumps(machine.cluster)}\n", flush=True)
@@ -215,10 +237,15 @@ def main() -> None:
                 plans = measure(machine, model, ranks, itertools.product(placements, names))
                 compare(f"{model} on {ranks} ranks", plans, counts, wrong)
                 all_plans += plans
-    print(f"\n{sum(counts)} pairs differ by over {APART:.0%}: {counts[1]} in the right order, {counts[0]} not")
-    print("\n".join(wrong))
+    right = sum(count[1] for count in counts.values())
+    print(f"\n{right + len(wrong)} pairs differ by over {APART:.0%}: {right} in the right order, {len(wrong)} not\n")
+    print("| pairs of | in the right order | not |\n|---|---|---|")
+    for (first, second), (false, true) in sorted(counts.items()):
+        print(f"| `{first}`, in other waves or placements | {true} | {false} |" if first == second
+              else f"| `{first}` and `{second}` | {true} | {false} |")  # fmt: skip
+    print("\n" + "\n".join(wrong))
     if options.json:
-        options.json.write_text(json.dumps({"cluster": machine.cluster, "plans": all_plans, "right": counts[1], "wrong": wrong}, indent=1))
+        options.json.write_text(json.dumps({"cluster": machine.cluster, "plans": all_plans, "right": right, "wrong": wrong}, indent=1))
 
 
 if __name__ == "__main__":

@@ -85,6 +85,15 @@ static double lacking(const GroupGeometry &geometry, plan::ShardsKind from, plan
   return elements;
 }
 
+/// Whether a stage that leads to matrix space reads it, or matrix space itself.
+static bool isReadBeforeOut(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    if (std::optional<Space> space = spaceOf(user))
+      return *space != Space::Out;
+    return user->getNumResults() > 0 && isReadBeforeOut(user->getResult(0));
+  });
+}
+
 std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp rule) {
   using plan::ShardsKind;
   const plan::Group &group = geometry.group;
@@ -137,9 +146,23 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
   bool hasMaster = llvm::any_of(optim::toPlan(rule).states, [&](const plan::State &state) {
     return state.master && plan::stateExists(group, state);
   });
+  size_t contributions = moves.size();
   add(false, ShardsKind::Reduced, geometry.home, group.gradientType);
-  if (!hasMaster)
-    add(true, ShardsKind::Parameter, geometry.home, group.parameterType);
+  bool comesGradient = moves.size() > contributions && moves.back().bytes > 0;
+  if (!hasMaster) {
+    bool isEarly = !hasMatrixSpace(rule) || isReadBeforeOut(rule.getParameterArgument());
+    size_t before = moves.size();
+    add(!isEarly, ShardsKind::Parameter, geometry.home, group.parameterType);
+    // What one stage reads comes in one exchange.
+    if (isEarly && comesGradient && moves.size() > before && moves.back().bytes > 0) {
+      ListMove parameter = moves.back();
+      moves.pop_back();
+      ListMove &both = moves.back();
+      both.peers = std::max(both.peers, parameter.peers);
+      both.bytes += parameter.bytes;
+      both.room = saturatingAdd(both.room, parameter.room);
+    }
+  }
   add(true, geometry.home, ShardsKind::Parameter, group.parameterType);
   return moves;
 }

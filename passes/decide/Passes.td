@@ -171,8 +171,8 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     that is only just kept by some number of waves may be missed. `comm-assign-arena` says exactly whether it holds.
 
     The time (`WavePipeline.cpp`): the order of commands that `comm-pipeline-waves` makes is walked for all ranks, each round of a
-    wave beside the round before of the next one. A rank's wave is what its stages over the shards read and write, its products, the launches of each group in it, what threads lose at a
-    launch's end, which is once per wave and group, and messages each way, of which each has a gap. An exchange is under way when
+    wave beside the round before of the next one. A rank's wave is what its stages over the shards read and write, its
+    products, the launches of each group in it, what threads lose at a launch's end, which is once per wave and group, and messages each way, of which each has a gap. An exchange is under way when
     its last rank has begun it. On GPUs it travels while ranks compute; on CPUs ranks take messages in while they wait. So waves
     gain where much travels beside much work, are free where each has work for all threads, and cost where blocks are small
     or peers many.

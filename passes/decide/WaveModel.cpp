@@ -135,8 +135,10 @@ void WaveModel::addLoads(size_t group, double part, const Counted &counted, Wave
                              geometry, slabs, seconds[group].slabs,
                              double(*llvm::max_element(counted.computed)), cluster);
   }
-  size_t reached = 0;
-  std::vector<Leg> legs = this->legs(group, part, counted, reached);
+  size_t staged = 0, reached = 0;
+  std::vector<Leg> legs = this->legs(group, part, counted, staged, reached);
+  for (size_t round = reached + 1; round < legs.size(); ++round)
+    loads.relay(round);
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
     size_t rank = numbers[group][position];
     WaveLoads::Work &load = loads.work(rank);
@@ -148,13 +150,13 @@ void WaveModel::addLoads(size_t group, double part, const Counted &counted, Wave
     if (legs.empty() && summing == 0) {
       load.local += in + compute + out;
     } else {
-      load.in += in;
+      loads.round(rank, staged).in += in;
       loads.round(rank, reached).compute += compute;
       loads.round(rank, reached).sums += blocks > 0 ? summing : 0;
       loads.round(rank, legs.size()).out += out;
     }
     for (auto [round, leg] : llvm::enumerate(legs))
-      loads.travel(rank, round, leg.behind, *leg.meeting, leg.travels[position].messages,
+      loads.travel(rank, round, leg.back, *leg.meeting, leg.travels[position].messages,
                    leg.travels[position].bytes);
     if (!bases[group].empty())
       load.whole = saturatingAdd(load.whole, saturatingMul(blocks, bytesOf[group].element *

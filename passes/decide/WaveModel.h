@@ -69,12 +69,12 @@ private:
     std::vector<double> sent, received; ///< elements there, by one hop
     HopRoutes::Loads passed;            ///< by several hops
   };
-  /// An exchange of a group, before or behind its matrix space.
+  /// An exchange of a group, there or back from its matrix space.
   struct Leg {
     struct Travel {
       double messages = 0, bytes = 0;
     };
-    bool behind;
+    bool back;
     const std::vector<double> *meeting; ///< where its ranks meet
     std::vector<Travel> travels;        ///< by position
   };
@@ -87,8 +87,10 @@ private:
   size_t numberOf(int64_t rank);
 
   Counted count(size_t group, llvm::ArrayRef<int64_t> blocks) const;
-  /// A group's exchanges in their order; `reached` of them come before its matrix space. `part` of its blocks are counted.
-  std::vector<Leg> legs(size_t group, double part, const Counted &counted, size_t &reached) const;
+  /// A group's exchanges in their order; `staged` of them come before its first stage, and `reached` before its matrix
+  /// space. `part` of its blocks are counted.
+  std::vector<Leg> legs(size_t group, double part, const Counted &counted, size_t &staged,
+                        size_t &reached) const;
   void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const;
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads) const;
   int64_t workspace(llvm::ArrayRef<Wave> waves) const;

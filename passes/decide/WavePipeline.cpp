@@ -10,33 +10,34 @@ using namespace stepc::decide;
 
 WaveLoads::WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds)
     : cluster(cluster), rounds(rounds), works(ranks), inRounds(ranks * rounds),
-      traffics(ranks * rounds * 2 * cluster.levels.size()) {}
+      relays(rounds), traffics(ranks * rounds * 2 * cluster.levels.size()) {}
 
 void WaveLoads::clear() {
   std::fill(works.begin(), works.end(), Work());
   std::fill(inRounds.begin(), inRounds.end(), Round());
+  std::fill(relays.begin(), relays.end(), false);
   std::fill(traffics.begin(), traffics.end(), Traffic());
 }
 
-size_t WaveLoads::indexOf(size_t rank, size_t round, bool behind, size_t level) const {
-  return ((rank * rounds + round) * 2 + size_t(behind)) * cluster.levels.size() + level;
+size_t WaveLoads::indexOf(size_t rank, size_t round, bool back, size_t level) const {
+  return ((rank * rounds + round) * 2 + size_t(back)) * cluster.levels.size() + level;
 }
 
-void WaveLoads::travel(size_t rank, size_t round, bool behind, const std::vector<double> &meeting,
+void WaveLoads::travel(size_t rank, size_t round, bool back, const std::vector<double> &meeting,
                        double messages, double bytes) {
   if (bytes <= 0)
     return;
   for (size_t level = 0; level < meeting.size(); ++level) {
-    Traffic &here = traffics[indexOf(rank, round, behind, level)];
+    Traffic &here = traffics[indexOf(rank, round, back, level)];
     here.messages = std::max(here.messages, messages * meeting[level]);
     here.bytes += bytes * meeting[level];
   }
 }
 
-double WaveLoads::seconds(size_t rank, size_t round, bool behind) const {
+double WaveLoads::seconds(size_t rank, size_t round, bool back) const {
   double longest = 0; // the links of all levels work at a time
   for (size_t level = 0; level < cluster.levels.size(); ++level) {
-    const Traffic &here = traffics[indexOf(rank, round, behind, level)];
+    const Traffic &here = traffics[indexOf(rank, round, back, level)];
     longest = std::max(longest, cluster.levels[level].link.seconds(here.messages, here.bytes));
   }
   return longest;
@@ -104,12 +105,16 @@ void WavePipeline::waitForTakers(const Wave &wave, size_t round) {
 }
 
 /// What is in matrix space. Of two waves that take turns one is computed while the other's sums travel.
-void WavePipeline::compute(const Wave &wave, const Wave *before, const Round &round) {
+void WavePipeline::compute(const Wave &wave, const Wave *before, size_t round) {
+  const Round &now = wave.rounds[round];
+  bool takesTurns = beside && before && wave.number % 2 == 1;
   for (size_t rank = 0; rank < clock.size(); ++rank) {
-    clock[rank] += round.compute[rank] + round.sums[rank];
-    if (beside && before && wave.number % 2 == 1 && round.sums[rank] > 0)
-      clock[rank] -= std::min(wave.sums[rank] + before->sums[rank],
-                              wave.products[rank] + before->products[rank]);
+    clock[rank] += now.compute[rank] + now.sums[rank];
+    if (!takesTurns || now.sums[rank] <= 0)
+      continue;
+    const Round &then = before->rounds[round];
+    double products = wave.local[rank] + now.compute[rank] + before->local[rank] + then.compute[rank];
+    clock[rank] -= std::min(now.sums[rank] + then.sums[rank], products);
   }
 }
 
@@ -119,8 +124,6 @@ void WavePipeline::layOut(Wave &wave, const Wave *before, size_t round) {
     for (size_t rank = 0; rank < clock.size(); ++rank)
       clock[rank] += seconds[rank];
   };
-  if (round == 0)
-    addAll(wave.in);
   if (round == 1)
     addAll(wave.local);
   Round &now = wave.rounds[round];
@@ -144,27 +147,32 @@ void WavePipeline::layOut(Wave &wave, const Wave *before, size_t round) {
       waitForTakers(wave, round - 1);
     wait(last->back, /*isThere=*/false, std::vector<bool>(clock.size(), true));
   };
-  if (goesOn) {
+  if (goesOn || hasAny(now.in)) {
     arrive();
-    begin(now.there);
+    addAll(now.in);
   }
+  if (goesOn)
+    begin(now.there);
   if (computes) {
     arrive();
-    compute(wave, before, now);
+    compute(wave, before, round);
   }
-  if (hasAny(now.back.travel)) {
+  if (now.hasRelays)
     comeBack();
+  if (hasAny(now.back.travel))
     begin(now.back);
-  }
   arrive();
   comeBack();
   addAll(now.out);
 }
 
 /// The newest wave's first round, the one before's second one, and so on.
-void WavePipeline::step() {
+void WavePipeline::step(Wave next) {
+  waves.push_front(std::move(next));
+  if (waves.size() > rounds + 1)
+    waves.pop_back();
   left.assign(clock.size(), -1);
-  for (size_t round = 0; round < waves.size(); ++round)
+  for (size_t round = 0; round < std::min(waves.size(), rounds); ++round)
     if (!waves[round].rounds.empty()) {
       const Wave *before = round + 1 < waves.size() ? &waves[round + 1] : nullptr;
       layOut(waves[round], before, round);
@@ -185,36 +193,26 @@ void WavePipeline::add(const WaveLoads &loads) {
   double launch = cluster.device.launch;
   auto launched = [&](double seconds) { return seconds > 0 ? seconds + launch : 0; };
   Seconds none(ranks, 0);
-  Wave wave{added, none, none, none, none, {}};
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    wave.in[rank] = launched(loads.work(rank).in);
-    wave.products[rank] = wave.local[rank] = launched(loads.work(rank).local);
-  }
+  Wave wave{added, none, {}};
+  for (size_t rank = 0; rank < ranks; ++rank)
+    wave.local[rank] = launched(loads.work(rank).local);
   for (size_t round = 0; round < rounds; ++round) {
-    Round &here = wave.rounds.emplace_back(Round{none, none, none, {none, {}, {}}, {none, {}, {}}});
+    Round &here = wave.rounds.emplace_back(Round{none, none, none, none, {none, {}, {}}, {none, {}, {}}, loads.hasRelays(round)});
     for (size_t rank = 0; rank < ranks; ++rank) {
       const WaveLoads::Round &load = loads.round(rank, round);
+      here.in[rank] = launched(load.in);
       here.compute[rank] = launched(load.compute);
       here.sums[rank] = load.sums;
       here.out[rank] = launched(load.out);
-      here.there.travel[rank] = loads.seconds(rank, round, /*behind=*/false);
-      here.back.travel[rank] = loads.seconds(rank, round, /*behind=*/true);
-      wave.products[rank] += here.compute[rank];
-      wave.sums[rank] += load.sums;
+      here.there.travel[rank] = loads.seconds(rank, round, /*back=*/false);
+      here.back.travel[rank] = loads.seconds(rank, round, /*back=*/true);
     }
   }
-  waves.push_front(std::move(wave));
-  if (waves.size() > rounds)
-    waves.pop_back();
-  step();
+  step(std::move(wave));
 }
 
 double WavePipeline::finish() {
-  for (size_t round = 1; round < rounds; ++round) {
-    waves.push_front({}); // a wave that does nothing
-    if (waves.size() > rounds)
-      waves.pop_back();
-    step();
-  }
+  for (size_t round = 1; round < rounds; ++round)
+    step({}); // a wave that does nothing
   return clock.empty() ? 0 : *std::max_element(clock.begin(), clock.end());
 }

@@ -8,21 +8,20 @@
 
 namespace stepc::decide {
 
-/// What each rank does in one wave, as parts of it are added. A group's exchanges are rounds, one after the other: of one with h
-/// exchanges there, round r < h begins the next one of them, in round h it is computed and begins its way back, and in the round
-/// after its last exchange it ends.
+/// What each rank does in one wave, as parts of it are added. A group's exchanges are rounds, one after the other: of one
+/// with h exchanges there, round r < h begins the next one of them, in round h it is computed and begins its way back, and
+/// in the round after its last exchange it ends.
 class WaveLoads {
 public:
-  /// Seconds of a rank: before the first exchange, and of blocks that are whole on it. Launches are added once a wave, for
-  /// all groups.
   struct Work {
-    double in = 0, local = 0;
+    double local = 0;  ///< seconds, of groups that are whole on their ranks
     int64_t whole = 0; ///< bytes of blocks that it computes and sends back
   };
-  /// Seconds of a rank in a round: of blocks that have come together by then, of exchanges between their products, which
-  /// wait for them, and behind the last exchange.
+  /// Seconds of a rank in a round: of stages that lead to matrix space, of blocks that have come together by then, of
+  /// exchanges between their products, which wait for them, and of stages behind the last exchange. Each has a launch,
+  /// whose time is added once, for all groups.
   struct Round {
-    double compute = 0, sums = 0, out = 0;
+    double in = 0, compute = 0, sums = 0, out = 0;
   };
   /// `rounds` are one more than the most exchanges of a group.
   WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds);
@@ -30,34 +29,39 @@ public:
 
   Work &work(size_t rank) { return works[rank]; }
   Round &round(size_t rank, size_t round) { return inRounds[rank * rounds + round]; }
-  /// In an exchange that begins in a round, behind matrix space or not, a rank sends or receives `bytes` in `messages`
+  /// In an exchange that begins in a round, back from matrix space or there, a rank sends or receives `bytes` in `messages`
   /// messages. All groups' parts for one peer are one message, so of messages those of the group that has most count.
-  void travel(size_t rank, size_t round, bool behind, const std::vector<double> &meeting,
+  void travel(size_t rank, size_t round, bool back, const std::vector<double> &meeting,
               double messages, double bytes);
 
   size_t ranks() const { return works.size(); }
   size_t roundCount() const { return rounds; }
   const Work &work(size_t rank) const { return works[rank]; }
   const Round &round(size_t rank, size_t round) const { return inRounds[rank * rounds + round]; }
+  /// Of what is sent back in a round some came from other ranks, or waits for what did.
+  void relay(size_t round) { relays[round] = true; }
+  bool hasRelays(size_t round) const { return relays[round]; }
   /// Seconds that the exchange takes.
-  double seconds(size_t rank, size_t round, bool behind) const;
+  double seconds(size_t rank, size_t round, bool back) const;
 
 private:
   struct Traffic {
     double messages = 0, bytes = 0;
   };
-  size_t indexOf(size_t rank, size_t round, bool behind, size_t level) const;
+  size_t indexOf(size_t rank, size_t round, bool back, size_t level) const;
 
   const cost::Cluster &cluster;
   size_t rounds;
   std::vector<Work> works;
   std::vector<Round> inRounds;   // [rank][round]
-  std::vector<Traffic> traffics; // [rank][round][before, behind matrix space][level]
+  std::vector<bool> relays;      // [round]
+  std::vector<Traffic> traffics; // [rank][round][there, back][level]
 };
 
-/// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model: round r of a wave beside round r − 1
-/// of the next one, the later wave first. In a round what other ranks wait for comes first, then what is computed, and what returns
-/// with its results, then what ends. Of waves with sums over slabs each second one takes turns with the one before it.
+/// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model: round r of a wave beside round
+/// r − 1 of the next one, the later wave first. In a round what other ranks wait for comes first, then what is computed, and
+/// what returns with its results, then what ends. Of waves with sums over slabs each second one takes turns with the one
+/// before it.
 class WavePipeline {
 public:
   WavePipeline(const cost::Cluster &cluster, std::vector<double> fill);
@@ -73,27 +77,28 @@ private:
     Seconds sent, ends; // when each rank began it, and when it has ended; empty where it is not under way
   };
   struct Round {
-    Seconds compute, sums, out;
+    Seconds in, compute, sums, out;
     Exchange there, back; // which begin in it
+    bool hasRelays = false;
   };
   struct Wave {
     size_t number = 0;
-    Seconds in, local, products, sums; // products: of all rounds, and local ones
+    Seconds local;
     std::vector<Round> rounds;
   };
   void begin(Exchange &exchange);
   /// Waits for an exchange, if it is under way; who receives something has `receives`.
   void wait(Exchange &exchange, bool isThere, const std::vector<bool> &receives);
   void waitForTakers(const Wave &wave, size_t round);
-  void compute(const Wave &wave, const Wave *before, const Round &round);
+  void compute(const Wave &wave, const Wave *before, size_t round);
   void layOut(Wave &wave, const Wave *before, size_t round);
-  void step();
+  void step(Wave next);
 
   const cost::Cluster &cluster;
   bool beside; // messages travel while ranks compute
   Seconds fill, clock, stream;
   Seconds left; // when ranks last went on to matrix space in this step, or −1
-  std::deque<Wave> waves; // the last one that was added first
+  std::deque<Wave> waves; // the last one that was added first, and one more than are under way
   size_t added = 0, rounds = 0;
 };
 

@@ -79,27 +79,24 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
 }
 
 std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Counted &counted,
-                                            size_t &reached) const {
+                                            size_t &staged, size_t &reached) const {
+  const std::vector<plan::Hop> &hops = geometries[group].group.hops;
   auto ranks = int64_t(geometries[group].mesh.ranks.size());
   bool owned = !bases[group].empty(), isFollowed = routes[group].areFollowed();
   auto element = double(bytesOf[group].element);
   std::vector<Leg> legs;
-  auto add = [&](bool behind, const std::vector<double> &meeting, auto travelOf) {
-    Leg leg{behind, &meeting, {}};
-    double most = 0;
-    for (int64_t position = 0; position < ranks; ++position) {
+  auto add = [&](bool back, const std::vector<double> &meeting, auto travelOf) {
+    Leg &leg = legs.emplace_back(Leg{back, &meeting, {}});
+    for (int64_t position = 0; position < ranks; ++position)
       leg.travels.push_back(travelOf(position));
-      most = std::max(most, leg.travels.back().bytes);
-    }
-    if (most > 0)
-      legs.push_back(std::move(leg));
   };
   auto addLists = [&](bool behind) {
     for (const ListMove &move : lists[group])
-      if (move.behind == behind)
+      if (move.behind == behind && move.bytes > 0) // else it is copied
         add(behind, meetings[group],
             [&](int64_t) { return Leg::Travel{move.peers, move.bytes * part}; });
   };
+  // A hop without bytes is a round, too.
   auto addHop = [&](size_t index, bool back) {
     const HopMeeting &meeting = met[group][index];
     const HopTravel &travel = travels[group][index];
@@ -111,20 +108,30 @@ std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Cou
         const HopRoutes::Load &load = counted.passed[index][position];
         return {messages, element * (back ? load.back() : load.there())};
       }
-      if (travels[group].size() > 1)
+      if (hops.size() > 1)
         return {messages, average};
-      if (back && !owned)
-        return {};
       return {double(counted.peers[position]),
               element * std::max(counted.sent[position], counted.received[position])};
     });
   };
   addLists(/*behind=*/false);
-  for (size_t hop = 0; hop < met[group].size(); ++hop)
-    addHop(hop, /*back=*/false);
+  staged = legs.size();
+  for (size_t hop = 0; hop < hops.size(); ++hop)
+    if (!plan::chooses(hops, hop))
+      addHop(hop, /*back=*/false);
   reached = legs.size();
-  for (size_t hop = met[group].size(); hop-- > 0;)
-    addHop(hop, /*back=*/true);
+  // One exchange may pass over several hops, of which one has what it sends.
+  if (owned)
+    for (size_t from = hops.size(); from > 0;) {
+      size_t to = plan::returnsTo(hops, from - 1), sending = to;
+      for (size_t hop = to; hop < from; ++hop)
+        if (travels[group][hop].back > travels[group][sending].back)
+          sending = hop;
+      if (!llvm::all_of(llvm::ArrayRef(hops).slice(to, from - to),
+                        [](const plan::Hop &hop) { return hop.owned.empty(); }))
+        addHop(sending, /*back=*/true);
+      from = to;
+    }
   addLists(/*behind=*/true);
   return legs;
 }

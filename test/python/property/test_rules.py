@@ -1,7 +1,7 @@
 """What `check` accepts compiles, keeps its bits on other meshes, and is what the reference computes.
 
 Random rules over every function, reduction, kind of value, condition and shape of state, twenty to a
-specification. STEPC_RULES says how many (default 90), STEPC_SEED which.
+specification. STEPC_RULES says how many (default 140), STEPC_SEED which.
 
 The reference knows no roundings, so rules are compared with it in f32 throughout: their bf16 and f16 casts, states
 and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps when its inputs and
@@ -28,7 +28,7 @@ from test_bits import SEED, WORKERS, differences
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 PER_FILE = 20
-RULES = int(os.environ.get("STEPC_RULES", 90))
+RULES = int(os.environ.get("STEPC_RULES", 140))
 STEPS = 2
 FLAVORS = ("elementwise", "vector", "matrix", "matrix", "matrix")
 # What the draw must show, as patterns over the rules' text; the histogram counts the rules that have each.

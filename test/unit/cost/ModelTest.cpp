@@ -143,6 +143,9 @@ TEST_F(Model, MovesBetweenListsTakeTime) {
     EXPECT_EQ(kept.peers + kept.bytes, 0);
     EXPECT_EQ(kept.room, 4 * 8); // a copy of what stands at home
   }
+  // The parameter is read behind matrix space alone.
+  EXPECT_FALSE(moves[0].behind);
+  EXPECT_TRUE(moves[1].behind);
   EXPECT_TRUE(moves[2].behind);
   EXPECT_EQ(moves[2].peers, 7);
   EXPECT_EQ(moves[2].bytes, 4 * 7 * 8);

@@ -25,11 +25,12 @@ double finish(const cost::Cluster &cluster, const Waves &waves, std::vector<doub
     WaveLoads loads(cluster, wave.size(), 3);
     for (size_t rank = 0; rank < wave.size(); ++rank) {
       const Rank &of = wave[rank];
-      loads.work(rank) = {of.in, of.local, 0};
-      loads.round(rank, 1) = {of.compute, of.sums, 0};
+      loads.work(rank).local = of.local;
+      loads.round(rank, 0).in = of.in;
+      loads.round(rank, 1) = {0, of.compute, of.sums, 0};
       loads.round(rank, 2).out = of.out;
-      loads.travel(rank, 0, /*behind=*/false, {1}, 1, of.there);
-      loads.travel(rank, 1, /*behind=*/true, {1}, 1, of.back);
+      loads.travel(rank, 0, /*back=*/false, {1}, 1, of.there);
+      loads.travel(rank, 1, /*back=*/true, {1}, 1, of.back);
     }
     pipeline.add(loads);
   }
@@ -91,17 +92,51 @@ TEST(Pipeline, TwoWavesTakeTurnsWithTheirSums) {
   EXPECT_DOUBLE_EQ(finish(cluster(kGpu), waves), 5 + 5 + 5 + 3);
 }
 
+TEST(Pipeline, WavesTakeTurnsInTheirLastRound) {
+  // Two groups, of which one is in matrix space a round later: each hides its own sums alone.
+  for (size_t first : {1, 2}) {
+    WavePipeline pipeline(cluster(kGpu), {});
+    WaveLoads loads(cluster(kGpu), 1, 3);
+    loads.round(0, first) = {0, 5, 3, 0};
+    loads.round(0, 2) = {0, 5, 3, 0};
+    pipeline.add(loads);
+    pipeline.add(loads);
+    EXPECT_DOUBLE_EQ(pipeline.finish(), (first == 1 ? 2 : 1) * 2 * 5);
+  }
+}
+
+TEST(Pipeline, ResultsAreSentBeforeOthersAreTakenIn) {
+  // In round 2 the second rank takes in what the first one has sent, and computes for the third one, which has much to do
+  // with it.
+  for (bool relays : {false, true}) {
+    WavePipeline pipeline(cluster(kCpu), {});
+    WaveLoads loads(cluster(kCpu), 3, 4);
+    loads.round(0, 1).compute = 20;
+    loads.round(1, 2).compute = 5;
+    loads.round(2, 3).out = 30;
+    for (size_t rank : {0, 1})
+      loads.travel(rank, 1, /*back=*/true, {1}, 1, 4);
+    for (size_t rank : {1, 2})
+      loads.travel(rank, 2, /*back=*/true, {1}, 1, 2);
+    if (relays) // it sends some of what it takes in
+      loads.relay(2);
+    pipeline.add(loads);
+    EXPECT_DOUBLE_EQ(pipeline.finish(), (relays ? 20 + 4 : 5) + 2 + 30);
+  }
+}
+
 /// One wave of a rank: one group is there by one exchange and another by two, and back.
 double oneAndTwoHops(const cost::Cluster &cluster, size_t waves) {
   WavePipeline pipeline(cluster, {});
   WaveLoads loads(cluster, 1, 5);
   loads.round(0, 1).compute = 7; // of the first group
-  loads.round(0, 2) = {5, 0, 1}; // of the second one; and the end of the first one
+  loads.round(0, 2) = {0, 5, 0, 1}; // of the second one; and the end of the first one
   loads.round(0, 4).out = 1;
-  loads.travel(0, 0, /*behind=*/false, {1}, 1, 10);
-  loads.travel(0, 1, /*behind=*/false, {1}, 1, 6);
+  loads.travel(0, 0, /*back=*/false, {1}, 1, 10);
+  loads.travel(0, 1, /*back=*/false, {1}, 1, 6);
+  loads.relay(3);
   for (size_t round : {1, 2, 3})
-    loads.travel(0, round, /*behind=*/true, {1}, 1, 3);
+    loads.travel(0, round, /*back=*/true, {1}, 1, 3);
   for (size_t wave = 0; wave < waves; ++wave)
     pipeline.add(loads);
   return pipeline.finish();

@@ -190,8 +190,8 @@ void copyToOdd(Block *block, void *const *, int64_t, int64_t, void *memory) {
 }
 void copyFromOdd(Block *block, void *const *, int64_t, int64_t thread, void *memory) {
   alignas(16) char from[32] = {};
-  // A copy of no bytes does not look at its source.
-  stepc_rt_emulated_copy_async(block, access(memory, 1), from + 2, thread == 3 ? 16 : 0);
+  // A copy of no bytes does not look at its source; it still writes, so each thread has a place.
+  stepc_rt_emulated_copy_async(block, access(memory, thread), from + 2, thread == 3 ? 16 : 0);
 }
 
 TEST(WarpsDeathTest, CopiesAtOddAddressesAreRefused) {
