@@ -18,6 +18,7 @@
 #include "runtime/core/Instance.h"
 #include "runtime/emulated/Races.h"
 
+#include <barrier>
 #include <cstdio>
 #include <mutex>
 #include <set>
@@ -47,7 +48,7 @@ const Fault &fault() {
 }
 bool is(const char *kind) { return std::string(fault().kind) == kind; }
 
-/// Of all ranks, which share the library's plan, before any of them looks at it.
+/// Of all ranks, which share the library's plan.
 void change(plan::Plan &plan) {
   if (is("start")) {
     int64_t number = 0;
@@ -81,6 +82,9 @@ extern "C" const stepc_device_table stepc_device_emulated_races = [] {
   stepc_device_table device =
       gpuDeviceTable("emulated", STEPC_DEVICE_CPU, false, openWatched, true);
   device.open = [](DeviceContext &context, const stepc_options &options) {
+    // Ranks are threads of one process, and have made their tables of the plan before they come here.
+    static std::barrier ranks(std::ptrdiff_t(context.plan.world().size()));
+    ranks.arrive_and_wait();
     static std::once_flag once;
     std::call_once(once, [&] { change(const_cast<plan::Plan &>(context.plan)); });
     return openWatched(context, options);
