@@ -121,7 +121,7 @@ def python(report: pathlib.Path) -> Tally:
     ruff = shutil.which("ruff")
     tally.add("skipped" if not ruff else "failed" if run([ruff, "check", "--quiet", "."]) else "passed")
     for name, options in {
-        "together": ["-n", min(CORES, 8), "--dist", "worksteal", f"--ignore={ALONE}", "test/python"],
+        "together": ["-n", min(CORES + 1, 8), "--dist", "worksteal", f"--ignore={ALONE}", "test/python"],
         "alone": [ALONE],
     }.items():
         output = report / f"pytest-{name}.xml"
