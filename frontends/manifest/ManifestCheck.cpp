@@ -179,8 +179,8 @@ void checkClusterRanks(const Manifest &manifest, const CheckReport &report) {
     for (auto [j, rank] : llvm::enumerate(mesh.ranks))
       if (rank >= last.ranks) {
         report("/meshes/" + number(i) + "/ranks/" + number(j),
-               "expected a rank of the cluster, whose level '" + last.name + "' has " +
-                   count(last.ranks, "rank") + ", found " + number(rank));
+               "expected a rank below " + number(last.ranks) + ", because the cluster's level '" +
+                   last.name + "' has " + count(last.ranks, "rank") + ", found " + number(rank));
         break;
       }
 }

@@ -6,6 +6,7 @@
 #include "passes/decide/ClusterOfModule.h"
 
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace stepc;
@@ -25,6 +26,16 @@ static bool anyOnSeveralRanks(const GroupGeometry &geometry) {
   return llvm::any_of(holders, [](int64_t count) { return count > 1; });
 }
 
+/// Seconds by position that blocks take where any holds a part of them.
+static std::vector<double> secondsWhereHeld(const GroupGeometry &geometry, double block, double chain) {
+  std::vector<double> seconds;
+  for (const std::vector<int64_t> &areas : geometry.held()) {
+    int64_t count = llvm::count_if(areas, [](int64_t area) { return area > 0; });
+    seconds.push_back(count > 0 ? double(count * geometry.parameters) * block + chain : 0);
+  }
+  return seconds;
+}
+
 StrategyModel::StrategyModel(ModuleOp module)
     : cluster(clusterOf(module)), isFast(optim::isFast(module)) {
   if (auto most = module->getAttrOfType<IntegerAttr>(kMaxPeersAttr))
@@ -40,10 +51,20 @@ StrategyModel::StrategyModel(ModuleOp module)
     int64_t blocks = rows * cols > 0 ? layout.blocksPerParameter() : 0;
     std::vector<int64_t> ranks =
         lookupMesh(group, group.getExemplar().getMeshAttr()).getRanks().vec();
-    int64_t cost = cost::picoseconds(blockSeconds(rule, rows, cols, cluster.device));
+    double block = blockSeconds(rule, rows, cols, cluster.device);
+    int64_t cost = cost::picoseconds(block);
     std::vector<cost::BlockKind> &kinds = byRanks[ranks].kinds;
     blocks *= int64_t(group.getParameters().size());
-    travelling[ranks] += anyOnSeveralRanks(GroupGeometry(group));
+    GroupGeometry geometry(group);
+    if (anyOnSeveralRanks(geometry)) {
+      ++travelling[ranks];
+    } else {
+      std::vector<double> &together = alone[ranks];
+      together.resize(ranks.size());
+      double chain = chainSeconds(rule, rows, cols, cluster.device);
+      for (auto [sum, seconds] : llvm::zip(together, secondsWhereHeld(geometry, block, chain)))
+        sum += seconds;
+    }
     if (auto same = llvm::find_if(kinds, [&](auto &kind) { return kind.cost == cost; });
         same != kinds.end())
       same->count += blocks;
@@ -290,6 +311,16 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
     }
     // Of fewer blocks than owners some ranks get none, and launch nothing for the group.
     judgement.seconds = most * block * share + std::min(1.0, most * share) * chain + moving;
+    // Groups whose blocks are on one rank alone may each be on another one: together they take what the busiest rank does,
+    // and each of them its part of that.
+    if (judgement.hops.empty() && !anyOnSeveralRanks(geometry)) {
+      const std::vector<double> &together = alone.at(mesh.ranks);
+      std::vector<double> own = secondsWhereHeld(geometry, block, chain);
+      double all = std::accumulate(together.begin(), together.end(), 0.0);
+      double part = all > 0 ? std::accumulate(own.begin(), own.end(), 0.0) / all : 0;
+      judgement.seconds =
+          std::min(judgement.seconds, part * *llvm::max_element(together) + moving);
+    }
     judgement.repeats = computed > blocks;
   }
   return result;

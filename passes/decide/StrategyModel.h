@@ -86,6 +86,8 @@ private:
   std::map<std::vector<int64_t>, double> unevenness;
   /// Likewise: how many groups have blocks that are not on one rank alone.
   std::map<std::vector<int64_t>, int64_t> travelling;
+  /// Likewise, by position: seconds of the others, if they are computed where they are.
+  std::map<std::vector<int64_t>, std::vector<double>> alone;
 };
 
 } // namespace stepc::decide

@@ -40,6 +40,12 @@ driver::levelsOf(const std::vector<std::string> &hosts,
   std::vector<ProbedLevel> levels;
   for (const auto &[name, ranks] : given) {
     int64_t inner = levels.empty() ? 1 : levels.back().ranks;
+    if (ranks < 2)
+      return failure("expected a level of 2 ranks or more, found " + llvm::Twine(ranks) + " of '" +
+                     name + "'");
+    for (const ProbedLevel &other : levels)
+      if (other.name == name)
+        return failure("expected a name that no other level has, found '" + name + "' twice");
     if (ranks % inner != 0 || (!levels.empty() && ranks == inner))
       return failure("expected levels that grow by whole factors, found " + llvm::Twine(ranks) +
                      " ranks of '" + name + "' after " + llvm::Twine(inner));
@@ -48,6 +54,11 @@ driver::levelsOf(const std::vector<std::string> &hosts,
                      " ranks that are there, found " + llvm::Twine(ranks) + " of '" + name + "'");
     levels.push_back({name, ranks});
   }
+  for (const ProbedLevel &level : levels)
+    if (size % level.ranks != 0)
+      return failure("expected levels into which the " + llvm::Twine(size) +
+                     " ranks that are there divide, found " + llvm::Twine(level.ranks) + " of '" +
+                     level.name + "'");
   if (given.empty()) {
     int64_t first = 1; // ranks of the first host
     while (first < size && hosts[first] == hosts[0])

@@ -16,6 +16,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace stepc;
@@ -202,8 +203,12 @@ static bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &comman
       known.push_back((route.getSymName() + "." + name).str());
   }
   for (const auto &[name, value] : command.hyperparameters) {
-    if (llvm::is_contained(known, name))
-      continue;
+    if (llvm::is_contained(known, name)) {
+      if (!std::isnan(value))
+        continue;
+      report.error("--hyper: expected a number for '" + name + "', found nan");
+      return false;
+    }
     report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
                  "), found '" + name + "'");
     if (std::string meant = suggest(name, known); !meant.empty())

@@ -122,3 +122,45 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @r shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @replicated rule @Matrix parameters [@r]
 }
+
+// -----
+
+// What each rank owns it computes, where all have as much: groups of different ranks are computed at a time. Where one
+// rank has all of it, it is dealt out.
+// CHECK-LABEL: @dealt
+// CHECK: optim.group @first {{.*}} strategy #optim.local
+// CHECK: optim.group @second {{.*}} strategy #optim.local
+// CHECK-LABEL: @piled
+// CHECK: optim.group @first {{.*}} strategy #optim.owner
+// CHECK: optim.group @second {{.*}} strategy #optim.owner
+module @dealt {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<0>] aliases []
+optim.parameter @b shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<0>] aliases []
+optim.parameter @c shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<1>] aliases []
+optim.parameter @d shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<1>] aliases []
+optim.group @first rule @Matrix parameters [@a, @b]
+optim.group @second rule @Matrix parameters [@c, @d]
+}
+
+// -----
+
+module @piled {
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<0>] aliases []
+optim.parameter @b shape [768, 768] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<0>] aliases []
+optim.parameter @c shape [640, 640] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<0>] aliases []
+optim.parameter @d shape [640, 640] batch 0 type f32 gradient f32 mesh @world placements [#optim.owned<0>] aliases []
+optim.group @first rule @Matrix parameters [@a, @b]
+optim.group @second rule @Matrix parameters [@c, @d]
+}

@@ -196,15 +196,15 @@ TEST(ManifestErrors, ClusterLevels) {
   // Ranks 0 to 3 do not fit into a cluster of two.
   EXPECT_EQ(errorsOfCluster(
                 R"({"levels": [{"name": "node", "ranks": 2, "gb_per_s": 1, "latency_us": 1}]})"),
-            "/meshes/0/ranks/2: expected a rank of the cluster, whose level 'node' has 2 ranks, "
-            "found 2\n");
+            "/meshes/0/ranks/2: expected a rank below 2, because the cluster's level 'node' has 2 "
+            "ranks, found 2\n");
   // The profile says how many its level has.
   EXPECT_EQ(errorsOf(R"j({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}],
                          "ranks": [71, 72]}], "cluster": {"profile": "gb300", "levels": [{"name":
                          "nvlink"}]}, "parameters": [{"name": "w", "shape": [8], "dtype": "f32",
                          "mesh": "m", "placements": ["R"]}]})j"),
-            "/meshes/0/ranks/1: expected a rank of the cluster, whose level 'nvlink' has 72 ranks, "
-            "found 72\n");
+            "/meshes/0/ranks/1: expected a rank below 72, because the cluster's level 'nvlink' has 72 "
+            "ranks, found 72\n");
 }
 
 TEST(ManifestErrors, ParameterKeysAndTypes) {

@@ -46,6 +46,10 @@ def levels_of(hosts: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> li
         levels = [("node", first)] if first > 1 else []
     inner = 1
     for index, (name, ranks) in enumerate(levels):
+        if ranks < 2:
+            raise ValueError(f"expected a level of 2 ranks or more, found {ranks} of {name!r}")
+        if name in [other for other, _ in levels[:index]]:
+            raise ValueError(f"expected a name that no other level has, found {name!r} twice")
         if ranks % inner or (index > 0 and ranks == inner):
             raise ValueError(
                 f"expected levels that grow by whole factors, found {ranks} ranks of {name!r} "
@@ -57,6 +61,12 @@ def levels_of(hosts: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> li
                 f"{name!r}"
             )
         inner = ranks
+    for name, ranks in levels:
+        if size % ranks:
+            raise ValueError(
+                f"expected levels into which the {size} ranks that are there divide, found {ranks} "
+                f"of {name!r}"
+            )
     if not levels or inner < size:
         levels.append(("network", size))
     # All ranks are in the last one's domain, also in a larger job.
