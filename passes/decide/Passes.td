@@ -110,7 +110,8 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
     None when the rule has no matrix space: the group is elementwise. Otherwise, of the legal ones that dialects list
     (`StrategyListInterface`; docs/strategies.md has those of optim), the one whose modelled step takes least (`StrategyModel.h`): computing on the busiest rank, with owners
     balanced over all groups, and travelling by its hops. Groups of a mesh travel in the same messages, so that each bears an equal
-    part of what messages take however large they are. A strategy by which several ranks compute a block must save a tenth
+    part of what messages take however large they are; groups whose blocks are on one rank alone may each be on another one, so
+    that each bears its part of what the busiest rank has of all of them. A strategy by which several ranks compute a block must save a tenth
     of the time of one by which one rank does. So replicas divide large matrices and share the results, and compute small
     ones themselves. The group gets the strategy, its hops and its slabs.
 

@@ -86,7 +86,7 @@ def test_levels_are_hosts_or_what_is_given():
         probe.levels_of(["a"] * 6, [("x", 2), ("y", 3)])
     with pytest.raises(ValueError, match="expected a level of at most the 2 ranks that are there, found 4 of 'x'"):
         probe.levels_of(["a"] * 2, [("x", 4)])
-    with pytest.raises(ValueError, match="expected levels into which the 4 ranks that are there divide, found 3 of 'x'"):
+    with pytest.raises(ValueError, match="expected a level of which several fit into the 4 ranks that are there, found 3 of 'x'"):
         probe.levels_of(["a"] * 4, [("x", 3)])
     with pytest.raises(ValueError, match="expected a level of 2 ranks or more, found 1 of 'x'"):
         probe.levels_of(["a"] * 4, [("x", 1)])

@@ -54,11 +54,11 @@ driver::levelsOf(const std::vector<std::string> &hosts,
                      " ranks that are there, found " + llvm::Twine(ranks) + " of '" + name + "'");
     levels.push_back({name, ranks});
   }
-  for (const ProbedLevel &level : levels)
-    if (size % level.ranks != 0)
-      return failure("expected levels into which the " + llvm::Twine(size) +
-                     " ranks that are there divide, found " + llvm::Twine(level.ranks) + " of '" +
-                     level.name + "'");
+  // Else nothing is between its domains that could be measured.
+  if (!levels.empty() && levels.back().ranks != size && levels.back().ranks * 2 > size)
+    return failure("expected a level of which several fit into the " + llvm::Twine(size) +
+                   " ranks that are there, found " + llvm::Twine(levels.back().ranks) + " of '" +
+                   levels.back().name + "'");
   if (given.empty()) {
     int64_t first = 1; // ranks of the first host
     while (first < size && hosts[first] == hosts[0])

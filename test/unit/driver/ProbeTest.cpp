@@ -186,7 +186,7 @@ TEST(Probe, LevelsAreHostsOrWhatIsGiven) {
   EXPECT_EQ(spell({"a", "b"}, {{"rack", 4}}),
             "expected a level of at most the 2 ranks that are there, found 4 of 'rack'");
   EXPECT_EQ(spell({"a", "a", "a", "a"}, {{"three", 3}}),
-            "expected levels into which the 4 ranks that are there divide, found 3 of 'three'");
+            "expected a level of which several fit into the 4 ranks that are there, found 3 of 'three'");
   EXPECT_EQ(spell({"a", "b"}, {{"one", 1}}),
             "expected a level of 2 ranks or more, found 1 of 'one'");
   EXPECT_EQ(spell({"a", "b", "c", "d"}, {{"x", 2}, {"x", 4}}),

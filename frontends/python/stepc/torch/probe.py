@@ -61,12 +61,12 @@ def levels_of(hosts: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> li
                 f"{name!r}"
             )
         inner = ranks
-    for name, ranks in levels:
-        if size % ranks:
-            raise ValueError(
-                f"expected levels into which the {size} ranks that are there divide, found {ranks} "
-                f"of {name!r}"
-            )
+    # Else nothing is between its domains that could be measured.
+    if levels and inner != size and inner * 2 > size:
+        raise ValueError(
+            f"expected a level of which several fit into the {size} ranks that are there, found "
+            f"{inner} of {levels[-1][0]!r}"
+        )
     if not levels or inner < size:
         levels.append(("network", size))
     # All ranks are in the last one's domain, also in a larger job.
