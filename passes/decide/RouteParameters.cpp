@@ -29,6 +29,12 @@ struct Claim {
   SmallVector<Selector> patterns, except;
 };
 
+void noteHowAxesAreMatrices(InFlightDiagnostic &diag, ParameterOp parameter) {
+  if (parameter.getShape().size() > 2)
+    diag.attachNote() << "leading axes that count matrices are its batch_axes, and axes that are one row or column together "
+                         "are named by flatten";
+}
+
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
   void runOnOperation() override {
     std::vector<Claim> claims;
@@ -149,6 +155,7 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
                   << claim.rule.getSymName() << ", found parameter '" << parameter.getSymName()
                   << "' of shape [" << parameter.getShape() << "]";
       diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
+      noteHowAxesAreMatrices(diag, parameter);
       return diag;
     }
     if (parameter.getShape().size() > 2 && !parameter.isMatrix() && !claim.rule.isElementwise()) {
@@ -157,6 +164,7 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
                   << claim.rule.getSymName() << ", which reduces whole tensors, found parameter '"
                   << parameter.getSymName() << "' of shape [" << parameter.getShape() << "]";
       diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
+      noteHowAxesAreMatrices(diag, parameter);
       return diag;
     }
     parameter.setRouteAttr(FlatSymbolRefAttr::get(claim.route.getSymNameAttr()));

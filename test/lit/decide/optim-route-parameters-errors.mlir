@@ -131,6 +131,21 @@ optim.parameter @scale shape [] batch 0 type f32 gradient f32 mesh @world placem
 
 // -----
 
+// Three axes may be a stack of matrices, or one matrix.
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route Matrix claims it}}
+optim.route @Matrix rule @Matrix rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{expected a matrix for rule Matrix, found parameter 'w' of shape [2, 12, 3]}}
+// expected-note @below {{leading axes that count matrices are its batch_axes, and axes that are one row or column together are named by flatten}}
+optim.parameter @w shape [2, 12, 3] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
 // Of an optional and another pattern only the other must match.
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
