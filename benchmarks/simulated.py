@@ -82,8 +82,12 @@ MODELS = {
 def run(command: list, environment: dict | None = None, check: bool = True) -> subprocess.CompletedProcess:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, check=False)
     if check and done.returncode:
-        raise SystemExit(f"simulated.py: exit {done.returncode}: {shlex.join(map(str, command))}\n{done.stdout}{done.stderr}")
+        fail(done)
     return done
+
+
+def fail(done: subprocess.CompletedProcess) -> None:
+    raise SystemExit(f"simulated.py: exit {done.returncode}: {shlex.join(done.args)}\n{done.stdout}{done.stderr}")
 
 
 def manifest(model: str, ranks: int, placement: str, cluster: dict | None) -> dict:
@@ -131,10 +135,9 @@ class Machine:
 
     def compile(self, arguments: list, name: str) -> Path | None:
         """The library; nothing where the plan is not legal."""
-        command = [self.stepc, "compile", *arguments, "-o", self.folder / name]
-        done = run(command, check=False)
+        done = run([self.stepc, "compile", *arguments, "-o", self.folder / name], check=False)
         if done.returncode and "legal to force" not in done.stderr:
-            raise SystemExit(f"simulated.py: exit {done.returncode}: {shlex.join(map(str, command))}\n{done.stderr}")
+            fail(done)
         return None if done.returncode else self.folder / name / "libspec.so"
 
     def time(self, ranks: int, library: Path) -> tuple[float, int]:
