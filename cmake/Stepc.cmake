@@ -89,7 +89,10 @@ function(stepc_unit_test name)
   # As libraries are compiled, so that it can share a precompiled header with them.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC ${ARG_FLAGS})
-  if(ARG_MLIR)
+  if(ARG_MLIR AND ARG_OPTIMIZED) # the compiler's own, which is there
+    target_link_libraries(${name} PRIVATE stepc_mlir)
+    stepc_use_pch(${name} dialect_headers FLAGS ${ARG_FLAGS})
+  elseif(ARG_MLIR)
     stepc_use_pch(${name} mlir_test_headers FLAGS ${ARG_FLAGS} LINK stepc_mlir GTest::gtest GTest::gmock
                   DEPENDS stepc_optim_inc stepc_comm_inc stepc_exec_inc)
   else()
@@ -98,7 +101,8 @@ function(stepc_unit_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_options(${name} PRIVATE ${STEPC_WARNINGS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/unit)
+  # Tests name their cases and helpers alike: a source alone has room for that.
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/unit UNITY_BUILD OFF)
 endfunction()
 
 # stepc_tablegen(NAME file.td [-gen-x out]...): a target that runs mlir-tblgen in the

@@ -7,8 +7,6 @@ namespace json = llvm::json;
 namespace stepc::manifest {
 namespace {
 
-std::string number(int64_t value) { return std::to_string(value); }
-
 std::string pointerOf(size_t bucket, size_t member) {
   return "/buckets/" + number(bucket) + "/parameters/" + number(member);
 }

@@ -11,6 +11,9 @@
 
 namespace stepc::manifest {
 
+/// A number as errors spell it.
+inline std::string number(int64_t value) { return std::to_string(value); }
+
 /// One error. `message` is lower case without a full stop: expectation, then
 /// what was found.
 struct InputError {

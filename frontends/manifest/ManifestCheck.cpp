@@ -8,8 +8,6 @@
 namespace stepc::manifest {
 namespace {
 
-std::string number(int64_t value) { return std::to_string(value); }
-
 std::string count(int64_t value, const char *noun) {
   return number(value) + " " + noun + (value == 1 ? "" : "s");
 }

@@ -37,9 +37,9 @@ void readNumber(JsonText &json, const json::Object &object, const std::string &a
 
 /// Reads one cluster. A level with a bad value is not compared with others, so that one mistake gives one
 /// error.
-class Reader {
+class ClusterReader {
 public:
-  explicit Reader(JsonText &json) : json(json) {}
+  explicit ClusterReader(JsonText &json) : json(json) {}
 
   Cluster read(const json::Value &value, const std::string &at) {
     const json::Object *object =
@@ -199,7 +199,7 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
 }
 
 Cluster readCluster(JsonText &json, const json::Value &value, const std::string &pointer) {
-  return Reader(json).read(value, pointer);
+  return ClusterReader(json).read(value, pointer);
 }
 
 void readDevice(JsonText &json, const json::Value &value, const std::string &at, Cluster &cluster) {

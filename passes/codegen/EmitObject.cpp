@@ -18,6 +18,7 @@
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/IPO/Internalize.h"
+#include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 #include "llvm/Transforms/Instrumentation/ThreadSanitizer.h"
 
@@ -26,7 +27,8 @@ using namespace mlir;
 namespace stepc::codegen {
 namespace {
 
-std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef chip, std::string &error) {
+std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef chip, std::string &error,
+                                                 bool isQuick = false) {
   llvm::InitializeNativeTarget();
   llvm::InitializeNativeTargetAsmPrinter();
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
@@ -39,10 +41,11 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef chip, std::string &er
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
       target->createTargetMachine(triple, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
-                                  llvm::CodeGenOptLevel::Default));
+                                  isQuick ? llvm::CodeGenOptLevel::None
+                                          : llvm::CodeGenOptLevel::Default));
 }
 
-void optimize(llvm::Module &module, llvm::TargetMachine &machine, Sanitizer sanitizer) {
+void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenOptions &options) {
   llvm::PipelineTuningOptions tuning;
   // Kernels are vectorized already; what is scalar is so on purpose.
   tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = false;
@@ -51,7 +54,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, Sanitizer sani
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
   llvm::PassBuilder builder(&machine, tuning);
-  if (sanitizer != Sanitizer::None)
+  if (Sanitizer sanitizer = options.sanitizer; sanitizer != Sanitizer::None)
     builder.registerOptimizerLastEPCallback([sanitizer](llvm::ModulePassManager &manager,
                                                         llvm::OptimizationLevel,
                                                         llvm::ThinOrFullLTOPhase) {
@@ -65,7 +68,17 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, Sanitizer sani
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(module, modules);
+  if (!options.isQuick)
+    return (void)builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
+        .run(module, modules);
+  // Instructions are combined before, not for speed: 16-bit floats between casts of their bits would become
+  // calls of a conversion.
+  builder.registerPipelineStartEPCallback([](llvm::ModulePassManager &manager,
+                                             llvm::OptimizationLevel) {
+    manager.addPass(llvm::createModuleToFunctionPassAdaptor(
+        llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false))));
+  });
+  builder.buildO0DefaultPipeline(llvm::OptimizationLevel::O0).run(module, modules);
 }
 
 /// As the machine lays it out, and as any other code in a shared library.
@@ -98,7 +111,7 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
   if (!shape)
     return module.emitError(llvm::toString(shape.takeError()));
   std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(plan->chip, error);
+  std::unique_ptr<llvm::TargetMachine> machine = makeMachine(plan->chip, error, options.isQuick);
   if (!machine)
     return module.emitError("expected code generation for this machine, ") << error;
 
@@ -127,7 +140,7 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
       function.addFnAttr(options.sanitizer == Sanitizer::Address ? llvm::Attribute::SanitizeAddress
                                                                  : llvm::Attribute::SanitizeThread);
   }
-  optimize(*code, *machine, options.sanitizer);
+  optimize(*code, *machine, options);
 
   if (options.output == CodegenOptions::Output::LlvmIr) {
     std::string text;

@@ -40,7 +40,7 @@ public:
 
 private:
   std::string prefix;
-  StringSet<> used;
+  llvm::StringSet<> used;
 };
 
 /// Text that cannot end a comment, nor begin another one.

@@ -17,7 +17,7 @@ namespace stepc::cost {
 namespace {
 
 /// How many patterns are looked at, and how many are tried for one room.
-constexpr int64_t kMostWork = 1000000;
+constexpr int64_t kMostPatterns = 1000000;
 constexpr int kMostTurns = 200;
 /// A worth of 1, as an integer.
 constexpr double kOne = 1 << 30;
@@ -85,7 +85,7 @@ int64_t Patterns::mostWorth(int64_t room, const std::vector<int64_t> &worth,
   int64_t best = -1;
   std::vector<int64_t> taken(sizes.size());
   auto search = [&](auto &&self, size_t turn, int64_t left, int64_t sum) -> bool {
-    if (++work > kMostWork)
+    if (++work > kMostPatterns)
       return false;
     if (sum > best) {
       best = sum;

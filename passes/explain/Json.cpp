@@ -10,7 +10,7 @@ using namespace stepc;
 using namespace stepc::explain;
 
 static llvm::json::Object toJson(const Cost &cost) {
-  auto range = [](Range value) {
+  auto range = [](explain::Range value) {
     return llvm::json::Object{{"min", value.least}, {"max", value.most}};
   };
   return llvm::json::Object{{"bytes_sent", range(cost.bytesSent)},

@@ -22,7 +22,7 @@ std::string milliseconds(double value) {
   return text;
 }
 
-std::string span(Range value, std::string (*spell)(int64_t)) {
+std::string span(explain::Range value, std::string (*spell)(int64_t)) {
   return explain::range(value.least, value.most, spell);
 }
 
@@ -260,7 +260,7 @@ std::string explain::toText(const Report &report) {
      << span(total.bytesReceived, bytes) << " in " << span(total.messagesReceived, count) << ", in "
      << plural(report.exchanges, "exchange") << ".\n";
   if (!report.communicators.empty()) {
-    Range meeting{INT64_MAX, 0};
+    explain::Range meeting{INT64_MAX, 0};
     for (const CommunicatorReport &one : report.communicators)
       meeting = {std::min(meeting.least, one.ranks), std::max(meeting.most, one.ranks)};
     os << "They are on " << plural(report.communicators.size(), "communicator") << " of "

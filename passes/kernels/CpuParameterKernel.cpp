@@ -12,7 +12,7 @@ using namespace mlir;
 namespace stepc::kernels {
 
 /// Parameters that are computed at once. The functions of f64 are long chains, which wait less so.
-constexpr int64_t kWidth = 8;
+constexpr int64_t kParameterWidth = 8;
 
 FailureOr<LLVM::LLVMFuncOp> lowerParameterKernel(func::FuncOp function,
                                                  ArrayRef<exec::DispatchParametersOp> dispatches) {
@@ -27,13 +27,13 @@ FailureOr<LLVM::LLVMFuncOp> lowerParameterKernel(func::FuncOp function,
   ParameterArguments arguments{b.argument(list, 0), b.argument(list, 1), b.argument(list, 2)};
   Value first = kernel.getArgument(1), last = kernel.getArgument(2);
   Value count = arith::SubIOp::create(b, b.loc, last, first);
-  Value tail = arith::RemSIOp::create(b, b.loc, count, b.constant(kWidth));
+  Value tail = arith::RemSIOp::create(b, b.loc, count, b.constant(kParameterWidth));
   Value whole = arith::SubIOp::create(b, b.loc, last, tail);
   region.emitUniform(b, {});
   auto emit = [&](int64_t width) {
     return [&, width](Value item) { emitParameters(b, region, body, arguments, item, width); };
   };
-  b.loop(first, whole, kWidth, emit(kWidth));
+  b.loop(first, whole, kParameterWidth, emit(kParameterWidth));
   b.loop(whole, last, 1, emit(0));
   return kernel;
 }

@@ -22,7 +22,7 @@ using Predicate = arith::CmpFPredicate;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // ln 2 in two parts, the first with so few bits that its products with exponents are exact.
-constexpr double kLn2High = 0x1.62e42fefa38p-1, kLn2Low = 0x1.ef35793c7673p-45;
+constexpr double kDoubleLn2High = 0x1.62e42fefa38p-1, kDoubleLn2Low = 0x1.ef35793c7673p-45;
 
 /// The unevaluated sum of two numbers, the second at most half a unit of the first.
 struct Pair {
@@ -65,7 +65,7 @@ public:
         add({constant(0x1.5555555555555p-2), constant(0x1.5555555555555p-56)}, times(z, fifth));
     Pair atanh = add(s, times(s, times(z, third)));
     Value two = constant(2.0);
-    Pair result = add({product(e, constant(kLn2High)), product(e, constant(kLn2Low))},
+    Pair result = add({product(e, constant(kDoubleLn2High)), product(e, constant(kDoubleLn2Low))},
                       {product(two, atanh.high), product(two, atanh.low)});
     return larger(result.high, result.low);
   }
@@ -82,8 +82,8 @@ public:
     constexpr double kRound = 0x1.8p52;
     Value shifted = sum(product(at, constant(0x1.71547652b82fep0)), constant(kRound));
     Value n = difference(shifted, constant(kRound));
-    Value r = difference(at, product(n, constant(kLn2High)));
-    Pair reduced = larger(r, difference(rest, product(n, constant(kLn2Low))));
+    Value r = difference(at, product(n, constant(kDoubleLn2High)));
+    Pair reduced = larger(r, difference(rest, product(n, constant(kDoubleLn2Low))));
     // exp(r) = 1 + r + r² · (1/2 + r/6 + …)
     SmallVector<Value> factorials;
     double factorial = 1;

@@ -19,7 +19,7 @@ using namespace llvm;
 namespace stepc {
 namespace {
 
-Error failure(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
+Error wrongTarget(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
 
 /// LLVM's description of a cpu with features, of this machine's architecture.
 Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef features) {
@@ -28,11 +28,11 @@ Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef fe
   std::string error;
   const Target *target = TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return failure("expected code generation for this machine, found none: " + error);
+    return wrongTarget("expected code generation for this machine, found none: " + error);
   std::unique_ptr<MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
   // Asked first, because LLVM itself only prints a warning for an unknown cpu.
   if (!info->isCPUStringValid(cpu))
-    return failure("expected a cpu that LLVM knows for " + triple.getArchName() + ", found '" +
+    return wrongTarget("expected a cpu that LLVM knows for " + triple.getArchName() + ", found '" +
                    cpu + "' (`llc-22 -mcpu=help` lists them)");
   info.reset(target->createMCSubtargetInfo(triple, cpu, features));
   return info;
@@ -79,14 +79,14 @@ Expected<std::string> chipOfTarget(StringRef target) {
     if (gpu.empty())
       gpu = ":sm_80";
     if (!gpu.consume_front(":"))
-      return failure("expected target 'emulated' or 'emulated:<gpu>', found '" + target + "'");
+      return wrongTarget("expected target 'emulated' or 'emulated:<gpu>', found '" + target + "'");
     Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
     if (!known)
       return known.takeError();
     if (known->chips.size() > 1)
-      return failure("expected one GPU to emulate, found '" + gpu + "'");
+      return wrongTarget("expected one GPU to emulate, found '" + gpu + "'");
     if (known->ptx)
-      return failure("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
+      return wrongTarget("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
     Expected<std::string> chip = chipOfTarget("cpu");
     if (!chip)
       return chip;
@@ -95,7 +95,7 @@ Expected<std::string> chipOfTarget(StringRef target) {
   }
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
-    return failure("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated' or "
+    return wrongTarget("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated' or "
                    "'emulated:<gpu>', found '" +
                    target + "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
@@ -103,7 +103,7 @@ Expected<std::string> chipOfTarget(StringRef target) {
   if (!info)
     return info.takeError();
   if ((*info)->getTargetTriple().getArch() == Triple::x86_64 && !has(**info, "64bit"))
-    return failure("expected a cpu with a 64-bit mode, found '" + cpu + "'");
+    return wrongTarget("expected a cpu with a 64-bit mode, found '" + cpu + "'");
   StringMap<bool> found = sys::getHostCPUFeatures();
   SmallVector<std::string> features;
   for (const std::string &name : knownFeatures()) {
@@ -119,7 +119,7 @@ Expected<std::string> chipOfTarget(StringRef target) {
 Expected<GpuTarget> emulatedTarget(StringRef chip) {
   StringRef gpu = chip.take_front(chip.find(kHost)).drop_front(kEmulated.size());
   if (!gpu.consume_front(":"))
-    return failure("expected a chip 'emulated:<gpu> on <cpu>', found '" + chip + "'");
+    return wrongTarget("expected a chip 'emulated:<gpu> on <cpu>', found '" + chip + "'");
   return parseGpuTarget(gpu, /*tensorCores=*/false);
 }
 

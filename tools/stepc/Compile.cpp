@@ -52,6 +52,7 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
   progress.stage("generating code");
   codegen::CodegenOptions codegen;
   codegen.sanitizer = options.sanitizer;
+  codegen.isQuick = options.optimize == 0;
   std::vector<codegen::Program> programs;
   for (const mlir::OwningOpRef<mlir::ModuleOp> &module : modules) {
     llvm::FailureOr<plan::Plan> plan = kernels::embeddedPlan(*module);

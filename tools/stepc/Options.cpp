@@ -113,6 +113,15 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->group("Debugging");
 }
 
+/// Of commands that make code.
+void addOptimize(CLI::App &app, CompileOptions &options) {
+  app.add_option("-O", options.optimize,
+                 "0: compile in about half of the time, to try things; steps take longer and have "
+                 "the same bits. 2 (the default): optimize the code. A GPU's is always optimized")
+      ->check([](const std::string &text) { return checkOneOf(text, {"0", "2"}); })
+      ->type_name("LEVEL");
+}
+
 void defineCompile(CLI::App &root, CompileCommand &command) {
   CLI::App *app = root.add_subcommand("compile", "Compile a specification into a shared library");
   addCompileOptions(*app, command, "A specification (.optim), or any level's .mlir to go on from",
@@ -129,6 +138,7 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
                   "Folder for lib<name>.so, <name>.h and <name>.json (default: here), and "
                   "<name>.<kind>.json of further targets; with --emit, - is standard output")
       ->type_name("DIR");
+  addOptimize(*app, command);
   // Here only: the program that loads an instrumented library must be instrumented, too.
   app->add_option_function<std::string>(
          "--sanitize",
@@ -232,6 +242,7 @@ void defineRun(CLI::App &root, RunCommand &command) {
       ->type_name("T");
   app->add_flag("--graph", command.graph,
                 "Replay each step as one graph, of targets that have them: cuda and emulated");
+  addOptimize(*app, command);
   app->add_option("--library", command.library, "Step a library, compiled already from SPEC")
       ->type_name("LIB.so");
   app->add_option_function<std::vector<std::string>>(

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr int64_t kNameBytes = 256, kMostBytes = 32 << 20;
 constexpr int64_t kSizes[] = {1 << 10, 16 << 10, 256 << 10, 4 << 20};
-constexpr int kWarmUps = 2, kTimes = 7;
+constexpr int kWarmUps = 2, kTurns = 7;
 
 Error failure(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
@@ -179,7 +179,7 @@ Error ProbeRanks::measure(ProbedLevel &level, int64_t inner) {
                                        received.data() + i * bytes, bytes));
       }
       std::vector<double> times;
-      for (int turn = 0; turn < kWarmUps + kTimes; ++turn) {
+      for (int turn = 0; turn < kWarmUps + kTurns; ++turn) {
         if (llvm::Expected<double> together = largest(0); !together)
           return together.takeError();
         double begin = clock();

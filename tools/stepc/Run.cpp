@@ -343,7 +343,7 @@ int driver::runRun(const RunCommand &command) {
         std::pair("--workspace-limit", command.workspaceLimit != 0),
         std::pair("--max-peers", command.maxPeers != 0),
         std::pair("--target", command.reference && !command.targets.empty()),
-        std::pair("--products", !command.products.empty()),
+        std::pair("--products", !command.products.empty()), std::pair("-O", command.optimize >= 0),
         std::pair("--threads", command.reference && command.threads != 0),
         std::pair("--graph", command.reference && command.graph)})
     if (given && (command.reference || !command.library.empty()))

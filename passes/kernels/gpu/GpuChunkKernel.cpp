@@ -8,9 +8,8 @@ using namespace mlir;
 namespace stepc::kernels {
 namespace {
 
-/// Elements that a thread takes at once, and where their operands must stand for that: 16-bit ones move
-/// in one access of 16 bytes, f32 in two.
-constexpr int64_t kWidth = 8, kBytes = 16;
+/// Elements that a thread takes at once: 16-bit ones move in one wide access, f32 in two.
+constexpr int64_t kStageWidth = 8;
 
 class GpuEmitter : public ChunkEmitter {
 public:
@@ -43,7 +42,7 @@ private:
           strides.push_back(
               b.mul(operand.stride, b.constant(operand.element.getIntOrFloatBitWidth() / 8)));
       }
-    return areAligned(b, rows, bases, strides, kBytes);
+    return areAligned(b, rows, bases, strides, kWideBytes);
   }
 
   void emitRows(Value rows, Value cols, bool storeStaged) override {
@@ -52,9 +51,9 @@ private:
         if (operand.place == ChunkOperand::Place::Row)
           operand.single = loadElements(b, operand.element, at(operand, row, {}), 0);
     };
-    shareOut(b, rows, cols, kWidth, isAligned(rows, storeStaged), beginRow,
+    shareOut(b, rows, cols, kStageWidth, isAligned(rows, storeStaged), beginRow,
              [&](Value row, Value column, bool isWide) {
-               emitElements(row, column, isWide ? kWidth : 0, storeStaged, isWide ? kBytes : 0);
+               emitElements(row, column, isWide ? kStageWidth : 0, storeStaged, isWide ? kWideBytes : 0);
              });
   }
 };

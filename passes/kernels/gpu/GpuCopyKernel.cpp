@@ -11,9 +11,6 @@ using namespace mlir;
 namespace stepc::kernels {
 namespace {
 
-/// What a thread moves at once.
-constexpr int64_t kBytes = 16;
-
 class CopyEmitter {
 public:
   CopyEmitter(KernelBuilder &b, gpu::GPUFuncOp kernel, int64_t elementBytes)
@@ -52,11 +49,11 @@ private:
     Value toStride = field(offsetof(plan::CopyRow, targetStride));
     from = b.address(from, element, field(offsetof(plan::CopyRow, source)));
     to = b.address(to, element, field(offsetof(plan::CopyRow, target)));
-    int64_t width = kBytes / bytes;
+    int64_t width = kWideBytes / bytes;
     Value elementBytes = b.constant(bytes);
     Value isAligned =
         areAligned(b, rows, {from, to},
-                   {b.mul(fromStride, elementBytes), b.mul(toStride, elementBytes)}, kBytes);
+                   {b.mul(fromStride, elementBytes), b.mul(toStride, elementBytes)}, kWideBytes);
     auto at = [&](Value base, Value line, Value stride, Value column) {
       return b.address(base, element, b.add(b.mul(line, stride), column));
     };
@@ -64,7 +61,7 @@ private:
         b, rows, cols, width, isAligned, [](Value) {},
         [&](Value line, Value column, bool isWide) {
           Type type = isWide ? Type(VectorType::get(width, element)) : Type(element);
-          unsigned alignment = isWide ? kBytes : bytes;
+          unsigned alignment = isWide ? kWideBytes : bytes;
           Value moved = b.load(type, at(from, line, fromStride, column), alignment);
           b.store(moved, at(to, line, toStride, column), alignment);
         });

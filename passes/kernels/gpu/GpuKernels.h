@@ -74,6 +74,8 @@ mlir::Value threadIndex(KernelBuilder &b);
 void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t width,
               mlir::Value isAligned, llvm::function_ref<void(mlir::Value)> beginRow,
               llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
+/// What a thread moves in its widest access, and of what an address is then a multiple.
+constexpr int64_t kWideBytes = 16;
 /// Whether all `bases` are multiples of so many bytes and, of more rows than one, all `strides` (bytes), too.
 mlir::Value areAligned(KernelBuilder &b, mlir::Value rows, llvm::ArrayRef<mlir::Value> bases,
                        llvm::ArrayRef<mlir::Value> strides, int64_t bytes);

@@ -7,9 +7,6 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-/// What a thread loads at once of a contribution.
-static constexpr int64_t kBytes = 16;
-
 GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
   if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(nameOf(op)))
     return {{known, 1}};
@@ -20,7 +17,7 @@ GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
   SumEmitter sum(op, b, made.getArgument(0), made.getArgument(1), made.getArgument(2),
                  blockIndex(b));
   ifActive(b, made.getArgument(3), sum.parameter, [&] {
-    int64_t bytes = sum.elementBytes, width = kBytes / bytes;
+    int64_t bytes = sum.elementBytes, width = kWideBytes / bytes;
     // Bits of all addresses at which contributions begin.
     auto bits = scf::ForOp::create(b, b.loc, b.constant(0), sum.count, b.constant(1),
                                    ValueRange{b.constant(0)});
@@ -36,11 +33,11 @@ GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
     Value size = b.constant(bytes);
     Value isAligned =
         areAligned(b, sum.rowCount, {places, sum.target},
-                   {b.mul(sum.sourceStride, size), b.mul(sum.targetStride, size)}, kBytes);
+                   {b.mul(sum.sourceStride, size), b.mul(sum.targetStride, size)}, kWideBytes);
     shareOut(
         b, sum.rowCount, sum.cols, width, isAligned, [](Value) {},
         [&](Value line, Value column, bool isWide) {
-          sum.emit(line, column, isWide ? width : 0, isWide ? kBytes : bytes);
+          sum.emit(line, column, isWide ? width : 0, isWide ? kWideBytes : bytes);
         });
   });
   return {{made, 1}};
