@@ -122,15 +122,12 @@ std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Cou
   reached = legs.size();
   // One exchange may pass over several hops, of which one has what it sends.
   if (owned)
-    for (size_t from = hops.size(); from > 0;) {
-      size_t to = plan::returnsTo(hops, from - 1), sending = to;
+    for (auto [from, to] : plan::waysBack(hops)) {
+      size_t sending = to;
       for (size_t hop = to; hop < from; ++hop)
         if (travels[group][hop].back > travels[group][sending].back)
           sending = hop;
-      if (!llvm::all_of(llvm::ArrayRef(hops).slice(to, from - to),
-                        [](const plan::Hop &hop) { return hop.owned.empty(); }))
-        addHop(sending, /*back=*/true);
-      from = to;
+      addHop(sending, /*back=*/true);
     }
   addLists(/*behind=*/true);
   return legs;

@@ -76,16 +76,8 @@ Moves distribute::movesThere(const plan::Group &group, Distribution home) {
 
 Moves distribute::movesBack(const plan::Group &group, Distribution home) {
   Moves moves;
-  size_t from = group.hops.size(), to = from;
-  auto skip = [&] {
-    while (to > 0 && group.hops[to - 1].owned.empty())
-      --to;
-  };
-  for (skip(); to > 0; from = to) {
-    to = plan::returnsTo(group.hops, to - 1);
-    skip();
+  for (auto [from, to] : plan::waysBack(group.hops))
     moves.push_back({standsAfter(group, from, home), standsAfter(group, to, home)});
-  }
   return moves;
 }
 

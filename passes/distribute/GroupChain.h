@@ -19,9 +19,7 @@ struct Crossings {
 };
 Crossings findCrossings(optim::RuleOp rule);
 
-/// Between which distributions values travel: by each of a group's hops there; and back by those that
-/// own something, from the last on. Where a hop replicates, the results are there already, so that
-/// one way back leads through it to what stands before it.
+/// Between which distributions values travel: by each of a group's hops there, and back (plan::waysBack).
 using Moves = std::vector<std::pair<comm::Distribution, comm::Distribution>>;
 Moves movesThere(const plan::Group &group, comm::Distribution home);
 Moves movesBack(const plan::Group &group, comm::Distribution home);

@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stepc;
@@ -105,6 +106,21 @@ std::string patternOf(llvm::ArrayRef<std::string> names) {
   return anything ? pattern : names[0] + ", …";
 }
 
+/// A name for the parameters of each group: their pattern, where that says which ones they are.
+std::vector<std::string> namesOf(llvm::ArrayRef<GroupReport> groups) {
+  std::vector<std::string> result;
+  for (const GroupReport &group : groups)
+    result.push_back(patternOf(group.parameters));
+  llvm::StringMap<int> uses;
+  for (StringRef name : result)
+    ++uses[name];
+  for (auto [group, name] : llvm::zip(groups, result))
+    if (uses.lookup(name) > 1 && group.parameters.size() > 1)
+      name = group.parameters[0] + ", " +
+             (group.parameters.size() == 2 ? group.parameters[1] : std::string("…"));
+  return result;
+}
+
 StringRef spelled(exec::Accumulation accumulation) {
   switch (accumulation) {
   case exec::Accumulation::FusedChain:
@@ -175,6 +191,19 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
   table.print(os);
 }
 
+/// As many names as have room, and how many others there are.
+std::string someOf(llvm::ArrayRef<std::string> names) {
+  constexpr size_t kRoom = 50;
+  std::string text = names[0];
+  for (size_t i = 1; i < names.size(); ++i) {
+    std::string more = " and " + std::to_string(names.size() - i) + " more";
+    if (text.size() + names[i].size() + more.size() + 2 > kRoom)
+      return text + more;
+    text += ", " + names[i];
+  }
+  return text;
+}
+
 /// Strategies that are not legal, with the groups that each reason holds for.
 void printRefusals(const Report &report, llvm::raw_ostream &os) {
   // Strategies, and reasons of each, in the order in which they come.
@@ -189,7 +218,7 @@ void printRefusals(const Report &report, llvm::raw_ostream &os) {
   TextTable table({"strategy", "for", "why"}, "<<<");
   for (const auto &[strategy, reasons] : refused)
     for (const auto &[why, groups] : reasons)
-      table.add({strategy.str(), cut(llvm::join(groups, ", "), 50), withFewCuts(why)});
+      table.add({strategy.str(), someOf(groups), withFewCuts(why)});
   table.print(os);
 }
 
@@ -212,8 +241,8 @@ std::string explain::toText(const Report &report) {
        << ": bits may depend on the ranks, within the tolerances of each strategy.\n\n";
   TextTable groups({"group", "parameters", "count", "shape", "type", "placements", "route"},
                    "<<><<<<");
-  for (const GroupReport &group : report.groups)
-    groups.add({group.name, cut(patternOf(group.parameters), 40),
+  for (auto [group, name] : llvm::zip(report.groups, namesOf(report.groups)))
+    groups.add({group.name, cut(name, 40),
                 count(int64_t(group.parameters.size())), shapeOf(group),
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
                 withFewCuts(group.placements), llvm::join(group.routes, ", ")});

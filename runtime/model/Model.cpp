@@ -141,6 +141,21 @@ size_t returnsTo(const std::vector<Hop> &hops, size_t hop) {
   return result;
 }
 
+std::vector<std::pair<size_t, size_t>> waysBack(const std::vector<Hop> &hops) {
+  std::vector<std::pair<size_t, size_t>> ways;
+  size_t from = hops.size(), to = from;
+  auto skip = [&] {
+    while (to > 0 && hops[to - 1].owned.empty())
+      --to;
+  };
+  for (skip(); to > 0; from = to) {
+    to = returnsTo(hops, to - 1);
+    skip();
+    ways.push_back({from, to});
+  }
+  return ways;
+}
+
 std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count) {
   std::vector<Factor> result;
   for (size_t hop = 0; hop < count; ++hop)

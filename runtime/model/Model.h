@@ -157,6 +157,10 @@ bool chooses(const std::vector<Hop> &hops, size_t hop);
 /// How many hops lead to where results go back to from hop number `hop`, which owns factors: those
 /// before it, or before the first that replicates what it chooses from.
 size_t returnsTo(const std::vector<Hop> &hops, size_t hop);
+/// From behind how many hops to behind how many results go back at a time, from the last on: by those
+/// that own something. Where a hop replicates, the results are there already, so that one way back leads
+/// through it to what stands before it.
+std::vector<std::pair<size_t, size_t>> waysBack(const std::vector<Hop> &hops);
 /// The factors that the first `count` hops resolve, each once.
 std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count);
 
