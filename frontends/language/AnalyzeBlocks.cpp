@@ -1,5 +1,6 @@
 //===- AnalyzeBlocks.cpp - Numbers and patterns of blocks -----------------===//
 #include "frontends/language/Analyzer.h"
+#include "frontends/language/Constants.h"
 
 #include <cmath>
 
@@ -14,7 +15,8 @@ static void checkCount(const Constant &number, const Twine &what, double most,
   if (number.value >= 1 && number.value <= most && number.value == std::floor(number.value))
     return;
   diagnostics.error(number.range, "expected " + what + " as a whole number from 1 to 2^" +
-                                      Twine(int(std::log2(most))));
+                                      Twine(int(std::log2(most))) + ", found " +
+                                      spellNumber(number.value));
 }
 
 void stepc::lang::analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diagnostics) {

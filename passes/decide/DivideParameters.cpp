@@ -3,6 +3,7 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
+#include "passes/cost/Saturate.h"
 #include "passes/decide/Selectors.h"
 
 #include "mlir/IR/Remarks.h"
@@ -169,14 +170,12 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
       sizes.assign(count, each ? number : stretch / number);
     int64_t sum = 0;
     for (int64_t size : sizes)
-      if (size > stretch || (sum += size) > stretch)
-        return ("expected sizes that add up to " + Twine(stretch) + what +
-                (repeat > 1 ? " in each stretch" : "") + ", found more")
-            .str();
+      sum = saturatingAdd(sum, size);
     if (sum != stretch)
       return ("expected sizes that add up to " + Twine(stretch) + what +
-              (repeat > 1 ? " in each stretch" : "") + ", found " + Twine(sum))
-          .str();
+              (repeat > 1 ? " in each stretch" : "") + ", found ")
+                 .str() +
+             (sum == INT64_MAX ? "more" : std::to_string(sum));
     division.axis = plan::Division::Axis(op.getAxis());
     int64_t begin = 0;
     for (int64_t size : sizes) {

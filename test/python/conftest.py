@@ -52,7 +52,7 @@ def quick(tmp_path_factory):
     program = folder / "bin" / "stepc"
     program.parent.mkdir()
     changed = path.stat().st_mtime_ns  # its text says which compiler it is: libraries of another one are not taken from the cache
-    program.write_text(f'#!/bin/sh\n# {changed}\n[ "$1" != compile ] || set -- "$@" -O0\nexec "{path}" "$@"\n')
+    program.write_text(f'#!/bin/sh\n# {changed}\nif [ "$1" = compile ]; then shift; set -- compile -O0 "$@"; fi\nexec "{path}" "$@"\n')
     program.chmod(0o755)
     (folder / "lib").symlink_to(path.resolve().parent.parent / "lib")  # is looked for beside it
     return program

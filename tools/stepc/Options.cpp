@@ -119,6 +119,7 @@ void addOptimize(CLI::App &app, CompileOptions &options) {
                  "0: compile in about half of the time, to try things; steps take longer and have "
                  "the same bits. 2 (the default): optimize the code. A GPU's is always optimized")
       ->check([](const std::string &text) { return checkOneOf(text, {"0", "2"}); })
+      ->take_last() // as compilers do
       ->type_name("LEVEL");
 }
 

@@ -49,7 +49,14 @@ int driver::runSimulate(const SimulateCommand &command) {
   Input input;
   if (!expectOneTarget(command, "simulate, which walks one target's program", input.report))
     return kUsageError;
-  for (StringRef path : {command.json, command.trace, command.html})
+  const StringRef paths[] = {command.json, command.trace, command.html};
+  auto printed = llvm::count(paths, "-");
+  if (printed > 1) {
+    input.report.error("expected - after one of --json, --trace and --html, found it after " +
+                       llvm::Twine(printed));
+    return kUsageError;
+  }
+  for (StringRef path : paths)
     if (!checkPlace(path, input.report))
       return kInputError;
   int exitCode = kSuccess;
@@ -87,6 +94,6 @@ int driver::runSimulate(const SimulateCommand &command) {
   };
   bool good = write(command.json, simulate::toJson) && write(command.trace, simulate::toTrace) &&
               write(command.html, simulate::toPage) &&
-              write(command.json == "-" ? "" : "-", simulate::toText);
+              write(printed > 0 ? "" : "-", simulate::toText);
   return good ? kSuccess : kInternalError;
 }
