@@ -193,11 +193,9 @@ def main() -> None:
     rows = {}
     with tempfile.TemporaryDirectory() as folder:
         peers = Peers(options.stepc, options.cluster, options.ranks, options.layers, Path(folder))
-        has_agrs = "agrs" in run([options.stepc, "compile", "--help"]).stdout
-        ways = {"stepc": peers.stepc_row, "padded all-to-all": lambda: peers.walked(peers.padded_program())}
-        if has_agrs:
-            ways["xtuner's rules"] = lambda: peers.walked(peers.xtuner_program())
-        ways["xtuner's rules, all-to-all for what is left"] = lambda: peers.walked(peers.xtuner_program("owner"))
+        ways = {"stepc": peers.stepc_row, "padded all-to-all": lambda: peers.walked(peers.padded_program()),
+                "xtuner's rules": lambda: peers.walked(peers.xtuner_program()),
+                "xtuner's rules, all-to-all for what is left": lambda: peers.walked(peers.xtuner_program("owner"))}  # fmt: skip
         for ep in (128, 64, 32):
             if options.ranks % ep == 0:
                 ways[f"layer-wise, ep {ep}"] = lambda ep=ep: peers.layer_wise_row(ep)

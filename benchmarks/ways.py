@@ -2,7 +2,8 @@
 
     .venv/bin/python benchmarks/ways.py [--profile h100] [--stepc build/bin/stepc]
 
-Bytes are those that the plan sends, by `stepc simulate`. A strategy that stepc does not have, or that is not legal, is said so.
+Bytes are those that the plan sends, by `stepc simulate`. Where xtuner pads, its way is that of a manifest with the padding in it: no
+strategy of stepc sends any. A strategy that is not legal is said so.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import json
 import math
 import subprocess
+import tempfile
 from pathlib import Path
 
 from choices import EXAMPLES, ROOT
@@ -28,20 +30,51 @@ WAYS = {  # case → (what xtuner does there, the strategy that is that)
 HEAD = ("case", "stepc's choice", "bytes of all ranks", "µs", "xtuner's way", "forced", "bytes of all ranks", "µs")
 
 
-def force(case: str, strategy: str) -> list[str]:
+def read(case: str) -> dict:
+    return json.loads((EXAMPLES / "cases" / f"{case}.json").read_text())
+
+
+def ranks_of(document: dict) -> int:
+    return math.prod(axis["size"] for axis in document["meshes"][0]["axes"])
+
+
+def is_matrix(one: dict) -> bool:
+    return len(one["shape"]) - one.get("batch_axes", 0) == 2
+
+
+def padded(document: dict) -> dict:
+    """As many matrices as ranks, or a multiple of that, of rows that they divide: experts of a stack, those of a fused weight, or
+    matrices of a list. What is added is zeros for xtuner, and is orthogonalized and sent like the rest."""
+    ranks, matrices = ranks_of(document), []
+    for one in filter(is_matrix, document["parameters"]):
+        if one.get("batch_axes"):
+            one["shape"][0] += -one["shape"][0] % ranks
+        elif blocks := one.get("blocks"):
+            blocks["sizes"] += blocks["sizes"][:1] * (-len(blocks["sizes"]) % ranks)
+            one["shape"][0] = sum(blocks["sizes"])
+        elif len(document["meshes"]) == 1:
+            one["shape"][0] += -one["shape"][0] % ranks
+            matrices.append(one)
+    document["parameters"] += [matrices[0] | {"name": f"padding.{index}.weight"} for index in range(-len(matrices) % ranks)]
+    return document
+
+
+def force(document: dict, strategy: str) -> list[str]:
     """Matrices in full batches of as many as ranks go by all-to-all, whatever the rest does."""
-    document = json.loads((EXAMPLES / "cases" / f"{case}.json").read_text())
-    ranks = math.prod(axis["size"] for axis in document["meshes"][0]["axes"])
-    names = [one["name"] for one in document["parameters"] if len(one["shape"]) - one.get("batch_axes", 0) == 2]
-    full = len(names) // ranks * ranks if "experts" not in case else 0
+    ranks = ranks_of(document)
+    names = [one["name"] for one in document["parameters"] if is_matrix(one)]
+    full = 0 if any("experts" in name for name in names) else len(names) // ranks * ranks
     hows = ["owner"] * full + [strategy] * (len(names) - full)
     return [word for name, how in zip(names, hows, strict=True) for word in ("--strategy", f"{name}={how}")]
 
 
-def simulate(stepc: Path, case: str, profile: str, options: list) -> dict | str:
-    command = [stepc, "simulate", EXAMPLES / "muon.optim", "--manifest", EXAMPLES / "cases" / f"{case}.json", "--cluster", profile,
-               "--if-present", "*embed*", "--if-present", "lm_head*", "--json", "-", *options]  # fmt: skip
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+def simulate(stepc: Path, document: dict, profile: str, options: list) -> dict | str:
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(document, file)
+        file.flush()
+        command = [stepc, "simulate", EXAMPLES / "muon.optim", "--manifest", file.name, "--cluster", profile,
+                   "--if-present", "*embed*", "--if-present", "lm_head*", "--json", "-", *options]  # fmt: skip
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode:
         line = next(line for line in done.stderr.splitlines() if line.strip())
         return line.split("found ")[-1]
@@ -64,8 +97,9 @@ def main() -> None:
     options = parser.parse_args()
     print(f"| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}")
     for case, (way, strategy) in WAYS.items():
-        chosen = simulate(options.stepc, case, options.profile, [])
-        forced = simulate(options.stepc, case, options.profile, force(case, strategy))
+        chosen = simulate(options.stepc, read(case), options.profile, [])
+        document = padded(read(case)) if "padding" in way else read(case)
+        forced = simulate(options.stepc, document, options.profile, force(document, strategy))
         print(f"| `{case}` | {cell(chosen)} | {way} | {cell(forced)} |", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What the library says that shards hold is what torch has put there, on more than a thousand random cases in a run; together they
+"""What the library says that shards hold is what torch has put there, on more than a thousand random cases of torch's in a run; together they
 hold the whole, which is put together again from them.
 
 DTensor's `distribute_tensor` and real `fully_shard`, alone, over tensor and expert parallelism, and with replicas; stripes,
@@ -41,7 +41,7 @@ MESHES = {"line": (6,), "wide": (2, 3), "tall": (3, 2), "cube": (1, 3, 2)}
 # fully_shard along "dp", over another axis that has cut before, and with replicas.
 FSDP = {"fsdp": ((6,), ("dp",)), "fsdp over tp": ((3, 2), ("dp", "tp")), "fsdp over ep": ((2, 3), ("dp", "ep")),
         "hsdp": ((2, 3), ("rep", "dp")), "hsdp over tp": ((1, 3, 2), ("rep", "dp", "tp"))}  # fmt: skip
-COUNTS = {"distribute_tensor": 320, "fully_shard": 100, "defined": 180}  # the second for each of FSDP
+COUNTS = {"distribute_tensor": 520, "fully_shard": 100, "defined": 180}  # the second for each of FSDP
 
 
 def counted(shape):
@@ -234,7 +234,7 @@ def test_geometry_is_torchs(real, capsys):
         expect_whole(name, shape, [shards[name][1] for _, shards in results])
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {cases} cases of geometry on {SIZE} ranks: {dict(counts)}")
-    assert cases >= 1000
+    assert cases - counts["defined"] >= 1000
     assert all(counts[kind] >= 90 for kind in [*FSDP, "distribute_tensor", "defined"])
     assert counts["uneven"] >= 100 and sum(one["empty"] for one, _ in results) >= 20
 

@@ -37,7 +37,7 @@ def forced(case):
     assert {"owner", "gather"} <= names
     copies = {strategy: [(name, strategy) for name, found in legal.items() if strategy in found] for strategy in sorted(names)}
     if case.stem in ways.WAYS:
-        words = ways.force(case.stem, ways.WAYS[case.stem][1])
+        words = ways.force(ways.read(case.stem), ways.WAYS[case.stem][1])
         copies[XTUNER] = [tuple(word.split("=")) for word in words if word != "--strategy"]
     return {CHOSEN: [], **copies}
 
@@ -128,6 +128,20 @@ def test_cases_have_the_bits_of_one_rank(case, stepped):
 
 def test_each_way_of_xtuner_has_a_case():
     assert {*ways.WAYS} <= {case.stem for case in CASES}
+
+
+def test_padding_is_sent_beside_what_there_is():
+    """Seven matrices of 18 rows become eight of 20 on four ranks, of which each sends three quarters to others and back."""
+    document = ways.padded(ways.read("xtuner_remainder_uneven"))
+    assert [tuple(one["shape"]) for one in document["parameters"] if ways.is_matrix(one)] == [(20, 12)] * 8
+    found = ways.simulate(STEPC, document, "h100", ways.force(document, "owner"))
+    assert sum(rank["bytes_sent"] for rank in found["ranks"]) == 2 * 8 * 20 * 12 * 2 * 3 // 4
+    for case in ("xtuner_neither_divides", "experts_ep_uneven"):
+        before, document = ways.read(case), ways.padded(ways.read(case))
+        ranks = ways.ranks_of(document)
+        for small, large in zip(before["parameters"], document["parameters"], strict=True):
+            if "experts" in small["name"]:
+                assert large["shape"][0] * 6 == small["shape"][0] * 8 and 8 % ranks == 0
 
 
 def test_a_single_fault_is_seen(tmp_path):
