@@ -16,12 +16,12 @@ from collections import Counter
 import numpy as np
 import pytest
 from compiler import STEPC
-from random_layouts import Mesh, can_be
+from random_layouts import Mesh, can_be, parse
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-CASES = int(os.environ.get("STEPC_OWNER_BYTES", "10"))
+CASES = int(os.environ.get("STEPC_OWNER_BYTES", "16"))
 SPEC = """
 optimizer Sign(lr) {
   state m : f32
@@ -32,6 +32,7 @@ route { Sign(lr = 1) for matrix }
 """
 TRAVELLING = 2  # bytes of bf16, which is what orthogonalize takes and gives
 GRADIENT = 4
+KINDS = ("_S", "IS", "owned", "flat", "S")
 NODES = json.dumps({"levels": [{"name": "node", "ranks": 2, "gb_per_s": 9, "latency_us": 1},
                                {"name": "network", "gb_per_s": 1, "latency_us": 9}]})  # fmt: skip
 GROUP = re.compile(r"optim\.group @(\S+) .*parameters \[([^]]*)\].*base \[([^]]*)\]")
@@ -44,17 +45,52 @@ def stepc(*words):
 
 
 def held(shape, sizes, placements):
-    """Of each rank the elements that it holds, by their numbers; chunks as torch.chunk cuts them."""
+    """Of each rank the elements that it holds, by their numbers; chunks as torch.chunk cuts them. Of stripes, and of the pieces
+    of `_S`, which are even here, a rank has its chunk of each; a range is cut from what the other axes leave."""
     result = []
     for coordinates in itertools.product(*map(range, sizes)):
         part = np.arange(np.prod(shape)).reshape(shape)
         for size, at, placement in zip(sizes, coordinates, placements, strict=True):
-            if placement.startswith("S"):
-                dim = int(placement[2:-1])
-                step = -(-part.shape[dim] // size)
-                part = part.take(range(min(at * step, part.shape[dim]), min((at + 1) * step, part.shape[dim])), axis=dim)
+            kind, numbers = parse(placement)
+            if kind in ("S", "_S", "IS"):
+                dim, stripes = numbers if len(numbers) == 2 else (numbers[0], 1)
+                whole = part.shape[dim] // stripes
+                step = -(-whole // size)
+                inside = range(min(at * step, whole), min((at + 1) * step, whole))
+                part = part.take([stripe * whole + one for stripe in range(stripes) for one in inside], axis=dim)
+            elif kind == "owned" and at != numbers[0]:
+                part = part[:0]
+        for at, (kind, numbers) in zip(coordinates, map(parse, placements), strict=True):
+            part = part.ravel()[numbers[at] : numbers[at + 1]] if kind == "flat" else part
         result.append(set(part.ravel().tolist()))
     return result
+
+
+def draw_even(source, kind):
+    """Placements of all kinds, of this one in any case, on dimensions that every axis divides: matrices, or experts."""
+    sizes = source.choice(([4], [2, 2], [2, 3], [3, 2], [2, 2, 2])[kind == "_S" :])
+    kinds = ["R", "S(0)", "S(1)", "IS(0, 2)", "IS(1, 3)", f"owned({source.randrange(2)})", "flat"]
+    parameters = []
+    for index in range(source.randint(1, 3)):
+        shape = [*([4] if source.random() < 0.3 else []), source.choice((24, 48)), 24]
+        while True:
+            placements = [source.choice(kinds) for _ in sizes]
+            if len(sizes) > 1 and source.random() < (1 if kind == "_S" else 0.3):  # over a later axis that cuts the same dimension
+                placements[-2:] = [f"_S({len(shape) - 2}, {sizes[-1]})", f"S({len(shape) - 2})"]
+                placements[:-2] = ["R"] * (len(sizes) - 2)
+            is_there = index > 0 or kind in [parse(one)[0] for one in placements]
+            if is_there and placements.count("flat") < 2 and can_be(shape, Mesh("m", tuple(sizes), []), placements):
+                break
+        if "flat" in placements:  # any ranges, some of them empty, of what the other axes leave
+            axis = placements.index("flat")
+            others = ["R" if parse(one)[0] == "owned" else one for one in placements]
+            left = len(held(shape, sizes, [*others[:axis], "R", *others[axis + 1 :]])[0])
+            cuts = sorted(source.randint(0, left) for _ in range(sizes[axis] - 1))
+            placements = others[:axis] + [f"flat({', '.join(map(str, [0, *cuts, left]))})"] + others[axis + 1 :]
+        parameters.append({"name": f"w{index}", "shape": shape, "dtype": "f32", "mesh": "m", "placements": placements}
+                          | ({"batch_axes": 1} if len(shape) == 3 else {}))  # fmt: skip
+    axes = [{"name": f"a{i}", "size": size} for i, size in enumerate(sizes)]
+    return sizes, {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}
 
 
 def draw(source, partial):
@@ -106,7 +142,8 @@ def test_owner_sends_everything_once(tmp_path, capsys):
     histogram = Counter()
     for index in range(CASES):
         source = random.Random(f"{SEED}-{index}")
-        sizes, manifest = draw(source, partial=index == 0)
+        sizes, manifest = draw_even(source, KINDS[index // 2 % len(KINDS)]) if index % 2 else draw(source, partial=index == 0)
+        histogram.update(parse(placement)[0] for one in manifest["parameters"] for placement in one["placements"])
         (tmp_path / "m.json").write_text(json.dumps(manifest))
         (tmp_path / "s.optim").write_text(SPEC)
         program = [tmp_path / "s.optim", "--manifest", tmp_path / "m.json", "--strategy", "*=owner"]
@@ -125,6 +162,7 @@ def test_owner_sends_everything_once(tmp_path, capsys):
             histogram.update({key: count > 0 for key, count in wanted.items()})
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {dict(histogram)}")
+    assert all(histogram[kind] > 0 for kind in KINDS)
     assert histogram["there"] > 0 and histogram["back"] > 0 and histogram["contributions"] > 0
 
 
