@@ -198,8 +198,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       return blameInput(step.emitError("expected a workspace within the limit of ")
                         << limit.getInt() << " bytes per rank, found that this schedule, in "
                         << countWaves() << ", needs " << workspace << ": " << arena
-                        << ", and a bound of " << scratch << " on scratch; waves were chosen by a "
-                        << "model of that, and --waves forces others");
+                        << ", and a bound of " << scratch << " on scratch; other waves, which "
+                           "--waves forces, may need less");
     if (workspace > plan::kMostArenaBytes)
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
                                        "that this schedule needs more"));

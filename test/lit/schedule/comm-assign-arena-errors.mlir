@@ -12,7 +12,7 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.group @g rule @R parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
 comm.segment @s group @g all
-// expected-error @below {{expected a workspace within the limit of 127 bytes per rank, found that this schedule, in 1 wave, needs 128: 128, and a bound of 0 on scratch; waves were chosen by a model of that, and --waves forces others}}
+// expected-error @below {{expected a workspace within the limit of 127 bytes per rank, found that this schedule, in 1 wave, needs 128: 128, and a bound of 0 on scratch; other waves, which --waves forces, may need less}}
 func.func @limit() {
   %n = comm.extent <@s, full, blocks>
   %a = memref.alloc(%n) : memref<?x4x6xf32, #comm.place<@s, full, blocks>>
