@@ -49,6 +49,11 @@ def run(command: list) -> subprocess.CompletedProcess:
     return done
 
 
+def is_matrix(entry: dict) -> bool:
+    """Whether a manifest's parameter is matrices: of two axes behind those of a batch."""
+    return len(entry["shape"]) - entry.get("batch_axes", 0) == 2
+
+
 def simulate(stepc: Path, inputs: list, profile: str, options: list, name: str = "") -> dict:
     """A plan: latency, workspace, waves and what the model of waves says."""
     done = run([stepc, "simulate", *inputs, "--cluster", profile, "--remarks", "assign-waves", "--json", "-", *options])

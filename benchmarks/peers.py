@@ -24,6 +24,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
+import choices
 from choices import EXAMPLES, ROOT, groups_of, run
 
 sys.path.insert(0, str(EXAMPLES / "models"))
@@ -37,7 +38,7 @@ SMALL = ("embed_tokens", "lm_head", "conv1d", "shared_expert_gate")
 
 
 def is_matrix(entry: dict) -> bool:
-    return len(entry["shape"]) - entry.get("batch_axes", 0) == 2 and not any(word in entry["name"] for word in SMALL)
+    return choices.is_matrix(entry) and not any(word in entry["name"] for word in SMALL)
 
 
 def by_shape(entries: list[dict]) -> dict[tuple, list[dict]]:

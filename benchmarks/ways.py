@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from choices import EXAMPLES, ROOT
+from choices import EXAMPLES, ROOT, is_matrix
 
 WAYS = {  # case → (what xtuner does there, the strategy that is that)
     "xtuner_experts_divide": ("nothing is sent", "local"),
@@ -36,10 +36,6 @@ def read(case: str) -> dict:
 
 def ranks_of(document: dict) -> int:
     return math.prod(axis["size"] for axis in document["meshes"][0]["axes"])
-
-
-def is_matrix(one: dict) -> bool:
-    return len(one["shape"]) - one.get("batch_axes", 0) == 2
 
 
 def padded(document: dict) -> dict:

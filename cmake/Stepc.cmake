@@ -91,7 +91,7 @@ function(stepc_unit_test name)
   target_compile_options(${name} PRIVATE -fPIC ${ARG_FLAGS})
   if(ARG_MLIR AND ARG_OPTIMIZED) # the compiler's own, which is there
     target_link_libraries(${name} PRIVATE stepc_mlir)
-    stepc_use_pch(${name} dialect_headers FLAGS ${ARG_FLAGS})
+    stepc_use_mlir_pch(${name})
   elseif(ARG_MLIR)
     stepc_use_pch(${name} mlir_test_headers FLAGS ${ARG_FLAGS} LINK stepc_mlir GTest::gtest GTest::gmock
                   DEPENDS stepc_optim_inc stepc_comm_inc stepc_exec_inc)

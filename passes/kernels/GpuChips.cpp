@@ -17,10 +17,6 @@ constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "s
 constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx",
                         kRaces = "races";
 
-static Error failure(const Twine &message) {
-  return createStringError(inconvertibleErrorCode(), message);
-}
-
 /// The chip that "SM_90", "sm90" or "90" is another spelling of; else none.
 static StringRef spelledOtherwise(StringRef name) {
   std::string lower = name.lower();
@@ -34,8 +30,9 @@ static StringRef spelledOtherwise(StringRef name) {
 Expected<GpuChip> gpuChip(StringRef name) {
   if (!is_contained(kChips, name)) {
     StringRef meant = spelledOtherwise(name);
-    return failure("expected a GPU of " + join(ArrayRef(kChips), ", ") + ", found '" + name + "'" +
-                   (meant.empty() ? "" : ", did you mean '" + meant.str() + "'?"));
+    return createStringError("expected a GPU of " + join(ArrayRef(kChips), ", ") + ", found '" +
+                             name + "'" +
+                             (meant.empty() ? "" : ", did you mean '" + meant.str() + "'?"));
   }
   GpuChip chip{name.str(), 0, 0, name.ends_with("a")};
   StringRef digits = name.drop_front(3);
@@ -60,7 +57,8 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
     }
     if (word == kTensorCore || word == kChain) {
       if (!products.empty() && products != word)
-        return failure("expected one way to multiply, found '" + products + "' and '" + word + "'");
+        return createStringError("expected one way to multiply, found '" + products +
+                                 "' and '" + word + "'");
       products = word;
       target.tensorCores = word == kTensorCore;
       continue;
@@ -76,7 +74,8 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
       target.chips.push_back(chip->name);
   }
   if (target.chips.empty())
-    return failure("expected a GPU, say 'sm_80" + ("," + text).str() + "', found '" + text + "'");
+    return createStringError("expected a GPU, say 'sm_80" + ("," + text).str() +
+                             "', found '" + text + "'");
   return target;
 }
 
@@ -105,16 +104,16 @@ std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
 Expected<GpuTarget> cudaTarget(StringRef chip) {
   Expected<GpuTarget> target = parseGpuTarget(chip.drop_front(kCuda.size()), /*tensorCores=*/true);
   if (target && target->races)
-    return failure("expected 'races' behind 'emulated', where they are looked for, found '" + chip +
-                   "'");
+    return createStringError(
+        "expected 'races' behind 'emulated', where they are looked for, found '" + chip + "'");
   return target;
 }
 
 Expected<std::string> cudaChip(StringRef names) {
   if (!names.consume_front(":") || names.empty())
-    return failure("expected target 'cuda:<chip>,…' with the GPUs to make code for, say "
-                   "cuda:sm_80,sm_90a, found 'cuda" +
-                   names + "'");
+    return createStringError("expected target 'cuda:<chip>,…' with the GPUs to make code for, "
+                             "say cuda:sm_80,sm_90a, found 'cuda" +
+                             names + "'");
   Expected<GpuTarget> target = cudaTarget((kCuda + names).str());
   if (!target)
     return target.takeError();

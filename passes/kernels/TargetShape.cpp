@@ -19,8 +19,6 @@ using namespace llvm;
 namespace stepc {
 namespace {
 
-Error wrongTarget(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
-
 /// LLVM's description of a cpu with features, of this machine's architecture.
 Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef features) {
   InitializeNativeTarget();
@@ -28,12 +26,12 @@ Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef fe
   std::string error;
   const Target *target = TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return wrongTarget("expected code generation for this machine, found none: " + error);
+    return createStringError("expected code generation for this machine, found none: " + error);
   std::unique_ptr<MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
   // Asked first, because LLVM itself only prints a warning for an unknown cpu.
   if (!info->isCPUStringValid(cpu))
-    return wrongTarget("expected a cpu that LLVM knows for " + triple.getArchName() + ", found '" +
-                   cpu + "' (`llc-22 -mcpu=help` lists them)");
+    return createStringError("expected a cpu that LLVM knows for " + triple.getArchName() +
+                             ", found '" + cpu + "' (`llc-22 -mcpu=help` lists them)");
   info.reset(target->createMCSubtargetInfo(triple, cpu, features));
   return info;
 }
@@ -79,14 +77,15 @@ Expected<std::string> chipOfTarget(StringRef target) {
     if (gpu.empty())
       gpu = ":sm_80";
     if (!gpu.consume_front(":"))
-      return wrongTarget("expected target 'emulated' or 'emulated:<gpu>', found '" + target + "'");
+      return createStringError("expected target 'emulated' or 'emulated:<gpu>', found '" +
+                               target + "'");
     Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
     if (!known)
       return known.takeError();
     if (known->chips.size() > 1)
-      return wrongTarget("expected one GPU to emulate, found '" + gpu + "'");
+      return createStringError("expected one GPU to emulate, found '" + gpu + "'");
     if (known->ptx)
-      return wrongTarget("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
+      return createStringError("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
     Expected<std::string> chip = chipOfTarget("cpu");
     if (!chip)
       return chip;
@@ -95,15 +94,15 @@ Expected<std::string> chipOfTarget(StringRef target) {
   }
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
-    return wrongTarget("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated' or "
-                   "'emulated:<gpu>', found '" +
-                   target + "'");
+    return createStringError("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated' "
+                             "or 'emulated:<gpu>', found '" +
+                             target + "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
   auto info = subtarget(cpu, "");
   if (!info)
     return info.takeError();
   if ((*info)->getTargetTriple().getArch() == Triple::x86_64 && !has(**info, "64bit"))
-    return wrongTarget("expected a cpu with a 64-bit mode, found '" + cpu + "'");
+    return createStringError("expected a cpu with a 64-bit mode, found '" + cpu + "'");
   StringMap<bool> found = sys::getHostCPUFeatures();
   SmallVector<std::string> features;
   for (const std::string &name : knownFeatures()) {
@@ -119,7 +118,7 @@ Expected<std::string> chipOfTarget(StringRef target) {
 Expected<GpuTarget> emulatedTarget(StringRef chip) {
   StringRef gpu = chip.take_front(chip.find(kHost)).drop_front(kEmulated.size());
   if (!gpu.consume_front(":"))
-    return wrongTarget("expected a chip 'emulated:<gpu> on <cpu>', found '" + chip + "'");
+    return createStringError("expected a chip 'emulated:<gpu> on <cpu>', found '" + chip + "'");
   return parseGpuTarget(gpu, /*tensorCores=*/false);
 }
 

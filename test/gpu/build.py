@@ -34,8 +34,7 @@ def compiled(folder, case, target, kind):
     (made.parent / "step.optim").write_text(case.text)
     (made.parent / "manifest.json").write_text(json.dumps(case.manifest, indent=1))
     files = [made.parent / "step.optim", "-m", made.parent / "manifest.json"]
-    quick = ["-O0"] if target.startswith("emulated") else []
-    command = [STEPC, "compile", *files, *case.options, *quick, "--target", target, "-o", made]
+    command = [STEPC, "compile", *files, *case.options, "--target", target, "-o", made]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"build: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr}")

@@ -42,7 +42,7 @@ private:
           strides.push_back(
               b.mul(operand.stride, b.constant(operand.element.getIntOrFloatBitWidth() / 8)));
       }
-    return areAligned(b, rows, bases, strides, kWideBytes);
+    return areAligned(b, rows, bases, strides);
   }
 
   void emitRows(Value rows, Value cols, bool storeStaged) override {
@@ -53,7 +53,8 @@ private:
     };
     shareOut(b, rows, cols, kStageWidth, isAligned(rows, storeStaged), beginRow,
              [&](Value row, Value column, bool isWide) {
-               emitElements(row, column, isWide ? kStageWidth : 0, storeStaged, isWide ? kWideBytes : 0);
+               emitElements(row, column, isWide ? kStageWidth : 0, storeStaged,
+                            isWide ? kWideBytes : 0);
              });
   }
 };

@@ -53,7 +53,7 @@ private:
     Value elementBytes = b.constant(bytes);
     Value isAligned =
         areAligned(b, rows, {from, to},
-                   {b.mul(fromStride, elementBytes), b.mul(toStride, elementBytes)}, kWideBytes);
+                   {b.mul(fromStride, elementBytes), b.mul(toStride, elementBytes)});
     auto at = [&](Value base, Value line, Value stride, Value column) {
       return b.address(base, element, b.add(b.mul(line, stride), column));
     };

@@ -76,9 +76,9 @@ void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t widt
               llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
 /// What a thread moves in its widest access, and of what an address is then a multiple.
 constexpr int64_t kWideBytes = 16;
-/// Whether all `bases` are multiples of so many bytes and, of more rows than one, all `strides` (bytes), too.
+/// Whether all `bases` are multiples of that and, of more rows than one, all `strides` (bytes), too.
 mlir::Value areAligned(KernelBuilder &b, mlir::Value rows, llvm::ArrayRef<mlir::Value> bases,
-                       llvm::ArrayRef<mlir::Value> strides, int64_t bytes);
+                       llvm::ArrayRef<mlir::Value> strides);
 /// Runs `body` where this step does not skip the parameter.
 void ifActive(KernelBuilder &b, mlir::Value records, mlir::Value parameter,
               llvm::function_ref<void()> body);

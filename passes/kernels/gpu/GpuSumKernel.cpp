@@ -33,7 +33,7 @@ GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
     Value size = b.constant(bytes);
     Value isAligned =
         areAligned(b, sum.rowCount, {places, sum.target},
-                   {b.mul(sum.sourceStride, size), b.mul(sum.targetStride, size)}, kWideBytes);
+                   {b.mul(sum.sourceStride, size), b.mul(sum.targetStride, size)});
     shareOut(
         b, sum.rowCount, sum.cols, width, isAligned, [](Value) {},
         [&](Value line, Value column, bool isWide) {

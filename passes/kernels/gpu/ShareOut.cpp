@@ -23,8 +23,7 @@ static Value shiftFor(KernelBuilder &b, Value vectors) {
   return arith::MinSIOp::create(b, b.loc, shift, b.constant(most));
 }
 
-Value areAligned(KernelBuilder &b, Value rows, ArrayRef<Value> bases, ArrayRef<Value> strides,
-                 int64_t bytes) {
+Value areAligned(KernelBuilder &b, Value rows, ArrayRef<Value> bases, ArrayRef<Value> strides) {
   auto equals = [&](Value x, int64_t y) -> Value {
     return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, x, b.constant(y));
   };
@@ -37,7 +36,7 @@ Value areAligned(KernelBuilder &b, Value rows, ArrayRef<Value> bases, ArrayRef<V
   // Where there is one row alone its stride is anything.
   apart = arith::SelectOp::create(b, b.loc, equals(rows, 1), b.constant(0), apart);
   all = arith::OrIOp::create(b, b.loc, all, apart);
-  return equals(arith::AndIOp::create(b, b.loc, all, b.constant(bytes - 1)), 0);
+  return equals(arith::AndIOp::create(b, b.loc, all, b.constant(kWideBytes - 1)), 0);
 }
 
 void shareOut(KernelBuilder &b, Value rows, Value cols, int64_t width, Value isAligned,

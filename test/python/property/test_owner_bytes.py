@@ -66,6 +66,11 @@ def held(shape, sizes, placements):
     return result
 
 
+def document(sizes, parameters):
+    axes = [{"name": f"a{i}", "size": size} for i, size in enumerate(sizes)]
+    return {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}
+
+
 def draw_even(source, kind):
     """Placements of all kinds, of this one in any case, on dimensions that every axis divides: matrices, or experts."""
     sizes = source.choice(([4], [2, 2], [2, 3], [3, 2], [2, 2, 2])[kind == "_S" :])
@@ -78,19 +83,19 @@ def draw_even(source, kind):
             if len(sizes) > 1 and source.random() < (1 if kind == "_S" else 0.3):  # over a later axis that cuts the same dimension
                 placements[-2:] = [f"_S({len(shape) - 2}, {sizes[-1]})", f"S({len(shape) - 2})"]
                 placements[:-2] = ["R"] * (len(sizes) - 2)
-            is_there = index > 0 or kind in [parse(one)[0] for one in placements]
-            if is_there and placements.count("flat") < 2 and can_be(shape, Mesh("m", tuple(sizes), []), placements):
+            found = [parse(one)[0] for one in placements]
+            if "flat" in found and "owned" in found or found.count("flat") > 1 or index == 0 and kind not in found:
+                continue
+            if can_be(shape, Mesh("m", tuple(sizes), []), placements):
                 break
         if "flat" in placements:  # any ranges, some of them empty, of what the other axes leave
             axis = placements.index("flat")
-            others = ["R" if parse(one)[0] == "owned" else one for one in placements]
-            left = len(held(shape, sizes, [*others[:axis], "R", *others[axis + 1 :]])[0])
+            left = len(held(shape, sizes, [*placements[:axis], "R", *placements[axis + 1 :]])[0])
             cuts = sorted(source.randint(0, left) for _ in range(sizes[axis] - 1))
-            placements = others[:axis] + [f"flat({', '.join(map(str, [0, *cuts, left]))})"] + others[axis + 1 :]
+            placements[axis] = f"flat({', '.join(map(str, [0, *cuts, left]))})"
         parameters.append({"name": f"w{index}", "shape": shape, "dtype": "f32", "mesh": "m", "placements": placements}
                           | ({"batch_axes": 1} if len(shape) == 3 else {}))  # fmt: skip
-    axes = [{"name": f"a{i}", "size": size} for i, size in enumerate(sizes)]
-    return sizes, {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}
+    return sizes, document(sizes, parameters)
 
 
 def draw(source, partial):
@@ -113,8 +118,7 @@ def draw(source, partial):
             | ({"batch_axes": 1} if experts else {})
             for i in range(source.randint(1, 3))
         ]
-    axes = [{"name": f"a{i}", "size": size} for i, size in enumerate(sizes)]
-    return sizes, {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}
+    return sizes, document(sizes, parameters)
 
 
 def expected(sizes, parameters, bases):
