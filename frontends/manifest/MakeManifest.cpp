@@ -107,7 +107,7 @@ void Maker::readRules() {
     Rule rule{at, *pattern, {}};
     std::string error;
     for (const std::string &text : splitPlacements(llvm::StringRef(option).drop_front(split + 1)))
-      if (std::optional<Placement> placement = parsePlacement(text, error))
+      if (std::optional<Placement> placement = parsePlacement(text, /*mayBePartial=*/false, error))
         rule.placements.push_back(*placement);
       else
         errors.addUsage(at, error);

@@ -1,5 +1,8 @@
 #include "frontends/manifest/Manifest.h"
 #include "frontends/manifest/Names.h"
+#include "frontends/text/Text.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <set>
 
 namespace stepc::manifest {
@@ -27,14 +30,8 @@ constexpr PlacementForm kForms[] = {
     {"P(sum)", PlacementKind::PartialSum, 0}, {"P(avg)", PlacementKind::PartialAverage, 0},
 };
 
-} // namespace
-
-std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error) {
-  llvm::StringRef whole = text.trim(" ");
-  auto fail = [&](const llvm::Twine &reason = "") -> std::optional<Placement> {
-    error = ("expected " + llvm::Twine(kPlacementForms) + ", found '" + text + "'" + reason).str();
-    return std::nullopt;
-  };
+/// A text that is a form, as a placement.
+std::optional<Placement> readForm(llvm::StringRef whole) {
   llvm::StringRef name =
       whole.starts_with("P(") ? whole : whole.take_until([](char c) { return c == '('; });
   llvm::StringRef inside = whole.drop_front(name.size());
@@ -43,15 +40,15 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
   std::vector<int64_t> numbers;
   if (!inside.empty()) {
     if (!inside.consume_front("(") || !inside.consume_back(")"))
-      return fail();
+      return std::nullopt;
     llvm::SmallVector<llvm::StringRef> parts;
     inside.split(parts, ',');
     for (llvm::StringRef part : parts)
       if (part.trim(" ").getAsInteger(10, numbers.emplace_back()))
-        return fail();
+        return std::nullopt;
   }
   if (form == std::end(kForms) || (form->numbers != kAnyNumbers && form->numbers != numbers.size()))
-    return fail();
+    return std::nullopt;
   Placement placement{form->kind};
   if (placement.kind == PlacementKind::Flat)
     placement.cuts = numbers;
@@ -61,12 +58,64 @@ std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error
     placement.dim = numbers[0];
   if (form->numbers == 2)
     placement.factor = numbers[1];
-  if (placement.factor < 1) {
+  return placement;
+}
+
+/// Names that stand for a form's, in lower case: its own, and those of torch's classes.
+constexpr std::pair<const char *, const char *> kOtherNames[] = {
+    {"r", "R"},         {"replicate", "R"},      {"s", "S"},   {"shard", "S"},
+    {"_s", "_S"},       {"_stridedshard", "_S"}, {"is", "IS"}, {"interleavedshard", "IS"},
+    {"owned", "owned"}, {"flat", "flat"},        {"p", "P"},   {"partial", "P"},
+};
+
+/// The form that a text comes near to, or nothing: torch's names, misspelt ones, another case,
+/// numbers with names as in "Shard(dim=0)".
+std::optional<Placement> nearestForm(llvm::StringRef text) {
+  auto [name, inside] = text.split('(');
+  std::vector<llvm::StringRef> known;
+  for (const auto &[other, form] : kOtherNames)
+    known.push_back(other);
+  std::string lower = name.trim().lower();
+  auto found = llvm::find(known, lower);
+  if (found == known.end())
+    found = llvm::find(known, text::nearestName(lower, known));
+  if (found == known.end())
+    return std::nullopt;
+  std::string form = kOtherNames[found - known.begin()].second, numbers;
+  llvm::SmallVector<llvm::StringRef> parts;
+  inside.take_until([](char c) { return c == ')'; }).split(parts, ',', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef part : parts)
+    numbers += (numbers.empty() ? "" : ", ") + part.substr(part.find('=') + 1).trim(" '\"").str();
+  if (form == "P")
+    numbers = numbers.empty()     ? "sum"
+              : numbers == "mean" ? "avg"
+                                  : llvm::StringRef(numbers).lower();
+  return readForm(numbers.empty() ? form : form + "(" + numbers + ")");
+}
+
+} // namespace
+
+std::string placementForms(bool mayBePartial) {
+  return std::string("R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank), flat") +
+         (mayBePartial ? ", flat(begin, …, end), P(sum) or P(avg)" : " or flat(begin, …, end)");
+}
+
+std::optional<Placement> parsePlacement(llvm::StringRef text, bool mayBePartial,
+                                        std::string &error) {
+  std::optional<Placement> placement = readForm(text.trim(" "));
+  if (!placement) {
+    error = "expected " + placementForms(mayBePartial) + ", found '" + text.str() + "'";
+    if (std::optional<Placement> near = nearestForm(text))
+      error += near->isPartial() && !mayBePartial
+                   ? "; partial sums are of gradients alone"
+                   : ", did you mean '" + std::string(toString(*near)) + "'?";
+    return std::nullopt;
+  }
+  if (placement->factor < 1) {
     error =
-        (llvm::Twine(placement.kind == PlacementKind::StridedShard ? "expected a split factor of"
+        std::string(placement->kind == PlacementKind::StridedShard ? "expected a split factor of"
                                                                    : "expected stripes of") +
-         " at least 1, found '" + text + "'")
-            .str();
+        " at least 1, found '" + text.str() + "'";
     return std::nullopt;
   }
   return placement;

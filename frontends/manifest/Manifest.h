@@ -35,14 +35,15 @@ using plan::DType, plan::Mesh, plan::Placement, plan::PlacementKind;
 /// Those of parameters and gradients: "f32", "bf16", "f16".
 std::optional<DType> parseDType(llvm::StringRef text);
 
-/// The text forms of placements, for messages.
-inline constexpr char kPlacementForms[] =
-    "R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank), flat, P(sum) or P(avg)";
+/// The text forms of placements, for messages. Partial ones are of gradients alone.
+std::string placementForms(bool mayBePartial);
 
 /// Reads a text form; blanks around numbers are ignored, dimensions may be
-/// negative. On failure returns nothing and sets `error` to "expected ...,
-/// found ...".
-std::optional<Placement> parsePlacement(llvm::StringRef text, std::string &error);
+/// negative. On failure returns nothing and sets `error` to "expected ..., found ...", with the
+/// forms that there are where the text stands, and the nearest one. A partial placement that
+/// reads is returned anywhere: the geometry refuses it with a better reason.
+std::optional<Placement> parsePlacement(llvm::StringRef text, bool mayBePartial,
+                                        std::string &error);
 
 /// Cuts "S(0),_S(1, 2)" at the commas outside parentheses.
 std::vector<std::string> splitPlacements(llvm::StringRef text);

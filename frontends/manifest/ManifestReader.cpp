@@ -35,7 +35,7 @@ private:
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
   void readBlocks(const json::Value *value, const Pointer &at, bool shapeIsGood,
                   Parameter &parameter);
-  void readPlacements(const json::Value *value, const Pointer &at,
+  void readPlacements(const json::Value *value, const Pointer &at, bool ofGradient,
                       std::vector<Placement> &placements);
 
   CheckReport reportAt(const Pointer &at) {
@@ -158,7 +158,7 @@ void Reader::readDType(const json::Value *value, const Pointer &at, DType &dtype
     json.mismatch(at, "f32, bf16 or f16", *value);
 }
 
-void Reader::readPlacements(const json::Value *value, const Pointer &at,
+void Reader::readPlacements(const json::Value *value, const Pointer &at, bool ofGradient,
                             std::vector<Placement> &placements) {
   const json::Array *list = value ? json.array(*value, at, "an array of placements") : nullptr;
   if (list)
@@ -168,8 +168,8 @@ void Reader::readPlacements(const json::Value *value, const Pointer &at,
     std::optional<llvm::StringRef> text = (*list)[i].getAsString();
     std::string error;
     if (!text)
-      json.mismatch(itemAt, llvm::Twine(kPlacementForms) + " as a string", (*list)[i]);
-    else if (std::optional<Placement> placement = parsePlacement(*text, error))
+      json.mismatch(itemAt, placementForms(ofGradient) + " as a string", (*list)[i]);
+    else if (std::optional<Placement> placement = parsePlacement(*text, ofGradient, error))
       placements.push_back(*placement);
     else
       json.error(itemAt, error);
@@ -313,10 +313,11 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
                     *meshValue);
   }
   readPlacements(json.required(*object, "placements", at), at + "/placements",
-                 parameter.placements);
+                 /*ofGradient=*/false, parameter.placements);
   parameter.gradPlacements = parameter.statePlacements = parameter.placements;
-  readPlacements(object->get("grad_placements"), at + "/grad_placements", parameter.gradPlacements);
-  readPlacements(object->get("state_placements"), at + "/state_placements",
+  readPlacements(object->get("grad_placements"), at + "/grad_placements", /*ofGradient=*/true,
+                 parameter.gradPlacements);
+  readPlacements(object->get("state_placements"), at + "/state_placements", /*ofGradient=*/false,
                  parameter.statePlacements);
   if (errors.size() == before && mesh && meshIsGood[mesh - manifest.meshes.data()])
     checkPlacements(parameter, *mesh, &*buckets, reportAt(at));

@@ -130,7 +130,7 @@ TEST(MakeManifest, RuleErrors) {
             "--place 'w': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
             "--place '=R': expected PATTERN=PLACEMENT,..., found no pattern and '='\n"
             "--place 'w=Q': expected R, S(dim), _S(dim, split_factor), IS(dim, stripes), "
-            "owned(rank), flat, P(sum) or P(avg), found 'Q'\n"
+            "owned(rank), flat or flat(begin, …, end), found 'Q'\n"
             "--place '*=R,R': expected 1 placements, one for each axis of --mesh, "
             "found 2\n");
   EXPECT_EQ(errorsOf(file, {"dp=2", {"w=S(0)"}, {}, {}}),

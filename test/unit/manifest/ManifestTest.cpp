@@ -42,15 +42,15 @@ TEST(Placement, TextForms) {
   for (const char *text :
        {"R", "IS(1, 4)", "owned(3)", "flat", "flat(0, 5, 12)", "P(sum)", "P(avg)"}) {
     std::string problem;
-    std::optional<Placement> placement = parsePlacement(text, problem);
+    std::optional<Placement> placement = parsePlacement(text, true, problem);
     ASSERT_TRUE(placement) << problem;
     EXPECT_EQ(toString(*placement), text);
   }
-  EXPECT_EQ(parsePlacement("R", error), kReplicate);
-  EXPECT_EQ(parsePlacement("S(-1)", error), shard(-1));
-  EXPECT_EQ(parsePlacement(" S( 1 ) ", error), shard(1));
-  EXPECT_EQ(parsePlacement("_S(0,2)", error), stridedShard(0, 2));
-  EXPECT_EQ(parsePlacement("_S(0, 2)", error), stridedShard(0, 2));
+  EXPECT_EQ(parsePlacement("R", true, error), kReplicate);
+  EXPECT_EQ(parsePlacement("S(-1)", true, error), shard(-1));
+  EXPECT_EQ(parsePlacement(" S( 1 ) ", true, error), shard(1));
+  EXPECT_EQ(parsePlacement("_S(0,2)", true, error), stridedShard(0, 2));
+  EXPECT_EQ(parsePlacement("_S(0, 2)", true, error), stridedShard(0, 2));
   EXPECT_EQ(splitPlacements("R"), std::vector<std::string>{"R"});
   EXPECT_EQ(splitPlacements("_S(0, 2),S(0),R"),
             (std::vector<std::string>{"_S(0, 2)", "S(0)", "R"}));

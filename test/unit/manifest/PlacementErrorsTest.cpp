@@ -12,12 +12,11 @@ TEST(ManifestErrors, PlacementTexts) {
     return error.substr(prefix.size(), error.size() - prefix.size() - suffix.size());
   };
   std::string expected =
-      "expected R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank), flat, P(sum) or "
-      "P(avg), found ";
+      "expected R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank), "
+      "flat or flat(begin, …, end), found ";
   for (const char *bad :
-       {"",        "r",      "S",           "S()",      "S(x)",        "S(0",  "S(0))", "S(0, 2)",
-        "_S(0)",   "_S(0,)", "_S(0, 2, 3)", "Shard(0)", "Replicate()", "R(0)", "IS(0)", "owned",
-        "owned()", "flat()", "flat(0, x)",  "P",        "P(max)",      "P(sum"})
+       {"", "S", "S()", "S(x)", "S(0, 2)", "_S(0)", "_S(0, 2, 3)", "R(0)", "IS(0)", "owned",
+        "owned()", "flat(0, x)", "Q", "P(max)", "Partial(max)", "Shard"})
     EXPECT_EQ(one(bad), expected + "'" + bad + "'");
   EXPECT_EQ(one("_S(0, 0)"), "expected a split factor of at least 1, found '_S(0, 0)'");
   EXPECT_EQ(one("IS(0, 0)"), "expected stripes of at least 1, found 'IS(0, 0)'");
@@ -25,6 +24,49 @@ TEST(ManifestErrors, PlacementTexts) {
   EXPECT_EQ(errorsOf(withShape("[4, 4]", "[0, \"R\"]")),
             "/parameters/0/placements/0: " + expected.substr(0, expected.size() - 8) +
                 " as a string, found 0 (parameter 'w')\n");
+  // Other spellings of a form: torch's, and slips.
+  for (auto [bad, meant] : {std::pair("Shard(0)", "S(0)"),
+                            {"Shard(dim=0)", "S(0)"},
+                            {"s(-1)", "S(-1)"},
+                            {"S(0", "S(0)"},
+                            {"S(0))", "S(0)"},
+                            {"Shrad(1)", "S(1)"},
+                            {"_StridedShard(dim=0, sf=2)", "_S(0, 2)"},
+                            {"_S(0,2,)", "_S(0, 2)"},
+                            {"is(0, 2)", "IS(0, 2)"},
+                            {"Replicate()", "R"},
+                            {"r", "R"},
+                            {"Owned(1)", "owned(1)"},
+                            {"flat()", "flat"},
+                            {"FLAT(0, 8, 16)", "flat(0, 8, 16)"}})
+    EXPECT_EQ(one(bad), expected + "'" + bad + "', did you mean '" + meant + "'?");
+  for (const char *bad : {"P", "P(mean)", "Partial(avg)", "p(sum)"})
+    EXPECT_EQ(one(bad), expected + "'" + bad + "'; partial sums are of gradients alone");
+}
+
+TEST(ManifestErrors, PlacementTextsOfGradientsAndStates) {
+  auto one = [](const std::string &list, const std::string &text) {
+    return errorsOf(
+        withShape("[4, 4]", R"(["R", "R"], ")" + list + R"(": ["R", ")" + text + "\"]"));
+  };
+  std::string at = "/parameters/0/", w = " (parameter 'w')\n";
+  std::string forms = "expected R, S(dim), _S(dim, split_factor), IS(dim, stripes), owned(rank), ";
+  std::string gradient =
+      at + "grad_placements/1: " + forms + "flat, flat(begin, …, end), P(sum) or P(avg), found ";
+  EXPECT_EQ(one("grad_placements", "P(max)"), gradient + "'P(max)'" + w);
+  for (auto [bad, meant] : {std::pair("P(mean)", "P(avg)"),
+                            {"P", "P(sum)"},
+                            {"Partial()", "P(sum)"},
+                            {"P(sum", "P(sum)"},
+                            {"Partial(avg)", "P(avg)"},
+                            {"Partial(reduce_op='sum')", "P(sum)"},
+                            {"Shard(0)", "S(0)"}})
+    EXPECT_EQ(one("grad_placements", bad),
+              gradient + "'" + bad + "', did you mean '" + meant + "'?" + w);
+  EXPECT_EQ(one("state_placements", "P(mean)"), at + "state_placements/1: " + forms +
+                                                    "flat or flat(begin, …, end), found 'P(mean)'; "
+                                                    "partial sums are of gradients alone" +
+                                                    w);
 }
 
 TEST(ManifestErrors, PlacementsAgainstMeshAndShape) {
