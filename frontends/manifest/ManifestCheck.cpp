@@ -165,24 +165,6 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, BucketIndex *bucket
         placement = {};
 }
 
-void checkClusterRanks(const Manifest &manifest, const CheckReport &report) {
-  if (!manifest.cluster)
-    return;
-  // Without a profile of its own the cluster gets that of a target, whose levels span all ranks.
-  std::vector<cost::Level> levels = manifest.cluster->resolve({}).levels;
-  if (levels.empty())
-    return;
-  const cost::Level &last = levels.back();
-  for (auto [i, mesh] : llvm::enumerate(manifest.meshes))
-    for (auto [j, rank] : llvm::enumerate(mesh.ranks))
-      if (rank >= last.ranks) {
-        report("/meshes/" + number(i) + "/ranks/" + number(j),
-               "expected a rank below " + number(last.ranks) + ", because the cluster's level '" +
-                   last.name + "' has " + count(last.ranks, "rank") + ", found " + number(rank));
-        break;
-      }
-}
-
 void checkNames(const Manifest &manifest,
                 const std::function<void(const std::string &, const std::string &,
                                          const std::string &)> &report) {

@@ -33,10 +33,6 @@ class BucketIndex;
 void checkPlacements(Parameter &parameter, const Mesh &mesh, BucketIndex *buckets,
                      const CheckReport &report);
 
-/// Ranks of meshes within those of the cluster's last level, where it or its profile says how many it has. Pointers start at
-/// the manifest's root.
-void checkClusterRanks(const Manifest &manifest, const CheckReport &report);
-
 /// No two meshes of one name; no name or alias that two parameters have once
 /// wrappers' prefixes are dropped. Pointers start at the manifest's root; the
 /// report's third argument is the parameter's name.

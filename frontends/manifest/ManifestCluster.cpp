@@ -198,6 +198,12 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
   return result;
 }
 
+std::optional<cost::Level> Cluster::lastLevel() const {
+  // Without a profile of its own the cluster gets that of a target, whose levels span all ranks.
+  std::vector<cost::Level> all = resolve({}).levels;
+  return all.empty() ? std::nullopt : std::optional(all.back());
+}
+
 Cluster readCluster(JsonText &json, const json::Value &value, const std::string &pointer) {
   return ClusterReader(json).read(value, pointer);
 }
@@ -217,10 +223,37 @@ void readDevice(JsonText &json, const json::Value &value, const std::string &at,
         json.integer(*threads, at + "/threads", "a count from 1 to 1048576", 1, kMaxThreads);
 }
 
-std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file, ErrorList &errors) {
+/// The manifest is not to blame: other machines may have as many ranks.
+static void checkRanks(JsonText &json, const Cluster &cluster, llvm::ArrayRef<plan::Mesh> meshes) {
+  std::optional<cost::Level> last = cluster.lastLevel();
+  const plan::Mesh *largest = nullptr;
+  int64_t most = -1;
+  for (const plan::Mesh &mesh : meshes)
+    for (int64_t rank : mesh.ranks)
+      if (rank > most) {
+        most = rank;
+        largest = &mesh;
+      }
+  if (!last || most < last->ranks)
+    return;
+  // A profile that is named alone spans all ranks, so there are levels.
+  std::string at = "/levels/" + std::to_string(cluster.levels.size() - 1);
+  json.error(at + (cluster.levels.back().ranks ? "/ranks" : ""),
+             "expected at least " + llvm::Twine(most + 1) + " ranks in level '" + last->name +
+                 "', the last, because mesh '" + largest->name + "' of the manifest has rank " +
+                 llvm::Twine(most) + ", found " + llvm::Twine(last->ranks));
+}
+
+std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file,
+                                   llvm::ArrayRef<plan::Mesh> meshes, ErrorList &errors) {
   JsonText json(text, file, errors);
   Cluster cluster;
-  if (!json.read([&](const json::Value &root) { cluster = readCluster(json, root, ""); }))
+  size_t before = errors.size();
+  if (!json.read([&](const json::Value &root) {
+        cluster = readCluster(json, root, "");
+        if (errors.size() == before)
+          checkRanks(json, cluster, meshes);
+      }))
     return std::nullopt;
   return cluster;
 }

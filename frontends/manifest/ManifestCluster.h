@@ -5,6 +5,8 @@
 
 #include "frontends/manifest/JsonText.h"
 #include "passes/cost/Cluster.h"
+#include "runtime/plan/Plan.h"
+#include "llvm/ADT/ArrayRef.h"
 
 namespace stepc::manifest {
 
@@ -35,6 +37,8 @@ struct Cluster {
   bool isComplete() const;
   /// In the units of the cost model; what is absent comes from `base`, or the profile that is named.
   cost::Cluster resolve(const cost::Cluster &base) const;
+  /// The last level, which says how many ranks there are, if it or a profile that is named does.
+  std::optional<cost::Level> lastLevel() const;
   bool operator==(const Cluster &) const = default;
 };
 
@@ -43,8 +47,10 @@ Cluster readCluster(JsonText &json, const llvm::json::Value &value, const std::s
 /// The same of its `device` alone.
 void readDevice(JsonText &json, const llvm::json::Value &value, const std::string &pointer,
                 Cluster &cluster);
-/// A file that is a cluster. Returns nothing if there was an error; all errors of the text are in `errors`.
-std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file, ErrorList &errors);
+/// A file that is a cluster, which has the ranks of these meshes. Returns nothing if there was an
+/// error; all errors of the text are in `errors`.
+std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file,
+                                   llvm::ArrayRef<plan::Mesh> meshes, ErrorList &errors);
 /// Its keys; defaults are left out.
 void writeCluster(llvm::json::OStream &out, const Cluster &cluster);
 

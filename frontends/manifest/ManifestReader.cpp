@@ -30,6 +30,7 @@ private:
 
   void readRoot(const json::Value &root);
   void readMesh(const json::Value &value, const Pointer &at);
+  void checkClusterRanks();
   void readParameter(const json::Value &value, const Pointer &at);
   void readNames(const json::Value *value, const Pointer &at, std::vector<std::string> &names);
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
@@ -48,8 +49,8 @@ private:
   JsonText json;
   Manifest manifest;
   std::optional<BucketIndex> buckets;
-  /// By index of the mesh: whether it read and checked without errors.
-  std::vector<bool> meshIsGood;
+  /// By index of the mesh: whether it read and checked without errors, and lists its ranks.
+  std::vector<bool> meshIsGood, meshHasRanks;
 };
 
 void Reader::readRoot(const json::Value &root) {
@@ -75,7 +76,7 @@ void Reader::readRoot(const json::Value &root) {
   buckets.emplace(manifest.buckets, reportAt(""));
   if (const json::Value *value = object->get("cluster"))
     manifest.cluster = readCluster(json, *value, "/cluster");
-  checkClusterRanks(manifest, reportAt(""));
+  checkClusterRanks();
   if (const json::Value *value = json.required(*object, "parameters", "")) {
     if (const json::Array *list = json.array(*value, "/parameters", "an array of parameters")) {
       if (list->empty())
@@ -100,6 +101,7 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
   size_t before = errors.size();
   // An entry per element, whatever it holds, keeps indices those of the text.
   Mesh &mesh = manifest.meshes.emplace_back();
+  meshHasRanks.push_back(value.getAsObject() && value.getAsObject()->get("ranks"));
   if (const json::Object *object = json.object(value, at, "a mesh", {"name", "axes", "ranks"})) {
     if (const json::Value *name = json.required(*object, "name", at))
       mesh.name = json.name(*name, at + "/name", "a name").value_or("");
@@ -139,6 +141,26 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
   if (errors.size() == before)
     checkMesh(mesh, reportAt(at));
   meshIsGood.push_back(errors.size() == before);
+}
+
+void Reader::checkClusterRanks() {
+  std::optional<cost::Level> last = manifest.cluster ? manifest.cluster->lastLevel() : std::nullopt;
+  if (!last)
+    return;
+  for (auto [i, mesh] : llvm::enumerate(manifest.meshes)) {
+    auto beyond = llvm::find_if(mesh.ranks, [&](int64_t rank) { return rank >= last->ranks; });
+    if (beyond == mesh.ranks.end())
+      continue;
+    // Ranks that nobody wrote follow from the axes.
+    bool isListed = meshHasRanks[i];
+    int64_t found = isListed ? *beyond : int64_t(mesh.ranks.size()) - 1;
+    json.error("/meshes/" + std::to_string(i) +
+                   (isListed ? "/ranks/" + std::to_string(beyond - mesh.ranks.begin()) : "/axes"),
+               (isListed ? "expected a rank below " : "expected ranks below ") +
+                   llvm::Twine(last->ranks) + ", because the cluster's level '" + last->name +
+                   "' has " + llvm::Twine(last->ranks) + (last->ranks == 1 ? " rank" : " ranks") +
+                   ", found " + (isListed ? "" : "ranks 0 to ") + llvm::Twine(found));
+  }
 }
 
 void Reader::readNames(const json::Value *value, const Pointer &at,

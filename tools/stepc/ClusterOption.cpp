@@ -20,6 +20,7 @@ const cost::Cluster &driver::profileOf(const CompileOptions &options) {
 }
 
 std::optional<manifest::Cluster> driver::readClusterOption(const std::string &text,
+                                                           llvm::ArrayRef<plan::Mesh> meshes,
                                                            Report &report) {
   if (cost::findProfile(text)) {
     manifest::Cluster cluster;
@@ -35,7 +36,7 @@ std::optional<manifest::Cluster> driver::readClusterOption(const std::string &te
   if (!json)
     return std::nullopt;
   manifest::ErrorList errors;
-  std::optional<manifest::Cluster> cluster = manifest::readCluster(*json, name, errors);
+  std::optional<manifest::Cluster> cluster = manifest::readCluster(*json, name, meshes, errors);
   report.errors(errors);
   return cluster;
 }

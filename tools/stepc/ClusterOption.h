@@ -12,8 +12,10 @@ namespace stepc::driver {
 /// above the target's level is decided once for all of them.
 const cost::Cluster &profileOf(const CompileOptions &options);
 
-/// What `--cluster` names: a profile, a file, or the JSON itself. Nothing after an error.
-std::optional<manifest::Cluster> readClusterOption(const std::string &text, Report &report);
+/// What `--cluster` names: a profile, a file, or the JSON itself, for these meshes. Nothing after
+/// an error.
+std::optional<manifest::Cluster>
+readClusterOption(const std::string &text, llvm::ArrayRef<plan::Mesh> meshes, Report &report);
 
 } // namespace stepc::driver
 

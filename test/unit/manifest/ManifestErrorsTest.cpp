@@ -193,11 +193,11 @@ TEST(ManifestErrors, ClusterLevels) {
   EXPECT_EQ(errorsOfCluster(R"({"profile": "cpp", "levels": [{"name": "a"}, {"name": "b"}]})"),
             "/cluster/profile: expected a profile (cpu, a100, h100, h200, b200, gb200, gb300), "
             "found \"cpp\", did you mean 'cpu'?\n");
-  // Ranks 0 to 3 do not fit into a cluster of two.
+  // Ranks 0 to 3, which the mesh does not list, do not fit into a cluster of two.
   EXPECT_EQ(errorsOfCluster(
                 R"({"levels": [{"name": "node", "ranks": 2, "gb_per_s": 1, "latency_us": 1}]})"),
-            "/meshes/0/ranks/2: expected a rank below 2, because the cluster's level 'node' has 2 "
-            "ranks, found 2\n");
+            "/meshes/0/axes: expected ranks below 2, because the cluster's level 'node' has 2 "
+            "ranks, found ranks 0 to 3\n");
   // The profile says how many its level has.
   EXPECT_EQ(errorsOf(R"j({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "a", "size": 2}],
                          "ranks": [71, 72]}], "cluster": {"profile": "gb300", "levels": [{"name":
