@@ -130,3 +130,14 @@ bool NamePattern::matches(StringRef name) const {
     ++element;
   return element == elements.size();
 }
+
+std::string stepc::nameSome(llvm::ArrayRef<StringRef> names) {
+  constexpr size_t kNamed = 3;
+  // "and 1 more" would take as much room as the name.
+  size_t shown = names.size() <= kNamed + 1 ? names.size() : kNamed;
+  std::string text;
+  for (size_t i = 0; i < shown; ++i)
+    text += (i == 0 ? "'" : i + 1 == names.size() ? " and '" : ", '") + names[i].str() + "'";
+  return shown == names.size() ? text
+                               : text + " and " + std::to_string(names.size() - shown) + " more";
+}

@@ -9,6 +9,7 @@
 #ifndef STEPC_DIALECTS_OPTIM_NAMEPATTERN_H
 #define STEPC_DIALECTS_OPTIM_NAMEPATTERN_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
@@ -64,6 +65,9 @@ private:
   std::string source;
   std::vector<Element> elements;
 };
+
+/// Names for a message, which may concern very many: "'a', 'b', 'c' and 4 more".
+std::string nameSome(llvm::ArrayRef<llvm::StringRef> names);
 
 } // namespace stepc
 

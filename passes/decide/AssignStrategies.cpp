@@ -7,6 +7,7 @@
 #include "passes/decide/StrategyModel.h"
 
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -70,6 +71,60 @@ private:
     remark << remark::reason("{0}", reason.str());
   }
 
+  /// Why some groups have no strategy, and the parameters of all of them.
+  struct Refusals {
+    struct Reason {
+      StringRef strategy;
+      std::string why;
+      llvm::SetVector<StringRef> parameters;
+    };
+    std::vector<Reason> reasons;
+    llvm::SetVector<StringRef> parameters;
+
+    void add(const Judgement &judgement, GroupOp group) {
+      StringRef strategy = judgement.strategy.name();
+      auto found = llvm::find_if(reasons, [&](const Reason &each) {
+        return each.strategy == strategy && each.why == judgement.refusal;
+      });
+      if (found == reasons.end())
+        found = reasons.insert(found, {strategy, judgement.refusal, {}});
+      for (auto parameter : group.getParameters().getAsRange<FlatSymbolRefAttr>()) {
+        found->parameters.insert(parameter.getValue());
+        parameters.insert(parameter.getValue());
+      }
+    }
+
+    std::string names() const { return nameSome(parameters.getArrayRef()); }
+
+    void attachNotes(InFlightDiagnostic &diag) const {
+      for (const Reason &each : reasons) {
+        Diagnostic &note = diag.attachNote() << each.strategy;
+        if (each.parameters.size() < parameters.size())
+          note << " for " << nameSome(each.parameters.getArrayRef());
+        note << ": " << each.why;
+      }
+    }
+  };
+
+  /// One error for all groups that none is legal for, one for all that are forced to what is not.
+  LogicalResult checkRefusals() {
+    if (!impossible.reasons.empty()) {
+      auto diag = getOperation().emitError("expected a strategy that is legal for ")
+                  << impossible.names() << ", found none";
+      impossible.attachNotes(diag);
+    }
+    if (illegal.reasons.empty())
+      return success(impossible.reasons.empty());
+    auto diag =
+        blameOptions(getOperation().emitError("expected a strategy that is legal to force on ")
+                     << illegal.names() << ", found ");
+    if (illegal.reasons.size() == 1)
+      return diag << illegal.reasons[0].strategy << ": " << illegal.reasons[0].why;
+    diag << "others";
+    illegal.attachNotes(diag);
+    return diag;
+  }
+
   static StringRef firstParameter(GroupOp group) {
     return cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue();
   }
@@ -94,18 +149,16 @@ private:
     const Judgement *best = *forced ? StrategyModel::find(judgements, (*forced)->strategy)
                                     : StrategyModel::choose(judgements);
     if (!best) {
-      auto diag = group.emitError("expected a strategy that is legal for '")
-                  << firstParameter(group) << "', found none";
       for (const Judgement &each : judgements)
-        diag.attachNote() << each.strategy.name() << ": " << each.refusal;
-      return diag;
+        impossible.add(each, group);
+      return success(); // said once for all groups
     }
     const Judgement &chosen = *best;
+    if (!chosen.isLegal()) {
+      illegal.add(chosen, group);
+      return success();
+    }
     StringRef name = chosen.strategy.name();
-    if (!chosen.isLegal())
-      return blameOptions(group.emitError("expected a strategy that is legal to force on '")
-                          << firstParameter(group) << "', found " << name << ": "
-                          << chosen.refusal);
     std::string reason = chosen.reason;
     if (*forced)
       reason = ("forced by '" + Twine((*forced)->pattern.text()) + "=" + name + "'").str();
@@ -130,10 +183,13 @@ private:
     parameters.clear();
     for (auto parameter : getOperation().getOps<ParameterOp>())
       parameters[parameter.getSymNameAttr()] = parameter;
+    impossible = illegal = {};
     StrategyModel model(getOperation());
     for (auto group : getOperation().getOps<GroupOp>())
       if (!group.getStrategy() && failed(assign(group, *forces, model)))
         return signalPassFailure();
+    if (failed(checkRefusals()))
+      signalPassFailure();
     // A force that later ones override has applied, too; each that never could is named.
     for (const Force &f : *forces) {
       if (f.applied)
@@ -149,6 +205,7 @@ private:
   }
 
   llvm::DenseMap<StringAttr, ParameterOp> parameters; // by name: looking each up is linear
+  Refusals impossible, illegal; // of groups without a legal strategy; of what is forced
 };
 
 } // namespace

@@ -117,7 +117,7 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
 
     `force` overrides where it is legal; a forced strategy that is not legal is an error, and so is a pattern that
     matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it. With `optim.max_peers` on the
-    module no strategy is legal by which a rank exchanges with more others in a hop; a group that is left without any is an
+    module no strategy is legal by which a rank exchanges with more others in a hop; groups that are left without any are one
     error that says why of each.
 
     Remarks: `strategy-chosen` (passed) and `strategy-refused` (missed), one per group and strategy, with the reason and

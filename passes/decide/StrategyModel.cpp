@@ -178,8 +178,8 @@ static std::string tooManyPeers(const StrategyQuery &query, const Judgement &jud
   auto refuse = [&](int64_t peers, StringRef where) -> std::string {
     if (peers <= query.maxPeers)
       return {};
-    return ("a rank would exchange with " + Twine(peers) + " others in a " + where +
-            ", at most " + Twine(query.maxPeers) + " are allowed")
+    return ("a rank would exchange with " + Twine(peers) + " others in a " + where + ", at most " +
+            Twine(query.maxPeers) + " are allowed (--max-peers)")
         .str();
   };
   if (!judgement.slabs.factors.empty())
@@ -211,23 +211,25 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   if (cut.slabs.factors.empty())
     return {};
   // A slab has no row or column of a block, or not all of it.
+  std::string name = "rule " + rule.getSymName().str();
   for (Operation &op : rule.getBody().front())
-    if (spaceOf(&op) == Space::Matrix && !isa<OrthogonalizeOp>(op) &&
+    if (auto reduce = dyn_cast<ReduceOp>(op);
+        spaceOf(&op) == Space::Matrix && !isa<OrthogonalizeOp>(op) &&
         llvm::any_of(op.getOperands(), [&](Value value) {
-          return isa<ReduceOp>(op) ||
-                 kindOf(value.getType()).value_or(ValueKind::Full) != ValueKind::Full;
+          return reduce || kindOf(value.getType()).value_or(ValueKind::Full) != ValueKind::Full;
         }))
-      return "rule @" + rule.getSymName().str() + " has " + op.getName().getStringRef().str() +
+      return name + " has a " +
+             (reduce ? stringifyReduction(reduce.getKind()).str() : "value per row or column") +
              " where blocks have to be whole";
   for (auto write : writesOf(rule))
     if (write == Space::Matrix)
-      return "rule @" + rule.getSymName().str() + " stores a state where blocks have to be whole";
+      return name + " stores a state where blocks have to be whole";
   // What a rule makes of zeros behind a slab need not be zero.
   for (Operation &op : rule.getBody().front())
     if (auto of = dyn_cast<OrthogonalizeOp>(op); of && plan::hasPadding(cut))
       if (Operation *source = of.getSource().getDefiningOp();
           source && spaceOf(source) == Space::Matrix)
-        return "rule @" + rule.getSymName().str() +
+        return name +
                " orthogonalizes what it makes of blocks, which needs slabs of equal length, "
                "found " +
                geometry::slabLengths(cut, query.mesh, cut.slabs, query.home);

@@ -61,13 +61,13 @@
 // CHOSEN: optim.group @a {{.*}} strategy #optim.hierarchical {{.*}} reason "fewer peers between domains of the cluster: to one rank in each, and from there to the owner"
 // REDEFINE: %{force} = a=owner
 // RUN: %{refused} TOOMANY
-// TOOMANY: found owner: a rank would exchange with 15 others in a hop, at most 1 are allowed
+// TOOMANY: found owner: a rank would exchange with 15 others in a hop, at most 1 are allowed (--max-peers)
 // So are sums over slabs, with as many ranks as have slabs of a block.
 // RUN: sed -e 's/optim.max_peers = 1/optim.max_peers = 14, stepc.numerics = "fast"/' %t/peers.mlir > %t/slabs.mlir
 // REDEFINE: %{module} = slabs
 // REDEFINE: %{force} = a=gram
 // RUN: %{refused} SUM
-// SUM: found gram: a rank would exchange with 15 others in a sum, at most 14 are allowed
+// SUM: found gram: a rank would exchange with 15 others in a sum, at most 14 are allowed (--max-peers)
 // RUN: sed -e 's/optim.max_peers = 1/optim.max_peers = 15, stepc.numerics = "fast"/' %t/peers.mlir > %t/slabs.mlir
 // RUN: %{assign} | FileCheck %s --check-prefix SLABS
 // SLABS: optim.group @a {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 16>], {{[0-9]+}} to {{[0-9]+}}>
@@ -76,10 +76,13 @@
 // RUN: %{refused} PRIME
 // PRIME: found hierarchical: a prime part of 3 of dp has more ranks than a rank and its 1 peers
 // RUN: not stepc-opt %t/prime.mlir --mlir-print-op-on-diagnostic=false -o /dev/null --optim-assign-strategies 2>&1 | FileCheck %s --check-prefix NONE
-// NONE: error: expected a strategy that is legal for 'a', found none
+// All parameters are in one error, and each reason says whose it is.
+// NONE: error: expected a strategy that is legal for 'a', 'b1', 'b2' and 2 more, found none
 // NONE: note: local: placements [S(0)] cut the blocks
-// NONE: note: owner: a rank would exchange with 11 others in a hop, at most 1 are allowed
+// NONE: note: owner for 'a': a rank would exchange with 11 others in a hop, at most 1 are allowed (--max-peers)
 // NONE: note: hierarchical: a prime part
+// NONE: note: owner for 'b1', 'b2', 'b3' and 'b4': a rank would exchange with 5 others in a hop, at most 1 are allowed (--max-peers)
+// NONE-NOT: error:
 
 //--- subgroups.mlir
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
@@ -151,6 +154,12 @@ optim.rule @Matrix hyperparameters [] states [] needs_matrix {
   optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @line axes ["dp"] sizes [12] ranks [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+optim.mesh @short axes ["dp"] sizes [6] ranks [0, 1, 2, 3, 4, 5]
 optim.parameter @a shape [24, 6] batch 0 type f32 gradient f32 mesh @line placements [#optim.shard<0>] aliases []
+optim.parameter @b1 shape [24, 6] batch 0 type f32 gradient f32 mesh @short placements [#optim.shard<0>] aliases []
+optim.parameter @b2 shape [24, 6] batch 0 type f32 gradient f32 mesh @short placements [#optim.shard<0>] aliases []
+optim.parameter @b3 shape [24, 6] batch 0 type f32 gradient f32 mesh @short placements [#optim.shard<0>] aliases []
+optim.parameter @b4 shape [24, 6] batch 0 type f32 gradient f32 mesh @short placements [#optim.shard<0>] aliases []
 optim.group @a rule @Matrix parameters [@a]
+optim.group @b rule @Matrix parameters [@b1, @b2, @b3, @b4]
 }

@@ -60,6 +60,13 @@ TEST(NamePattern, ManyStarsAreNotExponential) {
   EXPECT_FALSE(matches(std::string(200, '*') + "a*a*a*a*a*a*a*b", std::string(5000, 'a')));
 }
 
+TEST(NamePattern, SomeOfManyNames) {
+  EXPECT_EQ(stepc::nameSome({"a"}), "'a'");
+  EXPECT_EQ(stepc::nameSome({"a", "b"}), "'a' and 'b'");
+  EXPECT_EQ(stepc::nameSome({"a", "b", "c", "d"}), "'a', 'b', 'c' and 'd'");
+  EXPECT_EQ(stepc::nameSome({"a", "b", "c", "d", "e"}), "'a', 'b', 'c' and 2 more");
+}
+
 /// Stars, question marks and letters by the definition, one case each.
 bool byDefinition(StringRef pattern, StringRef name) {
   if (pattern.empty())
