@@ -39,7 +39,7 @@ private:
       StringRef name = parameter.getSymName();
       Force *last = lastMatch(forces, parameter, matrix);
       if (!matrix)
-        continue; // a wide pattern may name parameters that need no communication
+        continue; // a wide pattern may name parameters that are stepped where they are
       if (index == 0) {
         chosen = last;
         first = name;
@@ -141,7 +141,7 @@ private:
       report(group, true, "elementwise", nullptr, reason);
       for (StrategyAttrInterface strategy : strategies(&getContext()))
         if (isFast(getOperation()) || !strategy.roundsOtherwise())
-          report(group, false, strategy.name(), nullptr, reason + ": nothing has to travel");
+          report(group, false, strategy.name(), nullptr, reason + ", so no blocks come together");
       return success();
     }
     GroupGeometry geometry(group);
@@ -196,10 +196,9 @@ private:
         continue;
       blameOptions(getOperation().emitError("expected strategy pattern \"")
                    << f.pattern.text() << "\" to match a parameter"
-                   << (f.matched
-                           ? " whose rule has matrix operations, found only parameters that need "
-                             "no communication"
-                           : ", found none"));
+                   << (f.matched ? " whose rule has matrix operations, found only parameters that "
+                                   "are stepped element by element, where no blocks come together"
+                                 : ", found none"));
       signalPassFailure();
     }
   }

@@ -61,7 +61,7 @@
 // A rule without matrix operations has nothing to force.
 // REDEFINE: %{force} = p=owner
 // RUN: %{run} NONE
-// NONE: error: expected strategy pattern "p" to match a parameter whose rule has matrix operations, found only parameters that need no communication
+// NONE: error: expected strategy pattern "p" to match a parameter whose rule has matrix operations, found only parameters that are stepped element by element, where no blocks come together
 
 // Nor has it next to a force that applies; wide patterns that reach others as well are fine.
 // REDEFINE: %{force} = p=gather,b=owner
@@ -70,7 +70,7 @@
 // Each dead pattern is named.
 // REDEFINE: %{force} = p=gather,b=owner,layer.*=owner
 // RUN: %{run} EACH
-// EACH: error: expected strategy pattern "p" to match a parameter whose rule has matrix operations, found only parameters that need no communication
+// EACH: error: expected strategy pattern "p" to match a parameter whose rule has matrix operations, found only parameters that are stepped element by element, where no blocks come together
 // EACH: error: expected strategy pattern "layer.*" to match a parameter, found none
 
 // Parameters of a group that communicates nothing need not agree; a force that a later one overrides is not dead.

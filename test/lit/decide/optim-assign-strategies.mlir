@@ -5,9 +5,9 @@
 
 // Every group says what was chosen, and why each other strategy was not.
 // REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="no operation needs a whole matrix", first-parameter=p, group=plain, strategy=elementwise
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=local
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=owner
-// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix: nothing has to travel", group=plain, strategy=gather
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix, so no blocks come together", group=plain, strategy=local
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix, so no blocks come together", group=plain, strategy=owner
+// REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="no operation needs a whole matrix, so no blocks come together", group=plain, strategy=gather
 // REMARK: remark: [Passed] strategy-chosen | Category:optim-assign-strategies | Reason="ranks divide the blocks and share the results: modelled to take less time", first-parameter=r, group=replicated, modelled-ns={{[0-9]+}}, strategy=owner
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=local
 // REMARK: remark: [Missed] strategy-refused | Category:optim-assign-strategies | Reason="it is modelled to take no less time", group=replicated, modelled-ns={{[0-9]+}}, strategy=gather
