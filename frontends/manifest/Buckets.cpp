@@ -35,6 +35,8 @@ void readBuckets(const json::Value &value, JsonText &json, std::vector<Bucket> &
     const json::Value *members = json.required(*object, "parameters", at);
     const json::Array *each =
         members ? json.array(*members, at + "/parameters", "an array of parameters") : nullptr;
+    if (each && each->empty())
+      json.error(at + "/parameters", "expected at least one parameter in the bucket, found none");
     for (size_t j = 0; each && j < each->size(); ++j) {
       std::string memberAt = pointerOf(i, j);
       Bucket::Member &member = bucket.parameters.emplace_back();

@@ -208,6 +208,8 @@ TEST(ManifestErrors, Buckets) {
                               "says where its ranges begin, found none (parameter 'v')\n");
   EXPECT_EQ(check(two(R"("size": 0)"), flat),
             "/buckets/0/size: expected a number of elements from 1 to 2^40, found 0\n");
+  EXPECT_EQ(check(R"([{"name": "b", "size": 24, "parameters": []}])", R"(["R"])", R"(["R"])"),
+            "/buckets/0/parameters: expected at least one parameter in the bucket, found none\n");
   EXPECT_EQ(check(two(R"("size": 23)"), flat),
             "/buckets/0/size: expected a multiple of 2 ranks × 1 elements of alignment, found 23 "
             "(parameter 'w')\n");
