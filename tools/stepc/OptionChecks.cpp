@@ -11,6 +11,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 
+#include <cmath>
+
 using namespace stepc;
 
 int64_t driver::parseBytes(const std::string &text) {
@@ -30,7 +32,9 @@ int64_t driver::parseBytes(const std::string &text) {
   for (auto [name, factor] : units)
     if (unit == name) {
       double bytes = number * factor;
-      return bytes < 9e18 ? int64_t(bytes) : -1; // a limit in part of a byte allows the whole ones
+      // Of 1.1GiB the whole bytes count. A number of bytes with a fraction lacks its unit.
+      bool isWhole = factor > 1 || bytes == std::floor(bytes);
+      return isWhole && bytes < 9e18 ? int64_t(bytes) : -1;
     }
   return -1;
 }
@@ -106,7 +110,11 @@ std::string driver::checkCount(const std::string &text, int64_t most) {
 }
 
 std::string driver::checkBytes(const std::string &text) {
-  return parseBytes(text) > 0 ? "" : "expected bytes as 4096, 64KiB, 1.5GiB, found '" + text + "'";
+  return parseBytes(text) > 0 ? ""
+                              : "expected a whole number of bytes, or a number of KiB, MiB, GiB or "
+                                "TiB, as 4096, 64KiB "
+                                "or 1.5GiB, found '" +
+                                    text + "'";
 }
 
 std::pair<std::string, double> driver::parseHyperparameter(const std::string &text) {
