@@ -8,7 +8,6 @@
 #include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanFromIR.h"
 #include "tools/stepc/Compile.h"
-#include "tools/stepc/OptionChecks.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -16,7 +15,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
-#include <cmath>
 #include <cstring>
 
 using namespace stepc;
@@ -176,49 +174,7 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
   return true;
 }
 
-bool driver::checkGradients(const RunInput &input, size_t parameter, StringRef route,
-                            plan::MissingGrad policy, Report &report) {
-  if (policy != plan::MissingGrad::Error)
-    return true;
-  llvm::ArrayRef<const manifest::TensorView *> gradients = input.tensors[parameter].gradients;
-  const auto *absent = llvm::find(gradients, nullptr);
-  if (absent == gradients.end())
-    return true;
-  const std::string &name = input.manifest->parameters[parameter].name;
-  std::string step = std::to_string(absent - gradients.begin() + 1);
-  report.error(input.tensorFile, "expected a gradient of parameter '" + name + "' for step " +
-                                     step + ", a tensor 'grad:" + name + "' or 'grad:" + name +
-                                     "@" + step + "', found none, and route " + route +
-                                     " says missing_grad = error");
-  return false;
-}
-
 /// Before anything is compiled or stepped.
-static bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report) {
-  std::vector<std::string> known;
-  for (auto route : module.getOps<optim::RouteOp>()) {
-    auto rule =
-        mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
-    for (StringRef name : rule.getHyperparameters().getAsValueRange<mlir::StringAttr>())
-      known.push_back((route.getSymName() + "." + name).str());
-  }
-  for (const auto &[name, value] : command.hyperparameters) {
-    if (llvm::is_contained(known, name)) {
-      if (!std::isnan(value))
-        continue;
-      report.error("--hyper: expected a number for '" + name + "', found nan");
-      return false;
-    }
-    report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
-                 "), found '" + name + "'");
-    if (std::string meant = suggest(name, known); !meant.empty())
-      report.hint(StringRef(meant).rtrim());
-    return false;
-  }
-  return true;
-}
-
-/// The same for where the tensors go.
 static bool checkOutput(const std::string &output, Report &report) {
   bool isFile = llvm::sys::fs::is_regular_file(output) || llvm::sys::fs::is_directory(output);
   if (output == "-" || (llvm::sys::fs::exists(output) && !isFile)) // a pipe or a device
@@ -286,6 +242,8 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
     return kUsageError;
   if (!checkHyperparameters(*module, command, input.report))
     return kUsageError;
+  if (!checkGradients(*module, run, input.report))
+    return kInputError;
   if (!command.library.empty())
     return stepLibrary(input, *module, command, run, outputs);
   if (command.reference) {

@@ -52,10 +52,11 @@ std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
 /// `count` copies of a value in a type.
 std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);
 
-/// Steps need a gradient wherever the route says so: an error that names the step and the tensors
-/// that would do, for the first step without, or true.
-bool checkGradients(const RunInput &input, size_t parameter, llvm::StringRef route,
-                    plan::MissingGrad policy, Report &report);
+/// The same, before anything is compiled or stepped, of hyperparameters that the command line sets,
+/// and of gradients that routes ask for: one error names the first parameter without, its step and
+/// the tensors that would do, and counts the others. `module` is at level optim.
+bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report);
+bool checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report);
 
 /// Both append to `outputs` and return an exit code; errors were printed.
 int runReference(Input &input, mlir::ModuleOp module, const RunInput &run,

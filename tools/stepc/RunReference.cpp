@@ -52,9 +52,7 @@ private:
       if (optim::StateAttr state = rule.getState(i); reference::stateExists(op, state))
         known.push_back(
             {state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
-    if (!checkStates(run, index, known, report) ||
-        !checkGradients(run, index, route.getSymName(), plan::MissingGrad(route.getMissingGrad()),
-                        report))
+    if (!checkStates(run, index, known, report))
       return kInputError;
 
     reference::Tensors tensors;

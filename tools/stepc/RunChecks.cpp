@@ -1,0 +1,85 @@
+//===- RunChecks.cpp - What stepc run asks of a file before it compiles ----===//
+
+#include "tools/stepc/Run.h"
+
+#include "dialects/optim/Optim.h"
+#include "passes/decide/Passes.h"
+#include "tools/stepc/OptionChecks.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace stepc;
+using namespace stepc::driver;
+using llvm::StringRef;
+using llvm::Twine;
+
+bool driver::checkHyperparameters(mlir::ModuleOp module, const RunCommand &command,
+                                  Report &report) {
+  std::vector<std::string> known;
+  for (auto route : module.getOps<optim::RouteOp>()) {
+    auto rule =
+        mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
+    for (StringRef name : rule.getHyperparameters().getAsValueRange<mlir::StringAttr>())
+      known.push_back((route.getSymName() + "." + name).str());
+  }
+  for (const auto &[name, value] : command.hyperparameters) {
+    if (llvm::is_contained(known, name)) {
+      if (!std::isnan(value))
+        continue;
+      report.error("--hyper: expected a number for '" + name + "', found nan");
+      return false;
+    }
+    report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
+                 "), found '" + name + "'");
+    if (std::string meant = suggest(name, known); !meant.empty())
+      report.hint(StringRef(meant).rtrim());
+    return false;
+  }
+  return true;
+}
+
+bool driver::checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report) {
+  mlir::OwningOpRef<mlir::ModuleOp> routed = module.clone();
+  {
+    // What is wrong with routes is said when they are taken for good.
+    mlir::ScopedDiagnosticHandler silent(module.getContext(),
+                                         [](mlir::Diagnostic &) { return mlir::success(); });
+    mlir::PassManager manager(module.getContext());
+    manager.addPass(decide::createDivideParameters());
+    manager.addPass(decide::createRouteParameters());
+    if (failed(manager.run(*routed)))
+      return true;
+  }
+  llvm::StringMap<optim::RouteOp> routes;
+  for (auto route : routed->getOps<optim::RouteOp>())
+    routes[route.getSymName()] = route;
+  std::string first;
+  std::vector<StringRef> others;
+  for (auto op : routed->getOps<optim::ParameterOp>()) {
+    optim::RouteOp route = routes[*op.getRoute()];
+    size_t index = run.indexOfName.lookup(op.getSymName());
+    llvm::ArrayRef<const manifest::TensorView *> gradients = run.tensors[index].gradients;
+    auto absent = llvm::count(gradients, nullptr);
+    if (route.getMissingGrad() != optim::MissingGrad::Error || absent == 0)
+      continue;
+    StringRef name = run.manifest->parameters[index].name;
+    if (!first.empty()) {
+      others.push_back(name);
+      continue;
+    }
+    std::string step = std::to_string(llvm::find(gradients, nullptr) - gradients.begin() + 1);
+    first = ("expected a gradient of parameter '" + name + "' for step " + step +
+             (absent > 1 ? " and " + std::to_string(absent - 1) + " more" : "") +
+             ", a tensor 'grad:" + name + "' or 'grad:" + name + "@" + step +
+             "', found none, and route " + route.getSymName() + " says missing_grad = error")
+                .str();
+  }
+  if (first.empty())
+    return true;
+  report.error(run.tensorFile,
+               others.empty() ? first : first + "; nor are there all of " + nameSome(others));
+  return false;
+}
