@@ -90,6 +90,15 @@ int driver::runCompile(const CompileCommand &command) {
     input.report.error("expected a folder after -o for the library, found -");
     return kUsageError;
   }
+  // What shapes the code alone would be ignored.
+  for (auto [option, given] :
+       {std::pair("-O", command.optimize >= 0),
+        std::pair("--sanitize", command.sanitizer != codegen::Sanitizer::None)})
+    if (given && !command.emit.empty()) {
+      input.report.error("expected no " + llvm::Twine(option) + " beside --emit " + command.emit +
+                         ", which stops before code is generated");
+      return kUsageError;
+    }
   int exitCode = kSuccess;
   mlir::OwningOpRef<mlir::ModuleOp> module = input.load(command, exitCode);
   if (!module)
