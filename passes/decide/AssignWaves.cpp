@@ -151,9 +151,10 @@ private:
     StringRef name = isLimit ? "the limit" : "target-bytes";
     int64_t needed = chosen.cost.bytes;
     if (waves > chosen.waves)
-      remark::missed(loc, named("fewer-waves"))
-          << remark::metric("asked", int64_t(waves)) << remark::metric("waves", chosen.waves)
-          << remark::reason("{0} blocks, divided evenly, fill no more", blocks);
+      getOperation().emitWarning("expected at most ")
+          << chosen.waves << (chosen.waves == 1 ? " wave" : " waves") << ", as many as " << blocks
+          << (blocks == 1 ? " block fills" : " blocks fill when each owner's are divided evenly")
+          << ", found " << int64_t(waves) << " forced";
     if (needed > bound)
       remark::missed(loc, named("workspace-above-target"))
           << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", bound)
@@ -186,8 +187,12 @@ private:
   void runOnOperation() override {
     comm::setLevel(getOperation(), "decided");
     WaveModel model = collect();
-    if (model.blocks() == 0)
+    if (model.blocks() == 0) {
+      if (waves > 0)
+        getOperation().emitWarning("expected blocks to divide into the ")
+            << int64_t(waves) << " waves that are forced, found none: nothing comes together";
       return;
+    }
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(comm::kLimitAttr);
     double capacity = clusterOf(getOperation()).device.capacity;
     int64_t bound = limit             ? limit.getInt()

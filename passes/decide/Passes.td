@@ -183,7 +183,7 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     workspace, too.
 
     Remarks: `waves-assigned` (passed) with the number, why, and what one wave would take; `workspace-above-target` (missed)
-    when no number of waves that was tried is enough; `fewer-waves` (missed) when more are forced than blocks fill.
+    when no number of waves that was tried is enough. A warning says that more are forced than blocks fill.
 
     ```mlir
     optim.group @g0 … hops […] …

@@ -42,7 +42,12 @@ Input::Input() {
   handler = report.attach(*mlirContext);
 }
 
-Input::~Input() = default;
+Input::~Input() {
+  if (!remarks.empty() && !report.hasErrors() && !report.hasRemarks())
+    report.warning(
+        "expected --remarks with a part of a name as in 'waves' or 'strategies', found '" +
+        remarks + "', which none of the remarks here matches");
+}
 
 bool Input::loadSpecification(const std::string &path, bool requireRoute) {
   std::optional<StringRef> text = report.read(path, "a specification");
@@ -177,6 +182,7 @@ bool Input::enableRemarks(StringRef pattern) {
     report.error("expected a regular expression after --remarks, found '" + pattern + "': " + why);
     return false;
   }
+  remarks = pattern.str();
   // MLIR matches whole names, and only of the kinds that are set.
   std::string whole = (".*(" + pattern + ").*").str();
   mlir::remark::RemarkCategories categories{whole, whole, whole, whole, whole};

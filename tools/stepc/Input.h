@@ -22,6 +22,7 @@ struct Specification {
 class Input {
 public:
   Input();
+  /// Warns where remarks were asked for and none was made: a misspelt name would stay silent.
   ~Input();
 
   Report report;
@@ -45,6 +46,7 @@ public:
 private:
   /// Remarks of the passes whose names match become diagnostics; false when `pattern` is none.
   bool enableRemarks(llvm::StringRef pattern);
+  std::string remarks; ///< what was enabled
   mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
   /// Puts what `--cluster` names in the manifest's place; false after an error.
   bool overrideCluster(const std::string &text);

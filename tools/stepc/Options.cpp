@@ -93,8 +93,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->type_name("BYTES");
   app.add_option(
          "--waves", options.waves,
-         "Force this number of waves, whatever the model says of time and workspace; at most "
-         "as many as there are blocks for, and --remarks waves tells how many")
+         "Force this number of waves, whatever the model says of time and workspace; more than "
+         "there are blocks for are a warning, which tells how many there are")
       ->check([](const std::string &text) { return checkCount(text, kMostWaves); })
       ->type_name("N");
   app.add_option("--numerics", options.numerics,

@@ -70,6 +70,12 @@ void Report::hint(const Twine &message) {
   err() << message << '\n';
 }
 
+void Report::warning(const Twine &message) {
+  err() << "stepc: ";
+  paint(raw_ostream::MAGENTA, "warning: ");
+  err() << message << '\n';
+}
+
 void Report::note(const Twine &message) {
   err() << "stepc: ";
   paint(raw_ostream::CYAN, "note: ");
@@ -156,6 +162,7 @@ void Report::print(mlir::Diagnostic &diagnostic) {
   std::lock_guard<std::mutex> lock(mutex);
   if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
     ++errorCount;
+  remarkCount += diagnostic.getSeverity() == mlir::DiagnosticSeverity::Remark;
   std::string message = diagnostic.str();
   for (const mlir::DiagnosticArgument &mark : diagnostic.getMetadata()) {
     if (mark.getKind() != mlir::DiagnosticArgument::DiagnosticArgumentKind::String)

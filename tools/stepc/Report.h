@@ -34,6 +34,8 @@ public:
   /// The same with a name in front: "file: error: message".
   void error(llvm::StringRef file, const llvm::Twine &message);
   void hint(const llvm::Twine &message);
+  /// "stepc: warning: message".
+  void warning(const llvm::Twine &message);
   /// "stepc: note: message".
   void note(const llvm::Twine &message);
   /// What was found wrong is stepc's own fault: says so, and what to do.
@@ -45,6 +47,7 @@ public:
   std::unique_ptr<mlir::ScopedDiagnosticHandler> attach(mlir::MLIRContext &context);
 
   bool hasErrors() const { return errorCount != 0; }
+  bool hasRemarks() const { return remarkCount != 0; }
   /// An error past level decided that is the input's all the same (comm::blameInput).
   bool hasInputErrors() const { return inputErrorCount != 0; }
   /// An error of a pass in what the command line forces (decide::blameOptions).
@@ -60,7 +63,8 @@ private:
   void excerpt(llvm::StringRef file, unsigned line, unsigned column);
 
   std::map<std::string, std::string> texts;
-  unsigned errorCount = 0, inputErrorCount = 0, usageErrorCount = 0, toolErrorCount = 0;
+  unsigned errorCount = 0, remarkCount = 0, inputErrorCount = 0, usageErrorCount = 0,
+           toolErrorCount = 0;
   std::mutex mutex; // passes may run on several threads
 };
 
