@@ -1,9 +1,9 @@
 #include "frontends/manifest/MakeManifest.h"
 #include "frontends/manifest/ManifestCheck.h"
 #include "frontends/manifest/Names.h"
+#include "frontends/manifest/RunTensors.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringExtras.h"
 #include <map>
 #include <numeric>
 
@@ -32,7 +32,11 @@ public:
   std::optional<Manifest> make() {
     size_t before = errors.size();
     readMesh();
-    readRules();
+    readRules("--place", options.place, /*ofGradients=*/false, rules);
+    readRules("--place-grad", options.placeGrad, /*ofGradients=*/true, gradRules);
+    for (const std::string &text : options.batch)
+      if (std::optional<NamePattern> pattern = readPattern("--batch '" + text + "'", text))
+        batch.push_back({*pattern});
     collectParameters();
     // Placing parameters by rules that did not read would only repeat their
     // errors.
@@ -48,21 +52,24 @@ public:
 
 private:
   void readMesh();
-  void readRules();
+  void readRules(const std::string &option, const std::vector<std::string> &texts, bool ofGradients,
+                 std::vector<Rule> &list);
   std::optional<NamePattern> readPattern(const std::string &at, llvm::StringRef text);
   void collectParameters();
   void collectGradient(const TensorView &view, const TensorName &name);
+  static Rule *lastMatch(std::vector<Rule> &list, const Parameter &parameter);
   void place(Parameter &parameter);
+  void checkGradientShapes(const Parameter &parameter);
   void checkUse();
 
   const SafetensorsFile &file;
   const MakeManifestOptions &options;
   ErrorList &errors;
   Manifest manifest;
-  std::vector<Rule> rules;
+  std::vector<Rule> rules, gradRules;
   std::map<std::string, size_t> parameterAt;
-  /// By parameter: the tensor that gave the gradient's type.
-  std::map<std::string, std::string> gradFrom;
+  /// By parameter: its gradients, of which the first gave the type.
+  std::map<std::string, std::vector<const TensorView *>> gradients;
   std::vector<BatchPattern> batch;
 };
 
@@ -92,22 +99,23 @@ void Maker::readMesh() {
             [&](const std::string &, const std::string &message) { errors.addUsage(at, message); });
 }
 
-void Maker::readRules() {
-  for (const std::string &option : options.place) {
-    std::string at = "--place '" + option + "'";
+void Maker::readRules(const std::string &option, const std::vector<std::string> &texts,
+                      bool ofGradients, std::vector<Rule> &list) {
+  for (const std::string &text : texts) {
+    std::string at = option + " '" + text + "'";
     // Placements have no '=', patterns may.
-    size_t split = option.rfind('=');
+    size_t split = text.rfind('=');
     if (split == std::string::npos || split == 0) {
       errors.addUsage(at, "expected PATTERN=PLACEMENT,..., found no pattern and '='");
       continue;
     }
-    std::optional<NamePattern> pattern = readPattern(at, llvm::StringRef(option).take_front(split));
+    std::optional<NamePattern> pattern = readPattern(at, llvm::StringRef(text).take_front(split));
     if (!pattern)
       continue;
     Rule rule{at, *pattern, {}};
     std::string error;
-    for (const std::string &text : splitPlacements(llvm::StringRef(option).drop_front(split + 1)))
-      if (std::optional<Placement> placement = parsePlacement(text, /*mayBePartial=*/false, error))
+    for (const std::string &one : splitPlacements(llvm::StringRef(text).drop_front(split + 1)))
+      if (std::optional<Placement> placement = parsePlacement(one, ofGradients, error))
         rule.placements.push_back(*placement);
       else
         errors.addUsage(at, error);
@@ -117,11 +125,8 @@ void Maker::readRules() {
                               " placements, one for each axis of --mesh, "
                               "found " +
                               llvm::Twine(rule.placements.size()));
-    rules.push_back(std::move(rule));
+    list.push_back(std::move(rule));
   }
-  for (const std::string &text : options.batch)
-    if (std::optional<NamePattern> pattern = readPattern("--batch '" + text + "'", text))
-      batch.push_back({*pattern});
 }
 
 std::optional<NamePattern> Maker::readPattern(const std::string &at, llvm::StringRef text) {
@@ -199,36 +204,30 @@ void Maker::collectGradient(const TensorView &view, const TensorName &name) {
     return errors.add(file.path(),
                       "expected F32, BF16 or F16 in '" + view.name + "', found " + view.typeName,
                       parameter.name);
-  if (view.shape != parameter.shape)
-    errors.add(
-        file.path(),
-        "expected the parameter's shape [" +
-            llvm::join(
-                llvm::map_range(parameter.shape, [](int64_t s) { return std::to_string(s); }),
-                ", ") +
-            "] in '" + view.name + "', found [" +
-            llvm::join(llvm::map_range(view.shape, [](int64_t s) { return std::to_string(s); }),
-                       ", ") +
-            "]",
-        parameter.name);
-  auto [from, first] = gradFrom.try_emplace(parameter.name, view.name);
-  if (!first && parameter.gradDType != *dtype)
+  std::vector<const TensorView *> &all = gradients[parameter.name];
+  all.push_back(&view);
+  if (all.size() > 1 && parameter.gradDType != *dtype)
     return errors.add(file.path(),
                       "expected one dtype in all gradients (" +
                           llvm::StringRef(plan::name(parameter.gradDType)) + " in '" +
-                          from->second + "'), found " + llvm::StringRef(plan::name(*dtype)) +
+                          all.front()->name + "'), found " + llvm::StringRef(plan::name(*dtype)) +
                           " in '" + view.name + "'",
                       parameter.name);
   parameter.gradDType = *dtype;
 }
 
-void Maker::place(Parameter &parameter) {
-  Rule *holding = nullptr;
-  for (Rule &rule : rules)
+Rule *Maker::lastMatch(std::vector<Rule> &list, const Parameter &parameter) {
+  Rule *last = nullptr;
+  for (Rule &rule : list)
     if (matchesParameter(rule.pattern, parameter.name)) {
       rule.used = true;
-      holding = &rule;
+      last = &rule;
     }
+  return last;
+}
+
+void Maker::place(Parameter &parameter) {
+  Rule *holding = lastMatch(rules, parameter), *ofGradient = lastMatch(gradRules, parameter);
   if (!holding)
     return errors.addUsage(file.path(),
                            "expected a --place pattern that matches each parameter "
@@ -240,21 +239,44 @@ void Maker::place(Parameter &parameter) {
       stack.used = true;
       parameter.batchAxes = parameter.shape.size() - 2;
     }
-  parameter.placements = parameter.gradPlacements = parameter.statePlacements = holding->placements;
+  size_t before = errors.size();
+  parameter.placements = parameter.statePlacements = holding->placements;
+  parameter.gradPlacements = (ofGradient ? ofGradient : holding)->placements;
   checkShape(parameter, [&](const std::string &, const std::string &message) {
     errors.add(file.path(), message, parameter.name);
   });
   checkPlacements(parameter, manifest.meshes[0], /*buckets=*/nullptr,
-                  [&](const std::string &, const std::string &message) {
-                    errors.addUsage(holding->option, message, parameter.name);
+                  [&](const std::string &at, const std::string &message) {
+                    bool isGradient = ofGradient && llvm::StringRef(at).starts_with("/grad");
+                    errors.addUsage((isGradient ? ofGradient : holding)->option, message,
+                                    parameter.name);
                   });
+  // Of what is placed wrongly nobody knows the contributions.
+  if (errors.size() == before)
+    checkGradientShapes(parameter);
+}
+
+void Maker::checkGradientShapes(const Parameter &parameter) {
+  int64_t count = parameter.contributions(manifest.meshes[0]).count;
+  for (const TensorView *view : gradients[parameter.name]) {
+    std::string wrong = wrongShape(*view, parameter, count, "the parameter's");
+    if (wrong.empty())
+      continue;
+    if (count == 1 && llvm::ArrayRef(view->shape).drop_front(!view->shape.empty()) ==
+                          llvm::ArrayRef(parameter.shape))
+      wrong += "; --place-grad 'PATTERN=P(sum)', with a placement for each axis, says that ranks "
+               "have contributions";
+    errors.add(file.path(), wrong, parameter.name);
+  }
 }
 
 void Maker::checkUse() {
-  for (const Rule &rule : rules)
-    if (!rule.used)
-      errors.addUsage(rule.option, "expected a pattern that matches a parameter, found none for '" +
-                                       rule.pattern.text() + "'");
+  for (const std::vector<Rule> *list : {&rules, &gradRules})
+    for (const Rule &rule : *list)
+      if (!rule.used)
+        errors.addUsage(rule.option,
+                        "expected a pattern that matches a parameter, found none for '" +
+                            rule.pattern.text() + "'");
   for (const BatchPattern &stack : batch)
     if (!stack.used)
       errors.addUsage(("--batch '" + stack.pattern.text() + "'").str(),

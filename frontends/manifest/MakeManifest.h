@@ -23,14 +23,17 @@ struct MakeManifestOptions {
   /// The gradients' type where the file has no `grad:` tensor; the parameter's
   /// own by default.
   std::optional<DType> gradDType;
+  /// As `place`, of gradients, which may be partial. Where none matches, a gradient is placed as
+  /// its parameter.
+  std::vector<std::string> placeGrad = {};
 };
 
 /// In a file with a tensor "param:NAME" the parameters are those (their prefix
 /// dropped), "grad:NAME" or "grad:NAME@STEP" gives a gradient's type and is
-/// checked against its parameter, "state:NAME:STATE" is left alone, and any
-/// other name is an error. In a file without prefixed names every tensor is a
-/// parameter. Parameters are ordered by name. Returns nothing if there was an
-/// error.
+/// checked against its parameter (of a partial one it has all contributions, as in
+/// collectRunTensors), "state:NAME:STATE" is left alone, and any other name is an
+/// error. In a file without prefixed names every tensor is a parameter. Parameters
+/// are ordered by name. Returns nothing if there was an error.
 std::optional<Manifest> makeManifest(const SafetensorsFile &file,
                                      const MakeManifestOptions &options, ErrorList &errors);
 

@@ -20,6 +20,20 @@ std::string shapeText(const std::vector<int64_t> &shape) {
 
 } // namespace
 
+std::string wrongShape(const TensorView &view, const Parameter &parameter, int64_t contributions,
+                       llvm::StringRef whose) {
+  std::vector<int64_t> shape = parameter.shape;
+  if (contributions > 1)
+    shape.insert(shape.begin(), contributions);
+  if (view.shape == shape)
+    return "";
+  return ("expected " + whose + " shape " + shapeText(parameter.shape)).str() +
+         (contributions > 1 ? " for each of " + std::to_string(contributions) + " contributions, " +
+                                  shapeText(shape) + ","
+                            : "") +
+         " in '" + view.name + "', found " + shapeText(view.shape);
+}
+
 std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,
                                                          const Manifest &manifest, int64_t numSteps,
                                                          bool allowMissingGradients,
@@ -34,20 +48,10 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   }
   auto check = [&](const TensorView &view, const Parameter &parameter, DType dtype,
                    bool isGradient) {
-    // Of a partial gradient the file has all contributions, one after the other.
     const Mesh *mesh = manifest.findMesh(parameter.mesh);
     int64_t count = isGradient && mesh ? parameter.contributions(*mesh).count : 1;
-    std::vector<int64_t> shape = parameter.shape;
-    if (count > 1)
-      shape.insert(shape.begin(), count);
-    if (view.shape != shape)
-      errors.add(file.path(),
-                 "expected the manifest's shape " + shapeText(parameter.shape) +
-                     (count > 1 ? " for each of " + std::to_string(count) + " contributions, " +
-                                      shapeText(shape) + ","
-                                : "") +
-                     " in '" + view.name + "', found " + shapeText(view.shape),
-                 parameter.name);
+    if (std::string wrong = wrongShape(view, parameter, count, "the manifest's"); !wrong.empty())
+      errors.add(file.path(), wrong, parameter.name);
     if (view.type != toTensorType(dtype))
       errors.add(file.path(),
                  "expected the manifest's dtype " + toString(toTensorType(dtype)) + " in '" +

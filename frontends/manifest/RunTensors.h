@@ -33,6 +33,11 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
                                                          bool allowMissingGradients,
                                                          ErrorList &errors);
 
+/// Empty, or that a tensor has another shape than its parameter; of a partial gradient it has all
+/// contributions, one after the other. `whose` shape it is reads as "the manifest's".
+std::string wrongShape(const TensorView &view, const Parameter &parameter, int64_t contributions,
+                       llvm::StringRef whose);
+
 } // namespace stepc::manifest
 
 #endif // STEPC_FRONTENDS_MANIFEST_RUNTENSORS_H

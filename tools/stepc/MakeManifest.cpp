@@ -22,6 +22,7 @@ int driver::runManifest(const ManifestCommand &command) {
   manifest::MakeManifestOptions options;
   options.mesh = command.mesh;
   options.place = command.place;
+  options.placeGrad = command.placeGrad;
   options.batch = command.batch;
   if (!command.gradDType.empty())
     options.gradDType = manifest::parseDType(command.gradDType);

@@ -85,7 +85,7 @@ struct RunCommand : CompileOptions {
 
 struct ManifestCommand {
   std::string tensors, mesh, output, gradDType;
-  std::vector<std::string> place, batch;
+  std::vector<std::string> place, placeGrad, batch;
 };
 
 struct ProbeCommand {

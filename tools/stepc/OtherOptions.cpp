@@ -37,6 +37,14 @@ void stepc::driver::defineManifest(CLI::App &root, ManifestCommand &command) {
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("'PATTERN=S(0),R'");
+  app->add_option(
+         "--place-grad", command.placeGrad,
+         "The gradients' placements, where they are not the parameters': P(sum) and P(avg) "
+         "are contributions that the step adds up; the last match holds")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("'PATTERN=P(avg),R'");
   app->add_option("--batch", command.batch,
                   "Of matching parameters with three or more axes the leading ones are batch axes")
       ->expected(1)

@@ -178,21 +178,47 @@ TEST(MakeManifest, TensorErrors) {
                                {"v", "F32", "[1]", 4},
                                {"param:", "F32", "[1]", 4},
                                {"grad:x", "F32", "[1]", 4},
-                               {"grad:w", "F32", "[2]", 8},
+                               {"grad:w", "F32", "[1]", 4},
                                {"grad:w@1", "BF16", "[1]", 2}}),
                      options),
             "f.st: expected a parameter's name, found 'param:'\n"
             "f.st: expected a name that starts with param:, grad: or state:, "
             "as others in the file "
             "do, found 'v'\n"
-            "f.st: expected the parameter's shape [1] in 'grad:w', found [2] "
-            "(parameter 'w')\n"
             "f.st: expected one dtype in all gradients (f32 in 'grad:w'), "
             "found bf16 in 'grad:w@1' "
             "(parameter 'w')\n"
             "f.st: expected a tensor 'param:x' for 'grad:x', found none\n");
+  EXPECT_EQ(
+      errorsOf(fileWith({{"param:w", "F32", "[2]", 8}, {"grad:w", "F32", "[3]", 12}}), options),
+      "f.st: expected the parameter's shape [2] in 'grad:w', found [3] (parameter 'w')\n");
   EXPECT_EQ(errorsOf(fileWith({{"state:w:m", "F32", "[1]", 4}}), options),
             "f.st: expected a tensor named param:NAME, found none\n");
+}
+
+TEST(MakeManifest, PartialGradients) {
+  SafetensorsFile file = fileWith({{"param:w", "F32", "[2]", 8}, {"grad:w", "F32", "[6, 2]", 48}});
+  auto options = [](std::vector<std::string> placeGrad) {
+    return MakeManifestOptions{"dp=3,tp=2", {"*=R,R"}, {}, {}, std::move(placeGrad)};
+  };
+  ErrorList errors;
+  std::optional<Manifest> m = makeManifest(file, options({"*=R,R", "w=P(avg),P(sum)"}), errors);
+  ASSERT_TRUE(m) << errors.str();
+  EXPECT_EQ(toString(m->parameters[0].gradPlacements), "[P(avg), P(sum)]");
+  EXPECT_EQ(toString(m->parameters[0].statePlacements), "[R, R]");
+  EXPECT_EQ(errorsOf(file, options({"w=P(sum),R"})),
+            "f.st: expected the parameter's shape [2] for each of 3 contributions, [3, 2], in "
+            "'grad:w', found [6, 2] (parameter 'w')\n");
+  EXPECT_EQ(errorsOf(file, options({})),
+            "f.st: expected the parameter's shape [2] in 'grad:w', found [6, 2]; --place-grad "
+            "'PATTERN=P(sum)', with a placement for each axis, says that ranks have contributions "
+            "(parameter 'w')\n");
+  EXPECT_EQ(
+      errorsOf(file, options({"w=P(sum)"})),
+      "--place-grad 'w=P(sum)': expected 2 placements, one for each axis of --mesh, found 1\n");
+  EXPECT_EQ(errorsOf(file, options({"w=S(1),R"})),
+            "--place-grad 'w=S(1),R': expected a dimension from -1 to 0, found 'S(1)' (parameter "
+            "'w')\n");
 }
 
 TEST(RunTensors, CollectsBySteps) {
