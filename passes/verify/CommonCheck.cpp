@@ -95,7 +95,8 @@ std::optional<Packed> CommonCheck::run(const TableUse &use, int64_t rank, const 
     TableCheck check(truth, use, rank);
     if (!canResolve(use.table, rank, rows))
       return std::nullopt;
-    if (!check.run(rows.resolve(truth.plan().groups[group]))) {
+    rows.resolve(truth.plan().groups[group], resolved);
+    if (!check.run(resolved)) {
       error = check.error;
       return std::nullopt;
     }

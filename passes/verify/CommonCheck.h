@@ -55,6 +55,7 @@ private:
   int64_t group = 0;
   std::map<const plan::RankTable *, Shown> shown;
   size_t shownRows = 0;
+  plan::RankTable resolved; // the last one, whose memory the next one gets
 };
 
 } // namespace stepc::verify

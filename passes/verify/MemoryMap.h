@@ -15,6 +15,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -58,6 +59,8 @@ public:
   /// Calls visit(Cut) for the rectangles of which `strip` consists; its first memory is this.
   /// False when it leaves the memory, or the blocks' parts of it.
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
+  /// A single element; nothing where it is outside of the memory, or of other groups.
+  std::optional<Cut> at(int64_t first) const;
 
 private:
   /// Rows (columns) of every grid that are one block's, and where they stand in it. Of rows and columns one at
@@ -157,6 +160,24 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
     for (int64_t i = 0; i < strip.rows; ++i)
       line(first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols, count);
   return visited == strip.rows * strip.cols; // the rest is of other groups
+}
+
+inline std::optional<Cut> MemoryMap::at(int64_t first) const {
+  if (first < 0 || first >= elements())
+    return std::nullopt;
+  first += windowBegin;
+  int64_t grid = first / gridSize, inside = first - grid * gridSize;
+  int64_t row = inside / width, col = inside - row * width;
+  auto inRows = behind(rows, row), inCols = behind(cols, col);
+  if (inRows == rows.end() || row < inRows->at || inCols == cols.end() || col < inCols->at)
+    return std::nullopt;
+  return Cut{grids[grid] + inRows->part + inCols->part,
+             inRows->inBlock + row - inRows->at,
+             inCols->inBlock + col - inCols->at,
+             1,
+             1,
+             0,
+             0};
 }
 
 /// A copy of a rank's shards of some blocks: one after the other, each as it stands in its shard.

@@ -232,10 +232,9 @@ bool TableCheck::namesItsPlace(const Chunk &chunk, const MemoryMap &map) {
     return fail("expected a place in the staged operand or -1, found " +
                 std::to_string(chunk.staged));
   const plan::Parameter &parameter = truth.plan().parameters[chunk.parameter];
-  Cut at{-1, 0, 0, 0, 0, 0, 0};
-  map.cut({chunk.local, 0, 0, 0, 1, 1}, [&](const Cut &cut) { at = cut; });
-  int64_t block = parameter.indexInGroup * perParameter + at.block;
-  if (at.block >= 0 && chunk.block == block && chunk.row == at.row && chunk.col == at.col)
+  std::optional<Cut> at = map.at(chunk.local);
+  if (at && chunk.block == parameter.indexInGroup * perParameter + at->block &&
+      chunk.row == at->row && chunk.col == at->col)
     return true;
   return fail("expected the row that starts at local element " + std::to_string(chunk.local) +
               " of parameter '" + parameter.name + "' to name that element, found row " +

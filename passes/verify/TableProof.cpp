@@ -3,21 +3,24 @@
 #include "passes/verify/TableProof.h"
 #include "passes/verify/ParcelCheck.h"
 
+#include <iterator>
+
 namespace stepc::verify {
 
 using plan::Message;
 using plan::TableKind;
 
-TableProof::TableProof(const plan::Plan &plan, Expand expand)
-    : plan(plan), expand(std::move(expand)), truth(plan), useOf(plan.tables.size()),
-      reaches(plan.tables.size()), startReaches(plan.starts().size()), common(truth),
-      messages(truth.rankCount()), lastMessage(truth.rankCount()), lastSent(truth.rankCount()) {
+TableProof::TableProof(const plan::Plan &plan, MakeExpand makeExpand)
+    : plan(plan), makeExpand(std::move(makeExpand)), expand(this->makeExpand(plan)), truth(plan),
+      useOf(plan.tables.size()), reaches(plan.tables.size()), startReaches(plan.starts().size()),
+      common(truth), messages(truth.rankCount()), lastMessage(truth.rankCount()),
+      lastSent(truth.rankCount()) {
   for (size_t i = 0; i < useOf.size(); ++i)
     useOf[i].table = int64_t(i);
 }
 
 bool TableProof::fail(int64_t table, std::string message, int64_t other) {
-  faults.push_back({table, other, std::move(message)});
+  faults[part].push_back({table, other, std::move(message)});
   return false;
 }
 
@@ -29,38 +32,83 @@ Reach TableProof::mostComputed(int64_t segment) {
   return most;
 }
 
-std::vector<Fault> TableProof::prove(const ProgramUse &program) {
-  if (auto wrong = truth.checkSlabs())
-    for (const TableUse &use : program.uses)
-      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first) {
-        fail(use.table, wrong->second);
-        return std::move(faults);
-      }
-  result.ranks = truth.rankCount();
-  for (const plan::Group &group : plan.groups)
-    result.blocks += blockCountOf(group);
+void TableProof::begin(const ProgramUse &program) {
   std::vector<bool> onWay(plan.tables.size(), false);
   for (const TableUse &use : program.uses)
     useOf[use.table] = use;
-  for (const Way &way : program.ways)
+  ways = program.ways;
+  for (const Way &way : ways)
     onWay[way.producer] = onWay[way.consumer] = true;
+  if (auto wrong = truth.checkSlabs())
+    for (const TableUse &use : program.uses)
+      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first) {
+        parts.push_back([this, table = use.table, why = wrong->second] { fail(table, why); });
+        return;
+      }
   // Tables on a way are checked with it, so that each is expanded once. What is relayed goes on from
   // the way that brought it.
   for (const TableUse &use : program.uses)
     if (!onWay[use.table])
-      checkAlone(use);
-  ways = program.ways;
+      parts.push_back([this, use] { checkAlone(use); });
   for (const Way &way : ways)
     if (!isRelay(way.producer))
-      checkWay(way);
+      parts.push_back([this, &way] { checkWay(way); });
   int64_t index = 0;
-  for (const plan::Command *start : plan.starts()) {
-    if (start->collective == plan::CollectiveKind::AllGather)
-      for (int64_t table : start->tables)
-        checkGathers(table);
-    checkStart(index++, *start);
+  for (const plan::Command *start : plan.starts())
+    parts.push_back([this, start, at = index++] {
+      if (start->collective == plan::CollectiveKind::AllGather)
+        for (int64_t table : start->tables)
+          checkGathers(table);
+      checkStart(at, *start);
+    });
+}
+
+void TableProof::proveParts(std::atomic<size_t> &next) {
+  faults.resize(parts.size());
+  while ((part = next++) < parts.size())
+    parts[part]();
+}
+
+void TableProof::include(TableProof &other) {
+  for (size_t i = 0; i < reaches.size(); ++i) {
+    reaches[i].from.include(other.reaches[i].from);
+    reaches[i].to.include(other.reaches[i].to);
   }
-  return std::move(faults);
+  for (size_t i = 0; i < startReaches.size(); ++i) {
+    startReaches[i].sent.include(other.startReaches[i].sent);
+    startReaches[i].received.include(other.startReaches[i].received);
+  }
+  result.messages += other.result.messages;
+  result.bytes += other.result.bytes;
+  result.routedElements += other.result.routedElements;
+  for (size_t i = 0; i < faults.size(); ++i)
+    std::ranges::move(other.faults[i], std::back_inserter(faults[i]));
+}
+
+std::vector<Fault> TableProof::prove(const ProgramUse &program, size_t workers,
+                                     const RunBeside &runBeside) {
+  std::vector<std::unique_ptr<TableProof>> helpers;
+  for (size_t i = 1; i < workers; ++i)
+    helpers.push_back(std::make_unique<TableProof>(plan, makeExpand));
+  std::atomic<size_t> next = 0;
+  auto work = [&](size_t worker) {
+    TableProof &proof = worker == 0 ? *this : *helpers[worker - 1];
+    proof.begin(program);
+    proof.proveParts(next);
+  };
+  if (helpers.empty())
+    work(0);
+  else
+    runBeside(workers, work);
+  result.ranks = truth.rankCount();
+  for (const plan::Group &group : plan.groups)
+    result.blocks += blockCountOf(group);
+  for (const std::unique_ptr<TableProof> &helper : helpers)
+    include(*helper);
+  std::vector<Fault> found;
+  for (std::vector<Fault> &ofPart : faults)
+    std::ranges::move(ofPart, std::back_inserter(found));
+  return found;
 }
 
 bool TableProof::staysInParts(int64_t table, const Rows &rows, int64_t rank, Side side) {

@@ -20,6 +20,7 @@
 #include "passes/verify/CommonCheck.h"
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -32,6 +33,11 @@ struct Expand {
   std::function<std::shared_ptr<const plan::RankStart>(int64_t start, int64_t rank)> start;
   std::function<plan::RankPool(int64_t pool, int64_t rank)> pool;
 };
+
+/// Gives the tables of a plan, to each worker of its own; a test may pass one that lies.
+using MakeExpand = std::function<Expand(const plan::Plan &)>;
+/// Calls a function with 0 to count - 1, on threads of their own or one after another.
+using RunBeside = std::function<void(size_t count, const std::function<void(size_t)> &)>;
 
 /// The way of one value: the table that packs it, the messages, the table that unpacks it.
 struct Way {
@@ -58,6 +64,7 @@ struct Reach {
     if (end > most)
       *this = {end, ofRank};
   }
+  void include(const Reach &other) { include(other.most, other.rank); }
 };
 /// How far a table reaches into its buffers, in elements.
 struct TableReach {
@@ -76,10 +83,12 @@ struct Proven {
 class TableProof {
 public:
   /// `plan` must outlive the proof and be one that plan::validate accepts.
-  TableProof(const plan::Plan &plan, Expand expand);
+  TableProof(const plan::Plan &plan, MakeExpand makeExpand);
 
-  /// Shows what the comment at the top says: the first fault of every table and way that fails.
-  std::vector<Fault> prove(const ProgramUse &program);
+  /// Shows what the comment at the top says: the first fault of every table and way that fails, in one order however
+  /// many workers share the parts of the proof.
+  std::vector<Fault> prove(const ProgramUse &program, size_t workers = 1,
+                           const RunBeside &runBeside = {});
 
   /// After `prove`.
   const TableReach &reach(int64_t table) const { return reaches[table]; }
@@ -93,6 +102,13 @@ public:
 
 private:
   using Rows = std::shared_ptr<const plan::RankTable>;
+
+  /// Says what there is to prove, in parts that do not depend on each other.
+  void begin(const ProgramUse &program);
+  /// Proves those that `next` gives, which proofs of the same program may share.
+  void proveParts(std::atomic<size_t> &next);
+  /// Takes over what another one has shown and found.
+  void include(TableProof &other);
 
   enum class Side { None, Sent, Received };
   /// Checks a table on one rank, and that its rows stay in the parts of `messages` on that side; its
@@ -143,6 +159,7 @@ private:
   bool fail(int64_t table, std::string message, int64_t other = -1);
 
   const plan::Plan &plan;
+  MakeExpand makeExpand;
   Expand expand;
   GroundTruth truth;
   std::vector<TableUse> useOf; // per table
@@ -160,7 +177,9 @@ private:
     Packed received;
     std::vector<std::array<int64_t, 4>> arriving; // sender, its offset, the offset here, elements
   } compared;
-  std::vector<Fault> faults;
+  std::vector<std::function<void()>> parts;
+  size_t part = 0;
+  std::vector<std::vector<Fault>> faults; // per part
   std::vector<Way> ways;
   Proven result;
 };

@@ -88,11 +88,10 @@ mlir::LogicalResult checkSegments(const plan::Plan &plan, mlir::ModuleOp module)
 
 /// What the runtime does when a library is opened.
 Expand runtimeExpand(const plan::Plan &plan);
-/// Proves what a program does with its tables, and blames the operations that first use them.
-mlir::LogicalResult proveTables(TableProof &proof, const StepFacts &facts);
-
-/// Gives the tables of a plan; a test may pass one that lies.
-using MakeExpand = std::function<Expand(const plan::Plan &)>;
+/// Proves what a program does with its tables, on the context's threads where there is much to prove, and blames the operations that
+/// first use them.
+mlir::LogicalResult proveTables(TableProof &proof, const plan::Plan &plan, const StepFacts &facts,
+                                mlir::MLIRContext *context);
 
 /// All of it: what `comm-verify-plan` runs, of tables whose rows have so many elements at most. Without `makeExpand`,
 /// the runtime's function.

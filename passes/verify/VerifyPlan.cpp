@@ -5,6 +5,7 @@
 #include "passes/verify/Verify.h"
 
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Threading.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -39,8 +40,20 @@ static LogicalResult checkPlan(const ProgramPlan &program, ModuleOp module) {
   return validatePlan(module, program, "expected a consistent plan: ");
 }
 
-LogicalResult verify::proveTables(TableProof &proof, const StepFacts &facts) {
-  std::vector<Fault> faults = proof.prove(facts.program);
+/// How many threads a proof is worth: one below what takes some tenths of a second. Each has tables of its own.
+static size_t countWorkers(const plan::Plan &plan, MLIRContext *context) {
+  constexpr size_t kFew = 1 << 15, kMost = 8;
+  size_t perRank = plan.tables.size() * plan.world().size();
+  return perRank < kFew ? 1 : std::clamp<size_t>(context->getNumThreads(), 1, kMost);
+}
+
+LogicalResult verify::proveTables(TableProof &proof, const plan::Plan &plan, const StepFacts &facts,
+                                  MLIRContext *context) {
+  std::vector<Fault> faults = proof.prove(
+      facts.program, countWorkers(plan, context),
+      [&](size_t count, const std::function<void(size_t)> &work) {
+        parallelFor(context, 0, count, work);
+      });
   for (const Fault &fault : faults) {
     Operation *op = facts.userOf.lookup(fault.table);
     auto diag = op->emitOpError() << fault.message;
@@ -62,9 +75,8 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand, int64_t
       failed(checkValues(*program, module, *step)))
     return failure();
   program->plan.chunkElements = rowElements;
-  TableProof proof(program->plan,
-                   makeExpand ? makeExpand(program->plan) : runtimeExpand(program->plan));
-  if (failed(proveTables(proof, *facts)) ||
+  TableProof proof(program->plan, makeExpand ? std::move(makeExpand) : MakeExpand(runtimeExpand));
+  if (failed(proveTables(proof, program->plan, *facts, module.getContext())) ||
       failed(checkWorkspace(*program, module, *step, *facts, proof)))
     return failure();
   const Proven &proven = proof.proven();

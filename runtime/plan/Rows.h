@@ -70,16 +70,30 @@ private:
       done = std::min(length, longest - open.cols);
       open.cols += done;
     }
-    while (done < length) {
-      flush();
-      open = piece;
-      open.row = piece.row + done / piece.cols;
-      open.col = piece.col + done % piece.cols;
-      open.rows = 1;
+    if (done == length)
+      return;
+    flush();
+    open = piece;
+    open.rows = 1;
+    open.cols = 0; // up to here
+    int64_t row = done / piece.cols, col = done % piece.cols;
+    int64_t below = longest / piece.cols, aside = longest % piece.cols; // of a whole row of the table
+    for (;;) {
+      open.row = piece.row + row;
+      open.col = piece.col + col;
+      open.first = piece.first + done;
+      open.second = piece.second + done;
       open.cols = std::min(length - done, longest);
-      open.first += done;
-      open.second += done;
       done += open.cols;
+      if (done == length)
+        return;
+      flush();
+      row += below;
+      col += aside;
+      if (col >= piece.cols) {
+        ++row;
+        col -= piece.cols;
+      }
     }
   }
 

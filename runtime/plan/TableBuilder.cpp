@@ -86,15 +86,18 @@ std::vector<int64_t> TableBuilder::blocks() {
   return result;
 }
 
-RankTable TableBuilder::rows() {
+RankTable TableBuilder::rows(size_t expected) {
   RankTable result;
-  if (table.kind == TableKind::ShardChunks)
+  if (table.kind == TableKind::ShardChunks) {
+    result.chunks.reserve(expected);
     shardChunks(result.chunks);
-  else if (table.kind == TableKind::BlockChunks)
+  } else if (table.kind == TableKind::BlockChunks) {
     blockChunks(result);
-  else if (table.kind == TableKind::Copy)
+  } else if (table.kind == TableKind::Copy) {
+    result.copies.reserve(expected);
     copies(result.copies);
-  else if (table.kind == TableKind::Sum)
+  }
+  if (table.kind == TableKind::Sum)
     sums(result);
   return result;
 }

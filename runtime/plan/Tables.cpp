@@ -8,25 +8,31 @@
 
 namespace stepc::plan {
 
-RankTable CommonTable::resolve(const Group &group) const {
-  RankTable own = *rows;
+void CommonTable::resolve(const Group &group, RankTable &own) const {
+  own = *rows;
   if (!blocks)
-    return own;
+    return;
   int64_t perParameter = group.blocksPerParameter();
-  auto blockOf = [&](int64_t number) { return (*blocks)[static_cast<size_t>(number)]; };
-  auto parameterOf = [&](int64_t block) {
-    return group.parameters[static_cast<size_t>(block / perParameter)];
-  };
+  std::vector<int64_t> parameters; // by number: there are many rows of each block
+  parameters.reserve(blocks->size());
+  for (int64_t block : *blocks)
+    parameters.push_back(group.parameters[static_cast<size_t>(block / perParameter)]);
+  auto parameterOf = [&](int64_t number) { return parameters[static_cast<size_t>(number)]; };
   for (Chunk &chunk : own.chunks) {
-    chunk.block = blockOf(chunk.block);
     chunk.parameter = parameterOf(chunk.block);
+    chunk.block = (*blocks)[static_cast<size_t>(chunk.block)];
     chunk.row += row;
     chunk.col += col;
   }
   for (CopyRow &copy : own.copies)
-    copy.parameter = parameterOf(blockOf(copy.parameter));
+    copy.parameter = parameterOf(copy.parameter);
   for (SumRow &sum : own.sums)
-    sum.parameter = parameterOf(blockOf(sum.parameter));
+    sum.parameter = parameterOf(sum.parameter);
+}
+
+RankTable CommonTable::resolve(const Group &group) const {
+  RankTable own;
+  resolve(group, own);
   return own;
 }
 
@@ -72,6 +78,9 @@ struct Expander::Known {
   Memo<std::pair<const Command *, std::vector<Messages>>, RankStart> starts;
   Peers noPeers = std::make_shared<const std::vector<PeerPart>>();
   std::shared_ptr<const RankTable> noRows = std::make_shared<const RankTable>();
+  // What was made last, and its rows: ranks are asked about one after another, and have about as many.
+  const Table *last = nullptr;
+  size_t lastRows = 0;
 };
 
 Expander::Expander(const Plan &plan) : known(new Known(plan)) {}
@@ -98,10 +107,15 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
   TableBuilder builder(known->map, table, position);
   result.row = builder.row;
   result.col = builder.col;
+  auto make = [&] {
+    RankTable rows = builder.rows(known->last == &table ? known->lastRows : 0);
+    known->last = &table;
+    known->lastRows = countRows(rows);
+    return rows;
+  };
   auto key = builder.key();
-  result.rows = key ? known->rows.of(
-                          {table, *key}, [&] { return builder.rows(); }, countRows)
-                    : std::make_shared<const RankTable>(builder.rows());
+  result.rows = key ? known->rows.of({table, *key}, make, countRows)
+                    : std::make_shared<const RankTable>(make());
   auto blocks = [&] { return builder.blocks(); };
   auto holder = builder.holder();
   result.blocks = holder ? known->blocks.of(*holder, blocks, [](auto &list) { return list.size(); })

@@ -109,6 +109,8 @@ struct CommonTable {
   CommonTable(RankTable own) : rows(std::make_shared<const RankTable>(std::move(own))) {}
   /// The rank's own rows. The numbers must be below the number of blocks, these in the group.
   RankTable resolve(const Group &group) const;
+  /// The same, in the memory that another one's had.
+  void resolve(const Group &group, RankTable &own) const;
 };
 
 /// Some of a packed value's elements, and from which byte of the start's buffer on they stand.

@@ -106,6 +106,7 @@ public:
       return std::move(result);
     codegen::CodegenOptions options;
     options.sanitizer = request.sanitizer;
+    options.isQuick = request.isQuick;
     FailureOr<std::vector<char>> object = codegen::emitObject(*module, options);
     FailureOr<plan::Plan> plan = kernels::embeddedPlan(*module);
     if (failed(object) || failed(plan))

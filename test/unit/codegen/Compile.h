@@ -20,6 +20,7 @@ struct CompileRequest {
   Restart restart = Restart::None;
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
   void (*registerMore)(mlir::DialectRegistry &registry) = nullptr;
+  bool isQuick = false; ///< unoptimized code: the same bits in less time
 };
 
 /// What came out; `library` is null and `error` set when something failed.

@@ -129,8 +129,8 @@ Values test::step(const std::string &text, const std::vector<std::string> &force
       whole.push_back(std::vector<uint32_t>(count, kNever));
   }
   plan::Mesh mesh = optim::toPlan(*made.module->getOps<optim::MeshOp>().begin());
-  Compiled compiled =
-      load({made.text(), "", Restart::None, codegen::Sanitizer::None, registerHalves});
+  Compiled compiled = load({made.text(), "", Restart::None, codegen::Sanitizer::None,
+                            registerHalves, /*isQuick=*/true});
   EXPECT_TRUE(compiled.library) << compiled.error;
   if (!compiled.library)
     return whole;

@@ -39,13 +39,16 @@ plan::Plan makePlan() {
 }
 
 std::string check(const plan::Plan &plan, std::function<void(plan::RankPool &, int64_t)> lie = {}) {
-  verify::Expand expand = verify::runtimeExpand(plan);
-  verify::TableProof proof(plan, {expand.table, expand.start, [&](int64_t pool, int64_t rank) {
-                                    plan::RankPool made = expand.pool(pool, rank);
-                                    if (lie)
-                                      lie(made, rank);
-                                    return made;
-                                  }});
+  verify::TableProof proof(plan, [&](const plan::Plan &plan) {
+    verify::Expand expand = verify::runtimeExpand(plan);
+    expand.pool = [&lie, honest = expand.pool](int64_t pool, int64_t rank) {
+      plan::RankPool made = honest(pool, rank);
+      if (lie)
+        lie(made, rank);
+      return made;
+    };
+    return expand;
+  });
   return proof.checkPool(0);
 }
 

@@ -65,19 +65,21 @@ struct Scene {
   }
 
   std::string prove(const std::function<void(RankTable &, int64_t, int64_t)> &lie = {}) const {
-    auto expander = std::make_shared<Expander>(plan);
-    verify::Expand expand{[&, expander](int64_t table, int64_t rank) {
-                            if (!lie)
-                              return expander->common(plan.tables[size_t(table)], rank);
-                            RankTable own = expander->table(plan.tables[size_t(table)], rank);
-                            lie(own, table, rank);
-                            return CommonTable(std::move(own));
-                          },
-                          {},
-                          [&, expander](int64_t pool, int64_t rank) {
-                            return expander->pool(plan.pools[size_t(pool)], rank);
-                          }};
-    auto faults = verify::TableProof(plan, expand).prove(use);
+    auto makeExpand = [&](const Plan &plan) {
+      auto expander = std::make_shared<Expander>(plan);
+      return verify::Expand{[&, expander](int64_t table, int64_t rank) {
+                              if (!lie)
+                                return expander->common(plan.tables[size_t(table)], rank);
+                              RankTable own = expander->table(plan.tables[size_t(table)], rank);
+                              lie(own, table, rank);
+                              return CommonTable(std::move(own));
+                            },
+                            {},
+                            [&, expander](int64_t pool, int64_t rank) {
+                              return expander->pool(plan.pools[size_t(pool)], rank);
+                            }};
+    };
+    auto faults = verify::TableProof(plan, makeExpand).prove(use);
     return faults.empty() ? "" : faults[0].message;
   }
 };

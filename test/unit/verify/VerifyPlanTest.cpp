@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include <iostream>
+#include <thread>
 
 using namespace mlir;
 using namespace stepc;
@@ -78,6 +79,73 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
         "state one", "flattened", "several parts", "placement IS", "placement owned",
         "placement flat", "gradient apart", "partial gradient"})
     EXPECT_GE(histogram[what], 15) << what;
+}
+
+/// What a proof said: faults in order, how far tables and starts reach, and what was counted.
+struct Said {
+  std::vector<std::tuple<int64_t, int64_t, std::string>> faults;
+  std::vector<std::pair<int64_t, int64_t>> reaches;
+  int64_t messages, bytes, elements;
+};
+
+Said proofOf(const plan::Plan &plan, const verify::ProgramUse &use,
+             const verify::MakeExpand &makeExpand, size_t workers) {
+  verify::TableProof proof(plan, makeExpand);
+  Said said;
+  auto inThreads = [](size_t count, const std::function<void(size_t)> &work) {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < count; ++i)
+      threads.emplace_back(work, i);
+  };
+  for (const verify::Fault &fault : proof.prove(use, workers, inThreads))
+    said.faults.push_back({fault.table, fault.other, fault.message});
+  auto add = [&](const verify::Reach &reach) { said.reaches.push_back({reach.most, reach.rank}); };
+  for (size_t i = 0; i < plan.tables.size(); ++i) {
+    add(proof.reach(int64_t(i)).from);
+    add(proof.reach(int64_t(i)).to);
+  }
+  for (size_t i = 0; i < plan.starts().size(); ++i) {
+    add(proof.startReach(int64_t(i)).sent);
+    add(proof.startReach(int64_t(i)).received);
+  }
+  said.messages = proof.proven().messages;
+  said.bytes = proof.proven().bytes;
+  said.elements = proof.proven().routedElements;
+  return said;
+}
+
+TEST_F(RandomPrograms, AreProvenByAnyNumberOfWorkersAlike) {
+  std::map<std::string, int> histogram;
+  test::TableMutator mutator(random);
+  int faults = 0;
+  for (int i = 0; i < 40; ++i) {
+    std::string text = test::randomProgram(random, histogram);
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    ASSERT_TRUE(module) << text;
+    FailureOr<func::FuncOp> step = verify::checkForm(*module);
+    FailureOr<ProgramPlan> program = planFromModule(*module);
+    ASSERT_TRUE(succeeded(step) && succeeded(program));
+    FailureOr<verify::StepFacts> facts = verify::checkFlow(*program, *step);
+    ASSERT_TRUE(succeeded(facts));
+    for (int k = 0; k < 3; ++k) {
+      std::optional<test::Mutation> mutation;
+      if (k > 0)
+        mutation = mutator.mutate(program->plan);
+      auto makeExpand = [&](const plan::Plan &plan) {
+        return mutation ? test::withMutation(plan, *mutation) : verify::runtimeExpand(plan);
+      };
+      Said alone = proofOf(program->plan, facts->program, makeExpand, 1);
+      faults += !alone.faults.empty();
+      for (size_t workers : {2, 5}) {
+        Said beside = proofOf(program->plan, facts->program, makeExpand, workers);
+        ASSERT_EQ(beside.faults, alone.faults) << text;
+        ASSERT_EQ(beside.reaches, alone.reaches) << text;
+        ASSERT_EQ(std::tie(beside.messages, beside.bytes, beside.elements),
+                  std::tie(alone.messages, alone.bytes, alone.elements));
+      }
+    }
+  }
+  EXPECT_GT(faults, 30);
 }
 
 } // namespace
