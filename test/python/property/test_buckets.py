@@ -156,35 +156,66 @@ route { R(lr = 0.5) for "*" }
 """
 
 
-@pytest.mark.parametrize("parameter, gradient", [
+REDUCED = pytest.mark.parametrize("parameter, gradient", [
     (["R", "R"], ["P(avg)", "R"]),
     (["R", "S(0)"], ["P(avg)", "S(0)"]),
     (["S(0)", "R"], ["P(avg)", "R"]),
 ])  # fmt: skip
+
+
+def stepped_once(folder, rule, sizes, lists, grads):
+    """What a rule makes of parameters of ones and these gradients, by name, on a mesh of such sizes."""
+    axes = [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]
+    shape = next(iter(grads.values())).shape[-2:]
+    parameters = [{"name": name, "shape": shape, "dtype": "f32", "mesh": "m", **lists} for name in grads]
+    (folder / "spec.optim").write_text(rule)
+    (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}))
+    save(folder / "in.safetensors", {f"param:{name}": tensor(np.ones(shape), "f32") for name in grads}
+         | {f"grad:{name}": tensor(grad, "f32") for name, grad in grads.items()})  # fmt: skip
+    return run(folder / "spec.optim", folder / "m.json", folder / "in.safetensors", folder / "out.safetensors")
+
+
+@REDUCED
 def test_norms_and_conditions_see_the_reduced_gradient(tmp_path, parameter, gradient):
     """Of contributions neither the norm nor what is large is the average's; and a replica counts once."""
-    shape = (6, 4)
-    each = np.random.default_rng(9).normal(size=(2, *shape)).astype(np.float32)
+    each = np.random.default_rng(9).normal(size=(2, 6, 4)).astype(np.float32)
     average = reduced(each, 2)
-    (tmp_path / "spec.optim").write_text(CLIPPED)
-
-    def step(name, sizes, lists, grad):
-        axes = [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]
-        one = {"name": "w", "shape": shape, "dtype": "f32", "mesh": "m", **lists}
-        document = {"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": [one]}
-        (tmp_path / f"{name}.json").write_text(json.dumps(document))
-        save(tmp_path / f"{name}.safetensors",
-             {"param:w": tensor(np.ones(shape), "f32"), "grad:w": tensor(grad, "f32")})  # fmt: skip
-        return run(tmp_path / "spec.optim", tmp_path / f"{name}.json", tmp_path / f"{name}.safetensors",
-                   tmp_path / f"{name}.out.safetensors")  # fmt: skip
-
-    found = step("many", (2, 2), {"placements": parameter, "grad_placements": gradient}, each)
-    assert found == step("one", (1,), {"placements": ["R"]}, average)
+    found = stepped_once(tmp_path, CLIPPED, (2, 2), {"placements": parameter, "grad_placements": gradient}, {"w": each})
+    assert found == stepped_once(tmp_path, CLIPPED, (1,), {"placements": ["R"]}, {"w": average})
     size = np.linalg.norm(average)
     assert np.allclose(found["state:w:size"].array(), size, rtol=1e-6)
     kept = np.where(abs(average) > 0.5, 0, average / size)
     assert 0 < np.count_nonzero(kept) < kept.size
     assert np.allclose(found["param:w"].array(), 1 - 0.5 * kept, rtol=1e-6)
+
+
+GUARDED = """optimizer R(lr, momentum = 0.9) {
+  state m : f32
+  state skipped : f32[]
+  let fine = sum(grad * 0) == 0
+  m = select(fine, momentum * m + grad, m)
+  param = select(fine, param - lr * m, param)
+  skipped = skipped + select(fine, 0, 1)
+}
+route { R(lr = 0.5) for "*" }
+"""
+
+
+@REDUCED
+def test_what_is_not_finite_is_found_in_the_reduced_gradient(tmp_path, parameter, gradient):
+    """Each contribution is finite, and their sum is not: no rank changes that parameter, and all change the others."""
+    grads = {name: np.random.default_rng(7).normal(size=(2, 6, 4)).astype(np.float32) for name in ("fine", "sum", "nan")}
+    grads["sum"][:, 5, 3] = 3e38
+    grads["nan"][1, 0, 2] = np.nan
+    found = stepped_once(tmp_path, GUARDED, (2, 2), {"placements": parameter, "grad_placements": gradient}, grads)
+    with np.errstate(over="ignore"):
+        average = {name: reduced(each, 2) for name, each in grads.items()}
+    assert found == stepped_once(tmp_path, GUARDED, (1,), {"placements": ["R"]}, average)
+    for name in grads:
+        fine = name == "fine"
+        assert found[f"state:{name}:skipped"].array() == (0 if fine else 1)
+        assert np.array_equal(found[f"state:{name}:m"].array(), average[name] if fine else np.zeros((6, 4)))
+        assert np.allclose(found[f"param:{name}"].array(), 1 - 0.5 * average[name] if fine else 1, rtol=1e-6)
 
 
 def test_blocks_are_computed_where_their_states_are(tmp_path):
