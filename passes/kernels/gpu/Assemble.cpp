@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/Threading.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -103,7 +104,12 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
       }))
     return std::move(wrong);
   std::string arch = ("-arch=" + chip).str();
-  llvm::Expected<std::string> printed = run(ptxas, {arch, "-O3", source, "-o", code});
+  SmallVector<StringRef> arguments = {arch, "-O3", source, "-o", code};
+  // The same instructions, by as many threads everywhere: their number stands in the file. Little text takes longer so.
+  constexpr size_t kMuch = 1 << 19;
+  if (ptx.size() > kMuch)
+    arguments.push_back("-split-compile=8");
+  llvm::Expected<std::string> printed = run(ptxas, arguments);
   if (!printed)
     return printed;
   auto bytes = llvm::MemoryBuffer::getFile(code);
@@ -137,18 +143,22 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       missing.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kToolErrorMark));
       return signalPassFailure();
     }
-    SmallVector<Image> images;
-    for (const std::string &name : chips) {
-      llvm::Expected<GpuChip> chip = gpuChip(name);
-      llvm::Expected<std::string> code =
-          chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
-      if (!code) {
-        module.emitError(llvm::toString(code.takeError()));
-        return signalPassFailure();
-      }
-      stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
-      images.push_back({name, *chip, kind, std::move(*code)});
-    }
+    SmallVector<Image> images(chips.size());
+    // A program for each chip, beside each other.
+    LogicalResult made = failableParallelForEachN(
+        module.getContext(), 0, images.size(), [&](size_t i) -> LogicalResult {
+          const std::string &name = chips[i];
+          llvm::Expected<GpuChip> chip = gpuChip(name);
+          llvm::Expected<std::string> code =
+              chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
+          if (!code)
+            return module.emitError(llvm::toString(code.takeError()));
+          stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
+          images[i] = {name, *chip, kind, std::move(*code)};
+          return success();
+        });
+    if (failed(made))
+      return signalPassFailure();
     if (ptx) {
       auto target = cast<NVVM::NVVMTargetAttr>(object.getTarget());
       llvm::Expected<GpuChip> oldest = gpuChip(target.getChip());
