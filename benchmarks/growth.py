@@ -16,7 +16,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from measure import measured
+from measure import Taken, measured
 
 ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "examples" / "muon.optim"
@@ -47,13 +47,18 @@ def manifest(name: str, alone: bool = False, count: int | None = None) -> dict:
     return {"version": 1, "meshes": [{"name": model["mesh"], "axes": axes}], "parameters": parameters}
 
 
-def timed(command: list, output: Path) -> tuple[float, float]:
-    """Runs a command whose standard output goes to a file: (CPU seconds, peak MiB)."""
+def timed(command: list, output: Path) -> Taken:
+    """Runs a command whose standard output goes to a file: what it took."""
     with output.open("wb") as out:
         done, taken = measured(command, stdout=out, stderr=subprocess.PIPE)
     if done.returncode:
         raise SystemExit(f"growth.py: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr.decode()}")
-    return taken.cpu_seconds, taken.peak_bytes / 2**20
+    return taken
+
+
+def cells(taken: Taken) -> list[str]:
+    """CPU seconds and peak MiB."""
+    return [f"{taken.cpu_seconds:.1f}", f"{taken.peak_bytes / 2**20:.0f}"]
 
 
 def span(values: dict, digits: str = "{:,}") -> str:
@@ -72,13 +77,11 @@ def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> 
     path.write_text(json.dumps(manifest(model)))
     rest = ["--manifest", path, "--if-present", "*embed*", "--if-present", "lm_head*", *options]
     if what == "explain":
-        seconds, peak = timed([stepc, "explain", SPEC, *rest], folder / "out")
-        return [f"{seconds:.1f}", f"{peak:.0f}", "", "", "", "", "", ""]
+        return [*cells(timed([stepc, "explain", SPEC, *rest], folder / "out")), "", "", "", "", "", ""]
     if what == "level 4":
         command = [stepc, "compile", SPEC, *rest, "--emit", "scheduled", "-o", folder]
-        seconds, peak = timed(command, folder / "out")
-        return [f"{seconds:.1f}", f"{peak:.0f}", "", "", "", "", "", ""]
-    seconds, peak = timed([stepc, "compile", SPEC, *rest, "-o", folder], folder / "out")
+        return [*cells(timed(command, folder / "out")), "", "", "", "", "", ""]
+    taken = timed([stepc, "compile", SPEC, *rest, "-o", folder], folder / "out")
     plan = json.loads((folder / "muon.json").read_text())
     explained = explain(stepc, rest, folder)
     path.write_text(json.dumps(manifest(model, alone=True)))
@@ -86,7 +89,7 @@ def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> 
     flops, ranks = explained["total"]["flops"]["max"], len(explained["world"])
     strategies = "/".join(sorted({group["strategy"] for group in explained["groups"]}))
     library = (folder / "libmuon.so").stat().st_size
-    return [f"{seconds:.1f}", f"{peak:.0f}", span(explained["total"]["messages_sent"]), launches(plan),
+    return [*cells(taken), span(explained["total"]["messages_sent"]), launches(plan),
             f"{plan['workspace_bytes'] / 2**20:.2f}", f"{library / 2**10:,.0f}", strategies,
             f"{flops * ranks / once:.2f}"]  # fmt: skip
 

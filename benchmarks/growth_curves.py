@@ -39,8 +39,8 @@ def measure(stepc: Path, how: str, point: int, rest: list[str], folder: Path) ->
     else:
         path.write_text(json.dumps(manifest(how, count=point)))
         inputs = [SPEC, "--manifest", path, "--if-present", "*embed*", "--if-present", "lm_head*"]
-    seconds, peak = timed([stepc, "compile", *inputs, *rest, "-o", folder], folder / "out")
-    return [seconds, peak, next(folder.glob("lib*.so")).stat().st_size / 2**20]
+    taken = timed([stepc, "compile", *inputs, *rest, "-o", folder], folder / "out")
+    return [taken.cpu_seconds, taken.peak_bytes / 2**20, next(folder.glob("lib*.so")).stat().st_size / 2**20]
 
 
 def exponent(points: list[int], values: list[float]) -> float:

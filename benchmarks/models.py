@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/models.py [NAME]... [--for cpu,gpu] [--stepc build/bin/stepc]
 
 Prints the tables of docs/models.md, or the rows whose names contain a NAME: for this machine's CPU, and the largest models for a
-cluster of GPUs. Seconds are CPU seconds of the compiler, user and system, so that other work on the machine shows little.
+cluster of GPUs. CPU seconds are the compiler's, user and system, so that other work on the machine shows little; seconds are those that
+somebody waits, with as many cores as the machine has.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from growth import GPU_CLUSTER, ROOT, span, timed
+from growth import GPU_CLUSTER, ROOT, cells, span, timed
 
 EXAMPLES = ROOT / "examples" / "models"
 FIGURES = [  # options of examples/models/manifest.py
@@ -35,14 +36,14 @@ FIGURES = [  # options of examples/models/manifest.py
 ]
 ON_GPUS = [figure for figure in FIGURES if figure == "qwen3.5-397b-a17b --ranks 128" or figure.startswith(("deepseek", "kimi"))]
 TABLES = {"cpu": (FIGURES, []), "gpu": (ON_GPUS, GPU_CLUSTER)}
-HEAD = ("CPU s", "peak MiB", "library MiB", "groups", "MiB a rank sends", "most TFLOP on a rank", "workspace MiB", "strategies")
+HEAD = ("s", "CPU s", "peak MiB", "library MiB", "groups", "MiB a rank sends", "most TFLOP on a rank", "workspace MiB", "strategies")
 
 
 def measure(stepc: Path, figure: str, options: list[str], folder: Path) -> list[str]:
     path, library = folder / "m.json", folder / "library"
     subprocess.run([sys.executable, EXAMPLES / "manifest.py", *figure.split(), "-o", path], check=True, stderr=subprocess.DEVNULL)
     rest = [EXAMPLES / "models.optim", "--manifest", path, *options]
-    seconds, peak = timed([stepc, "compile", *rest, "-o", library], folder / "out")
+    taken = timed([stepc, "compile", *rest, "-o", library], folder / "out")
     size = (library / "libmodels.so").stat().st_size
     workspace = json.loads((library / "models.json").read_text())["workspace_bytes"]
     timed([stepc, "explain", *rest, "--json"], folder / "explained.json")
@@ -50,7 +51,7 @@ def measure(stepc: Path, figure: str, options: list[str], folder: Path) -> list[
     mib = {key: value / 2**20 for key, value in explained["total"]["bytes_sent"].items()}
     flops = explained["total"]["flops"]
     strategies = ", ".join(sorted({group["strategy"] for group in explained["groups"]} - {"elementwise"}))
-    return [f"{seconds:.1f}", f"{peak:.0f}", f"{size / 2**20:.1f}", f"{len(explained['groups'])}", span(mib, "{:,.0f}"),
+    return [f"{taken.seconds:.1f}", *cells(taken), f"{size / 2**20:.1f}", f"{len(explained['groups'])}", span(mib, "{:,.0f}"),
             f"{flops['max'] / 1e12:.1f}", f"{workspace / 2**20:,.0f}", strategies]  # fmt: skip
 
 
@@ -67,8 +68,8 @@ def main() -> None:
             if options.names and not any(part in figure for part in options.names):
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                cells = measure(options.stepc, figure, rest, Path(folder))
-            print(f"| `{figure}` | {' | '.join(cells)} |", flush=True)
+                row = measure(options.stepc, figure, rest, Path(folder))
+            print(f"| `{figure}` | {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":
