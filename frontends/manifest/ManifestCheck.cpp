@@ -6,11 +6,12 @@
 #include <map>
 
 namespace stepc::manifest {
-namespace {
 
-std::string count(int64_t value, const char *noun) {
-  return number(value) + " " + noun + (value == 1 ? "" : "s");
+std::string count(int64_t value, llvm::StringRef noun) {
+  return (number(value) + " " + noun + (value == 1 ? "" : "s")).str();
 }
+
+namespace {
 
 /// Checks one list of placements against the shape, and makes its dimensions
 /// positive.

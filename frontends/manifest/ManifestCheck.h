@@ -13,6 +13,9 @@ namespace stepc::manifest {
 /// "/placements/1") and the message.
 using CheckReport = std::function<void(const std::string &pointer, const std::string &message)>;
 
+/// "1 rank", "4 ranks".
+std::string count(int64_t value, llvm::StringRef noun);
+
 /// Axes: one to kMaxMeshAxes, named once each. Ranks: as many as the sizes'
 /// product, each once.
 void checkMesh(const Mesh &mesh, const CheckReport &report);

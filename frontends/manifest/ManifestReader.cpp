@@ -158,7 +158,7 @@ void Reader::checkClusterRanks() {
                    (isListed ? "/ranks/" + std::to_string(beyond - mesh.ranks.begin()) : "/axes"),
                (isListed ? "expected a rank below " : "expected ranks below ") +
                    llvm::Twine(last->ranks) + ", because the cluster's level '" + last->name +
-                   "' has " + llvm::Twine(last->ranks) + (last->ranks == 1 ? " rank" : " ranks") +
+                   "' has " + count(last->ranks, "rank") +
                    ", found " + (isListed ? "" : "ranks 0 to ") + llvm::Twine(found));
   }
 }

@@ -8,6 +8,7 @@
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -76,6 +77,7 @@ private:
     struct Reason {
       StringRef strategy;
       std::string why;
+      Location first; // of the first group
       llvm::SetVector<StringRef> parameters;
     };
     std::vector<Reason> reasons;
@@ -87,7 +89,7 @@ private:
         return each.strategy == strategy && each.why == judgement.refusal;
       });
       if (found == reasons.end())
-        found = reasons.insert(found, {strategy, judgement.refusal, {}});
+        found = reasons.insert(found, {strategy, judgement.refusal, group.getLoc(), {}});
       for (auto parameter : group.getParameters().getAsRange<FlatSymbolRefAttr>()) {
         found->parameters.insert(parameter.getValue());
         parameters.insert(parameter.getValue());
@@ -98,7 +100,7 @@ private:
 
     void attachNotes(InFlightDiagnostic &diag) const {
       for (const Reason &each : reasons) {
-        Diagnostic &note = diag.attachNote() << each.strategy;
+        Diagnostic &note = diag.attachNote(each.first) << each.strategy;
         if (each.parameters.size() < parameters.size())
           note << " for " << nameSome(each.parameters.getArrayRef());
         note << ": " << each.why;
@@ -120,7 +122,10 @@ private:
                      << illegal.names() << ", found ");
     if (illegal.reasons.size() == 1)
       return diag << illegal.reasons[0].strategy << ": " << illegal.reasons[0].why;
-    diag << "others";
+    llvm::SetVector<StringRef> found;
+    for (const Refusals::Reason &each : illegal.reasons)
+      found.insert(each.strategy);
+    diag << llvm::join(found, ", ");
     illegal.attachNotes(diag);
     return diag;
   }

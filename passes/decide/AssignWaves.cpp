@@ -151,10 +151,10 @@ private:
     StringRef name = isLimit ? "the limit" : "target-bytes";
     int64_t needed = chosen.cost.bytes;
     if (waves > chosen.waves)
-      getOperation().emitWarning("expected at most ")
-          << chosen.waves << (chosen.waves == 1 ? " wave" : " waves") << ", as many as " << blocks
-          << (blocks == 1 ? " block fills" : " blocks fill when each owner's are divided evenly")
-          << ", found " << int64_t(waves) << " forced";
+      getOperation().emitWarning("expected waves that blocks fill, found ")
+          << int64_t(waves) << " forced, of which " << blocks
+          << (blocks == 1 ? " block fills " : " blocks, divided by their bytes, fill ")
+          << chosen.waves;
     if (needed > bound)
       remark::missed(loc, named("workspace-above-target"))
           << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", bound)
@@ -188,7 +188,7 @@ private:
     comm::setLevel(getOperation(), "decided");
     WaveModel model = collect();
     if (model.blocks() == 0) {
-      if (waves > 0)
+      if (waves > 1)
         getOperation().emitWarning("expected blocks to divide into the ")
             << int64_t(waves) << " waves that are forced, found none: nothing comes together";
       return;

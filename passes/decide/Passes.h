@@ -21,6 +21,8 @@ struct DecideOptions {
   int64_t waves = 0;                   ///< 0: as many as the workspace asks for
 };
 
+/// What every parameter is, and which route takes it: with this the decide pipeline begins.
+void buildRoutePipeline(mlir::OpPassManager &manager);
 /// optim → decided.
 void buildDecidePipeline(mlir::OpPassManager &manager, const DecideOptions &options);
 void registerDecidePipeline();

@@ -183,7 +183,8 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     workspace, too.
 
     Remarks: `waves-assigned` (passed) with the number, why, and what one wave would take; `workspace-above-target` (missed)
-    when no number of waves that was tried is enough. A warning says that more are forced than blocks fill.
+    when no number of waves that was tried is enough. Warnings say that more are forced than blocks fill, and that several are
+    where there are no blocks.
 
     ```mlir
     optim.group @g0 … hops […] …

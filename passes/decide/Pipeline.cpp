@@ -7,11 +7,15 @@
 
 using namespace mlir;
 
-void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options) {
+void stepc::decide::buildRoutePipeline(OpPassManager &manager) {
   // Before routes, which erase the names of frozen parameters: patterns of blocks count them, too.
   manager.addPass(createDivideParameters());
-  // Early, so that an unclaimed parameter is reported before anything else.
   manager.addPass(createRouteParameters());
+}
+
+void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options) {
+  // Early, so that an unclaimed parameter is reported before anything else.
+  buildRoutePipeline(manager);
   // Named ops become arithmetic, so that the cut may pass through them.
   manager.addPass(createExpandNamed());
   // Equal scalars become one column of the scalar table, and dead ones none.

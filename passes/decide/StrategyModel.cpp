@@ -212,15 +212,21 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     return {};
   // A slab has no row or column of a block, or not all of it.
   std::string name = "rule " + rule.getSymName().str();
-  for (Operation &op : rule.getBody().front())
-    if (auto reduce = dyn_cast<ReduceOp>(op);
-        spaceOf(&op) == Space::Matrix && !isa<OrthogonalizeOp>(op) &&
-        llvm::any_of(op.getOperands(), [&](Value value) {
-          return reduce || kindOf(value.getType()).value_or(ValueKind::Full) != ValueKind::Full;
-        }))
-      return name + " has a " +
-             (reduce ? stringifyReduction(reduce.getKind()).str() : "value per row or column") +
-             " where blocks have to be whole";
+  for (Operation &op : rule.getBody().front()) {
+    if (spaceOf(&op) != Space::Matrix || isa<OrthogonalizeOp>(op))
+      continue;
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      return name + " takes the " + stringifyReduction(reduce.getKind()).str() +
+             " of values where blocks have to be whole";
+    for (Value value : op.getOperands())
+      if (ValueKind kind = kindOf(value.getType()).value_or(ValueKind::Full);
+          kind != ValueKind::Full)
+        return name + " has a value per " +
+               (kind == ValueKind::Rows   ? "row"
+                : kind == ValueKind::Cols ? "column"
+                                          : "block") +
+               " where blocks have to be whole";
+  }
   for (auto write : writesOf(rule))
     if (write == Space::Matrix)
       return name + " stores a state where blocks have to be whole";

@@ -77,8 +77,9 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
     if (row.*count == 0)
       continue;
     if (row.peer < 0 || row.peer >= int64_t(next.size()))
-      return fail(value, "expected parts of ranks below " + std::to_string(next.size()) + " in what rank " +
-                             std::to_string(rank) + " " + does + ", found one of rank " + std::to_string(row.peer));
+      return fail(value, "expected parts of ranks below " + std::to_string(next.size()) +
+                             " in what rank " + std::to_string(rank) + " " + does +
+                             ", found one of rank " + std::to_string(row.peer));
     auto known =
         std::lower_bound(parts.begin(), parts.begin() + used, row.*offset,
                          [](const Part &part, int64_t first) { return part.first < first; });

@@ -20,7 +20,7 @@ TableProof::TableProof(const plan::Plan &plan, MakeExpand makeExpand)
 }
 
 bool TableProof::fail(int64_t table, std::string message, int64_t other) {
-  faults[part].push_back({table, other, std::move(message)});
+  faults[task].push_back({table, other, std::move(message)});
   return false;
 }
 
@@ -42,20 +42,20 @@ void TableProof::begin(const ProgramUse &program) {
   if (auto wrong = truth.checkSlabs())
     for (const TableUse &use : program.uses)
       if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first) {
-        parts.push_back([this, table = use.table, why = wrong->second] { fail(table, why); });
+        tasks.push_back([this, table = use.table, why = wrong->second] { fail(table, why); });
         return;
       }
   // Tables on a way are checked with it, so that each is expanded once. What is relayed goes on from
   // the way that brought it.
   for (const TableUse &use : program.uses)
     if (!onWay[use.table])
-      parts.push_back([this, use] { checkAlone(use); });
+      tasks.push_back([this, use] { checkAlone(use); });
   for (const Way &way : ways)
     if (!isRelay(way.producer))
-      parts.push_back([this, &way] { checkWay(way); });
+      tasks.push_back([this, &way] { checkWay(way); });
   int64_t index = 0;
   for (const plan::Command *start : plan.starts())
-    parts.push_back([this, start, at = index++] {
+    tasks.push_back([this, start, at = index++] {
       if (start->collective == plan::CollectiveKind::AllGather)
         for (int64_t table : start->tables)
           checkGathers(table);
@@ -63,10 +63,10 @@ void TableProof::begin(const ProgramUse &program) {
     });
 }
 
-void TableProof::proveParts(std::atomic<size_t> &next) {
-  faults.resize(parts.size());
-  while ((part = next++) < parts.size())
-    parts[part]();
+void TableProof::doTasks(std::atomic<size_t> &next) {
+  faults.resize(tasks.size());
+  while ((task = next++) < tasks.size())
+    tasks[task]();
 }
 
 void TableProof::include(TableProof &other) {
@@ -94,10 +94,11 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program, size_t workers,
   auto work = [&](size_t worker) {
     TableProof &proof = worker == 0 ? *this : *helpers[worker - 1];
     proof.begin(program);
-    proof.proveParts(next);
+    proof.doTasks(next);
   };
-  if (helpers.empty())
-    work(0);
+  if (!runBeside)
+    for (size_t worker = 0; worker < workers; ++worker)
+      work(worker);
   else
     runBeside(workers, work);
   result.ranks = truth.rankCount();
@@ -106,8 +107,8 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program, size_t workers,
   for (const std::unique_ptr<TableProof> &helper : helpers)
     include(*helper);
   std::vector<Fault> found;
-  for (std::vector<Fault> &ofPart : faults)
-    std::ranges::move(ofPart, std::back_inserter(found));
+  for (std::vector<Fault> &ofTask : faults)
+    std::ranges::move(ofTask, std::back_inserter(found));
   return found;
 }
 
@@ -301,6 +302,7 @@ void TableProof::checkWay(const Way &way, const std::vector<Packed> *relayed) {
   }
   std::vector<Packed> sent(truth.rankCount()), next(truth.rankCount());
   compared = {};
+  stayed = {};
   if (!checkMessages(way.message))
     return;
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank)

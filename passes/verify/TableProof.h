@@ -85,8 +85,8 @@ public:
   /// `plan` must outlive the proof and be one that plan::validate accepts.
   TableProof(const plan::Plan &plan, MakeExpand makeExpand);
 
-  /// Shows what the comment at the top says: the first fault of every table and way that fails, in one order however
-  /// many workers share the parts of the proof.
+  /// Shows what the comment at the top says: the first fault of every table and way that fails, in
+  /// one order however many workers share the tasks, one after another where none runs them beside.
   std::vector<Fault> prove(const ProgramUse &program, size_t workers = 1,
                            const RunBeside &runBeside = {});
 
@@ -103,10 +103,10 @@ public:
 private:
   using Rows = std::shared_ptr<const plan::RankTable>;
 
-  /// Says what there is to prove, in parts that do not depend on each other.
+  /// Says what there is to prove, as tasks that do not depend on each other.
   void begin(const ProgramUse &program);
-  /// Proves those that `next` gives, which proofs of the same program may share.
-  void proveParts(std::atomic<size_t> &next);
+  /// Does those that `next` gives, which proofs of the same program may share.
+  void doTasks(std::atomic<size_t> &next);
   /// Takes over what another one has shown and found.
   void include(TableProof &other);
 
@@ -177,9 +177,9 @@ private:
     Packed received;
     std::vector<std::array<int64_t, 4>> arriving; // sender, its offset, the offset here, elements
   } compared;
-  std::vector<std::function<void()>> parts;
-  size_t part = 0;
-  std::vector<std::vector<Fault>> faults; // per part
+  std::vector<std::function<void()>> tasks;
+  size_t task = 0;
+  std::vector<std::vector<Fault>> faults; // per task
   std::vector<Way> ways;
   Proven result;
 };

@@ -40,18 +40,13 @@ static LogicalResult checkPlan(const ProgramPlan &program, ModuleOp module) {
   return validatePlan(module, program, "expected a consistent plan: ");
 }
 
-/// How many threads a proof is worth: one below what takes some tenths of a second. Each has tables of its own.
-static size_t countWorkers(const plan::Plan &plan, MLIRContext *context) {
-  constexpr size_t kFew = 1 << 15, kMost = 8;
-  size_t perRank = plan.tables.size() * plan.world().size();
-  return perRank < kFew ? 1 : std::clamp<size_t>(context->getNumThreads(), 1, kMost);
-}
-
 LogicalResult verify::proveTables(TableProof &proof, const plan::Plan &plan, const StepFacts &facts,
-                                  MLIRContext *context) {
+                                  MLIRContext *context, size_t many) {
+  constexpr size_t kMostWorkers = 4; // each has tables of its own, of some hundred MiB
+  bool isMany = plan.tables.size() * plan.world().size() >= many;
+  size_t workers = isMany ? std::clamp<size_t>(context->getNumThreads(), 1, kMostWorkers) : 1;
   std::vector<Fault> faults = proof.prove(
-      facts.program, countWorkers(plan, context),
-      [&](size_t count, const std::function<void(size_t)> &work) {
+      facts.program, workers, [&](size_t count, const std::function<void(size_t)> &work) {
         parallelFor(context, 0, count, work);
       });
   for (const Fault &fault : faults) {
@@ -63,7 +58,8 @@ LogicalResult verify::proveTables(TableProof &proof, const plan::Plan &plan, con
   return success(faults.empty());
 }
 
-LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand, int64_t rowElements) {
+LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand, int64_t rowElements,
+                                 size_t many) {
   FailureOr<func::FuncOp> step = checkForm(module);
   if (failed(step))
     return failure();
@@ -76,7 +72,7 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand, int64_t
     return failure();
   program->plan.chunkElements = rowElements;
   TableProof proof(program->plan, makeExpand ? std::move(makeExpand) : MakeExpand(runtimeExpand));
-  if (failed(proveTables(proof, program->plan, *facts, module.getContext())) ||
+  if (failed(proveTables(proof, program->plan, *facts, module.getContext(), many)) ||
       failed(checkWorkspace(*program, module, *step, *facts, proof)))
     return failure();
   const Proven &proven = proof.proven();

@@ -75,9 +75,9 @@ private:
     flush();
     open = piece;
     open.rows = 1;
-    open.cols = 0; // up to here
     int64_t row = done / piece.cols, col = done % piece.cols;
-    int64_t below = longest / piece.cols, aside = longest % piece.cols; // of a whole row of the table
+    // Where the next row of the table begins: so far below this one, and beside it.
+    int64_t below = longest / piece.cols, aside = longest % piece.cols;
     for (;;) {
       open.row = piece.row + row;
       open.col = piece.col + col;

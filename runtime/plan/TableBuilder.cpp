@@ -96,9 +96,14 @@ RankTable TableBuilder::rows(size_t expected) {
   } else if (table.kind == TableKind::Copy) {
     result.copies.reserve(expected);
     copies(result.copies);
-  }
-  if (table.kind == TableKind::Sum)
+  } else if (table.kind == TableKind::Sum) {
     sums(result);
+  }
+  // Tables are kept by their rows: memory that has none is given back.
+  if (result.chunks.capacity() / 2 > result.chunks.size())
+    result.chunks.shrink_to_fit();
+  if (result.copies.capacity() / 2 > result.copies.size())
+    result.copies.shrink_to_fit();
   return result;
 }
 

@@ -22,7 +22,7 @@ public:
   std::vector<int64_t> blocks();
   /// Where they are all that a shard holds, the place, and a position whose shard holds the same.
   std::optional<std::pair<Place, int64_t>> holder();
-  /// With memory for some as a start.
+  /// `expected`: how many rows to reserve memory for.
   RankTable rows(size_t expected);
   /// What rows and columns count from.
   int64_t row = 0, col = 0;

@@ -78,7 +78,7 @@ struct Expander::Known {
   Memo<std::pair<const Command *, std::vector<Messages>>, RankStart> starts;
   Peers noPeers = std::make_shared<const std::vector<PeerPart>>();
   std::shared_ptr<const RankTable> noRows = std::make_shared<const RankTable>();
-  // What was made last, and its rows: ranks are asked about one after another, and have about as many.
+  // What was made last, and its rows: ranks, one after another, have about as many.
   const Table *last = nullptr;
   size_t lastRows = 0;
 };

@@ -118,8 +118,7 @@ int driver::runCheck(const CheckCommand &command) {
   if (!input.allowNoMatch(*module, command.ifPresent))
     return kUsageError;
   mlir::PassManager manager(&input.context());
-  manager.addPass(decide::createDivideParameters());
-  manager.addPass(decide::createRouteParameters());
+  decide::buildRoutePipeline(manager);
   if (failed(manager.run(*module)))
     return kInputError;
   if (command.json)

@@ -44,9 +44,7 @@ Input::Input() {
 
 Input::~Input() {
   if (!remarks.empty() && !report.hasErrors() && !report.hasRemarks())
-    report.warning(
-        "expected --remarks with a part of a name as in 'waves' or 'strategies', found '" +
-        remarks + "', which none of the remarks here matches");
+    report.note("no remark of the passes that ran has a name that '" + remarks + "' matches");
 }
 
 bool Input::loadSpecification(const std::string &path, bool requireRoute) {

@@ -22,7 +22,7 @@ struct Specification {
 class Input {
 public:
   Input();
-  /// Warns where remarks were asked for and none was made: a misspelt name would stay silent.
+  /// Notes where remarks were asked for and none was made: a misspelt name would stay silent.
   ~Input();
 
   Report report;
@@ -36,6 +36,8 @@ public:
   /// Lets patterns of the module's routes match nothing; false, after an error, if one is none of
   /// theirs.
   bool allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns);
+  /// Remarks of the passes whose names match become diagnostics; false when `pattern` is none.
+  bool enableRemarks(llvm::StringRef pattern);
   /// Specification and manifest, or any level's text, whichever `options.input` names.
   /// Null after an error; `exitCode` then says of what kind.
   mlir::OwningOpRef<mlir::ModuleOp> load(const CompileOptions &options, int &exitCode);
@@ -44,8 +46,6 @@ public:
   std::optional<manifest::Manifest> manifest;
 
 private:
-  /// Remarks of the passes whose names match become diagnostics; false when `pattern` is none.
-  bool enableRemarks(llvm::StringRef pattern);
   std::string remarks; ///< what was enabled
   mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
   /// Puts what `--cluster` names in the manifest's place; false after an error.

@@ -93,8 +93,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->type_name("BYTES");
   app.add_option(
          "--waves", options.waves,
-         "Force this number of waves, whatever the model says of time and workspace; more than "
-         "there are blocks for are a warning, which tells how many there are")
+         "Force this number of waves, whatever the model says of time and workspace; a warning "
+         "says where blocks fill fewer")
       ->check([](const std::string &text) { return checkCount(text, kMostWaves); })
       ->type_name("N");
   app.add_option("--numerics", options.numerics,
@@ -104,7 +104,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->type_name("N");
   app.add_option("--remarks", options.remarks,
                  "Print on standard error what passes chose and refused, and why: of those whose "
-                 "names match, say 'waves|strategies', or . for all")
+                 "names match, say 'waves|strategies', or . for all; a note says where there is "
+                 "none")
       ->type_name("REGEX");
   app.add_flag("--print-ir-after-all", options.printIrAfterAll,
                "Print the IR after every pass on standard error")

@@ -70,12 +70,6 @@ void Report::hint(const Twine &message) {
   err() << message << '\n';
 }
 
-void Report::warning(const Twine &message) {
-  err() << "stepc: ";
-  paint(raw_ostream::MAGENTA, "warning: ");
-  err() << message << '\n';
-}
-
 void Report::note(const Twine &message) {
   err() << "stepc: ";
   paint(raw_ostream::CYAN, "note: ");

@@ -34,8 +34,6 @@ public:
   /// The same with a name in front: "file: error: message".
   void error(llvm::StringRef file, const llvm::Twine &message);
   void hint(const llvm::Twine &message);
-  /// "stepc: warning: message".
-  void warning(const llvm::Twine &message);
   /// "stepc: note: message".
   void note(const llvm::Twine &message);
   /// What was found wrong is stepc's own fault: says so, and what to do.

@@ -174,7 +174,7 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
   return true;
 }
 
-/// Before anything is compiled or stepped.
+/// Whether the output can be written, before anything is compiled or stepped.
 static bool checkOutput(const std::string &output, Report &report) {
   bool isFile = llvm::sys::fs::is_regular_file(output) || llvm::sys::fs::is_directory(output);
   if (output == "-" || (llvm::sys::fs::exists(output) && !isFile)) // a pipe or a device
@@ -248,8 +248,7 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
     return stepLibrary(input, *module, command, run, outputs);
   if (command.reference) {
     mlir::PassManager manager(&input.context());
-    manager.addPass(decide::createDivideParameters());
-    manager.addPass(decide::createRouteParameters());
+    decide::buildRoutePipeline(manager);
     if (failed(manager.run(*module)))
       return kInputError;
     return runReference(input, *module, run, command, outputs);
@@ -303,6 +302,7 @@ int driver::runRun(const RunCommand &command) {
         std::pair("--target", command.reference && !command.targets.empty()),
         std::pair("--products", !command.products.empty()), std::pair("-O", command.optimize >= 0),
         std::pair("--threads", command.reference && command.threads != 0),
+        std::pair("--remarks", command.reference && !command.remarks.empty()),
         std::pair("--graph", command.reference && command.graph)})
     if (given && (command.reference || !command.library.empty()))
       return usage("expected no " + Twine(option) +
@@ -311,6 +311,8 @@ int driver::runRun(const RunCommand &command) {
 
   if (!checkOutput(command.output, input.report))
     return kInputError;
+  if (!command.remarks.empty() && !input.enableRemarks(command.remarks))
+    return kUsageError;
   bool good = input.loadSpecification(command.input, /*requireRoute=*/true);
   good &= input.loadManifest(command.manifest);
   if (!good)

@@ -52,8 +52,8 @@ std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
 /// `count` copies of a value in a type.
 std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);
 
-/// The same, before anything is compiled or stepped, of hyperparameters that the command line sets,
-/// and of gradients that routes ask for: one error names the first parameter without, its step and
+/// Checks, before anything is compiled or stepped, the hyperparameters that the command line sets,
+/// and the gradients that routes ask for: one error names the first parameter without, its step and
 /// the tensors that would do, and counts the others. `module` is at level optim.
 bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report);
 bool checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report);

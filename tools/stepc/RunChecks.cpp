@@ -48,8 +48,7 @@ bool driver::checkGradients(mlir::ModuleOp module, const RunInput &run, Report &
     mlir::ScopedDiagnosticHandler silent(module.getContext(),
                                          [](mlir::Diagnostic &) { return mlir::success(); });
     mlir::PassManager manager(module.getContext());
-    manager.addPass(decide::createDivideParameters());
-    manager.addPass(decide::createRouteParameters());
+    decide::buildRoutePipeline(manager);
     if (failed(manager.run(*routed)))
       return true;
   }

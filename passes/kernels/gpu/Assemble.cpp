@@ -105,10 +105,11 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
     return std::move(wrong);
   std::string arch = ("-arch=" + chip).str();
   SmallVector<StringRef> arguments = {arch, "-O3", source, "-o", code};
-  // The same instructions, by as many threads everywhere: their number stands in the file. Little text takes longer so.
+  // The instructions stay the same. A cubin records how many threads made it, so it is one number,
+  // and not the machine's. Little text takes longer with more than one.
   constexpr size_t kMuch = 1 << 19;
   if (ptx.size() > kMuch)
-    arguments.push_back("-split-compile=8");
+    arguments.push_back("-split-compile=4");
   llvm::Expected<std::string> printed = run(ptxas, arguments);
   if (!printed)
     return printed;
@@ -144,20 +145,27 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       return signalPassFailure();
     }
     SmallVector<Image> images(chips.size());
-    // A program for each chip, beside each other.
-    LogicalResult made = failableParallelForEachN(
-        module.getContext(), 0, images.size(), [&](size_t i) -> LogicalResult {
-          const std::string &name = chips[i];
-          llvm::Expected<GpuChip> chip = gpuChip(name);
-          llvm::Expected<std::string> code =
-              chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
-          if (!code)
-            return module.emitError(llvm::toString(code.takeError()));
-          stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
-          images[i] = {name, *chip, kind, std::move(*code)};
-          return success();
-        });
-    if (failed(made))
+    SmallVector<std::string> errors(chips.size());
+    // A process for each chip, beside each other.
+    parallelFor(module.getContext(), 0, chips.size(), [&](size_t i) {
+      const std::string &name = chips[i];
+      llvm::Expected<GpuChip> chip = gpuChip(name);
+      llvm::Expected<std::string> code =
+          chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
+      if (!code) {
+        errors[i] = llvm::toString(code.takeError());
+        return;
+      }
+      stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
+      images[i] = {name, *chip, kind, std::move(*code)};
+    });
+    bool areMade = true;
+    for (const std::string &error : errors)
+      if (!error.empty()) {
+        module.emitError(error);
+        areMade = false;
+      }
+    if (!areMade)
       return signalPassFailure();
     if (ptx) {
       auto target = cast<NVVM::NVVMTargetAttr>(object.getTarget());

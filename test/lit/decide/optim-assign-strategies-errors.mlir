@@ -14,9 +14,9 @@
 // ALL: error: expected a strategy that is legal to force on 'b', 'c1' and 'c2', found local: placements [S(0)] cut the blocks
 // REDEFINE: %{force} = b=gram,c*=local
 // RUN: %{run} REASONS --implicit-check-not=error:
-// REASONS: error: expected a strategy that is legal to force on 'b', 'c1' and 'c2', found others
-// REASONS-NEXT: note: gram for 'b': it rounds otherwise
-// REASONS-NEXT: note: local for 'c1' and 'c2': placements [S(0)] cut the blocks
+// REASONS: error: expected a strategy that is legal to force on 'b', 'c1' and 'c2', found gram, local
+// REASONS: note: gram for 'b': it rounds otherwise
+// REASONS: note: local for 'c1' and 'c2': placements [S(0)] cut the blocks
 
 // What rounds otherwise is for fast numerics.
 // REDEFINE: %{force} = b=gram

@@ -20,4 +20,8 @@
 // PTX: !llvm.array<3 x struct<(ptr, i64, i64, i64, ptr, i64)>>
 // PTX: %[[KIND:.*]] = llvm.mlir.constant(2 : i64)
 // PTX-NEXT: llvm.mlir.addressof @stepc_image_ptx
+
+// Much of it is assembled by four threads.
+// RUN: sh %S/Inputs/much_ptx.sh | env STEPC_CUDA_BIN=%S/Inputs/cuda stepc-opt --gpu-assemble=chips=sm_80 | FileCheck %s --check-prefix MUCH
+// MUCH: llvm.mlir.global internal constant @stepc_image_sm_80("sm_80 of 530000 bytes by -split-compile=4")
 gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_80">, assembly = "// fourteen at">]

@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
 #include <iostream>
 #include <thread>
 
@@ -92,10 +94,15 @@ Said proofOf(const plan::Plan &plan, const verify::ProgramUse &use,
              const verify::MakeExpand &makeExpand, size_t workers) {
   verify::TableProof proof(plan, makeExpand);
   Said said;
-  auto inThreads = [](size_t count, const std::function<void(size_t)> &work) {
+  // All wait for each other before they ask for a table, so that none of them takes every task.
+  std::barrier all(static_cast<std::ptrdiff_t>(workers));
+  auto inThreads = [&](size_t count, const std::function<void(size_t)> &work) {
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < count; ++i)
-      threads.emplace_back(work, i);
+      threads.emplace_back([&, i] {
+        all.arrive_and_wait();
+        work(i);
+      });
   };
   for (const verify::Fault &fault : proof.prove(use, workers, inThreads))
     said.faults.push_back({fault.table, fault.other, fault.message});
@@ -117,7 +124,7 @@ Said proofOf(const plan::Plan &plan, const verify::ProgramUse &use,
 TEST_F(RandomPrograms, AreProvenByAnyNumberOfWorkersAlike) {
   std::map<std::string, int> histogram;
   test::TableMutator mutator(random);
-  int faults = 0;
+  int faults = 0, shared = 0;
   for (int i = 0; i < 40; ++i) {
     std::string text = test::randomProgram(random, histogram);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
@@ -131,13 +138,27 @@ TEST_F(RandomPrograms, AreProvenByAnyNumberOfWorkersAlike) {
       std::optional<test::Mutation> mutation;
       if (k > 0)
         mutation = mutator.mutate(program->plan);
+      std::atomic<int> used = 0;
       auto makeExpand = [&](const plan::Plan &plan) {
-        return mutation ? test::withMutation(plan, *mutation) : verify::runtimeExpand(plan);
+        verify::Expand expand =
+            mutation ? test::withMutation(plan, *mutation) : verify::runtimeExpand(plan);
+        // Who has a task leaves time for others to take theirs.
+        expand.table = [&used, isFirst = true,
+                        table = expand.table](int64_t index, int64_t rank) mutable {
+          if (std::exchange(isFirst, false)) {
+            ++used;
+            std::this_thread::sleep_for(std::chrono::microseconds(300));
+          }
+          return table(index, rank);
+        };
+        return expand;
       };
       Said alone = proofOf(program->plan, facts->program, makeExpand, 1);
       faults += !alone.faults.empty();
       for (size_t workers : {2, 5}) {
+        used = 0;
         Said beside = proofOf(program->plan, facts->program, makeExpand, workers);
+        shared += used > 1;
         ASSERT_EQ(beside.faults, alone.faults) << text;
         ASSERT_EQ(beside.reaches, alone.reaches) << text;
         ASSERT_EQ(std::tie(beside.messages, beside.bytes, beside.elements),
@@ -146,6 +167,35 @@ TEST_F(RandomPrograms, AreProvenByAnyNumberOfWorkersAlike) {
     }
   }
   EXPECT_GT(faults, 30);
+  EXPECT_GT(shared, 100);
+}
+
+TEST_F(RandomPrograms, AreVerifiedOnTheContextsThreadsAlike) {
+  std::map<std::string, int> histogram;
+  test::TableMutator mutator(random);
+  for (int i = 0; i < 20; ++i) {
+    std::string text = test::randomProgram(random, histogram);
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+    ASSERT_TRUE(module) << text;
+    FailureOr<ProgramPlan> program = planFromModule(*module);
+    ASSERT_TRUE(succeeded(program));
+    std::optional<test::Mutation> mutation = mutator.mutate(program->plan);
+    // What is said where every plan counts as one of many tables, and where none does.
+    auto said = [&](size_t many) {
+      std::string said;
+      ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+        said += diagnostic.str() + "\n";
+        return success();
+      });
+      auto lie = [&](const plan::Plan &plan) { return test::withMutation(plan, *mutation); };
+      bool fine = succeeded(verify::verifyPlan(*module, {}, plan::kChunkElements, many));
+      bool isFound =
+          mutation && failed(verify::verifyPlan(*module, lie, plan::kChunkElements, many));
+      EXPECT_TRUE(fine && isFound == mutation.has_value()) << text;
+      return said;
+    };
+    ASSERT_EQ(said(0), said(std::numeric_limits<size_t>::max())) << text;
+  }
 }
 
 } // namespace
