@@ -30,8 +30,10 @@ Scheduled::Scheduled(const std::string &text, std::vector<std::string> forced, i
   context.appendDialectRegistry(registry);
   context.disableMultithreading();
   context.loadDialect<HalvesDialect>();
-  context.getDiagEngine().registerHandler(
-      [this](Diagnostic &diagnostic) { error += diagnostic.str() + "\n"; });
+  context.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error) // of few blocks waves are a warning
+      error += diagnostic.str() + "\n";
+  });
   module = parseSourceString<ModuleOp>(text, &context);
   PassManager manager(&context);
   decide::buildDecidePipeline(manager, {std::move(forced), waves});
