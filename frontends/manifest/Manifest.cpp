@@ -84,6 +84,9 @@ std::optional<Placement> nearestForm(llvm::StringRef text) {
   std::string form = kOtherNames[found - known.begin()].second, numbers;
   llvm::SmallVector<llvm::StringRef> parts;
   inside.take_until([](char c) { return c == ')'; }).split(parts, ',', -1, /*KeepEmpty=*/false);
+  // The dimension comes first, as in "_StridedShard(sf=2, dim=0)".
+  if (parts.size() == 2 && parts[1].trim().starts_with("dim="))
+    std::swap(parts[0], parts[1]);
   for (llvm::StringRef part : parts)
     numbers += (numbers.empty() ? "" : ", ") + part.substr(part.find('=') + 1).trim(" '\"").str();
   if (form == "P")

@@ -74,9 +74,11 @@ void Reader::readRoot(const json::Value &root) {
   if (const json::Value *value = object->get("buckets"))
     readBuckets(*value, json, manifest.buckets);
   buckets.emplace(manifest.buckets, reportAt(""));
+  size_t before = errors.size();
   if (const json::Value *value = object->get("cluster"))
     manifest.cluster = readCluster(json, *value, "/cluster");
-  checkClusterRanks();
+  if (errors.size() == before) // of wrong levels nobody knows how many ranks they have
+    checkClusterRanks();
   if (const json::Value *value = json.required(*object, "parameters", "")) {
     if (const json::Array *list = json.array(*value, "/parameters", "an array of parameters")) {
       if (list->empty())

@@ -90,13 +90,17 @@ int driver::runCompile(const CompileCommand &command) {
     input.report.error("expected a folder after -o for the library, found -");
     return kUsageError;
   }
-  // What shapes the code alone would be ignored.
-  for (auto [option, given] :
-       {std::pair("-O", command.optimize >= 0),
-        std::pair("--sanitize", command.sanitizer != codegen::Sanitizer::None)})
+  // What is asked of a later level would be ignored.
+  constexpr const char *kCode = "code is generated", *kDecided = "anything is decided";
+  bool isOptim = command.emit == name(Level::Optim);
+  for (auto [option, given, before] :
+       {std::tuple("-O", command.optimize >= 0, kCode),
+        std::tuple("--sanitize", command.sanitizer != codegen::Sanitizer::None, kCode),
+        std::tuple("--strategy", isOptim && !command.strategies.empty(), kDecided),
+        std::tuple("--waves", isOptim && command.waves != 0, kDecided)})
     if (given && !command.emit.empty()) {
       input.report.error("expected no " + llvm::Twine(option) + " beside --emit " + command.emit +
-                         ", which stops before code is generated");
+                         ", which stops before " + before);
       return kUsageError;
     }
   int exitCode = kSuccess;

@@ -13,6 +13,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 
 #include <cstring>
@@ -150,8 +151,13 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
   for (const auto &[state, view] : input.tensors[parameter].states) {
     if (state == "step") {
       bool whole = view->type == TensorType::I64 || view->type == TensorType::F64;
-      if (view->numElements() != 1 || !whole || !(toDoubles(*view)[0] >= 0))
-        return refuse("expected one number of steps (I64) in '" + view->name + "'");
+      constexpr double kMostSteps = double(int64_t(1) << 53); // rules see the count as f64
+      if (view->numElements() != 1 || !whole)
+        return refuse("expected one number of steps (I64) in '" + view->name + "', found " +
+                      manifest::toString(view->type) + " " + spell(view->shape));
+      if (double steps = toDoubles(*view)[0]; !(steps >= 0 && steps <= kMostSteps))
+        return refuse("expected a number of steps from 0 to 2^53 in '" + view->name + "', found " +
+                      llvm::formatv("{0:F0}", steps).str());
       continue;
     }
     std::string names = "step";

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -248,3 +249,14 @@ def test_norms_of_every_magnitude(tmp_path):
         assert np.isfinite(a).all() and (a > 0).all(), name
         # Half the least f32 more: a subnormal result has few digits.
         assert (np.abs(a - b) <= 1e-6 * np.abs(b) + 1e-45).all(), name
+
+
+@pytest.mark.parametrize("steps", [-3, 2**53 + 2, 2**63 - 1])
+@pytest.mark.parametrize("options", [(), ("--reference",)])
+def test_step_counts_that_cannot_be(tmp_path, steps, options):
+    """The largest I64 overflowed in the step, and --reference wrote a count below 0."""
+    spec, path, tensors = files(tmp_path, "optimizer R(lr) {\n  param = param - lr * step * grad\n}\n", manifest((6, 4)))
+    given = safetensors.numpy.load_file(tensors) | {"state:w:step": np.array(steps, np.int64)}
+    safetensors.numpy.save_file(given, tensors)
+    with pytest.raises(CompilerFailed, match=r"expected a number of steps from 0 to 2\^53 in 'state:w:step', found -?\d+"):
+        run(spec, path, tensors, tmp_path / "out.safetensors", *options)

@@ -32,6 +32,7 @@ TEST(ManifestErrors, PlacementTexts) {
                             {"S(0))", "S(0)"},
                             {"Shrad(1)", "S(1)"},
                             {"_StridedShard(dim=0, sf=2)", "_S(0, 2)"},
+                            {"_StridedShard(sf=2, dim=0)", "_S(0, 2)"},
                             {"_S(0,2,)", "_S(0, 2)"},
                             {"is(0, 2)", "IS(0, 2)"},
                             {"Replicate()", "R"},
