@@ -30,7 +30,7 @@ private:
 
   void readRoot(const json::Value &root);
   void readMesh(const json::Value &value, const Pointer &at);
-  void checkClusterRanks();
+  void checkClusterRanks(const json::Object &root);
   void readParameter(const json::Value &value, const Pointer &at);
   void readNames(const json::Value *value, const Pointer &at, std::vector<std::string> &names);
   void readDType(const json::Value *value, const Pointer &at, DType &dtype);
@@ -49,8 +49,8 @@ private:
   JsonText json;
   Manifest manifest;
   std::optional<BucketIndex> buckets;
-  /// By index of the mesh: whether it read and checked without errors, and lists its ranks.
-  std::vector<bool> meshIsGood, meshHasRanks;
+  /// By index of the mesh: whether it read and checked without errors.
+  std::vector<bool> meshIsGood;
 };
 
 void Reader::readRoot(const json::Value &root) {
@@ -78,7 +78,7 @@ void Reader::readRoot(const json::Value &root) {
   if (const json::Value *value = object->get("cluster"))
     manifest.cluster = readCluster(json, *value, "/cluster");
   if (errors.size() == before) // of wrong levels nobody knows how many ranks they have
-    checkClusterRanks();
+    checkClusterRanks(*object);
   if (const json::Value *value = json.required(*object, "parameters", "")) {
     if (const json::Array *list = json.array(*value, "/parameters", "an array of parameters")) {
       if (list->empty())
@@ -103,7 +103,6 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
   size_t before = errors.size();
   // An entry per element, whatever it holds, keeps indices those of the text.
   Mesh &mesh = manifest.meshes.emplace_back();
-  meshHasRanks.push_back(value.getAsObject() && value.getAsObject()->get("ranks"));
   if (const json::Object *object = json.object(value, at, "a mesh", {"name", "axes", "ranks"})) {
     if (const json::Value *name = json.required(*object, "name", at))
       mesh.name = json.name(*name, at + "/name", "a name").value_or("");
@@ -145,7 +144,7 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
   meshIsGood.push_back(errors.size() == before);
 }
 
-void Reader::checkClusterRanks() {
+void Reader::checkClusterRanks(const json::Object &root) {
   std::optional<cost::Level> last = manifest.cluster ? manifest.cluster->lastLevel() : std::nullopt;
   if (!last)
     return;
@@ -154,7 +153,7 @@ void Reader::checkClusterRanks() {
     if (beyond == mesh.ranks.end())
       continue;
     // Ranks that nobody wrote follow from the axes.
-    bool isListed = meshHasRanks[i];
+    bool isListed = (*root.getArray("meshes"))[i].getAsObject()->get("ranks");
     int64_t found = isListed ? *beyond : int64_t(mesh.ranks.size()) - 1;
     json.error("/meshes/" + std::to_string(i) +
                    (isListed ? "/ranks/" + std::to_string(beyond - mesh.ranks.begin()) : "/axes"),

@@ -39,12 +39,6 @@ void TableProof::begin(const ProgramUse &program) {
   ways = program.ways;
   for (const Way &way : ways)
     onWay[way.producer] = onWay[way.consumer] = true;
-  if (auto wrong = truth.checkSlabs())
-    for (const TableUse &use : program.uses)
-      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first) {
-        tasks.push_back([this, table = use.table, why = wrong->second] { fail(table, why); });
-        return;
-      }
   // Tables on a way are checked with it, so that each is expanded once. What is relayed goes on from
   // the way that brought it.
   for (const TableUse &use : program.uses)
@@ -87,6 +81,10 @@ void TableProof::include(TableProof &other) {
 
 std::vector<Fault> TableProof::prove(const ProgramUse &program, size_t workers,
                                      const RunBeside &runBeside) {
+  if (auto wrong = truth.checkSlabs())
+    for (const TableUse &use : program.uses)
+      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first)
+        return {{use.table, -1, wrong->second}};
   std::vector<std::unique_ptr<TableProof>> helpers;
   for (size_t i = 1; i < workers; ++i)
     helpers.push_back(std::make_unique<TableProof>(plan, makeExpand));

@@ -85,6 +85,8 @@ public:
   /// `plan` must outlive the proof and be one that plan::validate accepts.
   TableProof(const plan::Plan &plan, MakeExpand makeExpand);
 
+  /// Tables of all ranks together.
+  size_t tableCount() const { return plan.tables.size() * size_t(truth.rankCount()); }
   /// Shows what the comment at the top says: the first fault of every table and way that fails, in
   /// one order however many workers share the tasks, one after another where none runs them beside.
   std::vector<Fault> prove(const ProgramUse &program, size_t workers = 1,

@@ -89,9 +89,9 @@ mlir::LogicalResult checkSegments(const plan::Plan &plan, mlir::ModuleOp module)
 /// What the runtime does when a library is opened.
 Expand runtimeExpand(const plan::Plan &plan);
 /// Proves what a program does with its tables, and blames the operations that first use them.
-/// Where a plan has so many tables times ranks, the context's threads share the work.
+/// Where all ranks together have so many, the context's threads share the work.
 inline constexpr size_t kManyTables = 1 << 15;
-mlir::LogicalResult proveTables(TableProof &proof, const plan::Plan &plan, const StepFacts &facts,
+mlir::LogicalResult proveTables(TableProof &proof, const StepFacts &facts,
                                 mlir::MLIRContext *context, size_t many = kManyTables);
 
 /// All of it: what `comm-verify-plan` runs, of tables whose rows have so many elements at most. Without `makeExpand`,

@@ -40,11 +40,11 @@ static LogicalResult checkPlan(const ProgramPlan &program, ModuleOp module) {
   return validatePlan(module, program, "expected a consistent plan: ");
 }
 
-LogicalResult verify::proveTables(TableProof &proof, const plan::Plan &plan, const StepFacts &facts,
-                                  MLIRContext *context, size_t many) {
-  constexpr size_t kMostWorkers = 4; // each has tables of its own, of some hundred MiB
-  bool isMany = plan.tables.size() * plan.world().size() >= many;
-  size_t workers = isMany ? std::clamp<size_t>(context->getNumThreads(), 1, kMostWorkers) : 1;
+LogicalResult verify::proveTables(TableProof &proof, const StepFacts &facts, MLIRContext *context,
+                                  size_t many) {
+  constexpr unsigned kMostWorkers = 4; // each has tables of its own, of some hundred MiB
+  size_t workers =
+      proof.tableCount() < many ? 1 : std::clamp(context->getNumThreads(), 1u, kMostWorkers);
   std::vector<Fault> faults = proof.prove(
       facts.program, workers, [&](size_t count, const std::function<void(size_t)> &work) {
         parallelFor(context, 0, count, work);
@@ -72,7 +72,7 @@ LogicalResult verify::verifyPlan(ModuleOp module, MakeExpand makeExpand, int64_t
     return failure();
   program->plan.chunkElements = rowElements;
   TableProof proof(program->plan, makeExpand ? std::move(makeExpand) : MakeExpand(runtimeExpand));
-  if (failed(proveTables(proof, program->plan, *facts, module.getContext(), many)) ||
+  if (failed(proveTables(proof, *facts, module.getContext(), many)) ||
       failed(checkWorkspace(*program, module, *step, *facts, proof)))
     return failure();
   const Proven &proven = proof.proven();

@@ -39,7 +39,7 @@ LogicalResult verify::verifyProgram(ModuleOp module, int64_t provenRowElements) 
   // What computed blocks need is of level 5, too: scratch is a target's.
   if (plan->chunkElements == provenRowElements)
     llvm::erase_if(check.facts.needs, [](const Need &need) { return need.unit != Need::Blocks; });
-  else if (failed(proveTables(proof, *plan, check.facts, module.getContext())))
+  else if (failed(proveTables(proof, check.facts, module.getContext())))
     return failure();
   SmallVector<Operation *> poolOps(plan->pools.size(), program);
   return success(succeeded(checkNeeds(check.facts.needs, proof)) &&
