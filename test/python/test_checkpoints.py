@@ -97,6 +97,7 @@ def test_groups_are_matched_by_their_parameters(fake):
     assert [group["param_names"] for group in turned.param_groups] == [["v"], ["w"], ["b", "s"]]
     # Groups that are one now: only where their options agree.
     merged = make(Model())
+    merged.prepare()
     before = saved_by(merged)
     with pytest.raises(
         stepc.StepcError,

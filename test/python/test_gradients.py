@@ -158,9 +158,9 @@ def _late(rank):
         optimizer = Optimizer(model.named_parameters(), ADDING, timeout=60.0)
         if when == "prepared":
             optimizer.prepare()
+            saved = copy.deepcopy(optimizer.state_dict())
         elif when == "loaded":
             optimizer.load_state_dict(saved)
-        saved = saved or copy.deepcopy(optimizer.state_dict())
         for name, (_, given) in LATE.items():
             # In bf16, in any order, 256 + 1 + 1 is 256; the plan adds in f32 and rounds once.
             part = torch.full((6, 2), 256.0 if rank == 0 else 1.0, dtype=torch.bfloat16)

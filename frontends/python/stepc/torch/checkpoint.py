@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,7 +14,9 @@ from stepc.torch.names import canonical_name
 from stepc.torch.options import OPTIONS, ROUTE, check_saved, frozen_states, merge, unpack
 from stepc.torch.pieces import Layout, placed
 from stepc.torch.routed import RoutedGroups
-from stepc.torch.states import STEP, check_source, copy_state, whole_step, written_placements
+from stepc.torch.states import (
+    STEP, begin_anew, check_source, copy_state, whole_step, written_placements,
+)  # fmt: skip
 
 
 @torch.no_grad()
@@ -141,16 +143,44 @@ def _options(
 
 
 def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
-    """Copies a state dict into an optimizer that is prepared."""
+    """Copies a state dict into an optimizer, which is prepared where either of them has states."""
     state_dict = dict(state_dict)
     for hook in optimizer._optimizer_load_state_dict_pre_hooks.values():
         result = hook(optimizer, state_dict)
         if result is not None:
             state_dict = result
-    matched, group_of = _match(optimizer, _saved_groups(state_dict))
+    saved = _saved_groups(state_dict)
+    if optimizer._never_stepped() and not any(state_dict["state"].values()):
+        matched, group_of = _match(optimizer, saved)
+        _put_options(optimizer, _options(optimizer, matched, group_of, state_dict["state"]))
+    else:
+        optimizer._prepared()
+        optimizer.state.hide_options()
+        _load_states(optimizer, state_dict, saved)
+        optimizer._binding.expect_loaded()
+    for hook in optimizer._optimizer_load_state_dict_post_hooks.values():
+        hook(optimizer)
+
+
+def _put_options(optimizer: RoutedGroups, groups: Sequence[Mapping[str, Any]]) -> None:
+    for group, other in zip(optimizer.param_groups, groups, strict=True):
+        for key, value in other.items():
+            if key not in ("params", "param_names", ROUTE):
+                group[key] = value.clone() if isinstance(value, torch.Tensor) else value
+
+
+def _load_states(
+    optimizer: RoutedGroups, state_dict: Mapping[str, Any], saved: list[Mapping[str, Any]]
+) -> None:
+    """Copies states, and puts groups' options back: all of it, or nothing where something does not fit.
+
+    Of a state dict without states, states begin anew.
+    """
+    matched, group_of = _match(optimizer, saved)
     groups = _options(optimizer, matched, group_of, state_dict["state"])
     plan: list[tuple[str, torch.Tensor, Any, str]] = []
-    bound = {record.name: record.info for record in optimizer._binding.records}
+    bound = {record.name: record for record in optimizer._binding.records}
+    begin = not any(state_dict["state"].values())
     frozen: dict[str, tuple[torch.Tensor, dict[str, Any]]] = {}
     lost: list[str] = []
     for key, (name, tensor) in matched.items():
@@ -162,7 +192,7 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
             elif own is None:
                 lost.append(name)
             continue
-        if own is None:
+        if own is None or (begin and name in bound):
             continue
         if source is None:
             raise StepcError(
@@ -170,7 +200,7 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
                 "had never been stepped when this was saved, as it was frozen, has to be frozen "
                 "while it is loaded"
             )
-        plan += _plan(name, own, source, written_placements(bound.get(name)))
+        plan += _plan(name, own, source, written_placements(bound[name].info if name in bound else None))
     count = frozen_states(state_dict["state"].values()) if lost else 0
     if count:
         warn_user(
@@ -185,19 +215,16 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
                 target.fill_(source)
             else:
                 copy_state(target, source, where, optimizer.transport, written)
+        for record in bound.values() if begin else ():
+            begin_anew(record.info, record.tensor, record.state, optimizer._binding.instance)
         for name, (tensor, state) in frozen.items():
             optimizer._kept_states[name] = state
             optimizer.state.pop(tensor, None)
         show_states(optimizer)
-        for group, other in zip(optimizer.param_groups, groups, strict=True):
-            for key, value in other.items():
-                if key not in ("params", "param_names", ROUTE):
-                    group[key] = value.clone() if isinstance(value, torch.Tensor) else value
+        _put_options(optimizer, groups)
     except BaseException as error:
         optimizer._fail(error, "load_state_dict()")
         raise
-    for hook in optimizer._optimizer_load_state_dict_post_hooks.values():
-        hook(optimizer)
 
 
 def _plan(

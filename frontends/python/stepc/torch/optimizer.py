@@ -38,9 +38,10 @@ from stepc.torch.verify import verify
 class Optimizer(Failures, RoutedGroups):
     """Steps a (sharded) model with a compiled library.
 
-    The library is compiled, opened and bound by :meth:`prepare`, which the first of ``step``,
-    ``state_dict`` and ``load_state_dict`` calls, so the optimizer may be made before the model is
-    sharded. Groups exist from the start, one per route (or per caller's group and route).
+    The library is compiled, opened and bound by :meth:`prepare`, which the first ``step`` calls, or
+    the first ``load_state_dict`` of states. So the optimizer may be made before the model is sharded:
+    until then ``param_groups`` may get other parameters, and ``state`` is empty, as torch's is.
+    Groups exist from the start, one per route (or per caller's group and route).
 
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
@@ -368,26 +369,33 @@ class Optimizer(Failures, RoutedGroups):
     # --- checkpoints ---
 
     def state_dict(self) -> dict[str, Any]:
-        """torch's form. States are the bound tensors: DTensors where parameters are."""
+        """torch's form. States are the bound tensors: DTensors where parameters are.
+
+        Before the first step there are none: nothing is compiled then, and no rank is asked.
+        """
         self._refuse_torn()
-        self._prepared()
-        try:
-            self._binding.settle()  # what failed must not be saved
-        except BaseException as error:
-            self._fail(error)
-            raise
+        if not self._never_stepped():
+            self._prepared()
+            try:
+                self._binding.settle()  # what failed must not be saved
+            except BaseException as error:
+                self._fail(error)
+                raise
         saved = super().state_dict()
         saved["state"] = {key: dict(state) for key, state in saved["state"].items()}
         self.state.hide_options()
         return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Copies values into the bound states, dtypes as declared, and puts groups' options back."""
-        self._prepared()
-        self.state.hide_options()
+        """Copies values into the bound states, dtypes as declared, and puts groups' options back.
+
+        With a state dict without states, of an optimizer that was never stepped, states begin anew.
+        """
         load_into(self, state_dict)
-        self._binding.expect_loaded()
         self._failure = None
+
+    def _never_stepped(self) -> bool:
+        return self._binding is None and not self._kept_states and not any(self.state.values())
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError(

@@ -46,6 +46,10 @@ class RoutedGroups(torch.optim.Optimizer):
         """Prepares unless what is bound is what the groups hold."""
         raise NotImplementedError
 
+    def _never_stepped(self) -> bool:
+        """Whether there are neither states nor memory for them."""
+        raise NotImplementedError
+
     def _fail(self, error: BaseException, where: str = "step") -> None:
         """Tells the peers of an error here."""
         raise NotImplementedError

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
+import types
 import weakref
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -27,13 +30,20 @@ from stepc.torch.transport import Move, TorchTransport, redistribute
 STEP = "step"
 
 
-class LazyStates(defaultdict):
-    """``Optimizer.state``, filled when somebody first asks whether there is any.
+def _makes_states(caller: types.FrameType) -> bool:
+    """Whether a function would step an optimizer only to make its states: torch's own, or torchtitan's
+    copy of it."""
+    return caller.f_code.co_name.removeprefix("_") == "init_optim_state"
 
-    torch's distributed checkpoint asks, and steps an optimizer without state on zero gradients:
-    a real step, which would count and may write. It then saves and loads what every parameter has
+
+class LazyStates(defaultdict):
+    """``Optimizer.state``: empty until the first step, or until states are loaded, as torch's is.
+
+    torch's distributed checkpoint asks whether there is state, and steps an optimizer without any on
+    zero gradients: a real step, which would count and may write. So that question, and no other,
+    makes states, without a step. Distributed checkpoint then saves and loads what every parameter has
     here, but of a group's options only those of one parameter. So from its question to the end of
-    saving or loading every parameter has its options here, too.
+    saving or loading every parameter has its options here as well.
     """
 
     def __init__(self, owner: RoutedGroups) -> None:
@@ -44,9 +54,12 @@ class LazyStates(defaultdict):
     def __bool__(self) -> bool:
         owner = self._owner()
         if owner is not None and owner.param_groups:
-            if not any(self.values()):
+            made = any(self.values())
+            if not made and _makes_states(sys._getframe(1)):
                 owner._prepared()
-            self._show_options(owner)
+                made = True
+            if made:
+                self._show_options(owner)
         return len(self) > 0
 
     def _show_options(self, owner: RoutedGroups) -> None:
@@ -144,24 +157,44 @@ def allocate(
     for number, state in enumerate(info.states):
         if state.local_shape is None:
             raise PlanError(f"parameter '{info.name}': this rank holds no state '{state.name}'")
-        dtype, shape = TORCH_DTYPES[state.dtype], state.local_shape
-        beside = state.global_shape == info.global_shape and state.placements == info.placements
-        if beside and same_shard(tuple(shard.shape), shape, state.placements):
+        shape = state.local_shape
+        if _lies_beside(state, info) and same_shard(tuple(shard.shape), shape, state.placements):
             shape = tuple(shard.shape)  # as the parameter, which may be empty, or a range of rows
         elif "flat" in state.placements:
             shape = (math.prod(shape),)
-        if state.master:
-            source = shard if beside else master_source(instance, info, number, shard)
-            data = source.detach().to(dtype, copy=True).contiguous().reshape(shape)
-        else:
-            data = torch.full(shape, state.init, dtype=dtype, device=shard.device)
-        if not same_shard(tuple(data.shape), state.local_shape, state.placements):
-            raise PlanError(
-                f"parameter '{info.name}': expected state '{state.name}' of the local shape "
-                f"{list(state.local_shape)}, found {list(data.shape)}"
-            )
+        data = torch.empty(shape, dtype=TORCH_DTYPES[state.dtype], device=shard.device)
+        _fill(data, info, number, shard, instance)
         result[state.name] = _like_parameter(data, state, info, parameter, mesh_axes, instance)
     return result
+
+
+@torch.no_grad()
+def begin_anew(
+    info: Parameter, parameter: torch.Tensor, states: Mapping[str, torch.Tensor], instance: Instance
+) -> None:
+    """Gives a parameter's states the values that they had when they were allocated."""
+    states[STEP].zero_()
+    for number, state in enumerate(info.states):
+        _fill(local(states[state.name]), info, number, local(parameter), instance)
+
+
+def _lies_beside(state: State, info: Parameter) -> bool:
+    return state.global_shape == info.global_shape and state.placements == info.placements
+
+
+def _fill(data: torch.Tensor, info: Parameter, number: int, shard: torch.Tensor, instance: Instance) -> None:
+    """Writes the first value of one of a parameter's states into this rank's part of it."""
+    state = info.states[number]
+    if not state.master:
+        data.fill_(state.init)
+        return
+    source = shard if _lies_beside(state, info) else master_source(instance, info, number, shard)
+    if source.numel() != data.numel():
+        raise PlanError(
+            f"parameter '{info.name}': expected state '{state.name}' of the local shape "
+            f"{list(state.local_shape or ())}, found {list(source.shape)}"
+        )
+    data.copy_(source.detach().reshape(data.shape))
 
 
 def layout_of(instance: Instance, info: Parameter, number: int) -> Layout:
