@@ -1,14 +1,20 @@
 #include "frontends/manifest/Names.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace stepc::manifest {
 
+/// Components that wrappers add. frontends/python/stepc/torch/names.py has the same, and test_names.py
+/// compares them.
+static constexpr llvm::StringLiteral kWrappers[] = {
+    "module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_forward_module"};
+
 std::string canonicalName(llvm::StringRef name) {
   llvm::SmallVector<llvm::StringRef> parts, kept;
   name.split(parts, '.');
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back())
-    if (part != "module" && part != "_orig_mod" && part != "_checkpoint_wrapped_module")
+    if (!llvm::is_contained(kWrappers, part))
       kept.push_back(part);
   kept.push_back(parts.back());
   return llvm::join(kept, ".");

@@ -11,10 +11,11 @@
 
 namespace stepc::manifest {
 
-/// The name without the components that wrappers add: `module.` (DDP),
-/// `_orig_mod.` (torch.compile) and `_checkpoint_wrapped_module.`, wherever
-/// they stand in the dotted path. The last component is never a wrapper:
-/// "module" stays "module".
+/// The name without the components that wrappers add, wherever they stand in
+/// the dotted path: `module.` (DDP), `_orig_mod.` (torch.compile),
+/// `_checkpoint_wrapped_module.`, `_fsdp_wrapped_module.` (FSDP1) and
+/// `_forward_module.` (Lightning Fabric). The last component is never a
+/// wrapper: "module" stays "module".
 std::string canonicalName(llvm::StringRef name);
 
 /// Whether the pattern matches the name as written or its canonical form.

@@ -1,16 +1,21 @@
 """Names and patterns: the table that the compiler is held to as well, and a random comparison with it."""
 
+import itertools
 import json
 import os
 import random
+import re
 import struct
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
-from stepc.torch.names import PatternError, canonical_name, matches, parse_pattern
+from stepc.torch.groups import normalize
+from stepc.torch.names import WRAPPERS, PatternError, canonical_name, matches, parse_pattern
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = [
@@ -54,6 +59,33 @@ def test_names_match_as_written_and_without_wrappers():
     assert not matches("head", ["embed"])
     with pytest.raises(PatternError):
         matches("[^a]*", ["a"])
+
+
+def test_wrappers_are_left_out_wherever_they_stand():
+    assert canonical_name("_forward_module.module._orig_mod.lm_head.weight") == "lm_head.weight"
+    assert canonical_name("a._fsdp_wrapped_module._checkpoint_wrapped_module.b.module.w") == "a.b.w"
+    assert canonical_name("_orig_mod._orig_mod.module._forward_module") == "_forward_module"
+    assert canonical_name("my_module.forward_module.w") == "my_module.forward_module.w"
+    model = nn.ModuleDict({"encoder": nn.ModuleDict({"module": nn.Linear(2, 2, bias=False)})})
+    assert canonical_name(next(iter(model.named_parameters()))[0]) == "encoder.weight"
+    # Two that are one name without them.
+    model["encoder"].weight = nn.Parameter(torch.zeros(2))
+    with pytest.raises(ValueError, match="two parameters have the name 'encoder.weight', 'encoder.weight' and "
+                       "'encoder.module.weight' without the components that wrappers add"):  # fmt: skip
+        normalize(model.named_parameters())
+
+
+def test_the_compiler_leaves_out_the_same_wrappers(real, tmp_path):
+    source = (ROOT / "frontends/manifest/Names.cpp").read_text(encoding="utf-8")
+    listed = re.search(r"kWrappers\[\] = \{([^}]*)\}", source).group(1)
+    assert set(re.findall(r'"(\w+)"', listed)) == WRAPPERS
+    names = [f"{one}.a{i}.{other}.{one}.w" for i, (one, other) in enumerate(itertools.product(sorted(WRAPPERS), repeat=2))]
+    stepc = Path(os.environ["STEPC"])
+    for i, name in enumerate(names):
+        assert canonical_name(name) == f"a{i}.w"
+    assert routed(stepc, tmp_path, "a*.w", names) == {canonical_name(name) for name in names}
+    words = routed(stepc, tmp_path, "a*.w", [names[0], "a0.w"])
+    assert "/parameters/1/name: expected a name" in words and "'a0.w'" in words
 
 
 def drawn(pick: random.Random) -> str:

@@ -14,6 +14,9 @@ TEST(Names, CanonicalDropsWrappers) {
   EXPECT_EQ(canonicalName("module.w"), "w");
   EXPECT_EQ(canonicalName("module._orig_mod.layers.0._checkpoint_wrapped_module.mlp.w"),
             "layers.0.mlp.w");
+  EXPECT_EQ(canonicalName("_forward_module._fsdp_wrapped_module.a.module._orig_mod.b._fsdp_wrapped_module.w"),
+            "a.b.w");
+  EXPECT_EQ(canonicalName("_forward_module"), "_forward_module");
   EXPECT_EQ(canonicalName("module"), "module");
   EXPECT_EQ(canonicalName("layers.module"), "layers.module");
   EXPECT_EQ(canonicalName("my_module.w"), "my_module.w");

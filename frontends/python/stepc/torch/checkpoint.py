@@ -10,8 +10,11 @@ import torch
 from stepc._abi import PARAMETER
 from stepc.errors import StepcError, warn_user
 from stepc.torch.frozen import loaded_state, show_states
+from stepc.torch.group import BETAS, is_torchs_key, with_pair
 from stepc.torch.names import canonical_name
-from stepc.torch.options import OPTIONS, ROUTE, check_saved, frozen_states, merge, unpack
+from stepc.torch.options import (
+    OPTIONS, ROUTE, RouteInfo, check_saved, frozen_states, merge, unpack,
+)  # fmt: skip
 from stepc.torch.pieces import Layout, placed
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import (
@@ -112,6 +115,7 @@ def _options(
 ) -> list[dict[str, Any]]:
     """The options that the saved state gives every group of this optimizer."""
     key_of = {name: key for key, (name, _) in matched.items()}
+    paired: dict[tuple[int, str], dict[str, Any]] = {}  # most parameters come from one saved group
     result = []
     for number, own in enumerate(optimizer.param_groups):
         names = optimizer._names(own)
@@ -127,6 +131,9 @@ def _options(
                 group = None  # frozen when it was saved
             if group is None:
                 group = unpack((states.get(key_of[name]) or {}).get(OPTIONS), route, name)
+            elif BETAS in group:
+                key = id(group), route.name
+                group = paired[key] = paired.get(key) or _with_pair(group, route, where)
             options.append(group)
         if names and all(one is None for one in options):
             if all(group_of[name] is not None for name in names):
@@ -140,6 +147,13 @@ def _options(
         check_saved(merged, own, route, optimizer._routing.hyperparameters, where)
         result.append(merged)
     return result
+
+
+def _with_pair(group: Mapping[str, Any], route: RouteInfo, where: str) -> dict[str, Any]:
+    try:
+        return with_pair(group, route.defaults, f"{where}: the state dict")
+    except TypeError as error:
+        raise StepcError(str(error)) from None
 
 
 def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
@@ -163,9 +177,10 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
 
 
 def _put_options(optimizer: RoutedGroups, groups: Sequence[Mapping[str, Any]]) -> None:
+    """Gives groups their saved options, but for how a step is carried out and a pair that means nothing here."""
     for group, other in zip(optimizer.param_groups, groups, strict=True):
         for key, value in other.items():
-            if key not in ("params", "param_names", ROUTE):
+            if key not in ("params", "param_names", ROUTE, BETAS) and not is_torchs_key(key):
                 group[key] = value.clone() if isinstance(value, torch.Tensor) else value
 
 

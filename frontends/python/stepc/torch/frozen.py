@@ -15,7 +15,6 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
 from stepc.errors import StepcError
-from stepc.torch.groups import split
 from stepc.torch.options import OPTIONS, ROUTE
 from stepc.torch.pieces import Piece
 from stepc.torch.routed import RoutedGroups
@@ -32,7 +31,7 @@ def adopt_unfrozen(optimizer: RoutedGroups) -> None:
             continue
         optimizer._route_again()
         given = {"params": ready, **optimizer._given_options.get(ready[0][0], {})}
-        parts = split(given, optimizer._routing, optimizer._options)
+        parts = optimizer._split(given)
         if len(parts) == 1 and len(ready) == len(pairs):
             _give_route(group, parts[0], optimizer)  # in its place, as schedulers count groups
             continue

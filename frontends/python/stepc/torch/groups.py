@@ -22,9 +22,12 @@ from stepc._library import Library
 from stepc.errors import CompileError, GraphError, HyperparameterError
 from stepc.torch.declarations import Declarations
 from stepc.torch.devices import refuse_capture
+from stepc.torch.group import BETAS, Group, has_pair, is_torchs_key, number, with_pair
 from stepc.torch.manifest import routing_manifest
 from stepc.torch.names import canonical_name
-from stepc.torch.options import ROUTE, RouteInfo, is_other_key, unknown_hint
+from stepc.torch.options import (
+    ROUTE, RouteInfo, expect_no_request, expect_number, is_other_key, unknown_hint,
+)  # fmt: skip
 from stepc.torch.verify import unknown_parameter
 
 
@@ -119,6 +122,7 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         raise ValueError("expected at least one parameter, found an empty list")
     groups = [dict(item) for item in items] if isinstance(items[0], Mapping) else [{"params": items}]
     seen: dict[int, str] = {}
+    written: dict[str, str] = {}
     aliases: dict[str, list[str]] = {}
     for group in groups:
         members = group["params"]
@@ -135,9 +139,11 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
                 if name != seen[id(tensor)]:
                     aliases.setdefault(seen[id(tensor)], []).append(name)
                 continue
-            if name in seen.values():
-                raise ValueError(f"two parameters have the name '{name}'")
-            seen[id(tensor)] = name
+            if name in written:
+                one, other = written[name], member[0]
+                why = "" if one == other else f", '{one}' and '{other}' without the components that wrappers add"
+                raise ValueError(f"two parameters have the name '{name}'{why}")
+            seen[id(tensor)], written[name] = name, member[0]
             pairs.append((name, tensor))
         group["params"] = pairs
     return groups, aliases
@@ -151,15 +157,23 @@ def _unnamed(found: Any) -> TypeError:
     )
 
 
-def route_options(routing: Routing, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def route_options(
+    routing: Routing, given: Mapping[str, Any], capturable: bool = False
+) -> dict[str, dict[str, Any]]:
     """Options by route from keyword arguments: a hyperparameter's value, for every route that has
     it, or options of a rule or a route, which win over that."""
     routes = routing.routes.values()
     named = {name for route in routes for name in (route.rule, route.name)}
     result: dict[str, dict[str, Any]] = {route.name: {} for route in routes}
     known = sorted(routing.hyperparameters)
+    expect_no_request(given, {*known, *named}, capturable, "Optimizer()")
     for name, value in given.items():
-        if name in named or isinstance(value, Mapping):
+        if name in named or isinstance(value, Mapping) or (is_torchs_key(name) and name not in known):
+            continue
+        if name == BETAS and any(has_pair(route.defaults) for route in routes):
+            for route in routes:
+                if has_pair(route.defaults):
+                    result[route.name] |= with_pair({name: value}, route.defaults, "Optimizer()")
             continue
         if name not in known:
             raise TypeError(
@@ -186,13 +200,16 @@ def route_options(routing: Routing, given: Mapping[str, Any]) -> dict[str, dict[
             for route in chosen:
                 for name, value in options.items():
                     _expect(name, value, [route], f"{key}=")
-                result[route.name].update(options)
+                expect_no_request(options, route.defaults, capturable, f"{key}=")
+                result[route.name].update(with_pair(options, route.defaults, f"{key}="))
     return result
 
 
 def _expect(name: str, value: Any, routes: Sequence[RouteInfo], where: str) -> None:
     known = sorted({one for route in routes for one in route.defaults})
     if name in known or is_other_key(name, value, known):
+        return
+    if name == BETAS and any(has_pair(route.defaults) for route in routes):
         return
     raise TypeError(
         f"{where}: '{name}' is no hyperparameter of {', '.join(r.name for r in routes)}: expected "
@@ -203,8 +220,9 @@ def _expect(name: str, value: Any, routes: Sequence[RouteInfo], where: str) -> N
 
 
 def split(
-    group: Mapping[str, Any], routing: Routing, options: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+    group: Mapping[str, Any], routing: Routing, options: Mapping[str, Mapping[str, Any]],
+    capturable: bool = False,
+) -> list[Group]:  # fmt: skip
     """One group per route of a caller's group, options filled in.
 
     A frozen parameter that no route takes goes into a group without route until it is unfrozen.
@@ -220,16 +238,18 @@ def split(
                 f"'{name}' of route {route!r}: the definition routes parameters, not the group"
             )
         by_route.setdefault(route, []).append((name, tensor))
-    own = {key: value for key, value in group.items() if key != "params"}
+    given = {key: value for key, value in group.items() if key != "params"}
     present = [routing.routes[route] for route in by_route if route is not None]
-    for key, value in own.items():
+    for key, value in given.items():
         if present:
             _expect(key, value, present, "a parameter group")
+    expect_no_request(given, routing.hyperparameters, capturable, "a parameter group")
     result = []
     order: list[str | None] = [*routing.routes, None]
     for route in sorted(by_route, key=order.index):
         info = routing.routes.get(route) if route is not None else None
         made: dict[str, Any] = {"params": by_route[route], ROUTE: route}
+        own = with_pair(given, routing.hyperparameters if info is None else info.defaults, "a parameter group")
         if info is None:
             made |= _any_options(routing, options) | own
         else:
@@ -243,7 +263,9 @@ def split(
                     f"route {info.name}: {', '.join(missing)} has no default: pass "
                     f"{info.rule}={{'{missing[0]}': …}}"
                 )
-        result.append(made)
+        for name in routing.hyperparameters & made.keys():
+            expect_number(made[name], name, "a parameter group" if info is None else f"route {info.name}")
+        result.append(Group(made))
     return result
 
 
@@ -312,7 +334,7 @@ class Hyperparameters:
                     if on_device is not None:
                         self._bring(base + column, value, on_device)
                         continue
-                    values[base + column] = float(value)
+                    values[base + column] = value if type(value) is float else number(value)
                 except GraphError:
                     raise
                 except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -326,13 +348,13 @@ class Hyperparameters:
             on_device[place].copy_(value.reshape(()))
             self._values[place] = math.nan  # a number that comes after it is another
             return
-        number = float(value)
-        if math.isnan(number):
+        found = number(value)
+        if math.isnan(found):
             raise ValueError("not a number")
-        if self._values[place] != number:
+        if self._values[place] != found:
             refuse_capture(
                 "expected hyperparameters that are tensors on the GPU, or that a step or refresh() "
-                f"brought there before, found another number, {number:g}"
+                f"brought there before, found another number, {found:g}"
             )
-            self._values[place] = number
-            on_device[place].fill_(number)
+            self._values[place] = found
+            on_device[place].fill_(found)

@@ -10,16 +10,20 @@ import functools
 import re
 from collections.abc import Iterable
 
-_WRAPPERS = ("module", "_orig_mod", "_checkpoint_wrapped_module")
+# Components that wrappers add, as frontends/manifest/Names.cpp has them: DDP, torch.compile, checkpointing,
+# FSDP1 and Lightning Fabric.
+WRAPPERS = frozenset(
+    {"module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_forward_module"}
+)
 
 
 def canonical_name(name: str) -> str:
-    """The name without the components that DDP, torch.compile and checkpointing add.
+    """The name without the components that wrappers add, wherever they stand.
 
     The last component is never a wrapper's: a parameter called ``module`` stays one.
     """
     *path, last = name.split(".")
-    return ".".join([part for part in path if part not in _WRAPPERS] + [last])
+    return ".".join([part for part in path if part not in WRAPPERS] + [last])
 
 
 class PatternError(ValueError):

@@ -29,6 +29,7 @@ from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree
 from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
+from stepc.torch.options import expect_no_request
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
@@ -59,7 +60,8 @@ class Optimizer(Failures, RoutedGroups):
         target, strategy, workspace_limit, numerics, arguments, if_present, cluster: see
             :func:`stepc.compile`; not beside ``library``.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
-            have it, ``lr=0.02``.
+            have it, ``lr=0.02``. ``betas=(a, b)`` stands for ``beta1`` and ``beta2``. ``foreach``, ``fused``
+            and ``maximize=False``, which torch's optimizers take, are accepted and ask for nothing.
     """
 
     def __init__(
@@ -174,6 +176,9 @@ class Optimizer(Failures, RoutedGroups):
         device: devices.Host | devices.Gpu = devices.Host()
         try:
             adopt_unfrozen(self)
+            known = self._routing.hyperparameters
+            for number, options in enumerate(self.param_groups):
+                expect_no_request(options, known, self._capturable, f"parameter group {number}")
             named = self._all_names(self._named())
             if set(meeting.ranks) == set(group):  # else another rank may have what they match
                 unmatched = self._declarations.unmatched(named)

@@ -15,7 +15,8 @@ from typing import Any
 
 import torch
 
-from stepc.errors import StepcError
+from stepc.errors import HyperparameterError, StepcError
+from stepc.torch.group import BETAS, asks_for_nothing, has_pair, is_torchs_key, number, why_refused
 
 ROUTE = "route"
 #: A parameter's hyperparameters beside its states, in what torch.distributed.checkpoint saves and
@@ -27,7 +28,8 @@ _OWN_KEYS = frozenset({"params", "param_names", "name", ROUTE})
 # Written by schedulers ("initial_lr", "max_momentum"), and factors that a trainer multiplies in.
 _SCHEDULER_PREFIXES = ("initial_", "base_", "max_", "min_", "swa_")
 _FACTOR_SUFFIXES = ("_scale", "_mult", "_multiplier", "_factor")
-_TORCH_BETAS = "betas"
+# In state dicts of torch's Adam and AdamW: which of the two rules it is.
+_TORCHS_RULE = "decoupled_weight_decay"
 # What else the field calls hyperparameters; no likeness of letters would find these.
 _OTHER_NAMES = {
     "learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "epsilon": "eps",
@@ -50,10 +52,13 @@ def is_other_key(key: str, value: Any, hyperparameters: Collection[str]) -> bool
     """Whether a group's key is no hyperparameter but somebody else's, and stays as it is.
 
     Hyperparameters are numbers, so texts are labels. A number must have a name that schedulers or
-    trainers are known to use: what is left may be a misspelt hyperparameter.
+    trainers are known to use: what is left may be a misspelt hyperparameter. Keys of torch's optimizers
+    have to ask for nothing (:func:`expect_no_request`).
     """
     if key in hyperparameters:
         return False
+    if is_torchs_key(key):
+        return True
     if key in _OWN_KEYS or isinstance(value, str) or key.endswith(_FACTOR_SUFFIXES):
         return True
     for prefix in _SCHEDULER_PREFIXES:
@@ -63,11 +68,29 @@ def is_other_key(key: str, value: Any, hyperparameters: Collection[str]) -> bool
     return False
 
 
+def expect_no_request(
+    options: Mapping[str, Any], hyperparameters: Collection[str], capturable: bool, where: str
+) -> None:
+    """Refuses what torch's optimizers would do and the definition does not: ``maximize=True``."""
+    for key, value in options.items():
+        if is_torchs_key(key) and key not in hyperparameters and not asks_for_nothing(key, value, capturable):
+            raise TypeError(f"{where}: {why_refused(key, value)}")
+
+
+def expect_number(value: Any, name: str, where: str) -> None:
+    """Refuses what is no number, as far as it is known without waiting for a device."""
+    try:
+        if not hasattr(value, "is_cuda") or not value.is_cuda:
+            number(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise HyperparameterError(f"{where}: expected a number for '{name}', found {value!r}") from error
+
+
 def unknown_hint(unknown: Iterable[str], known: Collection[str]) -> str:
     """What a key may have meant, as the end of an error's text."""
     for key in unknown:
-        if key == _TORCH_BETAS and {"beta1", "beta2"} <= set(known):
-            return "\nhint: torch's betas=(a, b) is beta1 = a, beta2 = b here"
+        if key == _TORCHS_RULE:
+            return "\nhint: stepc.torch.import_states takes over the states of torch's optimizers"
         if _OTHER_NAMES.get(key) in known:
             return f"\nhint: '{key}' may stand for '{_OTHER_NAMES[key]}'"
         near = difflib.get_close_matches(key, known, n=1)
@@ -83,7 +106,7 @@ def _checksum(route: RouteInfo) -> float:
 def pack(route: RouteInfo, group: Mapping[str, Any], frozen: int) -> torch.Tensor:
     """A group's hyperparameters as one tensor, after a word that tells the route's names and the
     number of frozen parameters that have states."""
-    values = [float(group[name]) for name in route.defaults]
+    values = [number(group[name]) for name in route.defaults]
     return torch.tensor([_checksum(route), frozen, *values], dtype=torch.float64)
 
 
@@ -111,7 +134,7 @@ def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
 
 def _same(one: Any, other: Any) -> bool:
     try:
-        return float(one) == float(other)
+        return number(one) == number(other)
     except (TypeError, ValueError, RuntimeError):
         return type(one) is type(other) and one == other
 
@@ -171,6 +194,7 @@ def check_saved(
     unknown = sorted(
         key for key, value in saved.items()
         if key not in others and key not in group and not is_other_key(key, value, known)
+        and not (key == BETAS and has_pair(others))
     )  # fmt: skip
     if missing or unknown:
         parts = []
@@ -184,11 +208,15 @@ def check_saved(
         )
     for name in known:
         try:
-            float(saved[name])
+            number(saved[name])
         except (TypeError, ValueError, RuntimeError):
             raise StepcError(
                 f"{where}: expected a number for '{name}' in the state dict, found {saved[name]!r}"
             ) from None
+    try:  # how a step is carried out is this optimizer's affair, not the saved one's
+        expect_no_request(saved, known, True, f"{where}: the state dict")
+    except TypeError as error:
+        raise StepcError(str(error)) from None
 
 
 def _quoted(names: Iterable[str]) -> str:

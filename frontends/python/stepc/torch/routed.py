@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from stepc.torch import groups as group_rules
+from stepc.torch.group import BETAS, Group, has_pair
 from stepc.torch.groups import ROUTE, Routing
 
 
@@ -27,7 +28,7 @@ class RoutedGroups(torch.optim.Optimizer):
         given, self._aliases = group_rules.normalize(params)
         self._route_again(given)
         made = [part for group in given
-                for part in group_rules.split(group, self._routing, self._options)]  # fmt: skip
+                for part in self._split(group)]  # fmt: skip
         # torch's constructor hands them to add_param_group() one by one.
         self._made = made
         super().__init__(made, {})
@@ -36,9 +37,12 @@ class RoutedGroups(torch.optim.Optimizer):
         for route in self._routing.routes.values():
             for name, value in route.defaults.items():
                 self.defaults.setdefault(name, value)
+            if has_pair(route.defaults):
+                self.defaults.setdefault(BETAS, (route.defaults["beta1"], route.defaults["beta2"]))
 
     # What states, frozen parameters and checkpoints see of the optimizer that it becomes.
     _binding: Any
+    _capturable: bool = False
     _kept_states: dict[str, dict[str, Any]]
     transport: Any
 
@@ -66,7 +70,7 @@ class RoutedGroups(torch.optim.Optimizer):
         """Routes the groups' parameters, and those of groups that are about to be made."""
         new = [pair for group in given for pair in group["params"]]
         self._routing = self._route(self._all_names(self._named() + new))
-        self._options = group_rules.route_options(self._routing, self._route_arguments)
+        self._options = group_rules.route_options(self._routing, self._route_arguments, self._capturable)
         for group in given:
             options = {key: value for key, value in group.items() if key != "params"}
             self._given_options |= dict.fromkeys((name for name, _ in group["params"]), options)
@@ -102,8 +106,12 @@ class RoutedGroups(torch.optim.Optimizer):
         given, aliases = group_rules.normalize(param_group)
         self._aliases |= aliases
         self._route_again(given)
-        for part in group_rules.split(given[0], self._routing, self._options):
+        for part in self._split(given[0]):
             self._add_part(part)
+
+    def _split(self, group: Mapping[str, Any]) -> list[Group]:
+        """A group as the trainer gives it, in one for each route."""
+        return group_rules.split(group, self._routing, self._options, self._capturable)
 
     def _add_part(self, part: dict[str, Any]) -> None:
         """Adds a group that split() made; torch would fill in other routes' defaults."""

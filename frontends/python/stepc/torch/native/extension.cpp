@@ -109,6 +109,12 @@ PyObject *bindGradients(PyObject *self, PyObject *) {
   });
 }
 
+/// Whether an object is a dict whose entries are what subscripts of it give; group.py makes such ones.
+bool readsAsDict(PyObject *object) {
+  return PyDict_Check(object) && Py_TYPE(object)->tp_as_mapping->mp_subscript ==
+                                     PyDict_Type.tp_as_mapping->mp_subscript;
+}
+
 /// Whether parameter groups have the members that were bound, as frozen as then; of records' own
 /// tensors that is asked only on demand. Groups that are not as torch makes them have not.
 bool haveMembers(const Table &table, PyObject *groups, bool askRecords) {
@@ -118,7 +124,7 @@ bool haveMembers(const Table &table, PyObject *groups, bool askRecords) {
   for (size_t i = 0; i < table.groups->size(); ++i) {
     const Group &bound = (*table.groups)[i];
     PyObject *group = PyList_GET_ITEM(groups, static_cast<Py_ssize_t>(i));
-    if (!PyDict_CheckExact(group))
+    if (!readsAsDict(group))
       return false;
     PyObject *params = PyDict_GetItemWithError(group, paramsName);
     PyObject *route = PyDict_GetItemWithError(group, routeName);

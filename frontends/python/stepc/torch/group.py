@@ -1,0 +1,125 @@
+"""One parameter group, and what torch's trainers and schedulers expect to find in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+#: torch's name for the hyperparameters ``beta1`` and ``beta2`` as a pair.
+BETAS = "betas"
+_PAIR = ("beta1", "beta2")
+_MOMENTUM = "momentum"
+
+# What torch's optimizers take beside hyperparameters. How a step is carried out is stepc's affair, so
+# any value of these is met:
+_CARRIED_OUT = frozenset({"foreach", "fused"})
+# Where these are true they ask for another step. The texts say where stepc has that.
+_ASKS = {
+    "maximize": "the definition says what a step does: negate grad there",
+    "amsgrad": "the definition says what a step does: write the rule there",
+    "differentiable": "autograd does not see what a compiled step does",
+    "capturable": "pass capturable=True to the optimizer, for all of its groups",
+}
+
+
+def is_torchs_key(key: str) -> bool:
+    """Whether torch's optimizers take a key beside hyperparameters, whatever its value."""
+    return key in _CARRIED_OUT or key in _ASKS
+
+
+def asks_for_nothing(key: str, value: Any, capturable: bool = False) -> bool:
+    """Whether such a key has a value that every step meets; of one that is ``capturable`` it may be asked."""
+    if key in _CARRIED_OUT or (key == "capturable" and capturable):
+        return value is None or isinstance(value, bool)
+    return key in _ASKS and (value is None or value is False)
+
+
+def why_refused(key: str, value: Any) -> str:
+    """The end of an error's text, for a value that asks for something."""
+    expected = "True, False or None" if key in _CARRIED_OUT else f"{key}=False"
+    hint = "" if value is not True else f"\nhint: {_ASKS[key]}"
+    return f"expected {expected}, found {key}={value!r}{hint}"
+
+
+def has_pair(names: Collection[str]) -> bool:
+    """Whether ``betas`` stands for two of the hyperparameters ``names``."""
+    return BETAS not in names and all(one in names for one in _PAIR)
+
+
+def pair(value: Any, where: str) -> tuple[Any, Any]:
+    """The two numbers of ``betas``; a TypeError for what is no pair."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise TypeError(f"{where}: expected two numbers for '{BETAS}', found {value!r}")
+    return tuple(value)
+
+
+def with_pair(options: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Any]:
+    """Options with ``beta1`` and ``beta2`` instead of ``betas``, where these are among the hyperparameters.
+
+    Raises a TypeError for what is no pair, and for options that say the same twice.
+    """
+    if BETAS not in options or not has_pair(names):
+        return dict(options)
+    for one in _PAIR:
+        if one in options:
+            raise TypeError(f"{where}: expected '{BETAS}' or '{one}', found both")
+    rest = {key: value for key, value in options.items() if key != BETAS}
+    return rest | dict(zip(_PAIR, pair(options[BETAS], where), strict=True))
+
+
+def number(value: Any) -> float:
+    """A hyperparameter's value. Raises a TypeError for a text, whatever it spells: float() would read it."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "")  # NumPy's
+    if isinstance(value, str | bytes | bytearray) or kind in ("S", "U"):
+        raise TypeError("expected a number, found a text")
+    return float(value)
+
+
+class Group(dict):
+    """A parameter group in which ``betas`` reads and writes ``beta1`` and ``beta2``.
+
+    Hyperparameters alone are entries: they are what is saved, and reading one takes as long as from a dict.
+    torch's schedulers that cycle momentum write ``group["betas"] = (new, *group["betas"][1:])`` into every
+    group of an optimizer whose defaults have ``betas``. So a group with ``momentum`` gives ``(momentum,)``
+    for that subscript, and one with neither an empty tuple.
+    """
+
+    def __missing__(self, key: Any) -> Any:
+        if key != BETAS:
+            raise KeyError(key)
+        if has_pair(self.keys()):
+            return tuple(self[one] for one in _PAIR)
+        return (self[_MOMENTUM],) if _MOMENTUM in self else ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key == BETAS and has_pair(self.keys()):
+            super().update(zip(_PAIR, pair(value, "a parameter group"), strict=True))
+        elif key == BETAS and _MOMENTUM in self and isinstance(value, tuple) and len(value) == 1:
+            super().__setitem__(_MOMENTUM, value[0])
+        elif value is True and key in _ASKS and key != "capturable":  # that is looked at where memory is bound
+            raise TypeError(f"a parameter group: {why_refused(key, value)}")
+        else:
+            super().__setitem__(key, value)
+
+    def __contains__(self, key: Any) -> bool:
+        return super().__contains__(key) or (key == BETAS and has_pair(self.keys()))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def update(self, *others: Any, **options: Any) -> None:
+        for key, value in dict(*others, **options).items():
+            self[key] = value
+
+    def __ior__(self, other: Any) -> Group:
+        self.update(other)
+        return self
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def __reduce__(self) -> Any:
+        # Copies and pickles are plain dicts, which need no class to be read.
+        return dict, (dict(self),)
