@@ -4,11 +4,12 @@
 :class:`Instance` load and run one, and :mod:`stepc.torch` does all of it for a PyTorch trainer.
 """
 
-from stepc._compile import Compiled, cache_directory, check, compile, explain, find_compiler
+from stepc._cache import cache_directory
+from stepc._compile import Compiled, check, compile, explain, find_compiler
 from stepc._device import Device
 from stepc._library import Instance, Library
 from stepc.errors import (
-    AbiError, ArgumentError, ChipError, CompileError, CompileWarning, CompilerNotFound,
+    AbiError, ArgumentError, CacheError, ChipError, CompileError, CompileWarning, CompilerNotFound,
     CountsError, DeviceError, GradientError, GraphError, HyperparameterError, PlanError, PoisonedError,
     StepcError, StepcMemoryError, StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
@@ -16,7 +17,7 @@ from stepc.errors import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "AbiError", "ArgumentError", "ChipError", "CompileError", "CompileWarning", "Compiled",
+    "AbiError", "ArgumentError", "CacheError", "ChipError", "CompileError", "CompileWarning", "Compiled",
     "CompilerNotFound", "CountsError", "Device", "DeviceError", "GradientError", "GraphError",
     "HyperparameterError", "Instance", "Library", "PlanError", "PoisonedError", "StepcError",
     "StepcMemoryError", "StepcTimeout", "TransportError", "UnboundError", "WorldError",

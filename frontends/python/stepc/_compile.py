@@ -1,8 +1,7 @@
 """Runs the compiler, and keeps what it made in a cache.
 
 A compiled library is a function of the specification, the manifest, the options, the chip and the
-compiler; their hash names its folder in the cache. A folder appears by one rename, so that ranks
-that compile the same thing at once never see half of it.
+compiler; their hash names its folder in the cache.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from stepc import _abi
+from stepc._cache import Cache
 from stepc._inputs import Inputs, Manifest, Spec
 from stepc.errors import CompileError, CompilerNotFound, warn_user
 
@@ -65,12 +65,6 @@ def find_compiler() -> Path:
         "the stepc compiler was not found: set STEPC to its path, put it on PATH, or pass a "
         "compiled library with library="
     )
-
-
-def cache_directory() -> Path:
-    """$STEPC_CACHE, or ``~/.cache/stepc``."""
-    named = os.environ.get("STEPC_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "stepc"
 
 
 @functools.cache
@@ -301,17 +295,13 @@ def compile_silently(
                  _files(options), _host_chip(), _identity(compiler), versions):  # fmt: skip
         data = part.encode()
         key.update(len(data).to_bytes(8, "little") + data)
-    folder = cache_directory() / key.hexdigest()[:40]
-    if not (folder / f"lib{name}.so").is_file():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".compile-") as temporary:
-            made = Path(temporary) / "made"
-            made.mkdir()
-            _, told = _run("compile", inputs, made, [*options, "-o", str(made)])
-            (made / _WARNINGS).write_text(json.dumps(told), encoding="utf-8")
-            publish(made, folder)
-    kept = folder / _WARNINGS
-    told = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else []
+    def fill(made: Path) -> None:
+        _, told = _run("compile", inputs, made, [*options, "-o", str(made)])
+        (made / _WARNINGS).write_text(json.dumps(told), encoding="utf-8")
+
+    cache, entry, wanted = Cache(), key.hexdigest()[:40], (f"lib{name}.so", _WARNINGS)
+    folder = cache.find(entry, wanted) or cache.make(entry, wanted, fill)
+    told = json.loads((folder / _WARNINGS).read_text(encoding="utf-8"))
     warnings = tuple(inputs.named(text) for text in told)
     if output is not None:
         target_folder = Path(output)
@@ -365,15 +355,6 @@ def explain(spec: Spec, manifest: Manifest, *, json_form: bool = False, **option
     return printed
 
 
-def publish(made: Path, folder: Path) -> None:
-    """Moves a finished folder into its place in the cache; another's equal one may be there."""
-    try:
-        os.rename(made, folder)
-    except OSError:
-        if not folder.is_dir():
-            raise
-
-
 def copy_file(source: Path, target: Path) -> None:
     """Copies by rename, so that a process that has the old file open keeps it whole."""
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
@@ -381,16 +362,3 @@ def copy_file(source: Path, target: Path) -> None:
     shutil.copyfile(source, temporary)
     os.chmod(temporary, 0o755 if target.suffix == ".so" else 0o644)
     os.replace(temporary, target)
-
-
-def store_received(data: bytes) -> Path:
-    """Puts a library that another rank compiled into this machine's cache."""
-    digest = hashlib.sha256(data).hexdigest()[:40]
-    path = cache_directory() / "received" / f"{digest}.so"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".receive-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    return path

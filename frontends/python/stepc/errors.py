@@ -138,6 +138,11 @@ class CompilerNotFound(StepcError):
     """No ``stepc`` program: set STEPC, put it on PATH, or pass a ready library."""
 
 
+class CacheError(StepcError):
+    """The folder of compiled libraries cannot be used: STEPC_CACHE and STEPC_CACHE_LIMIT say where it is and
+    how large it may become."""
+
+
 class CompileWarning(UserWarning):
     """A warning of the compiler: its text, with source line and hint."""
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from stepc._compile import compile_silently, option_arguments, store_received
+from stepc._cache import Cache
+from stepc._compile import compile_silently, option_arguments
 from stepc._inputs import Spec, definition_hash
 from stepc._library import Instance, Library
 from stepc.errors import StepcError, warn_user
@@ -58,7 +59,7 @@ def build_library(
     else:
         made_of = definition_hash(spec, option_arguments(**options))
         data = share_library(world, lambda: compile_now().read_bytes(), meeting, made_of)
-        path = store_received(data) if world else None
+        path = Cache().store(data) if world else None
     for text in told:  # not where it compiled: in a thread, which the trainer's call did not start
         if text not in warned:
             warned.add(text)

@@ -1,0 +1,421 @@
+"""The cache of compiled libraries: a folder whose files are checked before they are used.
+
+An entry is a folder named by a hash of all that made it, or a library that another rank made, named by its
+own digest. Entries appear and go by one rename each, so that no process ever sees half of one, and a
+process that holds a library keeps it. Every file's SHA-256 digest stands beside it and is compared before
+the file is used: a damaged entry is made again. Files and folders that another user may write are refused,
+since code is loaded from them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import grp
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import stat
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from stepc.errors import CacheError, CompileError
+
+# As `sha256sum -c` reads it.
+_SUMS = "SHA256SUMS"
+_RECEIVED = "received"
+_DEFAULT_LIMIT = 2 * 10**9
+# What was used within this time is never evicted: another process may be about to open it.
+_GRACE_SECONDS = 600.0
+# A process that was killed left what is older.
+_LEFTOVER_SECONDS = 24 * 3600.0
+_LOCK_SECONDS = 30.0
+_COMPILING, _RECEIVING, _REMOVED = ".compile-", ".receive-", ".remove-"
+_ENTRY = re.compile(r"[0-9a-f]{40}(\.so)?")
+_FACTORS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_NO_ROOM = [os.strerror(code).lower() for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)]
+
+# Digests by what tells one state of a file from another, so that a process reads each file once.
+_digests: dict[tuple[int, int, int, int], str] = {}
+
+
+def cache_directory() -> Path:
+    """$STEPC_CACHE, or ``~/.cache/stepc``."""
+    named = os.environ.get("STEPC_CACHE")
+    if named:
+        return Path(named)
+    try:
+        return Path.home() / ".cache" / "stepc"
+    except RuntimeError as error:
+        raise CacheError(
+            f"expected a home folder for the cache of compiled libraries, found none: {error}\nhint: set "
+            "HOME, or STEPC_CACHE to a folder that this process may write"
+        ) from error
+
+
+def cache_limit() -> int:
+    """Bytes that the cache may have before it drops entries: $STEPC_CACHE_LIMIT, or 2 GB."""
+    text = os.environ.get("STEPC_CACHE_LIMIT", "").strip()
+    if not text:
+        return _DEFAULT_LIMIT
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", text, re.IGNORECASE)
+    if found is None:
+        raise CacheError(
+            f"STEPC_CACHE_LIMIT: expected a number of bytes, or a text as '2GB' or '500MiB', found '{text}'"
+        )
+    base = 1024 if found[3] else 1000
+    return int(float(found[1]) * base ** _FACTORS[(found[2] or "").lower()])
+
+
+class Cache:
+    """The cache folder, which need not exist yet.
+
+    Raises:
+        CacheError: another user may change what is in the folder, it cannot be written, or the limit
+            is no size. The message names the environment variable to set.
+    """
+
+    def __init__(self) -> None:
+        self.root = Path(os.path.abspath(cache_directory()))
+        self._limit = cache_limit()
+        with _explained(self.root, "read"):
+            _refuse_unsafe(self.root)
+
+    def find(self, key: str, files: Sequence[str]) -> Path | None:
+        """The folder of an entry with ``files``, the library first; None if it is absent or damaged."""
+        folder = self.root / key
+        _use(folder / files[0])  # before it is looked at, so that nobody evicts it meanwhile
+        return folder if _is_whole(folder, files) else None
+
+    def make(self, key: str, files: Sequence[str], fill: Callable[[Path], None]) -> Path:
+        """The folder of a new entry, whose files ``fill`` writes into the folder that it is given.
+
+        A damaged entry of that name is replaced. Where another process was faster, its entry stays.
+        """
+        folder = self.root / key
+        with self._writing():
+            self._create()
+            temporary = Path(tempfile.mkdtemp(dir=self.root, prefix=_COMPILING))
+        try:
+            made = temporary / "made"
+            with self._writing():
+                made.mkdir()
+                fill(made)
+                _seal(made, files)
+                self._publish(made, folder, lambda: _is_whole(folder, files))
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        self._evict(folder)
+        return folder
+
+    def store(self, data: bytes) -> Path:
+        """A file with a library that another rank made. It is named by its digest."""
+        digest = hashlib.sha256(data).hexdigest()[:40]
+        folder = self.root / _RECEIVED
+        place = folder / f"{digest}.so"
+
+        def is_whole() -> bool:
+            return _is_own_folder(folder) and (_digest(place) or "").startswith(digest)
+
+        _use(place)
+        if is_whole():
+            return place
+        with self._writing():
+            self._create()
+            if os.path.lexists(folder) and not _is_own_folder(folder):
+                self._discard(folder)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self.root, prefix=_RECEIVING)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                self._publish(Path(temporary), place, is_whole)
+            finally:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+        self._evict(place)
+        return place
+
+    # --- changes on the disk ---
+
+    def _create(self) -> None:
+        for folder in (*reversed(self.root.parents), self.root):
+            if not folder.is_dir():
+                folder.mkdir(mode=0o700, exist_ok=True)
+        _refuse_unsafe(self.root)  # somebody else may have been faster
+
+    def _publish(self, made: Path, place: Path, is_whole: Callable[[], bool]) -> None:
+        """Moves what was made to its place, unless an equal one of another process is there."""
+        with self._locked():
+            while True:
+                if os.path.lexists(place):
+                    if is_whole():
+                        return
+                    self._discard(place)
+                try:
+                    os.rename(made, place)
+                    break
+                except OSError as error:
+                    # Another process put it there; only where the file system has no locks.
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EISDIR, errno.ENOTDIR):
+                        raise
+            _sync(place.parent)
+
+    def _discard(self, path: Path) -> None:
+        """Takes an entry out of its place by one rename. Processes that hold its files keep them."""
+        aside = self.root / f"{_REMOVED}{uuid.uuid4().hex}"
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path, aside)
+            _remove(aside)
+
+    def _evict(self, keep: Path) -> None:
+        """Drops the entries that were not used for longest, until the rest is within the limit, and what
+        processes that were killed left behind."""
+        with contextlib.suppress(OSError), self._locked():
+            now, total = time.time(), 0
+            found: list[tuple[float, int, Path]] = []
+            received = self.root / _RECEIVED
+            for path in [*self.root.iterdir(), *(received.iterdir() if received.is_dir() else ())]:
+                if path.name.startswith((_COMPILING, _RECEIVING, _REMOVED)):
+                    if now - _measure(path)[0] > _LEFTOVER_SECONDS:
+                        _remove(path)
+                elif _ENTRY.fullmatch(path.name):
+                    used, size = _measure(path)
+                    total += size
+                    found.append((used, size, path))
+            for used, size, path in sorted(found):
+                if total <= self._limit:
+                    break
+                # The second look finds what another process has begun to use in the meantime.
+                if path == keep or now - used < _GRACE_SECONDS or _measure(path)[0] != used:
+                    continue
+                self._discard(path)
+                total -= size
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One process at a time changes entries. Without locks in the file system, or after a while, it
+        goes on all the same: every change is one rename, and at worst an entry is made twice."""
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            handle = os.open(self.root / ".lock", flags, 0o600)
+        except OSError:
+            yield
+            return
+        try:
+            limit = time.monotonic() + _LOCK_SECONDS
+            while time.monotonic() < limit:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    time.sleep(0.01)
+                except OSError:
+                    break
+            yield
+        finally:
+            os.close(handle)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with _explained(self.root, "write"):
+            try:
+                yield
+            except CompileError as error:
+                if any(reason in error.diagnostics.lower() for reason in _NO_ROOM):
+                    raise CacheError(f"{error.diagnostics}\n{_hint(self.root)}") from error
+                raise
+
+
+# --- whom to trust ---
+
+
+def _refuse_unsafe(root: Path) -> None:
+    """Refuses a cache folder whose files another user could exchange: code is loaded from them."""
+    user = os.geteuid()
+    why = "could exchange the libraries that are loaded from it"
+    for link in (root, *root.parents):
+        if link.is_symlink() and not _is_trusted(owner := os.lstat(link).st_uid):
+            raise CacheError(
+                f"{root}: expected a cache folder that no other user leads to, found the link '{link}' of "
+                f"uid {owner}, who {why}\n{_OWN_FOLDER}"
+            )
+    real = Path(os.path.realpath(root))
+    for parent in dict.fromkeys([*real.parents, *root.parents]):
+        try:
+            found = os.stat(parent)
+        except FileNotFoundError:
+            continue  # which is made so that only this user may write it
+        private = not found.st_mode & stat.S_IWGRP or _is_private(found.st_gid)
+        if found.st_mode & stat.S_ISVTX or (not found.st_mode & stat.S_IWOTH and private):
+            continue
+        raise CacheError(
+            f"{root}: expected a cache folder whose parents only their owners may write, found '{parent}' "
+            f"with mode {stat.S_IMODE(found.st_mode):o}: others {why}\n{_OWN_FOLDER}"
+        )
+    try:
+        found = os.stat(root)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        raise CacheError(f"{root}: expected a folder for the cache, found a file\n{_OWN_FOLDER}")
+    if found.st_uid not in (user, 0):
+        raise CacheError(
+            f"{root}: expected a cache folder of this user (uid {user}), found one of uid {found.st_uid}, "
+            f"who {why}\n{_OWN_FOLDER}"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise CacheError(
+            f"{root}: expected a cache folder that only its owner may write, found mode "
+            f"{stat.S_IMODE(found.st_mode):o}: others {why}\n"
+            + (_OWN_FOLDER if found.st_mode & stat.S_ISVTX
+               else f"{_OWN_FOLDER}, or remove this one: stepc makes it again for this user alone")
+        )  # fmt: skip
+
+
+_OWN_FOLDER = "hint: set STEPC_CACHE to a folder of this user's own, as in STEPC_CACHE=$HOME/.cache/stepc"
+
+
+def _is_trusted(owner: int) -> bool:
+    """Who may change everything anyhow, or stands outside of a container's users."""
+    return owner in (os.geteuid(), 0, 65534)
+
+
+def _is_private(group: int) -> bool:
+    """Whether a group is this user's alone, as distributions make one for each user."""
+    try:
+        user, found = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return found.gr_name == user and set(found.gr_mem) <= {user}
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return found.st_uid in (os.geteuid(), 0) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _is_own_folder(path: Path) -> bool:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and _is_own(found)
+
+
+# --- files ---
+
+
+def _digest(path: Path) -> str | None:
+    """A file's SHA-256 digest; None where it is no file, or one that others may write or own."""
+    try:
+        # Of a pipe in the place of a file nobody would ever read anything.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or not _is_own(found):
+                return None
+            identity = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+            if identity not in _digests:
+                _digests[identity] = hashlib.file_digest(file, "sha256").hexdigest()
+            return _digests[identity]
+    except OSError:
+        return None
+
+
+def _is_whole(folder: Path, files: Sequence[str]) -> bool:
+    """Whether all files of an entry are there, and are those that were written."""
+    if not _is_own_folder(folder) or _digest(folder / _SUMS) is None:
+        return False
+    try:
+        lines = (folder / _SUMS).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return False
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    return set(files) <= sums.keys() and all(_digest(folder / name) == sums[name] for name in sums)
+
+
+def _seal(folder: Path, files: Sequence[str]) -> None:
+    """Writes the digests of a finished folder's files, and all of it to the disk."""
+    for name in files:
+        if not (folder / name).is_file():
+            raise CompileError(f"expected the compiler to write {name}, found none")
+    lines = []
+    for path in sorted(folder.iterdir()):
+        path.chmod(stat.S_IMODE(path.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
+        _sync(path)
+        lines.append(f"{_digest(path)}  {path.name}\n")
+    sums = folder / _SUMS
+    sums.write_text("".join(lines), encoding="utf-8")
+    sums.chmod(0o644)
+    _sync(sums)
+    folder.chmod(0o755)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems sync no folders
+            raise
+    finally:
+        os.close(handle)
+
+
+def _use(path: Path) -> None:
+    """Notes that a file is used now: in its access time, which mounts often leave alone."""
+    with contextlib.suppress(OSError):
+        os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
+
+
+def _measure(path: Path) -> tuple[float, int]:
+    """When a file, or the last of a folder's files, was used, and their bytes."""
+    used, size = 0.0, 0
+    with contextlib.suppress(OSError):
+        files = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
+        for file in files:
+            with contextlib.suppress(OSError):
+                found = os.lstat(file)
+                is_file = stat.S_ISREG(found.st_mode)
+                used = max(used, found.st_mtime, found.st_atime if is_file else 0.0)
+                size += found.st_size if is_file else 0
+    # A clock that was ahead must not keep an entry for ever.
+    return (used if used < time.time() + _GRACE_SECONDS else 0.0), size
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _hint(root: Path) -> str:
+    return (
+        f"hint: compiled libraries are kept in {root}: set STEPC_CACHE to a folder that this process may "
+        "write, on a disk with room"
+    )
+
+
+@contextlib.contextmanager
+def _explained(root: Path, verb: str) -> Iterator[None]:
+    """Says of every failure of the system which folder it was about, and what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CacheError(
+            f"{error.filename or root}: cannot {verb} the cache of compiled libraries: {reason}\n"
+            + _hint(root)
+        ) from error
