@@ -171,8 +171,9 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       });
     }
     Type i64 = b.getI64Type();
-    auto type = LLVM::LLVMStructType::getLiteral(
-        b.getContext(), {i64, b.pointer, b.pointer, i64, b.pointer, b.pointer, b.pointer});
+    auto type =
+        LLVM::LLVMStructType::getLiteral(b.getContext(), {i64, b.pointer, b.pointer, i64, i64, i64,
+                                                          b.pointer, b.pointer, b.pointer});
     fill(constant(programName(plan.chip), type, {}, LLVM::Linkage::External), [&] {
       auto number = [&](int64_t n) -> Value {
         return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(n));
@@ -180,10 +181,14 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       auto orNull = [&](StringRef name) -> Value {
         return name.empty() ? Value(LLVM::ZeroOp::create(b, b.loc, b.pointer)) : address(name);
       };
+      auto planBytes = int64_t(serialized.size());
+      uint64_t planHash = plan::fnv1a({}, serialized.data(), planBytes);
       return SmallVector<Value>{number(STEPC_KERNEL_ABI_VERSION),
                                 address(kTarget),
                                 address(kPlan),
-                                number(int64_t(serialized.size())),
+                                number(planBytes),
+                                number(int64_t(planHash)),
+                                number(int64_t(plan::fnv1a({uint64_t(planBytes), planHash}))),
                                 orNull(kernels),
                                 orNull(images),
                                 address(device)};

@@ -219,7 +219,7 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
     ```mlir
     llvm.mlir.global internal constant @stepc_image_sm_90("…") {alignment = 16 : i64}
     llvm.mlir.global internal constant @stepc_chip_sm_90("sm_90\00")
-    llvm.mlir.global internal constant @stepc_program_images() : !llvm.array<2 x struct<(ptr, i64, i64, i64, ptr, i64)>> { … }
+    llvm.mlir.global internal constant @stepc_program_images() : !llvm.array<2 x struct<(ptr, i64, i64, i64, ptr, i64, i64, i64)>> { … }
     ```
   }];
   let options = [
@@ -252,7 +252,8 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
   let description = [{
     Gives symbols, tables and kernels their numbers, and defines the `stepc_program` of kernel_abi.h: `stepc_program_cpu` of a module for
     CPUs, likewise of the other kinds of targets. It leads to the plan, to the kernels that commands name and to the device; which
-    programs a library has, and its entry, is said where it is linked. The plan's program hash is that of the
+    programs a library has, and its entry, is said where it is linked. The `stepc_program` has the hash of the plan's bytes, by which the
+    runtime finds out that they were damaged. The plan's program hash is that of the
     kernels, locations left out. Symbols of optim and comm and the program are gone afterwards. A command that names what is
     not there, leaves the workspace, or awaits what was not started is an error at the command.
 
@@ -266,7 +267,7 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
     llvm.mlir.global internal constant @stepc_program_plan("STEPCPLN...") : !llvm.array<1024 x i8>
     llvm.mlir.global internal constant @stepc_program_target("cpu\00")
     llvm.mlir.global internal constant @stepc_program_kernels() : !llvm.array<2 x ptr> { ... }
-    llvm.mlir.global external hidden constant @stepc_program_cpu() : !llvm.struct<(i64, ptr, ptr, i64, ptr, ptr, ptr)> { ... }
+    llvm.mlir.global external hidden constant @stepc_program_cpu() : !llvm.struct<(i64, ptr, ptr, i64, i64, i64, ptr, ptr, ptr)> { ... }
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];

@@ -1,5 +1,6 @@
 #include "runtime/core/Library.h"
 #include "runtime/geometry/Geometry.h"
+#include "runtime/plan/Fnv1a.h"
 #include "runtime/plan/Tables.h"
 #include "runtime/text/Text.h"
 #include "stepc/kernel_abi.h"
@@ -88,6 +89,13 @@ void refuse(Library &library, int32_t status, std::string problem) {
   library.problem = std::move(problem);
 }
 
+std::string damaged(const char *what, uint64_t expected, uint64_t found) {
+  return format(
+      "the library is damaged: expected %s with hash %016llx, as the compiler wrote it, found "
+      "%016llx; compile the library again",
+      what, (unsigned long long)expected, (unsigned long long)found);
+}
+
 void read(Library &library) {
   // Before anything else of the program is looked at: another version may lay it out otherwise.
   const stepc_program &program = library.program;
@@ -95,6 +103,15 @@ void read(Library &library) {
     return refuse(library, STEPC_ERROR_ABI,
                   format("the program was compiled for kernel ABI %lld, expected %d",
                          (long long)program.abi_version, STEPC_KERNEL_ABI_VERSION));
+  // Before a byte of the plan is read, and before one is believed. What the compiler wrote was valid: what is
+  // other is damage, which checks of its own could take for something else.
+  uint64_t numbers = plan::fnv1a({uint64_t(program.plan_bytes), program.plan_hash});
+  if (numbers != program.numbers_hash)
+    return refuse(library, STEPC_ERROR_PLAN,
+                  damaged("the length of its plan", program.numbers_hash, numbers));
+  uint64_t hash = plan::fnv1a({}, program.plan, program.plan_bytes);
+  if (hash != program.plan_hash)
+    return refuse(library, STEPC_ERROR_PLAN, damaged("its plan", program.plan_hash, hash));
   std::string error;
   auto plan = plan::deserialize(program.plan, size_t(program.plan_bytes), error);
   if (!plan)
@@ -106,7 +123,7 @@ void read(Library &library) {
     return refuse(library, STEPC_ERROR_PLAN, "the library's plan is not valid: " + error);
   library.plan = std::move(*plan);
   library.world = library.plan.world();
-  library.hash = plan::hash(library.plan);
+  library.hash = hash; // plan::hash's, since a plan is written in one way only
   for (const plan::Group &group : library.plan.groups)
     library.groups.push_back(describe(library.plan, group));
   for (const plan::Mesh &mesh : library.plan.meshes) {
@@ -127,6 +144,8 @@ const Library *readLibrary(const stepc_program &program) {
   } catch (const std::exception &exception) {
     refuse(*made, STEPC_ERROR_MEMORY,
            std::string("the library's plan cannot be read: ") + exception.what());
+    made->plan = {};
+    made->world.clear();
   }
   return made;
 }

@@ -210,10 +210,14 @@ template <size_t Slot> stepc_library makeTable() {
   table.chip = lib.plan.chip.c_str();
   table.plan_hash = lib.hash;
   table.target = "";
-  // A program of another ABI may not even have these.
-  if (lib.status != STEPC_ERROR_ABI) {
+  table.status = lib.status;
+  table.problem = lib.status ? lib.problem.c_str() : nullptr;
+  if (!lib.status) {
     table.plan = lib.program.plan;
     table.plan_bytes = lib.program.plan_bytes;
+  }
+  // A program of another ABI may not even have these.
+  if (lib.status != STEPC_ERROR_ABI) {
     table.device = lib.device().kind;
     table.target = lib.program.target;
   }

@@ -48,6 +48,16 @@ bool isOfWarp(State state) {
   return state == State::Shuffle || state == State::Matrices || state == State::Product;
 }
 
+/// An instance is not made with another seed; a kernel that is called without one has nobody to tell.
+std::optional<uint64_t> seedOrAbort() {
+  std::string problem;
+  std::optional<uint64_t> seed = stepc::runtime::emulatedSeed(problem);
+  if (problem.empty())
+    return seed;
+  std::fprintf(stderr, "stepc: %s\n", problem.c_str());
+  std::abort();
+}
+
 /// A copy that is under way, of a thread's group.
 struct Copy {
   void *to;
@@ -81,7 +91,7 @@ struct stepc_emulated_block {
   std::vector<int64_t> order;
   std::unique_ptr<char[]> stacks, memory;
   int64_t memoryBytes;
-  const std::optional<uint64_t> seed = stepc::runtime::emulatedSeed();
+  const std::optional<uint64_t> seed = seedOrAbort();
   Races *const races = Races::running; // null: nobody looks for them
   Draws draws{};
   Fiber scheduler;

@@ -2,19 +2,30 @@
 #ifndef STEPC_RUNTIME_EMULATED_SEED_H
 #define STEPC_RUNTIME_EMULATED_SEED_H
 
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
+#include <string>
 
 namespace stepc::runtime {
 
 /// STEPC_EMULATED_SEED of the environment: of the order of streams, of threads and of copies. None where it is
-/// not set or empty; then they come in order.
-inline std::optional<uint64_t> emulatedSeed() {
+/// not set; then they come in order. `problem` says what is wrong with a text that is no seed.
+inline std::optional<uint64_t> emulatedSeed(std::string &problem) {
   const char *given = std::getenv("STEPC_EMULATED_SEED");
-  if (!given || !*given)
+  if (!given)
     return std::nullopt;
-  return std::strtoull(given, nullptr, 10);
+  std::string text = given;
+  uint64_t seed = 0;
+  auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (wrong == std::errc() && end == text.data() + text.size())
+    return seed;
+  problem = "expected STEPC_EMULATED_SEED to be a whole number from 0 to 18446744073709551615, or "
+            "not set, "
+            "found '" +
+            text + "'";
+  return std::nullopt;
 }
 
 /// Numbers for the order of threads (splitmix64).

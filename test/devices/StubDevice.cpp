@@ -33,7 +33,8 @@ std::string openStub(DeviceContext &context, const stepc_options &options) {
       context, options,
       [](const DeviceContext &opened, const stepc_options &given, std::string &problem) {
         stepc_program program = opened.program;
-        const stepc_image images[] = {{"sm_80", 8, 0, 0, program.kernels, 0}, {}};
+        uint64_t code = plan::fnv1a({}), numbers = plan::fnv1a({8, 0, 0, 0, code});
+        const stepc_image images[] = {{"sm_80", 8, 0, 0, program.kernels, 0, code, numbers}, {}};
         program.images = images;
         return openDriver({opened.parallel, opened.executed, opened.plan, program, opened.records,
                            opened.someInactive},

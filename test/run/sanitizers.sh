@@ -78,7 +78,7 @@ for sanitizer in address thread; do
   stepc_compile "$ROOT/examples/muon.optim" --manifest "$ROOT/test/inputs/two_ranks.json" --target emulated \
     --sanitize $sanitizer -o "$work/emulated-$sanitizer"
   for seed in "" 1; do
-    found=$(TSAN_OPTIONS=halt_on_error=1 STEPC_EMULATED_SEED=$seed timeout 200 "${steady[@]}" "$work/$sanitizer" \
+    found=$(env TSAN_OPTIONS=halt_on_error=1 ${seed:+STEPC_EMULATED_SEED=$seed} timeout 200 "${steady[@]}" "$work/$sanitizer" \
       "$work/emulated-$sanitizer/libmuon.so" --threads 3) || fail "a GPU's kernels under the $sanitizer sanitizer"
     [ "$found" = "$("$work/plain" "$work/two_ranks/libmuon.so")" ] || fail "a GPU's kernels compute something else"
   done

@@ -50,6 +50,10 @@ bool LoadedLibrary::open(const std::string &path) {
   if (table->struct_size < static_cast<int32_t>(sizeof(stepc_library)))
     return refuse(path, "expected a table of " + Twine(sizeof(stepc_library)) + " bytes, found " +
                             Twine(table->struct_size));
+  // Before anything is read of what it was compiled for.
+  for (const stepc_library *each = table; each; each = each->next)
+    if (each->status)
+      return refuse(path, each->problem);
   if (!chooseTarget(path))
     return false;
   std::string error;

@@ -236,7 +236,7 @@ class LibraryTable(c.Structure):
         ("plan", _ptr),
         ("plan_bytes", _i64),
         ("device", _i32),
-        ("reserved", _i32),
+        ("status", _i32),
         ("world_size", _function(_i32)),
         ("world_ranks", _function(c.POINTER(_i64))),
         ("create", _function(_i32, c.POINTER(Options), c.POINTER(_ptr), _str, _i64)),
@@ -272,6 +272,7 @@ class LibraryTable(c.Structure):
         ("refresh", _function(_i32, _ptr)),
         ("target", _str),
         ("next", _ptr),  # a table like this one
+        ("problem", _str),
     ]
 
 
@@ -288,7 +289,7 @@ SIZES = {
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 72),
-    "stepc_library": (LibraryTable, 336),
+    "stepc_library": (LibraryTable, 344),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

@@ -7,7 +7,7 @@ import os
 
 from stepc import _abi
 from stepc._abi import LibraryTable
-from stepc.errors import AbiError, StepcError
+from stepc.errors import AbiError, StepcError, error_for
 
 
 def text(value: bytes | None) -> str:
@@ -43,6 +43,8 @@ def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
         )
     tables = []
     while table:
+        if table.contents.status != _abi.OK:
+            raise error_for(table.contents.status, f"'{path}': {text(table.contents.problem)}")
         tables.append(table.contents)
         table = c.cast(table.contents.next, c.POINTER(LibraryTable))
     return dll, tables

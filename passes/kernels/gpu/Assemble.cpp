@@ -9,6 +9,7 @@
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
+#include "runtime/plan/Fnv1a.h"
 #include "stepc/kernel_abi.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -201,8 +202,8 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       bytes("stepc_chip_" + image.symbol, image.chip.name + std::string(1, '\0'));
     }
     Type i64 = b.getI64Type();
-    auto record = LLVM::LLVMStructType::getLiteral(b.getContext(),
-                                                   {b.pointer, i64, i64, i64, b.pointer, i64});
+    auto record = LLVM::LLVMStructType::getLiteral(
+        b.getContext(), {b.pointer, i64, i64, i64, b.pointer, i64, i64, i64});
     // One more, of zeros, ends them.
     auto all = LLVM::LLVMArrayType::get(record, images.size() + 1);
     LLVM::GlobalOp table = constant(kImages, all, Attribute());
@@ -215,12 +216,18 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       auto number = [&](int64_t n) -> Value {
         return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(n));
       };
+      auto bytes = int64_t(image.code.size());
+      uint64_t hash = plan::fnv1a({}, image.code.data(), bytes);
+      auto major = uint64_t(image.chip.major), minor = uint64_t(image.chip.minor);
+      uint64_t numbers = plan::fnv1a({major, minor, uint64_t(image.kind), uint64_t(bytes), hash});
       Value fields[] = {addressOf("stepc_chip_" + image.symbol),
                         number(image.chip.major),
                         number(image.chip.minor),
                         number(image.kind),
                         addressOf("stepc_image_" + image.symbol),
-                        number(int64_t(image.code.size()))};
+                        number(bytes),
+                        number(int64_t(hash)),
+                        number(int64_t(numbers))};
       for (auto [field, given] : llvm::enumerate(fields))
         value = LLVM::InsertValueOp::create(b, b.loc, value, given,
                                             ArrayRef<int64_t>{int64_t(index), int64_t(field)});

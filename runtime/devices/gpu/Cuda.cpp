@@ -10,6 +10,7 @@
 #include "runtime/devices/gpu/CudaPointers.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/LibraryProducts.h"
+#include "runtime/plan/Fnv1a.h"
 #include "runtime/text/Text.h"
 
 #include <climits>
@@ -332,6 +333,11 @@ private:
     std::string chips;
     for (const stepc_image *at = opened.program.images; at->chip; ++at) {
       const stepc_image &image = *at;
+      if (plan::fnv1a({uint64_t(image.major), uint64_t(image.minor), uint64_t(image.kind),
+                       uint64_t(image.bytes), image.code_hash}) != image.numbers_hash) {
+        fail(damaged(opened, "the numbers of an image"));
+        return nullptr;
+      }
       bool isPtx = image.kind == STEPC_IMAGE_PTX, isExact = image.kind == STEPC_IMAGE_OF_ONE;
       chips +=
           (chips.empty() ? "" : ", ") + (isPtx ? "PTX for " + std::string(image.chip) : image.chip);
@@ -346,7 +352,17 @@ private:
     if (!best)
       fail(format("library '%s' has code for %s, found '%s', which is sm_%d%d",
                   opened.plan.name.c_str(), chips.c_str(), name, major, minor));
+    else if (plan::fnv1a({}, best->code, best->bytes) != best->code_hash) {
+      fail(damaged(opened, "its code for " + std::string(best->chip)));
+      return nullptr;
+    }
     return best;
+  }
+
+  static std::string damaged(const DeviceContext &opened, const std::string &what) {
+    return format("library '%s' is damaged: expected %s as the compiler wrote it, found other "
+                  "bytes; compile the library again",
+                  opened.plan.name.c_str(), what.c_str());
   }
 
   void checkTrainersStream() {

@@ -4,8 +4,8 @@
 // queued and carried out when the trainer's stream would go on: in an order that a seed draws, bound by
 // nothing but the streams and their events. A step whose bits depend on more than these is found out.
 //
-//   STEPC_EMULATED_SEED  of the order; ranks and steps draw orders of their own. Without one the
-//                        streams take turns where they must.
+//   STEPC_EMULATED_SEED  of the order, a whole number; ranks and steps draw orders of their own. Without one
+//                        the streams take turns where they must.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ void runKernel(void *argument, int64_t first, int64_t last) {
 
 class Emulated : public Gpu {
 public:
-  explicit Emulated(Parallel &parallel) : parallel(parallel) {}
+  Emulated(Parallel &parallel, std::optional<uint64_t> seed) : parallel(parallel), seed(seed) {}
 
   void *allocate(int64_t bytes) override {
     constexpr size_t kAlignment = 256;
@@ -108,25 +108,30 @@ private:
   }
 
   Parallel &parallel;
-  const std::optional<uint64_t> seed = emulatedSeed();
+  const std::optional<uint64_t> seed;
   uint64_t rounds = 0;
   StreamQueues streams;
   StreamQueues step; // as it was recorded
 };
 
+/// Null, and `problem` set, where the environment has no seed but a text.
+std::unique_ptr<Gpu> makeEmulated(const DeviceContext &opened, const stepc_options &,
+                                  std::string &problem) {
+  std::optional<uint64_t> seed = emulatedSeed(problem);
+  return problem.empty() ? std::make_unique<Emulated>(opened.parallel, seed) : nullptr;
+}
+
 std::string open(DeviceContext &context, const stepc_options &options) {
-  return openGpuDevice(context, options,
-                       [](const DeviceContext &opened, const stepc_options &, std::string &) {
-                         return std::unique_ptr<Gpu>(new Emulated(opened.parallel));
-                       });
+  return openGpuDevice(context, options, makeEmulated);
 }
 
 std::string openWatched(DeviceContext &context, const stepc_options &options) {
-  return openGpuDevice(context, options,
-                       [](const DeviceContext &opened, const stepc_options &, std::string &) {
-                         auto gpu = std::make_unique<Emulated>(opened.parallel);
-                         return watchForRaces(std::move(gpu), opened.plan);
-                       });
+  return openGpuDevice(
+      context, options,
+      [](const DeviceContext &opened, const stepc_options &given, std::string &problem) {
+        std::unique_ptr<Gpu> gpu = makeEmulated(opened, given, problem);
+        return gpu ? watchForRaces(std::move(gpu), opened.plan) : nullptr;
+      });
 }
 
 } // namespace

@@ -6,6 +6,9 @@
  * emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against this header when it is
  * built, the runtime against the program's when it is opened.
  *
+ * Hashes are FNV-1a of 64 bits (runtime/plan/Fnv1a.h), of a number's eight bytes from the lowest up. A
+ * damaged library is refused by them when it is opened.
+ *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
  *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, of each
@@ -38,7 +41,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 8
+#define STEPC_KERNEL_ABI_VERSION 9
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -128,6 +131,8 @@ typedef struct stepc_image {
   int64_t kind;         /* a stepc_image_kind */
   const void *code;     /* a cubin, or PTX that a zero ends */
   int64_t bytes;
+  uint64_t code_hash;    /* FNV-1a of the code: compared before a driver gets it */
+  uint64_t numbers_hash; /* FNV-1a of major, minor, kind, bytes and code_hash */
 } stepc_image;
 
 /* What a library has for one target: all else that its code defines is local to its object. */
@@ -136,6 +141,8 @@ typedef struct stepc_program {
   const char *target;  /* which kind: "cpu", "cuda" or "emulated" */
   const uint8_t *plan;
   int64_t plan_bytes;
+  uint64_t plan_hash;    /* FNV-1a of the plan's bytes: compared before the plan is believed */
+  uint64_t numbers_hash; /* FNV-1a of plan_bytes and plan_hash: compared before all others */
   const stepc_kernel *kernels;      /* in the order of the plan's; null in a program for GPUs */
   const stepc_image *images;        /* of a program for GPUs, else null */
   const stepc_device_table *device; /* what its kernels run on */

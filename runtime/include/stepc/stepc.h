@@ -49,7 +49,8 @@ typedef enum stepc_status {
 typedef struct stepc_instance stepc_instance;
 
 /* Runs task(arguments, first, last) over [0, count) in pieces, in any order and on any threads, and
- * returns when all are done. */
+ * returns when all are done. Pieces are counted: a step fails with STEPC_ERROR_COUNTS where some item of a loop ran
+ * other than once by then. */
 typedef void (*stepc_task)(void *arguments, int64_t first, int64_t last);
 typedef void (*stepc_parallel_for)(void *context, stepc_task task, void *arguments, int64_t count,
                                    int64_t grain);
@@ -165,7 +166,9 @@ typedef struct stepc_library {
   const void *plan; /* the serialized plan */
   int64_t plan_bytes;
   int32_t device; /* stepc_device */
-  int32_t reserved;
+  /* STEPC_OK, or why this library cannot be used (STEPC_ERROR_PLAN: it is damaged). It then has a `problem`
+   * and no plan, no ranks and no parameters, and `create` refuses with both. */
+  int32_t status;
 
   /* World. `ranks` lists the job's global ranks that take part, increasing. */
   int32_t (*world_size)(void);
@@ -209,7 +212,8 @@ typedef struct stepc_library {
    * are checked against the shard's; of pointers to shards, step counts and hyperparameters NVIDIA's
    * driver is asked whether they are the GPU's (or managed memory), and of gradients when they differ
    * from those that are bound. Null is legal where the local shard is empty. What is refused changes
-   * nothing. */
+   * nothing. A step refuses (STEPC_ERROR_ARGUMENT) parameters, states and step counts that share memory, and a
+   * gradient that shares some with one of them. */
   int32_t (*bind_parameter)(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
   int32_t (*bind_state)(stepc_instance *, int64_t parameter, int32_t state, void *data,
                         int64_t bytes);
@@ -218,13 +222,14 @@ typedef struct stepc_library {
   int32_t (*bind_gradient)(stepc_instance *, int64_t parameter, const void *data, int64_t bytes);
   /* `count` pointers in the plan's order in one call, copied; null: absent or empty. */
   int32_t (*bind_gradients)(stepc_instance *, const void *const *data, int64_t count);
-  /* The number of steps each parameter took; int64 [parameter_count], read and incremented by step,
-   * in `memory` (stepc_memory). Numbers in a device's memory are its kernels' alone: the host reads and checks
-   * none, here and of hyperparameters. Of a library for a CPU they are the host's. */
+  /* The number of steps each parameter took; int64 [parameter_count], aligned to 8 bytes, read and
+   * incremented by step, in `memory` (stepc_memory). A step refuses counts below 0 and INT64_MAX.
+   * Numbers in a device's memory are its kernels' alone: the host reads and checks none, here and of
+   * hyperparameters. Of a library for a CPU they are the host's. */
   int32_t (*bind_steps)(stepc_instance *, int64_t *steps, int32_t memory);
   /* Parameter groups: parameter p takes its hyperparameters from row groups[p] of `values`
-   * (float64 [group_count][stride], in the order of the route's rule), read in every step from
-   * `memory` (stepc_memory); `groups` is the host's, and copied. Without this call (or after one
+   * (float64 [group_count][stride], aligned to 8 bytes, in the order of the route's rule), read in every
+   * step from `memory` (stepc_memory); `groups` is the host's, and copied. Without this call (or after one
    * with null values) every parameter uses its route's defaults, which set_hyperparameter changes.
    */
   int32_t (*bind_hyperparameters)(stepc_instance *, const double *values, int64_t group_count,
@@ -276,6 +281,7 @@ typedef struct stepc_library {
    * parameters, routes and states in the same order, and plans of their own: the ranks of a world
    * take one and the same. Libraries compiled before this field have a smaller struct_size. */
   const struct stepc_library *next;
+  const char *problem; /* what `status` says, as text; null where the library can be used */
 } stepc_library;
 
 /* Of a library's tables the first whose shards stand in that kind of memory (stepc_device); null where

@@ -6,7 +6,7 @@
 // CHECK: llvm.mlir.global internal constant @stepc_image_sm_90a("sm_90a of 14 bytes")
 // The last of the images is zeros.
 // CHECK: llvm.mlir.global internal constant @stepc_program_images()
-// CHECK-SAME: !llvm.array<3 x struct<(ptr, i64, i64, i64, ptr, i64)>>
+// CHECK-SAME: !llvm.array<3 x struct<(ptr, i64, i64, i64, ptr, i64, i64, i64)>>
 // CHECK: llvm.mlir.zero : !llvm.array<3 x
 // CHECK-DAG: llvm.mlir.constant(8 : i64)
 // CHECK-DAG: llvm.mlir.addressof @stepc_image_sm_80
@@ -17,7 +17,7 @@
 // PTX: llvm.mlir.global internal constant @stepc_image_sm_90("sm_90 of 14 bytes")
 // PTX: llvm.mlir.global internal constant @stepc_image_ptx("// fourteen at\00") {{.*}}alignment = 16
 // PTX: llvm.mlir.global internal constant @stepc_chip_ptx("sm_80\00")
-// PTX: !llvm.array<3 x struct<(ptr, i64, i64, i64, ptr, i64)>>
+// PTX: !llvm.array<3 x struct<(ptr, i64, i64, i64, ptr, i64, i64, i64)>>
 // PTX: %[[KIND:.*]] = llvm.mlir.constant(2 : i64)
 // PTX-NEXT: llvm.mlir.addressof @stepc_image_ptx
 

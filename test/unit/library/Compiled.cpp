@@ -16,11 +16,18 @@ std::string inputFile(const std::string &name) {
   return STEPC_TEST_ROOT "/test/inputs/" + name + ".json";
 }
 
-const stepc_library *compiled(const std::string &spec, const std::string &manifest) {
-  static std::map<std::pair<std::string, std::string>, const stepc_library *> all;
-  const stepc_library *&library = all[{spec, manifest}];
-  if (library)
-    return library;
+namespace {
+
+struct Compiled {
+  const stepc_library *library = nullptr;
+  std::vector<uint8_t> bytes;
+};
+
+const Compiled &compileOnce(const std::string &spec, const std::string &manifest) {
+  static std::map<std::pair<std::string, std::string>, Compiled> all;
+  Compiled &made = all[{spec, manifest}];
+  if (made.library)
+    return made;
   std::string folder = testing::TempDir() + "stepc-library-" + std::to_string(getpid()) + "-" +
                        std::to_string(all.size());
   std::string command = std::string(STEPC_TEST_STEPC) + " compile " + spec + " --manifest " +
@@ -31,9 +38,22 @@ const stepc_library *compiled(const std::string &spec, const std::string &manife
     std::exit(1);
   }
   size_t from = spec.rfind('/') + 1;
-  library = open(folder + "/lib" + spec.substr(from, spec.rfind('.') - from) + ".so");
+  std::string path = folder + "/lib" + spec.substr(from, spec.rfind('.') - from) + ".so";
+  std::ifstream file(path, std::ios::binary);
+  made.bytes.assign(std::istreambuf_iterator<char>(file), {});
+  made.library = open(path);
   std::system(("rm -r " + folder + " " + folder + ".log").c_str());
-  return library;
+  return made;
+}
+
+} // namespace
+
+const stepc_library *compiled(const std::string &spec, const std::string &manifest) {
+  return compileOnce(spec, manifest).library;
+}
+
+const std::vector<uint8_t> &compiledBytes(const std::string &spec, const std::string &manifest) {
+  return compileOnce(spec, manifest).bytes;
 }
 
 } // namespace stepc::test

@@ -4,7 +4,9 @@
 
 #include "stepc/stepc.h"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace stepc::test {
 
@@ -14,6 +16,8 @@ std::string inputFile(const std::string &name);
 
 /// The library of a specification and a manifest, which options may follow; compiled once and loaded.
 const stepc_library *compiled(const std::string &spec, const std::string &manifest);
+/// The bytes of its file.
+const std::vector<uint8_t> &compiledBytes(const std::string &spec, const std::string &manifest);
 
 } // namespace stepc::test
 

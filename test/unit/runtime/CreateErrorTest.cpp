@@ -156,15 +156,67 @@ TEST(Create, RefusesAProgramOfAnotherAbi) {
   stepc_options options = defaultOptions();
   Created result = create(load(1, "abi"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_ABI);
-  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 8"));
+  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 9"));
   EXPECT_EQ(load(1, "abi")->parameter_count(), 0);
 }
 
+// Found by hashes that stand outside of the plan, before anything is read of it.
 TEST(Create, RefusesADamagedPlan) {
   stepc_options options = defaultOptions();
-  Created result = create(load(1, "plan"), &options);
+  for (auto [fault, message] :
+       {std::pair("plan", "the library is damaged: expected its plan with hash "),
+        std::pair("length",
+                  "the library is damaged: expected the length of its plan with hash ")}) {
+    const stepc_library *library = load(1, fault);
+    Created result = create(library, &options);
+    EXPECT_EQ(result.status, STEPC_ERROR_PLAN);
+    EXPECT_THAT(result.message, HasSubstr(message));
+    EXPECT_THAT(result.message, HasSubstr("; compile the library again"));
+    EXPECT_EQ(library->status, STEPC_ERROR_PLAN);
+    EXPECT_EQ(result.message, "rank 0: " + std::string(library->problem));
+    EXPECT_EQ(library->plan, nullptr);
+    EXPECT_EQ(library->plan_bytes, 0);
+    EXPECT_STREQ(library->name, "");
+    EXPECT_STREQ(library->target, "cpu");
+    EXPECT_EQ(library->world_size(), 0);
+    EXPECT_EQ(library->workspace_bytes(), 0);
+    EXPECT_EQ(library->parameter_count(), 0);
+    EXPECT_EQ(library->route_count(), 0);
+    auto info = sized<stepc_parameter_info>();
+    EXPECT_EQ(library->parameter_info(nullptr, 0, &info), STEPC_ERROR_ARGUMENT);
+    auto mesh = sized<stepc_mesh_info>();
+    EXPECT_EQ(library->mesh_info(0, &mesh), STEPC_ERROR_ARGUMENT);
+  }
+  EXPECT_EQ(load(1)->status, STEPC_OK);
+  EXPECT_EQ(load(1)->problem, nullptr);
+}
+
+// Hashes that fit leave it to the plan itself.
+TEST(Create, RefusesAPlanThatCannotBeRead) {
+  stepc_options options = defaultOptions();
+  Created result = create(load(1, "short-plan"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_PLAN);
   EXPECT_THAT(result.message, HasSubstr("the library's plan cannot be read"));
+}
+
+// Of streams and threads an order is drawn from a number, never from whatever a text begins with.
+TEST(Create, RefusesASeedThatIsNone) {
+  stepc_options options = defaultOptions();
+  const stepc_library *library = load(1, "emulated");
+  for (const char *seed : {"abc", "", " 3", "3 ", "3x", "-1", "+1", "0x3", "1e3",
+                           "18446744073709551616", "99999999999999999999999"}) {
+    setenv("STEPC_EMULATED_SEED", seed, 1);
+    Created result = create(library, &options);
+    EXPECT_EQ(result.status, STEPC_ERROR_DEVICE);
+    EXPECT_EQ(result.message, "rank 0: expected STEPC_EMULATED_SEED to be a whole number from 0 to "
+                              "18446744073709551615, or not set, found '" +
+                                  std::string(seed) + "'");
+  }
+  for (const char *seed : {"0", "3", "007", "18446744073709551615"}) {
+    setenv("STEPC_EMULATED_SEED", seed, 1);
+    EXPECT_EQ(create(library, &options).status, STEPC_OK) << seed;
+  }
+  unsetenv("STEPC_EMULATED_SEED");
 }
 
 // Commands that a step could not carry out, found before one is.

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/devices/Device.h"
+#include "runtime/plan/Fnv1a.h"
 
 #include <algorithm>
 #include <atomic>
@@ -371,7 +372,7 @@ const stepc_device_table *chooseDevice() {
 uint8_t planBytes[65536];
 const stepc_kernel kernels[] = {rates, decay, pack, twice, scales, unpack, copyRows};
 const int64_t abi = fault == "abi" ? 99 : STEPC_KERNEL_ABI_VERSION;
-stepc_program program = {abi, "cpu", planBytes, 0, kernels, nullptr, chooseDevice()};
+stepc_program program = {abi, "cpu", planBytes, 0, 0, 0, kernels, nullptr, chooseDevice()};
 
 } // namespace
 
@@ -394,7 +395,13 @@ const struct Loader {
     if (bytes.size() > sizeof(planBytes))
       std::abort();
     std::copy(bytes.begin(), bytes.end(), planBytes);
-    program.plan_bytes = fault == "plan" ? 17 : int64_t(bytes.size());
+    program.plan_bytes = fault == "short-plan" ? 17 : int64_t(bytes.size());
+    program.plan_hash = fnv1a({}, planBytes, program.plan_bytes);
+    program.numbers_hash = fnv1a({uint64_t(program.plan_bytes), program.plan_hash});
+    if (fault == "plan")
+      planBytes[bytes.size() / 2] ^= 1;
+    if (fault == "length")
+      program.plan_bytes = int64_t(1) << 60;
   }
 } loader;
 } // namespace

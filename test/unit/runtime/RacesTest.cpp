@@ -110,7 +110,7 @@ template <typename Kind> std::string enqueue(int steps, bool polls) {
   DeviceContext context{parallel, executed, plan, program, records, someInactive};
   std::string problem = openGpuDevice(
       context, {}, [](const DeviceContext &opened, const stepc_options &, std::string &) {
-        auto emulated = std::make_unique<Emulated>(opened.parallel);
+        auto emulated = std::make_unique<Emulated>(opened.parallel, std::nullopt);
         return std::unique_ptr<Gpu>(std::make_unique<Kind>(std::move(emulated), opened.plan));
       });
   EXPECT_EQ(problem, "");
