@@ -76,6 +76,15 @@ int32_t checkMemory(stepc_instance &instance, const char *what, const void *data
                                 countsItself ? " or the device's (1)" : "", memory));
 }
 
+int32_t checkAlignment(stepc_instance &instance, const char *what, const void *data,
+                       int64_t alignment) {
+  if (reinterpret_cast<uintptr_t>(data) % uintptr_t(alignment) == 0)
+    return STEPC_OK;
+  return instance.refuse(STEPC_ERROR_ARGUMENT,
+                         format("%s: expected an address at a multiple of %lld bytes, found %p",
+                                what, (long long)alignment, data));
+}
+
 Bound boundAs(const void *data) { return data ? Bound::Given : Bound::Null; }
 
 std::string quoted(const std::string &name) { return "'" + name + "'"; }
@@ -97,7 +106,7 @@ int32_t bindParameter(stepc_instance *self, int64_t parameter, void *data, int64
               plan::byteSize(lib.plan.groups[group].parameterType)};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
-  self->shardsChecked = false;
+  self->shardsChecked = self->writtenDisjoint = false;
   self->parameters[parameter] = data;
   self->parameterBound[parameter] = boundAs(data);
   return STEPC_OK;
@@ -121,7 +130,7 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
               local.bytes, states[state].elementBytes};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
-  self->shardsChecked = false;
+  self->shardsChecked = self->writtenDisjoint = false;
   self->states[states[state].index][parameter] = data;
   self->stateBound[states[state].index][parameter] = boundAs(data);
   return STEPC_OK;
@@ -145,6 +154,7 @@ int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, 
       return status;
   }
   self->gradientsChecked = false;
+  self->gradientsDisjoint &= data == self->boundGradients[parameter];
   self->boundGradients[parameter] = data;
   self->gradientBound[parameter] = boundAs(data);
   return STEPC_OK;
@@ -175,6 +185,7 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
   }
   self->gradientsChecked = false;
   for (int64_t p = 0; p < count; ++p) {
+    self->gradientsDisjoint &= data[p] == self->boundGradients[p];
     self->boundGradients[p] = data[p];
     self->gradientBound[p] = boundAs(data[p]);
   }
@@ -198,10 +209,13 @@ int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
     return STEPC_ERROR_ARGUMENT;
   if (!steps)
     return self->refuse(STEPC_ERROR_ARGUMENT, "the array of step counts is null");
+  if (int32_t status = checkAlignment(*self, "step counts", steps, alignof(int64_t)))
+    return status;
   if (int32_t status = checkMemory(*self, "step counts", steps, memory))
     return status;
   if (int32_t status = checkGraphs(*self, "step counts", memory))
     return status;
+  self->writtenDisjoint = false;
   self->steps = steps;
   self->areStepsOnDevice = memory == STEPC_MEMORY_DEVICE;
   placeSteps(*self);
@@ -218,6 +232,10 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
     placeHyperparameters(*self, nullptr, 0, {});
     return STEPC_OK;
   }
+  if (int32_t status = checkAlignment(*self, "hyperparameters", values, alignof(double)))
+    return status;
+  if (int32_t status = checkAlignment(*self, "groups of hyperparameters", groups, alignof(int32_t)))
+    return status;
   if (int32_t status = checkMemory(*self, "hyperparameters", values, memory))
     return status;
   if (!groups || groupCount < 1)

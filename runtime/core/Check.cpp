@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <map>
 
@@ -134,6 +135,8 @@ int32_t checkStep(stepc_instance &instance) {
     if (int32_t status = checkGradient(instance, p))
       return status;
   instance.gradientsChecked = true;
+  if (int32_t status = checkOverlaps(instance))
+    return status;
   double *values = instance.hyperparameterValues.data();
   for (const HyperparameterRow &row : instance.hyperparameterRows) {
     if (int32_t status = checkHyperparameters(instance, row))
@@ -142,11 +145,12 @@ int32_t checkStep(stepc_instance &instance) {
     values += instance.hyperparameterStride;
   }
   for (int64_t p = 0; p < count && !instance.areStepsOnDevice; ++p) {
-    if (instance.steps[p] < 0)
-      return instance.refuse(STEPC_ERROR_ARGUMENT,
-                             format("parameter '%s' has taken %lld steps",
-                                    instance.library.parameter(p).name.c_str(),
-                                    (long long)instance.steps[p]));
+    if (instance.steps[p] < 0 || instance.steps[p] == INT64_MAX)
+      return instance.refuse(
+          STEPC_ERROR_ARGUMENT,
+          format("expected a step count of parameter '%s' from 0 to %lld, found %lld",
+                 instance.library.parameter(p).name.c_str(), (long long)(INT64_MAX - 1),
+                 (long long)instance.steps[p]));
     instance.stepsTaken[p] = instance.steps[p];
   }
   for (int64_t p = 0; p < count; ++p)

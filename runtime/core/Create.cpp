@@ -213,6 +213,7 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   instance.tables = plan::expand(lib.plan, instance.rank);
   describeShards(instance);
   prepareBindings(instance);
+  prepareOverlaps(instance);
   instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
                                           "half_stepped() says which parameters may be changed";
   preparePresence(instance);

@@ -97,6 +97,12 @@ struct HyperparameterRow {
   int64_t parameter;
 };
 
+/// Memory that the trainer lends a step: the parameter, its gradient or a state, as Overlaps.cpp numbers them.
+struct LentRange {
+  uintptr_t begin, end; ///< equal where nothing is bound
+  int64_t bytes, parameter, what;
+};
+
 /// What a pointer that the trainer bound is known to be.
 enum class Bound : uint8_t { Never, Null, Given };
 
@@ -154,6 +160,9 @@ struct stepc_instance {
   int64_t hyperparameterStride = 0;
   const double *hyperparameterAddress = nullptr;        // where kernels find these
   bool shardsChecked = false, gradientsChecked = false; // since they were bound
+  // What a step writes, and the gradients that it reads, by their addresses when they were looked at last.
+  std::vector<stepc::runtime::LentRange> writtenRanges, gradientRanges;
+  bool writtenDisjoint = false, gradientsDisjoint = false; // since an address changed
 
   // --- one step ---
   // One per parameter, then of each group that has a further part of its parameters one per parameter.
@@ -282,6 +291,8 @@ std::string lendLists(stepc_instance &);
 void walkProgram(stepc_instance &);
 /// Makes that graph, at create.
 int32_t recordGraph(stepc_instance &, std::string &error);
+/// Fails the step where the trainer's parallel_for ran pieces other than once each.
+void checkLoops(stepc_instance &);
 /// Fails the step where what was executed is not what was planned.
 void checkCounts(stepc_instance &);
 /// Start and await a PreparedExchange, when the stream of messages has come to it.
@@ -321,6 +332,9 @@ void completeRecords(stepc_instance &);
 void countSteps(stepc_instance &, int64_t by) noexcept;
 /// Tells the records where the counts of their steps stand.
 void placeSteps(stepc_instance &);
+/// Lists what the trainer will lend, and checks that no two of it overlap where one is written.
+void prepareOverlaps(stepc_instance &);
+int32_t checkOverlaps(stepc_instance &);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
 /// Checks what else a step needs that becomes part of a graph of the trainer's, and brings the device what it reads.

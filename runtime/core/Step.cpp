@@ -133,7 +133,13 @@ void runStep(stepc_instance &instance) noexcept {
 
 } // namespace
 
+void checkLoops(stepc_instance &instance) {
+  if (instance.parallel.hasProblem())
+    instance.fail(STEPC_ERROR_COUNTS, instance.parallel.takeProblem());
+}
+
 void checkCounts(stepc_instance &instance) {
+  checkLoops(instance);
   for (size_t order = 0; order < instance.exchanges.size(); ++order) {
     const PreparedExchange &exchange = instance.exchanges[order];
     if (!exchange.started || !exchange.finished)
@@ -290,6 +296,7 @@ int32_t recover(stepc_instance *self) {
   self->poisoned = false;
   self->failure = STEPC_OK;
   self->deviceContext.failure.clear();
+  self->parallel.takeProblem();
   std::fill(self->halfStepped.begin(), self->halfStepped.end(), uint8_t(0));
   self->error.clear();
   self->textLost = false;

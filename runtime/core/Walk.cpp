@@ -65,6 +65,7 @@ void carryOut(stepc_instance &instance, PreparedCommand &command) {
 
 /// Whether the running step came to an end before its time.
 bool hasFailed(stepc_instance &instance) {
+  checkLoops(instance);
   if (!instance.deviceContext.failure.empty())
     instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
   return instance.failure != STEPC_OK;

@@ -50,26 +50,26 @@ int64_t grainFor(int64_t rows, int64_t elements, int64_t threads) {
   return std::max<int64_t>(1, rows * piece / std::max<int64_t>(1, elements));
 }
 
-void runLaunch(DeviceContext &context, const Launch &launch) {
+int64_t runLaunch(DeviceContext &context, const Launch &launch) {
   KernelTask task{launch, context};
   int64_t grain = launch.grain
                       ? launch.grain
                       : grainFor(launch.items, launch.elements, context.parallel.threads());
-  context.parallel.run(launch.parameters && context.someInactive ? runActive : runKernel, &task,
-                       launch.items, grain);
+  return context.parallel.run(launch.parameters && context.someInactive ? runActive : runKernel,
+                              &task, launch.items, grain);
 }
 
 void launchKernel(DeviceContext &context, Stream, const Launch &launch) {
   ++context.executed.launches;
-  context.executed.chunks += launch.items;
-  runLaunch(context, launch);
+  context.executed.chunks += runLaunch(context, launch);
 }
 
 void compute(DeviceContext &context, Stream, const BatchWork &work) {
   ++context.executed.launches;
-  context.executed.chunks += work.blocks;
+  bool all = true;
   for (const Launch &kernel : work.kernels)
-    runLaunch(context, kernel);
+    all &= runLaunch(context, kernel) == kernel.items;
+  context.executed.chunks += all ? work.blocks : 0;
 }
 
 struct CopyTask {
@@ -97,10 +97,9 @@ void runCopy(void *arguments, int64_t first, int64_t last) {
 
 void copyRows(DeviceContext &context, Stream, const RowCopy &copy) {
   ++context.executed.launches;
-  context.executed.chunks += copy.count;
   CopyTask task{copy, context};
-  context.parallel.run(runCopy, &task, copy.count,
-                       grainFor(copy.count, copy.elements, context.parallel.threads()));
+  context.executed.chunks += context.parallel.run(
+      runCopy, &task, copy.count, grainFor(copy.count, copy.elements, context.parallel.threads()));
 }
 
 /// Bytes in pieces, so that all threads copy.

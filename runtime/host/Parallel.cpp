@@ -1,8 +1,10 @@
 #include "runtime/host/Parallel.h"
 #include "runtime/host/FloatModes.h"
+#include "runtime/text/Text.h"
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -12,6 +14,14 @@ namespace {
 
 // Set while a thread runs a piece; a loop that it starts then runs inline.
 thread_local bool insidePiece = false;
+
+/// A number of no pattern for each item (the finalizer of splitmix64, which maps numbers one to one).
+uint64_t markOf(int64_t item) {
+  uint64_t x = uint64_t(item) + 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
 
 void relax() {
 #if defined(__x86_64__)
@@ -66,13 +76,72 @@ void Parallel::stop() {
 
 void Parallel::takePieces() {
   insidePiece = true;
+  int64_t items = 0;
+  uint64_t path = 0;
   for (;;) {
     int64_t first = next.fetch_add(grain, std::memory_order_relaxed);
     if (first >= count)
       break;
-    task(arguments, first, std::min(first + grain, count));
+    int64_t last = std::min(first + grain, count);
+    task(arguments, first, last);
+    items += last - first;
+    path += markOf(last) - markOf(first);
   }
   insidePiece = false;
+  if (items > 0)
+    countPieces(items, path);
+}
+
+/// A piece of the trainer's loop, on any thread. One that is none of the loop's would reach beyond its rows.
+void Parallel::runPiece(void *argument, int64_t first, int64_t last) {
+  Parallel &self = *static_cast<Parallel *>(argument);
+  bool isLate = !self.isOpen.load(std::memory_order_acquire);
+  if (isLate || first < 0 || first > last || last > self.count) {
+    self.strayLate.store(isLate, std::memory_order_relaxed);
+    self.strayFirst.store(first, std::memory_order_relaxed);
+    self.strayLast.store(last, std::memory_order_relaxed);
+    self.strayed.store(true, std::memory_order_release);
+    return;
+  }
+  if (first == last)
+    return;
+  bool outside = insidePiece;
+  insidePiece = true;
+  self.task(self.arguments, first, last);
+  insidePiece = outside;
+  self.countPieces(last - first, markOf(last) - markOf(first));
+}
+
+void Parallel::countPieces(int64_t items, uint64_t path) {
+  ran.fetch_add(items, std::memory_order_relaxed);
+  walked.fetch_add(path, std::memory_order_relaxed);
+}
+
+/// What ran, when the loop says that it is done.
+int64_t Parallel::endLoop() {
+  int64_t items = ran.load(std::memory_order_relaxed);
+  bool isWalked = walked.load(std::memory_order_relaxed) == markOf(count) - markOf(0);
+  if (isWalked || !problem.empty())
+    return items;
+  const char *found = items < count   ? "pieces that were dropped"
+                      : items > count ? "pieces that ran again"
+                                      : "pieces that ran again and others that were dropped";
+  problem = format(
+      "parallel_for: expected each of %lld items once by the time that it returns, found %lld "
+      "run: %s",
+      (long long)count, (long long)items, found);
+  return items;
+}
+
+std::string Parallel::takeProblem() {
+  if (strayed.load(std::memory_order_acquire) && problem.empty())
+    problem = format(
+        "parallel_for: expected pieces of the loop that it was called for, found items %lld to "
+        "%lld of a loop of %lld%s",
+        (long long)strayFirst.load(), (long long)strayLast.load(), (long long)count,
+        strayLate.load() ? " that has ended" : "");
+  strayed.store(false, std::memory_order_relaxed);
+  return std::exchange(problem, {});
 }
 
 void Parallel::work() {
@@ -114,22 +183,27 @@ void Parallel::work() {
   }
 }
 
-void Parallel::run(stepc_task given, void *givenArguments, int64_t givenCount, int64_t givenGrain) {
+int64_t Parallel::run(stepc_task given, void *givenArguments, int64_t givenCount,
+                      int64_t givenGrain) {
   if (givenCount <= 0)
-    return;
+    return 0;
   givenGrain = std::max<int64_t>(1, givenGrain);
   if (insidePiece || givenCount <= givenGrain || (!function && workers.empty())) {
     given(givenArguments, 0, givenCount);
-    return;
-  }
-  if (function) {
-    function(context, given, givenArguments, givenCount, givenGrain);
-    return;
+    return givenCount;
   }
   task = given;
   arguments = givenArguments;
   count = givenCount;
   grain = givenGrain;
+  ran.store(0, std::memory_order_relaxed);
+  walked.store(0, std::memory_order_relaxed);
+  if (function) {
+    isOpen.store(true, std::memory_order_release);
+    function(context, runPiece, this, givenCount, givenGrain);
+    isOpen.store(false, std::memory_order_release);
+    return endLoop();
+  }
   next.store(0, std::memory_order_relaxed);
   gate.store(kOpen, std::memory_order_release);
   epoch.fetch_add(1);
@@ -153,6 +227,7 @@ void Parallel::run(stepc_task given, void *givenArguments, int64_t givenCount, i
     else
       std::this_thread::yield();
   }
+  return endLoop();
 }
 
 } // namespace stepc::runtime

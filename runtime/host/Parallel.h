@@ -5,6 +5,11 @@
 // pool of std::threads, in which the caller takes part. Which thread runs a piece is
 // left open: kernels write disjoint results and never depend on it.
 //
+// Each piece is counted when it has run, and each adds mark(last) - mark(first) to a sum of the loop, where
+// mark is a hash. Pieces lead from lower to higher numbers, so that the sum is mark(count) - mark(0) only where they
+// lead from 0 to count once: a piece that was dropped, repeated or cut otherwise twice shows, without a list of
+// pieces.
+//
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_HOST_PARALLEL_H
 #define STEPC_RUNTIME_HOST_PARALLEL_H
@@ -15,6 +20,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -31,8 +37,12 @@ public:
   /// Throws std::system_error when a thread cannot be made.
   void startPool(int32_t threads);
 
-  /// Runs task over [0, count). Nested calls, from within a piece, run inline.
-  void run(stepc_task task, void *arguments, int64_t count, int64_t grain);
+  /// Runs task over [0, count) and returns how many items ran. Nested calls, from within a piece, run inline.
+  int64_t run(stepc_task task, void *arguments, int64_t count, int64_t grain);
+
+  /// What a loop did first other than each item once, since it was last asked; empty where none did.
+  std::string takeProblem();
+  bool hasProblem() const { return !problem.empty() || strayed.load(std::memory_order_relaxed); }
 
   int32_t threads() const { return int32_t(workers.size()) + 1; }
 
@@ -40,6 +50,9 @@ private:
   void work();
   void takePieces();
   void stop();
+  static void runPiece(void *self, int64_t first, int64_t last);
+  void countPieces(int64_t items, uint64_t path);
+  int64_t endLoop();
 
   stepc_parallel_for function = nullptr;
   void *context = nullptr;
@@ -50,6 +63,14 @@ private:
   void *arguments = nullptr;
   int64_t count = 0, grain = 1;
   std::atomic<int64_t> next{0};
+
+  // What ran of it: items, and the sum of marks. Of the trainer's threads also whether it is the loop's time
+  // and a piece that is none of the loop's, which does not run.
+  std::atomic<int64_t> ran{0};
+  std::atomic<uint64_t> walked{0};
+  std::atomic<bool> isOpen{false}, strayed{false}, strayLate{false};
+  std::atomic<int64_t> strayFirst{0}, strayLast{0};
+  std::string problem;
 
   // The gate: kOpen while a loop runs, plus the number of workers inside.
   static constexpr uint32_t kOpen = 1u << 31;

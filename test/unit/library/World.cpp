@@ -67,7 +67,8 @@ Rank::Rank(const stepc_library *library, stepc_instance *instance)
     claimed[p] = local * byteSize(info.dtype);
     parameters[p] = Buffer(claimed[p]);
     fill(parameters[p], byteSize(info.dtype), uint64_t(p) + 7);
-    gradients[p] = Buffer(local * byteSize(info.gradient_dtype));
+    gradients[p] =
+        Buffer(elements(info.gradient_local_shape, info.axes) * byteSize(info.gradient_dtype));
     for (int32_t s = 0; s < info.states; ++s) {
       auto state = sized<stepc_state_info>();
       library->state_info(instance, p, s, &state);

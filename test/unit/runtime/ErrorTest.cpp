@@ -3,7 +3,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include <algorithm>
 #include <cmath>
+#include <random>
+#include <utility>
 
 using namespace stepc::test;
 using testing::HasSubstr;
@@ -126,6 +129,170 @@ TEST(Bind, ChecksHyperparameters) {
   });
 }
 
+TEST(Bind, ChecksTheAlignmentOfNumbers) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    const stepc_library *library = trainer.library;
+    alignas(8) char memory[256] = {};
+    for (int64_t by : {1, 2, 4, 7}) {
+      EXPECT_EQ(library->bind_steps(trainer.instance, reinterpret_cast<int64_t *>(memory + by),
+                                    STEPC_MEMORY_HOST),
+                STEPC_ERROR_ARGUMENT);
+      EXPECT_THAT(trainer.error(),
+                  HasSubstr("step counts: expected an address at a multiple of 8 bytes"));
+      std::vector<int32_t> groups(kParameters, 0);
+      EXPECT_EQ(library->bind_hyperparameters(trainer.instance,
+                                              reinterpret_cast<double *>(memory + by), 1, 2,
+                                              groups.data(), STEPC_MEMORY_HOST),
+                STEPC_ERROR_ARGUMENT);
+      EXPECT_THAT(trainer.error(),
+                  HasSubstr("hyperparameters: expected an address at a multiple of 8 bytes"));
+    }
+    EXPECT_EQ(library->bind_hyperparameters(trainer.instance, reinterpret_cast<double *>(memory), 1,
+                                            2, reinterpret_cast<int32_t *>(memory + 129),
+                                            STEPC_MEMORY_HOST),
+              STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(
+        trainer.error(),
+        HasSubstr("groups of hyperparameters: expected an address at a multiple of 4 bytes"));
+  });
+}
+
+/// What a step says when it is asked after `bind`, with everything else bound.
+std::string saidOf(Trainer &trainer, const std::function<void(stepc_instance *)> &bind) {
+  trainer.bindAll();
+  auto before = trainer.parameters;
+  bind(trainer.instance);
+  EXPECT_EQ(trainer.step(), STEPC_ERROR_ARGUMENT);
+  EXPECT_EQ(trainer.parameters, before);
+  std::string said = trainer.error();
+  EXPECT_THAT(said, HasSubstr("expected memory of its own for each parameter, state and gradient"));
+  trainer.bindAll(); // nothing is lost
+  EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+  return said;
+}
+
+// What a step writes is written once; both names say whose memory it was.
+TEST(Overlaps, AreRefused) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    const stepc_library *library = trainer.library;
+    float *w0 = trainer.parameters[W0].data(), *a = trainer.parameters[A].data();
+    EXPECT_THAT(saidOf(trainer, [&](auto *i) { library->bind_parameter(i, W1, w0, 192); }),
+                HasSubstr("that parameter 'w0' and parameter 'w1' share 192 bytes from 0x"));
+    EXPECT_THAT(saidOf(trainer, [&](auto *i) { library->bind_state(i, A, 0, a, 96); }),
+                HasSubstr("parameter 'a'"));
+    EXPECT_THAT(
+        saidOf(trainer,
+               [&](auto *i) { library->bind_state(i, A, 0, trainer.moments[B].data(), 96); }),
+        testing::AllOf(HasSubstr("state 'm' of parameter 'a'"),
+                       HasSubstr("state 'm' of parameter 'b'"), HasSubstr("share 96 bytes")));
+    // By one element, at either end.
+    std::vector<float> two(47);
+    EXPECT_THAT(saidOf(trainer,
+                       [&](auto *i) {
+                         library->bind_parameter(i, A, two.data(), 96);
+                         library->bind_parameter(i, B, two.data() + 23, 96);
+                       }),
+                HasSubstr("parameter 'a' and parameter 'b' share 4 bytes from 0x"));
+    EXPECT_THAT(saidOf(trainer, [&](auto *i) { library->bind_gradient(i, W2, w0, 192); }),
+                HasSubstr("parameter 'w0' and the gradient of parameter 'w2' share 192 bytes"));
+    EXPECT_THAT(
+        saidOf(trainer,
+               [&](auto *i) { library->bind_gradient(i, A, trainer.moments[A].data(), 96); }),
+        HasSubstr("state 'm' of parameter 'a' and the gradient of parameter 'a' share 96"));
+    std::vector<const void *> gradients;
+    for (const auto &gradient : trainer.gradients)
+      gradients.push_back(gradient.data());
+    gradients[B] = trainer.gradients[A].data() + 1;
+    EXPECT_THAT(
+        saidOf(trainer,
+               [&](auto *i) { library->bind_gradients(i, gradients.data(), kParameters); }),
+        HasSubstr("the gradient of parameter 'a' and the gradient of parameter 'b' share 92"));
+    std::vector<float> last(24 + 2 * kParameters);
+    EXPECT_THAT(saidOf(trainer,
+                       [&](auto *i) {
+                         library->bind_parameter(i, B, last.data(), 96);
+                         library->bind_steps(i, reinterpret_cast<int64_t *>(last.data() + 22),
+                                             STEPC_MEMORY_HOST);
+                       }),
+                HasSubstr("parameter 'b' and the step counts share 8 bytes"));
+  });
+}
+
+// What is legal: parts of one buffer, gradients that are one, and a place that another left.
+TEST(Overlaps, OfOneBufferAreNone) {
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    const stepc_library *library = trainer.library;
+    trainer.bindAll();
+    std::vector<float> all(6 * 24 + 3);
+    float *at = all.data();
+    auto next = [&](size_t count) { return std::exchange(at, at + count); };
+    for (int64_t p : {B, A}) { // also in another order than the plan's
+      library->bind_parameter(trainer.instance, p, next(24), 96);
+      library->bind_state(trainer.instance, p, 0, next(24), 96);
+      library->bind_gradient(trainer.instance, p, next(24), 96);
+    }
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+    const float *shared = trainer.gradients[W0].data();
+    for (int64_t p : {W1, W2})
+      library->bind_gradient(trainer.instance, p, shared, 192);
+    library->bind_gradient(trainer.instance, Short, shared, 12); // no more of it
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+    // Two change places.
+    library->bind_parameter(trainer.instance, W0, trainer.parameters[W1].data(), 192);
+    library->bind_parameter(trainer.instance, W1, trainer.parameters[W0].data(), 192);
+    EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+  });
+}
+
+// Lists of what was bound in another order each time, beside every pair by itself.
+TEST(Overlaps, AreThoseOfAnyPair) {
+  std::mt19937 random(7);
+  runWorld(1, {}, [&](Trainer &trainer, int) {
+    const stepc_library *library = trainer.library;
+    struct Lent {
+      size_t bytes, begin;
+      bool isGradient;
+    };
+    int64_t refused = 0;
+    constexpr size_t kWords = 4000;
+    std::vector<float> memory(kWords);
+    for (int round = 0; round < 2000; ++round) {
+      trainer.bindAll();
+      std::vector<Lent> lent;
+      auto place = [&](size_t words, bool isGradient) {
+        size_t begin = random() % ((kWords - words) / 4) * 4;
+        // Mostly where the last one of its kind ended.
+        if (!lent.empty() && random() % 8)
+          begin = std::min(lent.back().begin + lent.back().bytes, (kWords - words) * 4) / 4;
+        lent.push_back({words * 4, begin * 4, isGradient});
+        return memory.data() + begin;
+      };
+      for (int64_t p : {A, B, W0, W1, W2}) {
+        auto words = trainer.parameters[p].size();
+        auto bytes = int64_t(words) * 4;
+        library->bind_parameter(trainer.instance, p, place(words, false), bytes);
+        if (p < W0)
+          library->bind_state(trainer.instance, p, 0, place(words, false), bytes);
+        if (random() % 4)
+          library->bind_gradient(trainer.instance, p, place(words, true), bytes);
+      }
+      bool overlap = false;
+      for (size_t i = 0; i < lent.size(); ++i)
+        for (size_t j = 0; j < i; ++j) {
+          const Lent &one = lent[i], &other = lent[j];
+          bool areOne = one.isGradient && other.isGradient && one.begin == other.begin;
+          overlap |= !areOne && one.begin < other.begin + other.bytes &&
+                     other.begin < one.begin + one.bytes;
+        }
+      ASSERT_EQ(trainer.step(), overlap ? STEPC_ERROR_ARGUMENT : STEPC_OK)
+          << round << trainer.error();
+      refused += overlap;
+    }
+    EXPECT_GT(refused, 200);
+    EXPECT_LT(refused, 1800);
+  });
+}
+
 TEST(Step, NamesWhatIsNotBound) {
   runWorld(1, {}, [&](Trainer &trainer, int) {
     const stepc_library *library = trainer.library;
@@ -151,7 +318,16 @@ TEST(Step, NamesWhatIsNotBound) {
     trainer.steps[W1] = -1;
     trainer.bindGradients();
     EXPECT_EQ(trainer.step(), STEPC_ERROR_ARGUMENT);
-    EXPECT_THAT(trainer.error(), HasSubstr("parameter 'w1' has taken -1 steps"));
+    EXPECT_THAT(
+        trainer.error(),
+        HasSubstr(
+            "expected a step count of parameter 'w1' from 0 to 9223372036854775806, found -1"));
+    trainer.steps[W1] = INT64_MAX; // one more would wrap
+    EXPECT_EQ(trainer.step(), STEPC_ERROR_ARGUMENT);
+    EXPECT_THAT(
+        trainer.error(),
+        HasSubstr("parameter 'w1' from 0 to 9223372036854775806, found 9223372036854775807"));
+    EXPECT_EQ(trainer.steps[W1], INT64_MAX);
     trainer.steps[W1] = 0;
     EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
     EXPECT_EQ(trainer.error(), "");

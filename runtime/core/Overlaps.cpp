@@ -1,0 +1,141 @@
+//===- Overlaps.cpp - Whether the trainer lends one piece of memory twice ---===//
+//
+// A step writes parameters, states and step counts in place and in any order, so that memory which two of
+// them share would end as what was written last. Gradients are read alone: two may be one and the same memory,
+// but none may stand where a step writes, and none may begin inside of another.
+//
+// Ranges are kept in the order of their addresses. Trainers bind new gradients in every step, mostly in an order
+// that was seen before: then one walk over both lists is all.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/text/Text.h"
+
+#include <algorithm>
+
+namespace stepc::runtime {
+namespace {
+
+// What a range is of its parameter, beside the number of one of the rule's states.
+constexpr int64_t kParameter = -1, kGradient = -2, kStepCounts = -3;
+
+std::string nameOf(const stepc_instance &instance, const LentRange &range) {
+  if (range.what == kStepCounts)
+    return "the step counts";
+  const Library &lib = instance.library;
+  std::string name = "parameter '" + lib.parameter(range.parameter).name + "'";
+  if (range.what == kParameter)
+    return name;
+  if (range.what == kGradient)
+    return "the gradient of " + name;
+  const plan::Rule &rule = lib.plan.rules[lib.group(range.parameter).rule];
+  return "state '" + rule.states[range.what].name + "' of " + name;
+}
+
+const void *addressOf(const stepc_instance &instance, const LentRange &range) {
+  switch (range.what) {
+  case kParameter:
+    return instance.parameters[range.parameter];
+  case kGradient:
+    return instance.boundGradients[range.parameter];
+  case kStepCounts:
+    return instance.steps;
+  default:
+    return instance.states[range.what][range.parameter];
+  }
+}
+
+/// Looks up where ranges begin now, and sorts them where another order holds than before.
+void update(const stepc_instance &instance, std::vector<LentRange> &ranges) {
+  bool isSorted = true;
+  uintptr_t before = 0;
+  for (LentRange &range : ranges) {
+    range.begin = reinterpret_cast<uintptr_t>(addressOf(instance, range));
+    range.end = range.begin ? range.begin + uintptr_t(range.bytes) : 0;
+    isSorted &= before <= range.begin;
+    before = range.begin;
+  }
+  if (!isSorted)
+    std::sort(ranges.begin(), ranges.end(),
+              [](const LentRange &a, const LentRange &b) { return a.begin < b.begin; });
+}
+
+int32_t refuse(const stepc_instance &instance, const LentRange &one, const LentRange &other) {
+  uintptr_t begin = std::max(one.begin, other.begin), end = std::min(one.end, other.end);
+  return instance.refuse(STEPC_ERROR_ARGUMENT,
+                         format("expected memory of its own for each parameter, state and "
+                                "gradient, found that %s and %s share "
+                                "%llu bytes from %p on",
+                                nameOf(instance, one).c_str(), nameOf(instance, other).c_str(),
+                                (unsigned long long)(end - begin),
+                                reinterpret_cast<void *>(begin)));
+}
+
+/// Of ranges in order, those that begin inside of one before them.
+int32_t checkWritten(const stepc_instance &instance) {
+  const LentRange *last = nullptr;
+  for (const LentRange &range : instance.writtenRanges) {
+    if (last && range.begin < last->end)
+      return refuse(instance, *last, range);
+    if (range.begin)
+      last = &range;
+  }
+  return STEPC_OK;
+}
+
+int32_t checkGradients(const stepc_instance &instance) {
+  const LentRange *longest = nullptr; // of those that begin where the last one did
+  auto written = instance.writtenRanges.begin(), end = instance.writtenRanges.end();
+  for (const LentRange &range : instance.gradientRanges) {
+    if (!range.begin)
+      continue;
+    if (longest && range.begin != longest->begin && range.begin < longest->end)
+      return refuse(instance, *longest, range);
+    if (!longest || range.begin != longest->begin || range.end > longest->end)
+      longest = &range;
+    while (written != end && written->end <= range.begin)
+      ++written;
+    if (written != end && written->begin < range.end)
+      return refuse(instance, *written, range);
+  }
+  return STEPC_OK;
+}
+
+} // namespace
+
+void prepareOverlaps(stepc_instance &instance) {
+  const Library &lib = instance.library;
+  auto count = int64_t(lib.plan.parameters.size());
+  auto add = [](std::vector<LentRange> &ranges, int64_t bytes, int64_t parameter, int64_t what) {
+    if (bytes > 0)
+      ranges.push_back({0, 0, bytes, parameter, what});
+  };
+  for (int64_t p = 0; p < count; ++p) {
+    int64_t index = lib.parameter(p).group;
+    const LocalGroup &local = instance.groups[index];
+    add(instance.writtenRanges, local.parameter.bytes, p, kParameter);
+    for (size_t i = 0; i < local.states.size(); ++i)
+      add(instance.writtenRanges, local.states[i].bytes, p, lib.groups[index].states[i].index);
+    add(instance.gradientRanges, local.gradient.bytes, p, kGradient);
+  }
+  add(instance.writtenRanges, count * int64_t(sizeof(int64_t)), -1, kStepCounts);
+}
+
+int32_t checkOverlaps(stepc_instance &instance) {
+  if (!instance.writtenDisjoint) {
+    update(instance, instance.writtenRanges);
+    if (int32_t status = checkWritten(instance))
+      return status;
+    instance.writtenDisjoint = true;
+    instance.gradientsDisjoint = false;
+  }
+  if (!instance.gradientsDisjoint) {
+    update(instance, instance.gradientRanges);
+    if (int32_t status = checkGradients(instance))
+      return status;
+    instance.gradientsDisjoint = true;
+  }
+  return STEPC_OK;
+}
+
+} // namespace stepc::runtime
