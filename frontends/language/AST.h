@@ -41,6 +41,7 @@ struct StringLiteral {
 struct Hyperparameter {
   Name name;
   std::optional<Constant> defaultValue;
+  bool isBroken = false; ///< The default is none, which was said.
   SourceRange range;
   bool isUsed = false; ///< analysis
   /// analysis: the first place where the hyperparameter itself is rounded to
@@ -310,6 +311,7 @@ struct Rule {
   std::vector<std::unique_ptr<Statement>> statements;
   SourceRange range;
   bool hasSyntaxErrors = false; ///< Statements may be missing.
+  bool lacksNames = false;      ///< Declarations may be missing: nothing is said of unknown names.
 
   std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason
   bool usesGrad = false;                 ///< analysis
@@ -319,7 +321,7 @@ struct Rule {
 struct Setting {
   Name name;
   std::optional<Constant> number; ///< Of a hyperparameter.
-  std::optional<Name> word;       ///< Of `missing_grad`.
+  std::optional<Name> word;       ///< Of `missing_grad`. Neither after an error.
 };
 
 enum class MissingGrad : uint8_t { Error, Skip, Zero };
@@ -330,6 +332,7 @@ struct Claim {
   Name ruleName;
   std::optional<Name> routeName; ///< Written after `as`.
   std::vector<Setting> settings;
+  bool lacksSettings = false; ///< Some may be missing.
   bool isRest = false;   ///< Whatever no other claim takes.
   bool isMatrix = false; ///< Matrices only; with globs, those that match one.
   std::vector<StringLiteral> globs;
@@ -379,6 +382,8 @@ struct File {
   std::vector<std::unique_ptr<Rule>> rules;
   std::vector<BlocksStatement> blocks;
   std::vector<Route> routes; ///< More than one is an error of analysis.
+  bool lacksRules = false;   ///< Optimizers may be missing: nothing is said of unknown ones.
+  bool isForeign = false;    ///< The text is none of this language, which was said.
 
   /// The route, or null where the file has none.
   const Route *route() const { return routes.empty() ? nullptr : &routes[0]; }

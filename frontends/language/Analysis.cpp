@@ -3,6 +3,8 @@
 #include "frontends/language/ForeignNames.h"
 #include "frontends/language/Lexer.h"
 #include "frontends/text/Text.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -68,6 +70,8 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
 } // namespace
 
 bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions options) {
+  if (file.isForeign)
+    return false;
   checkRuleNames(file, diagnostics);
   for (const auto &rule : file.rules)
     RuleAnalyzer(*rule, diagnostics).run();
@@ -230,6 +234,8 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
                                           Twine(target.text) + "'");
       return;
     }
+    if (!isFirstMention(target.text))
+      return;
     std::vector<StringRef> candidates{"param"};
     for (const State &state : rule.states)
       candidates.push_back(state.name.text);
@@ -268,6 +274,12 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
 void RuleAnalyzer::needMatrix(SourceRange range, const Twine &what) {
   if (!rule.needsMatrix)
     rule.needsMatrix = MatrixNeed{range, what.str()};
+}
+
+/// False where an unknown name was reported before, as those outside ASCII were, or may be one that
+/// could not be read.
+bool RuleAnalyzer::isFirstMention(StringRef name) {
+  return !rule.lacksNames && llvm::isASCII(name) && unknownNames.insert(name).second;
 }
 
 /// What a name that stands at `before` can mean.

@@ -1,6 +1,7 @@
 //===- AnalyzeCalls.cpp - Functions, reductions and orthogonalize ---------===//
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -67,6 +68,8 @@ const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
         .withHint("a product is written '" + name + " * (...)'");
     return nullptr;
   }
+  if (!isFirstMention(name))
+    return nullptr;
   Diagnostic &error = diagnostics.error(call.callee.range, "unknown function '" + name + "'");
   if (std::optional<StringRef> hint = foreignFunctionHint(name)) {
     error.withHint(*hint);
@@ -76,6 +79,12 @@ const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
   for (const FunctionInfo &info : functions())
     names.push_back(info.name);
   hintNearest(error, name, names);
+  if (!error.hint.empty())
+    return nullptr;
+  StringRef value = text::nearestName(name, valueNames(call.range.begin));
+  if (!value.empty())
+    error.withHint("did you mean the value '" + value + "'? A product is written '" + value +
+                   " * (...)'");
   return nullptr;
 }
 

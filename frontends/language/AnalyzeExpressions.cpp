@@ -1,6 +1,7 @@
 //===- AnalyzeExpressions.cpp - Names, operators and kinds ----------------===//
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
+#include "frontends/text/Text.h"
 
 #include <utility>
 
@@ -150,13 +151,24 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
 }
 
 void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
+  if (!isFirstMention(name))
+    return;
   Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
-  if (findFunction(name))
+  StringRef near = text::nearestName(name, valueNames(range.begin));
+  std::vector<StringRef> functionNames;
+  for (const FunctionInfo &info : functions())
+    functionNames.push_back(info.name);
+  // A function's name may be a state's that was misspelt where it was declared.
+  if (findFunction(name) && !near.empty())
+    error.withHint("did you mean '" + near + "'? '" + name + "' is a function: " + name + "(...)");
+  else if (findFunction(name))
     error.withHint("'" + name + "' is a function: " + name + "(...)");
   else if (std::optional<StringRef> hint = foreignValueHint(name))
     error.withHint(*hint);
-  else
-    hintNearest(error, name, valueNames(range.begin));
+  else if (!near.empty())
+    error.withHint("did you mean '" + near + "'?");
+  else if (StringRef function = text::nearestName(name, functionNames); !function.empty())
+    error.withHint("did you mean the function '" + function + "(...)'?");
 }
 
 Type RuleAnalyzer::checkNumber(const Expr &expr, Type type) {

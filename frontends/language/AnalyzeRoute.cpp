@@ -1,6 +1,7 @@
 //===- AnalyzeRoute.cpp - Claims against rules ----------------------------===//
 #include "dialects/optim/NamePattern.h"
 #include "frontends/language/Analyzer.h"
+#include "frontends/language/ForeignNames.h"
 
 using namespace stepc;
 using namespace stepc::lang;
@@ -37,6 +38,8 @@ private:
     checkIfPresent(claim);
     claim.rule = findRule(claim.ruleName.text);
     checkDuplicates(claim);
+    if (!claim.rule && (file.lacksRules || !unknownRules.insert(claim.ruleName.text).second))
+      return;
     if (!claim.rule) {
       Diagnostic &error = diagnostics.error(claim.ruleName.range,
                                             "unknown optimizer '" + claim.ruleName.text + "'");
@@ -47,7 +50,9 @@ private:
       return;
     }
     for (const Setting &setting : claim.settings)
-      if (setting.name.text == "missing_grad")
+      if (!setting.word && !setting.number)
+        continue; // was reported
+      else if (setting.name.text == "missing_grad")
         setMissingGrad(claim, setting);
       else
         checkHyperparameter(claim, setting);
@@ -81,6 +86,8 @@ private:
     for (const Hyperparameter &hyper : claim.rule->hyperparameters)
       names.push_back(hyper.name.text);
     if (!llvm::is_contained(names, setting.name.text)) {
+      if (claim.rule->lacksNames)
+        return;
       names.push_back("missing_grad");
       Diagnostic &error =
           diagnostics.error(setting.name.range, "unknown hyperparameter '" + setting.name.text +
@@ -88,8 +95,9 @@ private:
       error.withNote(claim.rule->name.range, "the optimizer is declared here");
       hintNearest(error, setting.name.text, names);
     } else if (setting.word) {
-      diagnostics.error(setting.word->range,
-                        "expected a number, found '" + setting.word->text + "'");
+      diagnostics
+          .error(setting.word->range, "expected a number, found '" + setting.word->text + "'")
+          .withHint(foreignConstantHint(setting.word->text));
     }
   }
 
@@ -104,7 +112,7 @@ private:
             value = setting.number;
         }
       claim.values.push_back(value ? value->value : 0);
-      if (!value && !isGiven)
+      if (!value && !isGiven && !hyper.isBroken && !claim.lacksSettings)
         diagnostics
             .error(claim.ruleName.range, "expected a value for '" + hyper.name.text + "' of '" +
                                              claim.rule->name.text + "', found none")
@@ -162,6 +170,7 @@ private:
 
   File &file;
   Diagnostics &diagnostics;
+  llvm::StringSet<> unknownRules; ///< That were reported.
 };
 
 } // namespace

@@ -11,6 +11,7 @@
 #include "frontends/language/Constants.h"
 #include "frontends/language/Language.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace stepc::lang {
 
@@ -38,6 +39,7 @@ private:
   void hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const;
   void needMatrix(SourceRange range, const llvm::Twine &what);
   std::vector<llvm::StringRef> valueNames(uint32_t before) const;
+  bool isFirstMention(llvm::StringRef name);
 
   // Expressions, in AnalyzeExpressions.cpp.
   Type analyzeExpr(Expr &expr);
@@ -84,6 +86,7 @@ private:
   Diagnostics &diagnostics;
   /// Everything the rule declares anywhere, for "used before" messages.
   llvm::StringMap<Symbol> symbols;
+  llvm::StringSet<> unknownNames; ///< That were reported.
   const AssignStatement *paramAssignment = nullptr;
   /// Where constants become NaN or infinite, and divisions by a constant 0.
   std::vector<const Expr *> notFinite;

@@ -9,13 +9,35 @@ using namespace stepc::lang;
 using llvm::raw_ostream;
 using llvm::StringRef;
 
-Diagnostic &Diagnostics::error(SourceRange range, const llvm::Twine &message) {
-  if (++errors > errorLimit) {
-    dropped = Diagnostic();
-    return dropped;
-  }
-  kept.push_back({Severity::Error, range, message.str(), {}, {}});
+Diagnostic &Diagnostics::add(const Diagnostic &error) {
+  if (++errors > errorLimit)
+    return dropped = Diagnostic();
+  kept.push_back(error);
   return kept.back();
+}
+
+Diagnostic &Diagnostics::error(SourceRange range, const llvm::Twine &message) {
+  return add({Severity::Error, range, message.str(), {}, {}});
+}
+
+void Diagnostics::keepFirst(unsigned count, const llvm::Twine &hint) {
+  errorLimit = count;
+  std::deque<Diagnostic> first;
+  for (auto [begin, index] : inOrder())
+    if (first.size() < count)
+      first.push_back(std::move(kept[index]));
+  kept = std::move(first);
+  for (Diagnostic &each : kept)
+    each.hint = &each == &kept.front() ? hint.str() : "";
+}
+
+/// Of two at one place the first reported comes first.
+llvm::SmallVector<std::pair<uint32_t, size_t>> Diagnostics::inOrder() const {
+  llvm::SmallVector<std::pair<uint32_t, size_t>> order;
+  for (size_t i = 0; i < kept.size(); ++i)
+    order.push_back({kept[i].range.begin, i});
+  llvm::sort(order);
+  return order;
 }
 
 Diagnostic &Diagnostics::warning(SourceRange range, const llvm::Twine &message) {
@@ -104,12 +126,7 @@ void Diagnostics::print(raw_ostream &os, const Source &source, Color color) cons
   bool hadColors = os.colors_enabled();
   os.enable_colors(colors);
   Printer printer(os, source, colors);
-  // Of two at one place the first reported comes first.
-  llvm::SmallVector<std::pair<uint32_t, size_t>> order;
-  for (size_t i = 0; i < kept.size(); ++i)
-    order.push_back({kept[i].range.begin, i});
-  llvm::sort(order);
-  for (auto [begin, index] : order)
+  for (auto [begin, index] : inOrder())
     printer.print(kept[index]);
   if (isFull()) {
     printer.paint(raw_ostream::RED, "error: ");

@@ -4,6 +4,7 @@
 
 #include "frontends/language/Source.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
 #include <deque>
 
@@ -49,10 +50,17 @@ public:
   Diagnostic &error(SourceRange range, const llvm::Twine &message);
   Diagnostic &warning(SourceRange range, const llvm::Twine &message);
 
+  /// An error that was made elsewhere.
+  Diagnostic &add(const Diagnostic &error);
+  /// Keeps the first errors by their places, and takes no more than so many; with this hint alone.
+  void keepFirst(unsigned count, const llvm::Twine &hint);
+
   bool hasErrors() const { return errors != 0; }
   /// True once an error was dropped: a parser need not go on.
   bool isFull() const { return errors > errorLimit; }
   unsigned errorCount() const { return errors; }
+  /// The last one that is kept; there is one.
+  Diagnostic &last() { return kept.back(); }
   const std::deque<Diagnostic> &all() const { return kept; }
 
   enum class Color { Auto, Always, Never };
@@ -68,6 +76,9 @@ public:
   void print(llvm::raw_ostream &os, const Source &source, Color color = Color::Auto) const;
 
 private:
+  /// Places and indices of `kept`, by place.
+  llvm::SmallVector<std::pair<uint32_t, size_t>> inOrder() const;
+
   unsigned errorLimit;
   unsigned errors = 0;
   std::deque<Diagnostic> kept;

@@ -9,7 +9,10 @@
 #define STEPC_FRONTENDS_LANGUAGE_FOREIGNNAMES_H
 
 #include "llvm/ADT/StringRef.h"
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace stepc::lang {
 
@@ -18,8 +21,28 @@ namespace stepc::lang {
 std::optional<llvm::StringRef> foreignFunctionHint(llvm::StringRef name);
 /// The same for the name of a value.
 std::optional<llvm::StringRef> foreignValueHint(llvm::StringRef name);
-/// The same for a type of elements.
+/// The hint for a word where a number must stand; empty where there is none.
+llvm::StringRef foreignConstantHint(llvm::StringRef word);
+/// The same as of functions, for a type of elements.
 std::optional<llvm::StringRef> foreignDtypeHint(llvm::StringRef name);
+
+/// What a text that is no definition is most likely: "Python", "JSON"; empty where that is unknown.
+llvm::StringRef foreignTextKind(llvm::StringRef text);
+
+/// The hint for a character outside ASCII that is no letter: the operator that it stands for, or
+/// how to be rid of it. Empty where there is none.
+llvm::StringRef foreignCharacterHint(uint32_t character);
+
+/// Whether a character outside ASCII would be part of a name, were names not ASCII: all that is no
+/// space, sign or operator.
+bool isForeignLetter(uint32_t character);
+
+/// A name in ASCII: "beta1" for "β1", "lr0" for "lr₀", "naive" for "naïve". Empty where a letter has
+/// no spelling here.
+std::string asciiName(llvm::StringRef name);
+
+/// The character of UTF-8 at the front of `text` and its bytes; 0 and 1 where there is none.
+std::pair<uint32_t, unsigned> frontCharacter(llvm::StringRef text);
 
 } // namespace stepc::lang
 

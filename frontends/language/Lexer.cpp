@@ -1,7 +1,10 @@
 //===- Lexer.cpp ----------------------------------------------------------===//
 #include "frontends/language/Lexer.h"
+#include "frontends/language/ForeignNames.h"
+#include "frontends/language/NumberForms.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 using namespace stepc::lang;
@@ -88,9 +91,20 @@ private:
     startsLine = false;
   }
 
+  /// An error of the last token; of several of one token the first counts.
+  Diagnostic &errorOfToken(SourceRange range, const Twine &message) {
+    constexpr size_t most = 100;
+    Token &token = stream.tokens.back();
+    if (token.error >= 0 || stream.errors.size() == most)
+      return dropped = Diagnostic();
+    token.error = int32_t(stream.errors.size());
+    stream.errors.push_back({Severity::Error, range, message.str(), {}, {}});
+    return stream.errors.back();
+  }
+
   Diagnostic &fail(const Twine &message) {
     push(TokenKind::Invalid);
-    return diagnostics.error({begin, position}, message);
+    return errorOfToken({begin, position}, message);
   }
 
   /// Stops before the next token; false at the end of the file.
@@ -131,10 +145,12 @@ private:
     char c = text[position];
     if (isNameStart(c))
       return name();
-    if (llvm::isDigit(c))
+    if (llvm::isDigit(c) || isPointOfNumber())
       return number();
     if (c == '"')
       return string();
+    if (lettersAt(position))
+      return foreignName();
     // The longer spelling wins, so `<=` is not `<` and `=`.
     for (size_t length : {2, 1}) {
       const StringRef *it = llvm::find(punctuation, text.substr(position, length));
@@ -146,9 +162,48 @@ private:
     unexpected();
   }
 
+  /// At the point of `.5`, rather than that of `x.5`.
+  bool isPointOfNumber() const {
+    char before = position ? text[position - 1] : ' ';
+    return at(0) == '.' && llvm::isDigit(at(1)) && !isNamePart(before) && before != ')';
+  }
+
+  /// The bytes of a letter outside ASCII at `offset`; 0 where there is none.
+  unsigned lettersAt(uint32_t offset) const {
+    auto [character, bytes] = frontCharacter(text.substr(offset));
+    return isForeignLetter(character) ? bytes : 0;
+  }
+
+  /// A name with letters outside ASCII. It goes on as a name, and is reported once.
+  void foreignName() {
+    position = begin;
+    uint32_t first = 0;
+    while (true) {
+      unsigned bytes = lettersAt(position);
+      if (bytes && !first)
+        first = frontCharacter(text.substr(position)).first;
+      if (!bytes && !isNamePart(at(0)))
+        break;
+      position += std::max(bytes, 1u);
+    }
+    push(TokenKind::Name);
+    StringRef spelling = text.slice(begin, position);
+    if (!foreignNames.insert(spelling).second)
+      return;
+    Diagnostic &error = errorOfToken(
+        {begin, position}, "expected a name of ASCII letters, digits and '_', found '" + spelling +
+                               "' with U+" + llvm::utohexstr(first, /*LowerCase=*/false, 4));
+    if (std::string ascii = asciiName(spelling); !ascii.empty())
+      error.withHint("write '" + ascii + "'");
+    else if (first == 0x2207)
+      error.withHint("the gradient is 'grad'");
+  }
+
   void name() {
     while (isNamePart(at(0)))
       ++position;
+    if (lettersAt(position))
+      return foreignName();
     StringRef spelling = text.slice(begin, position);
     const StringRef *it = llvm::find(keywordSpellings, spelling);
     push(it == std::end(keywordSpellings) ? TokenKind::Name
@@ -156,43 +211,70 @@ private:
                                                       size_t(it - std::begin(keywordSpellings))));
   }
 
+  /// Whether `5%` ends at `offset`, rather than `5 % x`, a remainder.
+  bool isPercent(uint32_t offset) const {
+    StringRef rest = text.substr(offset);
+    if (!rest.consume_front("%"))
+      return false;
+    rest = rest.ltrim(" \t\r");
+    return rest.empty() || StringRef(",)]}\n").contains(rest[0]);
+  }
+
+  /// A number, or what other languages have for one. All that touches it belongs to it, so that it
+  /// is one mistake.
   void number() {
-    bool valid = true;
-    auto digits = [&] {
-      valid &= llvm::isDigit(at(0));
-      while (llvm::isDigit(at(0)))
-        ++position;
-    };
-    digits();
-    if (at(0) == '.') {
-      ++position;
-      digits();
-    }
-    if (at(0) == 'e' || at(0) == 'E') {
-      ++position;
-      if (at(0) == '+' || at(0) == '-')
-        ++position;
-      digits();
-    }
-    while (isNamePart(at(0)) || at(0) == '.') {
-      valid = false;
+    bool isHex = at(0) == '0' && (at(1) == 'x' || at(1) == 'X');
+    while (true) {
+      char c = at(0), before = position > begin ? text[position - 1] : '\0';
+      bool isSign = (c == '+' || c == '-') && (before == 'e' || before == 'E') && !isHex;
+      bool groups = c == '\'' && llvm::isDigit(before) && llvm::isDigit(at(1));
+      if (!isNamePart(c) && c != '.' && !isSign && !groups)
+        break;
       ++position;
     }
+    if (isPercent(position))
+      ++position;
     StringRef spelling = text.slice(begin, position);
-    if (!valid) {
-      fail("expected a number such as 1, 0.95 or 3e-4, found '" + spelling + "'");
-      return;
+    double value = numberValue(spelling);
+    if (!isNumber(spelling)) {
+      std::optional<std::string> right = rightNumber(spelling);
+      // What was meant goes on as a number, so that nothing else is reported of it.
+      push(right ? TokenKind::Number : TokenKind::Invalid);
+      Diagnostic &error = errorOfToken(
+          {begin, position}, "expected a number such as 1, 0.95 or 3e-4, found '" + spelling + "'");
+      if (right)
+        error.withHint("write " + *right);
+      else if (StringRef("eE+-").contains(spelling.back()))
+        error.withHint("digits follow the 'e', as in 1e-3");
+      else if (rightNumber(spelling.rsplit('.').first) && spelling.contains_insensitive("e"))
+        error.withHint("an exponent is a whole number");
+      value = right ? numberValue(*right) : 0;
+    } else if (std::isfinite(value)) {
+      push(TokenKind::Number);
+    } else {
+      fail("expected a number that fits f64, found '" + spelling + "'")
+          .withHint("the largest is 1.7976931348623157e308");
     }
-    double value = 0;
-    if (spelling.getAsDouble(value, /*AllowInexact=*/true) || !std::isfinite(value)) {
-      fail("expected a number that fits f64, found '" + spelling + "'");
-      return;
-    }
-    push(TokenKind::Number);
+    stream.tokens.back().value = value;
+  }
+
+  /// What regular expressions escape.
+  static void hintEscape(Diagnostic &error, char c) {
+    if (StringRef(".+(){}|$^").contains(c))
+      error.withHint("patterns are no regular expressions: '" + Twine(c) +
+                     "' is itself, and '*' any text");
+    else if (c == '*' || c == '?' || c == '[')
+      error.withHint("in a pattern a '" + Twine(c) + "' of the name itself is written '[" +
+                     Twine(c) + "]'");
+    else if (c == 'd' || c == 'w' || c == 's')
+      error.withHint(c == 'd'   ? "patterns are no regular expressions: a digit is '[0-9]'"
+                     : c == 'w' ? "patterns are no regular expressions: one character is '?'"
+                                : "patterns are no regular expressions: a space is itself");
   }
 
   void string() {
     ++position;
+    std::optional<SourceRange> escape; // the first that is none
     while (true) {
       char c = at(0);
       if (position >= text.size() || c == '\n') {
@@ -204,15 +286,16 @@ private:
         break;
       if (c != '\\')
         continue;
-      if (at(0) != '"' && at(0) != '\\') {
-        SourceRange escape{position - 1, std::min<uint32_t>(position + 1, text.size())};
-        diagnostics.error(escape, "expected '\\\"' or '\\\\' in a string, "
-                                  "found another escape");
-        continue;
-      }
-      ++position;
+      if (at(0) == '"' || at(0) == '\\')
+        ++position;
+      else if (!escape)
+        escape = SourceRange{position - 1, std::min<uint32_t>(position + 1, text.size())};
     }
     push(TokenKind::String);
+    if (escape)
+      hintEscape(
+          errorOfToken(*escape, "expected '\\\"' or '\\\\' in a string, found another escape"),
+          text[escape->end - 1]);
   }
 
   /// What a value's attribute in other languages is called here.
@@ -241,16 +324,12 @@ private:
       shown = "byte 0x" + llvm::utohexstr(lead);
     Diagnostic &error = fail("unexpected character '" + shown + "'");
     // What editors and papers put in place of the ASCII characters.
-    if (found == "\xE2\x88\x92" || found == "\xE2\x80\x93")
-      error.withHint("write '-' for minus");
-    else if (found == "\xC3\x97" || found == "\xC2\xB7")
-      error.withHint("write '*' for a product");
+    if (StringRef hint = foreignCharacterHint(frontCharacter(found).first); !hint.empty())
+      error.withHint(hint);
     else if (found == "#")
       error.withHint("comments start with '//'");
     else if (found == ";")
       error.withHint("a statement ends with its line");
-    else if (found == "." && llvm::isDigit(at(0)))
-      error.withHint("write a digit before the point: 0.5");
     else if (found == ".")
       error.withHint(hintAfterPoint());
     else if (found == "'")
@@ -272,6 +351,8 @@ private:
   StringRef text;
   Diagnostics &diagnostics;
   TokenStream stream;
+  Diagnostic dropped;
+  llvm::StringSet<> foreignNames; ///< That were reported.
   uint32_t position = 0;
   uint32_t begin = 0;
   bool startsLine = true;
@@ -279,6 +360,10 @@ private:
 
 } // namespace
 
-TokenStream stepc::lang::lex(const Source &source, Diagnostics &diagnostics) {
-  return Lexer(source, diagnostics).run();
+TokenStream stepc::lang::lex(const Source &source, Diagnostics &diagnostics, bool reportTokens) {
+  TokenStream stream = Lexer(source, diagnostics).run();
+  if (reportTokens)
+    for (const Diagnostic &error : stream.errors)
+      diagnostics.add(error);
+  return stream;
 }

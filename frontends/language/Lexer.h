@@ -8,7 +8,7 @@ namespace stepc::lang {
 
 enum class TokenKind : uint8_t {
   End,
-  Invalid, ///< Already reported by the lexer; the parser stays silent.
+  Invalid, ///< Has an error of its own, so that the parser has nothing to add.
   Name,
   Number,
   String,
@@ -63,6 +63,8 @@ struct Token {
   TokenKind kind = TokenKind::End;
   bool startsLine = false; ///< Nothing but space stands before it on its line.
   SourceRange range;
+  double value = 0;   ///< Of a number; of one that is written wrongly, what was meant.
+  int32_t error = -1; ///< What is wrong with it, in TokenStream::errors.
 };
 
 struct Comment {
@@ -73,11 +75,13 @@ struct Comment {
 struct TokenStream {
   std::vector<Token> tokens; ///< Ends with one End token.
   std::vector<Comment> comments;
+  std::deque<Diagnostic> errors; ///< Of tokens; of a hundred at most.
 };
 
-/// Splits the source into tokens. Characters, numbers and strings that are not
-/// of the language are reported and become Invalid tokens.
-TokenStream lex(const Source &source, Diagnostics &diagnostics);
+/// Splits the source into tokens. Characters, numbers and strings that are not of the language
+/// become Invalid tokens, or what was meant, with an error that `diagnostics` gets at once where it
+/// is of no token, and otherwise if `reportTokens`: a parser reports those that it meets.
+TokenStream lex(const Source &source, Diagnostics &diagnostics, bool reportTokens = true);
 
 /// All keywords, in the order of TokenKind.
 llvm::ArrayRef<llvm::StringRef> keywords();

@@ -23,7 +23,7 @@ bool Parser::parseIfPresent(std::optional<SourceRange> &ifPresent, StringRef wha
 std::optional<Constant> Parser::parseCount(StringRef what) {
   if (at(TokenKind::Number))
     return parseConstant(what);
-  expected(what);
+  hintConstant(expected(what), "");
   return std::nullopt;
 }
 

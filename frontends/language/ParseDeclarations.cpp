@@ -1,5 +1,6 @@
 //===- ParseDeclarations.cpp - Rules, statements and routes ---------------===//
 #include "frontends/language/Builtins.h"
+#include "frontends/language/ForeignNames.h"
 #include "frontends/language/Parser.h"
 #include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
@@ -8,9 +9,37 @@
 using namespace stepc::lang;
 using llvm::StringRef;
 
+/// Tells of a text of another language by its first errors.
+static void reportForeign(File &file, Diagnostics &diagnostics) {
+  constexpr unsigned most = 3;
+  file.isForeign = true;
+  StringRef kind = foreignTextKind(file.source->text());
+  diagnostics.keepFirst(most, llvm::Twine("this does not look like a definition") +
+                                  (kind.empty() ? "" : ", but like ") + kind +
+                                  "; a definition has 'optimizer NAME(...) { ... }' and "
+                                  "'route { ... }'");
+}
+
+/// The word of a declaration that a later version will have.
+const Token *Parser::plannedDeclaration() const {
+  bool isPlanned =
+      (atName("import") && (next().kind == TokenKind::String || next().kind == TokenKind::Name)) ||
+      (atName("def") && next().kind == TokenKind::Name) ||
+      (atName("model") &&
+       (next().kind == TokenKind::LeftParen || next().kind == TokenKind::LeftBrace));
+  return isPlanned ? &current() : nullptr;
+}
+
 std::unique_ptr<File> Parser::parseFile() {
   auto file = std::make_unique<File>();
   file->source = &source;
+  if (looksForeign()) {
+    expected("'optimizer', 'blocks' or 'route'");
+    for (const Token &token : stream.tokens)
+      report(token);
+    reportForeign(*file, diagnostics);
+    return file;
+  }
   while (!at(TokenKind::End) && !diagnostics.isFull()) {
     logicalLines.push_back(current().range.begin);
     if (at(TokenKind::KwOptimizer)) {
@@ -22,23 +51,32 @@ std::unique_ptr<File> Parser::parseFile() {
         file->blocks.push_back(std::move(*blocks));
       else
         skipToDeclaration();
-    } else {
-      if (at(TokenKind::KwInput) || at(TokenKind::KwMetric))
-        unsupported(current());
-      else
-        hintDeclaration(expected("'optimizer', 'blocks' or 'route'"));
-      consume();
+    } else if (at(TokenKind::KwInput) || at(TokenKind::KwMetric) || plannedDeclaration()) {
+      unsupported(current());
+      skip();
       skipToDeclaration();
+    } else {
+      static constexpr StringRef words[] = {"optimizer", "blocks", "route"};
+      Diagnostic &error = expected("'optimizer', 'blocks' or 'route'");
+      StringRef meant = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
+      if (!meant.empty())
+        error.withHint("did you mean '" + meant + "'?");
+      // What was most likely meant is read, so that its names are known.
+      bool begins = beginsDeclaration(position);
+      file->lacksRules |= !begins;
+      if (begins && meant == "optimizer") {
+        file->rules.push_back(parseRule());
+      } else if (begins && meant == "route") {
+        file->routes.push_back(parseRoute());
+      } else {
+        skip();
+        skipToDeclaration();
+      }
     }
   }
+  for (const auto &rule : file->rules)
+    file->lacksRules |= rule->name.text.empty();
   return file;
-}
-
-void Parser::hintDeclaration(Diagnostic &error) const {
-  static constexpr StringRef words[] = {"optimizer", "blocks", "route"};
-  StringRef nearest = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
-  if (!nearest.empty())
-    error.withHint("did you mean '" + nearest + "'?");
 }
 
 bool Parser::expectClosingBrace(SourceRange openRange) {
@@ -67,13 +105,16 @@ std::unique_ptr<Rule> Parser::parseRule() {
     expected("'('").withHint("one without hyperparameters is 'optimizer " + rule->name.text +
                              "() { ... }'");
   else if (name)
-    parsed = parseList(TokenKind::LeftParen, TokenKind::RightParen,
-                       [&] { return parseHyperparameter(*rule); });
+    parsed = parseList(
+        TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseHyperparameter(*rule); },
+        /*goOn=*/true);
   if (!parsed) {
     rule->hasSyntaxErrors = true;
+    // The list ended before its bracket.
+    rule->lacksNames |= !at(TokenKind::LeftBrace);
     while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) && !at(TokenKind::End) &&
            !atDeclaration())
-      consume();
+      skip();
   }
   if (at(TokenKind::LeftBrace)) {
     parseBody(*rule);
@@ -88,13 +129,19 @@ std::unique_ptr<Rule> Parser::parseRule() {
 }
 
 bool Parser::parseHyperparameter(Rule &rule) {
-  std::optional<Name> name = parseName("a hyperparameter's name");
-  if (!name)
+  Diagnostic *error = nullptr;
+  std::optional<Name> name = parseName("a hyperparameter's name", &error);
+  if (!name) {
+    if (position >= 2)
+      hintGroupedDigits(*error, stream.tokens[position - 2]);
+    rule.lacksNames |= at(TokenKind::String) || at(TokenKind::Invalid);
     return false;
+  }
   Hyperparameter &hyper = rule.hyperparameters.emplace_back();
   hyper.name = std::move(*name);
   if (consumeIf(TokenKind::Equal)) {
-    hyper.defaultValue = parseConstant();
+    hyper.defaultValue = parseConstant("a number", hyper.name.text);
+    hyper.isBroken = !hyper.defaultValue;
     if (!hyper.defaultValue)
       return false;
   }
@@ -115,7 +162,7 @@ void Parser::parseBody(Rule &rule) {
     rule.hasSyntaxErrors = true;
     // Always move on, but never past the start of the next statement.
     if (position == before)
-      consume();
+      skip();
     skipTo([&] {
       return openParens == 0
                  ? atStatement()
@@ -127,8 +174,12 @@ void Parser::parseBody(Rule &rule) {
 }
 
 bool Parser::parseStatement(Rule &rule) {
-  if (!checkStartsLine("an operator or the end of the line"))
+  if (!checkStartsLine("an operator or the end of the line")) {
+    // Its value is not what was written alone.
+    if (!rule.statements.empty() && rule.statements.back()->range.end == previousRange().end)
+      rule.statements.back()->value = std::make_unique<ErrorExpr>(previousRange());
     return false;
+  }
   logicalLines.push_back(current().range.begin);
   switch (current().kind) {
   case TokenKind::KwState:
@@ -145,6 +196,12 @@ bool Parser::parseStatement(Rule &rule) {
     break;
   }
   bool isName = at(TokenKind::Name) || isBuiltinValue(current().kind);
+  if (plannedDeclaration() || atPlannedStatement()) {
+    unsupported(current());
+    if (atName("every"))
+      diagnostics.last().withHint(foreignFunctionHint("mod").value_or(""));
+    return false;
+  }
   if (isName && next().kind != TokenKind::Equal &&
       llvm::is_contained(plannedStatements(), spelling(current()))) {
     unsupported(current());
@@ -152,8 +209,64 @@ bool Parser::parseStatement(Rule &rule) {
   }
   if (isName)
     return parseBinding(rule, /*isLet=*/false);
-  expected("a statement");
+  hintValue(expected("a statement"));
   return false;
+}
+
+/// `every 6 steps { ... }`
+bool Parser::atPlannedStatement() const {
+  if (!atName("every") || (next().kind != TokenKind::Number && next().kind != TokenKind::Name))
+    return false;
+  const Token &unit = stream.tokens[std::min(position + 2, stream.tokens.size() - 1)];
+  return unit.kind == TokenKind::LeftBrace || unit.kind == TokenKind::KwStep ||
+         spelling(unit) == "steps";
+}
+
+/// `[rows]`, `[cols]` or `[]` behind the dtype, whose bracket is taken.
+bool Parser::parseStateKind(State &state) {
+  SourceRange open = previousRange();
+  auto takeAxis = [&]() -> std::optional<Shape> {
+    if (consumeIf(TokenKind::KwRows))
+      return Shape::Rows;
+    if (consumeIf(TokenKind::KwCols))
+      return Shape::Cols;
+    return std::nullopt;
+  };
+  if (std::optional<Shape> axis = takeAxis()) {
+    state.shape = *axis;
+    // `[rows, cols]`, `[rows * rows]`, `[rows][rows]`: two axes in other languages' ways.
+    size_t second = position;
+    bool nested = at(TokenKind::RightBracket) && next().kind == TokenKind::LeftBracket;
+    if (nested)
+      second += 2;
+    else if (at(TokenKind::Comma) || at(TokenKind::Star) || atName("x"))
+      second += 1;
+    TokenKind kind = stream.tokens[std::min(second, stream.tokens.size() - 1)].kind;
+    if (second != position && (kind == TokenKind::KwRows || kind == TokenKind::KwCols)) {
+      while (position <= second)
+        skip();
+      SourceRange range = open.to(at(TokenKind::RightBracket) ? skip().range : previousRange());
+      if ((kind == TokenKind::KwRows) == (*axis == Shape::Rows))
+        errorAt(range, "a square state is not supported yet");
+      else
+        errorAt(range,
+                "expected [rows], [cols] or [] behind a state's dtype, found " + source.text(range))
+            .withHint("a state shaped like the parameter is declared without brackets");
+      return false;
+    }
+  } else if (at(TokenKind::RightBracket)) {
+    state.shape = Shape::One;
+  } else {
+    Diagnostic &error = expected("'rows', 'cols' or ']'");
+    if (atName("columns") || atName("col") || atName("column"))
+      error.withHint("did you mean 'cols'?");
+    else if (atName("row"))
+      error.withHint("did you mean 'rows'?");
+    else if (at(TokenKind::Number) && current().value == 1)
+      error.withHint("one value is declared with []");
+    return false;
+  }
+  return expect(TokenKind::RightBracket);
 }
 
 bool Parser::parseState(Rule &rule) {
@@ -170,27 +283,14 @@ bool Parser::parseState(Rule &rule) {
   std::optional<ElementType> element = parseDtype();
   if (!element)
     return false;
-  if (consumeIf(TokenKind::LeftBracket)) {
-    if (consumeIf(TokenKind::KwRows)) {
-      state.shape = Shape::Rows;
-    } else if (consumeIf(TokenKind::KwCols)) {
-      state.shape = Shape::Cols;
-    } else if (at(TokenKind::RightBracket)) {
-      state.shape = Shape::One;
-    } else {
-      Diagnostic &error = expected("'rows', 'cols' or ']'");
-      if (atName("columns") || atName("col") || atName("column"))
-        error.withHint("did you mean 'cols'?");
-      else if (atName("row"))
-        error.withHint("did you mean 'rows'?");
-      return false;
-    }
-    if (!expect(TokenKind::RightBracket))
-      return false;
-  }
+  if (consumeIf(TokenKind::LeftBracket) && !parseStateKind(state))
+    return false;
   if (consumeIf(TokenKind::Equal)) {
     if (!at(TokenKind::Number) && !at(TokenKind::Minus)) {
-      expected("a number").withHint("the initial value of a state is a constant");
+      Diagnostic &error = expected("a number");
+      hintConstant(error, "");
+      if (error.hint.empty())
+        error.withHint("the initial value of a state is a constant");
       return false;
     }
     state.initial = parseConstant();
@@ -296,7 +396,7 @@ Route Parser::parseRoute() {
     if (parseClaim(route))
       continue;
     if (position == before)
-      consume();
+      skip();
     skipTo([&] { return atClaim(); });
   }
   if (!diagnostics.isFull())
@@ -320,8 +420,14 @@ bool Parser::parseClaim(Route &route) {
                              claim.ruleName.text + "(...) for'");
     return false;
   }
-  if (!parseList(TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseSetting(claim); }))
-    return false;
+  // What is wrong in the list was said; the rest of the claim is read all the same.
+  if (!parseList(
+          TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseSetting(claim); },
+          /*goOn=*/true)) {
+    claim.lacksSettings = true;
+    if (!at(TokenKind::KwAs) && !at(TokenKind::KwFor))
+      return false;
+  }
   if (consumeIf(TokenKind::KwAs)) {
     claim.routeName = parseName("the route's name");
     if (!claim.routeName)
@@ -342,18 +448,34 @@ bool Parser::parseClaim(Route &route) {
 }
 
 bool Parser::parseSetting(Claim &claim) {
-  std::optional<Name> name = parseName("a hyperparameter's name");
+  Diagnostic *error = nullptr;
+  std::optional<Name> name = parseName("a hyperparameter's name", &error);
+  if (!name && position >= 2)
+    hintGroupedDigits(*error, stream.tokens[position - 2]);
   if (!name || !expect(TokenKind::Equal))
     return false;
   Setting &setting = claim.settings.emplace_back();
   setting.name = std::move(*name);
-  if (at(TokenKind::Name)) {
+  // A function's name is no word, and a name that is reported gives no further error.
+  if (at(TokenKind::Name) && next().kind != TokenKind::LeftParen) {
+    bool isWrong = current().error >= 0;
     Token word = consume();
+    if (isWrong)
+      return false;
     setting.word = Name{spelling(word).str(), word.range};
     return true;
   }
-  setting.number = parseConstant();
+  setting.number = parseConstant("a number", setting.name.text);
   return setting.number.has_value();
+}
+
+/// At a condition on a parameter's axes, as in `for ndim >= 2` and `for param.ndim >= 2`.
+bool Parser::asksForAxes() const {
+  static constexpr StringRef words[] = {"ndim", "ndims", "dim",  "dims",  "rank", "shape",
+                                        "size", "len",   "axes", "numel", "rows", "cols"};
+  bool isCondition = next().kind >= TokenKind::Less && next().kind <= TokenKind::NotEqual;
+  bool isCall = next().kind == TokenKind::LeftParen || next().kind == TokenKind::Invalid;
+  return isCondition || isCall || llvm::is_contained(words, spelling(current()));
 }
 
 bool Parser::parseSelector(Claim &claim) {
@@ -372,6 +494,12 @@ bool Parser::parseSelector(Claim &claim) {
     if (atName("vector") || atName("vectors"))
       error.withHint(
           "vectors are claimed by their names, or by 'rest' beside a claim for 'matrix'");
+    else if (at(TokenKind::KwNot))
+      error.withHint("'except' behind the patterns takes parameters out: 'for rest except \"a*\"'");
+    else if (asksForAxes())
+      error.withHint(
+          "'matrix' takes parameters of two axes and declared stacks of matrices, 'rest' all "
+          "that no other claim takes");
     else if (at(TokenKind::Name)) {
       static constexpr StringRef words[] = {"matrix", "rest"};
       StringRef nearest = text::nearestName(spelling(current()), words);

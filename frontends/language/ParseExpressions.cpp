@@ -230,6 +230,8 @@ bool Parser::parseArgument(CallExpr &call) {
     option = Name{spelling(name).str(), name.range};
     consume();
   }
+  if (option && option->text == "coefficients" && hintTriple())
+    return false;
   ExprPtr value = at(TokenKind::LeftBracket) ? parseCoefficientList() : parseExpression();
   if (!value)
     return false;
@@ -250,11 +252,44 @@ bool Parser::parseArgument(CallExpr &call) {
   return true;
 }
 
+/// `coefficients = (a, b, c)` and `coefficients = [a, b, c]`, which lack a bracket: told, with the
+/// list as it is written.
+bool Parser::hintTriple() {
+  if (!at(TokenKind::LeftParen) && !at(TokenKind::LeftBracket))
+    return false;
+  std::string numbers;
+  unsigned count = 0;
+  size_t at = position;
+  TokenKind kind;
+  do {
+    bool negative = stream.tokens[++at].kind == TokenKind::Minus;
+    at += negative;
+    if (stream.tokens[at].kind != TokenKind::Number)
+      return false;
+    numbers += (count++ ? ", " : "") + std::string(negative ? "-" : "") +
+               spelling(stream.tokens[at]).str();
+    kind = stream.tokens[++at].kind;
+  } while (kind == TokenKind::Comma);
+  if (kind != TokenKind::RightParen && kind != TokenKind::RightBracket)
+    return false;
+  SourceRange range = current().range.to(stream.tokens[at].range);
+  errorAt(range,
+          "expected a list of steps or the name of a set, found '" + source.text(range) + "'")
+      .withHint("a list has a triple for each step: [(" + numbers + ")]");
+  while (position <= at)
+    skip();
+  return true;
+}
+
 ExprPtr Parser::parseCoefficientList() {
   auto list = std::make_unique<CoefficientListExpr>(current().range);
   auto parseStep = [&] {
     std::vector<Constant> step;
     SourceRange open = current().range;
+    if (at(TokenKind::LeftBracket)) {
+      expected("'('").withHint("the triple of a step stands in parentheses: [(a, b, c), ...]");
+      return false;
+    }
     if (!parseList(TokenKind::LeftParen, TokenKind::RightParen, [&] {
           std::optional<Constant> number = parseConstant();
           if (number)

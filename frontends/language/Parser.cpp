@@ -1,6 +1,8 @@
 //===- Parser.cpp - Tokens, pieces and recovery ---------------------------===//
 #include "frontends/language/Parser.h"
 #include "frontends/language/ForeignNames.h"
+#include "frontends/language/NumberForms.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stepc::lang;
@@ -27,7 +29,19 @@ SourceRange Parser::previousRange() const {
   return position ? stream.tokens[position - 1].range : SourceRange();
 }
 
+void Parser::report(const Token &token) {
+  if (token.error < 0)
+    return;
+  diagnostics.add(stream.errors[size_t(token.error)]);
+  stream.tokens[size_t(&token - stream.tokens.data())].error = -1;
+}
+
 Token Parser::consume() {
+  report(current());
+  return skip();
+}
+
+Token Parser::skip() {
   Token token = current();
   if (token.kind == TokenKind::LeftParen || token.kind == TokenKind::LeftBracket)
     ++openParens;
@@ -60,8 +74,10 @@ std::string Parser::describeCurrent() const {
 }
 
 Diagnostic &Parser::expected(const Twine &what) {
-  if (at(TokenKind::Invalid))
+  if (at(TokenKind::Invalid)) {
+    report(current());
     return silenced;
+  }
   Diagnostic &error =
       diagnostics.error(current().range, "expected " + what + ", found " + describeCurrent());
   if (inRule && at(TokenKind::KwIf))
@@ -89,7 +105,12 @@ bool Parser::checkStartsLine(StringRef alternatives) {
   if (current().startsLine || position == 0 ||
       stream.tokens[position - 1].kind == TokenKind::LeftBrace)
     return true;
-  hintAfterValue(expected(alternatives));
+  Diagnostic &error = expected(alternatives);
+  hintAfterValue(error);
+  if (error.hint.empty())
+    hintAfterConstant(error);
+  if (error.hint.empty() && (atStatement() || atClaim()))
+    error.withHint("each statement and each claim starts a line");
   return false;
 }
 
@@ -97,7 +118,7 @@ bool Parser::checkStartsLine(StringRef alternatives) {
 // Pieces
 //===----------------------------------------------------------------------===//
 
-std::optional<Name> Parser::parseName(StringRef what) {
+std::optional<Name> Parser::parseName(StringRef what, Diagnostic **said) {
   if (at(TokenKind::Name)) {
     Token token = consume();
     return Name{spelling(token).str(), token.range};
@@ -105,22 +126,95 @@ std::optional<Name> Parser::parseName(StringRef what) {
   Diagnostic &error = expected(what);
   if (isKeyword(current().kind))
     error.withHint(describe(current().kind) + " is a word of the language");
+  if (said)
+    *said = &error;
   return std::nullopt;
 }
 
-std::optional<Constant> Parser::parseConstant(StringRef what) {
+std::optional<Constant> Parser::parseConstant(StringRef what, StringRef name) {
   SourceRange begin = current().range;
   bool negative = at(TokenKind::Minus) && next().kind == TokenKind::Number;
   if (negative)
     consume();
   if (!at(TokenKind::Number)) {
-    expected(what);
+    hintConstant(expected(what), name);
     return std::nullopt;
   }
   Token token = consume();
-  double value = 0;
-  spelling(token).getAsDouble(value, /*AllowInexact=*/true);
-  return Constant{negative ? -value : value, begin.to(token.range)};
+  return Constant{negative ? -token.value : token.value, begin.to(token.range)};
+}
+
+/// What was probably meant where a number must stand.
+void Parser::hintConstant(Diagnostic &error, StringRef name) const {
+  if (at(TokenKind::Plus) && next().kind == TokenKind::Number) {
+    error.withHint("write " + spelling(next()));
+  } else if (at(TokenKind::String)) {
+    std::string inner = stringValue(spelling(current()));
+    if (isNumber(inner))
+      error.withHint("write " + inner);
+    else if (std::optional<std::string> right = rightNumber(inner))
+      error.withHint("write " + *right);
+  } else if (at(TokenKind::LeftParen) || at(TokenKind::LeftBracket)) {
+    // `betas = (0.9, 0.95)`: one name for each.
+    StringRef stem = name.ends_with("s") ? name.drop_back() : name;
+    std::string each;
+    unsigned count = 0;
+    for (size_t at = position + 1; at + 1 < stream.tokens.size(); at += 2) {
+      const Token &token = stream.tokens[at];
+      if (token.kind != TokenKind::Number)
+        break;
+      each += (count ? ", " : "") + stem.str() + std::to_string(count + 1) + " = " +
+              std::string(isNumber(spelling(token))
+                              ? spelling(token)
+                              : StringRef(rightNumber(spelling(token)).value_or("...")));
+      ++count;
+      if (stream.tokens[at + 1].kind != TokenKind::Comma)
+        break;
+    }
+    if (count == 1)
+      error.withHint("a hyperparameter is one number, without parentheses");
+    else if (count > 1 && !name.empty())
+      error.withHint("a hyperparameter is one number: write '" + each + "'");
+  } else if (at(TokenKind::Name)) {
+    error.withHint(foreignConstantHint(spelling(current())));
+    if (error.hint.empty() && next().kind == TokenKind::LeftParen)
+      error.withHint("a value here is one number, which nothing computes");
+  }
+}
+
+/// `1,000` and `1 000`.
+void Parser::hintGroupedDigits(Diagnostic &error, const Token &before) const {
+  StringRef digits = spelling(current());
+  if (before.kind == TokenKind::Number && at(TokenKind::Number) && digits.size() == 3 &&
+      llvm::all_of(digits, llvm::isDigit) && isNumber(spelling(before)))
+    error.withHint("digits are not grouped: write " + spelling(before) + digits);
+}
+
+/// What was probably meant by an operator behind a number where no expression may stand.
+void Parser::hintAfterConstant(Diagnostic &error) const {
+  const Token &before = stream.tokens[position - 1];
+  if (before.kind != TokenKind::Number)
+    return;
+  if (this->at(TokenKind::Number)) {
+    hintGroupedDigits(error, before);
+    return;
+  }
+  size_t at = position;
+  StringRef op = spelling(stream.tokens[at]);
+  if (op == "*" && next().kind == TokenKind::Star) {
+    op = "**";
+    ++at;
+  }
+  bool negative = at + 1 < stream.tokens.size() && stream.tokens[at + 1].kind == TokenKind::Minus;
+  at += negative ? 2 : 1;
+  if (at >= stream.tokens.size() || stream.tokens[at].kind != TokenKind::Number)
+    return;
+  double right = stream.tokens[at].value;
+  bool minus = position >= 2 && stream.tokens[position - 2].kind == TokenKind::Minus;
+  std::string value =
+      constantResult(minus ? -before.value : before.value, op, negative ? -right : right);
+  if (!value.empty())
+    error.withHint("a value here is one number: write " + value);
 }
 
 std::optional<ElementType> Parser::parseDtype() {
@@ -147,30 +241,104 @@ bool Parser::parseStrings(std::vector<StringLiteral> &strings) {
   return true;
 }
 
-bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem) {
+/// Stops at the comma behind an item, or at the list's end; false where there is neither.
+bool Parser::skipItem(TokenKind close) {
+  unsigned open = 0;
+  while (!at(TokenKind::End) && !at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) &&
+         !at(TokenKind::KwFor) && !(current().startsLine && atDeclaration())) {
+    if (open == 0 && (at(TokenKind::Comma) || at(close)))
+      return true;
+    if (at(TokenKind::LeftParen) || at(TokenKind::LeftBracket))
+      ++open;
+    if ((at(TokenKind::RightParen) || at(TokenKind::RightBracket)) && open-- == 0)
+      return false;
+    skip();
+  }
+  return false;
+}
+
+bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem,
+                       bool goOn) {
   SourceRange openRange = current().range;
   if (!expect(open))
     return false;
+  bool parsed = true;
   while (!at(close)) {
-    if (!parseItem())
-      return false;
+    if (!parseItem()) {
+      parsed = false;
+      if (!goOn || !skipItem(close))
+        return false;
+    }
     if (consumeIf(TokenKind::Comma) || at(close))
       continue;
     Diagnostic &error = expected("',' or " + describe(close));
     error.withNote(openRange, "to match this " + describe(open));
     hintAfterValue(error);
+    if (goOn && error.hint.empty())
+      hintAfterConstant(error);
     // At the start of a statement the bracket was most likely forgotten.
     if (current().startsLine && atStatement())
       openParens = 0;
-    return false;
+    parsed = false;
+    // A forgotten comma takes no item away.
+    if (goOn && at(TokenKind::Name) && !current().startsLine && next().kind == TokenKind::Equal)
+      continue;
+    if (!goOn || !skipItem(close))
+      return false;
+    consumeIf(TokenKind::Comma);
   }
   consume();
-  return true;
+  return parsed;
 }
 
 //===----------------------------------------------------------------------===//
 // Recovery
 //===----------------------------------------------------------------------===//
+
+/// Whether the word at a token is most likely a misspelt one.
+bool Parser::isMisspelt(size_t at, StringRef word) const {
+  const Token &token = stream.tokens[at];
+  return token.kind == TokenKind::Name && spelling(token) != word &&
+         !text::nearestName(spelling(token), word).empty();
+}
+
+/// Whether a declaration begins at a token, perhaps with its word misspelt.
+bool Parser::beginsDeclaration(size_t at) const {
+  auto kind = [&](size_t offset) {
+    return stream.tokens[std::min(at + offset, stream.tokens.size() - 1)].kind;
+  };
+  // `optimizer = ...` and `optimizer.step()` are of other languages.
+  bool isWord = !llvm::is_contained({TokenKind::Equal, TokenKind::Invalid, TokenKind::Comma,
+                                     TokenKind::Colon, TokenKind::RightParen, TokenKind::Minus,
+                                     TokenKind::LeftParen, TokenKind::LeftBracket},
+                                    kind(1));
+  switch (kind(0)) {
+  case TokenKind::KwOptimizer:
+  case TokenKind::KwRoute:
+    return isWord;
+  case TokenKind::KwInput:
+  case TokenKind::KwMetric:
+    return kind(1) == TokenKind::Name;
+  case TokenKind::Name:
+    return (spelling(stream.tokens[at]) == "blocks" && isWord) ||
+           (isMisspelt(at, "blocks") && kind(1) == TokenKind::String) ||
+           (isMisspelt(at, "route") && kind(1) == TokenKind::LeftBrace) ||
+           (isMisspelt(at, "optimizer") && kind(1) == TokenKind::Name &&
+            (kind(2) == TokenKind::LeftParen || kind(2) == TokenKind::LeftBrace));
+  default:
+    return false;
+  }
+}
+
+/// Whether nothing in the file begins as this language's declarations do.
+bool Parser::looksForeign() const {
+  for (size_t at = 0; at + 1 < stream.tokens.size(); ++at)
+    if ((stream.tokens[at].startsLine || at == 0 ||
+         stream.tokens[at - 1].kind == TokenKind::RightBrace) &&
+        beginsDeclaration(at))
+      return false;
+  return !at(TokenKind::End);
+}
 
 bool Parser::atDeclaration() const {
   return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute) || atBlocks();
@@ -215,11 +383,12 @@ void Parser::skipTo(llvm::function_ref<bool()> stop) {
       ++braces;
     if (at(TokenKind::RightBrace))
       --braces;
-    consume();
+    skip();
   }
 }
 
 void Parser::skipToDeclaration() {
-  while (!at(TokenKind::End) && !(current().startsLine && atDeclaration()))
-    consume();
+  while (!at(TokenKind::End) &&
+         !(current().startsLine && (atDeclaration() || beginsDeclaration(position))))
+    skip();
 }

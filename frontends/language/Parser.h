@@ -17,7 +17,8 @@ namespace stepc::lang {
 class Parser {
 public:
   Parser(const Source &source, Diagnostics &diagnostics)
-      : source(source), diagnostics(diagnostics), stream(lex(source, diagnostics)) {}
+      : source(source), diagnostics(diagnostics),
+        stream(lex(source, diagnostics, /*reportTokens=*/false)) {}
 
   std::unique_ptr<File> parseFile();
 
@@ -34,28 +35,40 @@ private:
   bool atName(llvm::StringRef spelling) const;
   llvm::StringRef spelling(const Token &token) const { return source.text(token.range); }
   SourceRange previousRange() const;
+  /// Takes the current token, and reports what is wrong with it.
   Token consume();
+  /// Passes it over: it follows from an error.
+  Token skip();
+  void report(const Token &token);
   bool consumeIf(TokenKind kind);
 
-  // Errors. An Invalid token was reported by the lexer, so these stay silent.
+  // Errors. An Invalid token has an error of its own, which is reported instead.
   Diagnostic &expected(const llvm::Twine &what);
   Diagnostic &errorAt(SourceRange range, const llvm::Twine &message);
   std::string describeCurrent() const;
   void hintValue(Diagnostic &error) const;
   void hintAfterValue(Diagnostic &error) const;
   void hintBinding(Diagnostic &error, llvm::StringRef name, bool isLet) const;
-  void hintDeclaration(Diagnostic &error) const;
+  void hintConstant(Diagnostic &error, llvm::StringRef name) const;
+  void hintAfterConstant(Diagnostic &error) const;
+  void hintGroupedDigits(Diagnostic &error, const Token &before) const;
   bool expect(TokenKind kind);
   void unsupported(const Token &construct);
   bool checkStartsLine(llvm::StringRef alternatives);
 
   // Pieces.
-  std::optional<Name> parseName(llvm::StringRef what);
-  std::optional<Constant> parseConstant(llvm::StringRef what = "a number");
+  /// Without a name `said` is the error.
+  std::optional<Name> parseName(llvm::StringRef what, Diagnostic **said = nullptr);
+  /// `name` is that of what has the value, for hints.
+  std::optional<Constant> parseConstant(llvm::StringRef what = "a number",
+                                        llvm::StringRef name = "");
   std::optional<ElementType> parseDtype();
   bool parseStrings(std::vector<StringLiteral> &strings);
   /// `( item, item, ... )` with an optional trailing comma.
-  bool parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem);
+  /// With `goOn` an item that is wrong is passed over, and the list goes on behind it; false still.
+  bool parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem,
+                 bool goOn = false);
+  bool skipItem(TokenKind close);
 
   // Expressions, in ParseExpressions.cpp.
   ExprPtr parseExpression() { return parseBinary(0); }
@@ -66,6 +79,7 @@ private:
   ExprPtr parseParentheses();
   ExprPtr parseCall(const Token &callee);
   ExprPtr parseCoefficientList();
+  bool hintTriple();
   bool parseArgument(CallExpr &call);
   ExprPtr limitHeight(ExprPtr expr, SourceRange where);
   bool tooDeep(SourceRange where);
@@ -82,7 +96,9 @@ private:
   bool parseClaim(Route &route);
   bool parseIfPresent(std::optional<SourceRange> &ifPresent, llvm::StringRef what);
   bool parseSetting(Claim &claim);
+  bool parseStateKind(State &state);
   bool parseSelector(Claim &claim);
+  bool asksForAxes() const;
   bool expectClosingBrace(SourceRange openRange);
 
   // Blocks of matrices, in ParseBlocks.cpp.
@@ -91,7 +107,12 @@ private:
   std::optional<Constant> parseCount(llvm::StringRef what);
 
   // Recovery.
+  bool looksForeign() const;
   bool atDeclaration() const;
+  bool beginsDeclaration(size_t at) const;
+  bool isMisspelt(size_t at, llvm::StringRef word) const;
+  const Token *plannedDeclaration() const;
+  bool atPlannedStatement() const;
   bool atBlocks() const;
   bool atStatement() const;
   bool atUpdate(size_t at) const;

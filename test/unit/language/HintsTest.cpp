@@ -1,6 +1,8 @@
 //===- HintsTest.cpp - What people bring from other languages --------------===//
 #include "Helpers.h"
 
+#include "llvm/Support/raw_ostream.h"
+
 using namespace stepc::lang;
 using namespace stepc::lang::test;
 using testing::ElementsAre;
@@ -18,7 +20,7 @@ std::vector<std::string> syntaxErrors(std::string text) {
 
 struct Case {
   const char *text;
-  const char *message;
+  std::string message;
   std::string hint;
 };
 
@@ -130,7 +132,8 @@ TEST(Hints, ByteOrderMarkIsSkipped) {
   EXPECT_THAT(syntaxErrors(mark + "optimizer 3"),
               ElementsAre("1:11: error: expected the optimizer's name, found '3'"));
   EXPECT_THAT(syntaxErrors(rule("let x = " + mark)),
-              ElementsAre("2:9: error: unexpected character '" + mark + "'"));
+              ElementsAre("2:9: error: unexpected character '" + mark + "'",
+                          "  hint: this character is invisible: delete it"));
 }
 
 TEST(Hints, Names) {
@@ -199,6 +202,326 @@ TEST(Hints, ShapesOfStates) {
            "a state that is smaller is declared so: 'bf16[cols]'"},
       },
       /*isSyntax=*/false);
+}
+
+/// All messages about a file with one hyperparameter's value in its declaration, and in its route.
+void expectOne(const std::string &value, const std::string &message, const std::string &hint) {
+  for (bool inRoute : {false, true}) {
+    std::string text = "optimizer T(" + (inRoute ? "lr" : "lr = " + value) +
+                       ", b = 1) {\n  param = param - lr * b * grad\n}\nroute {\n  T(" +
+                       (inRoute ? "lr = " + value + ", " : "") + "b = 2) for rest\n}\n";
+    std::vector<std::string> messages = check(text).messages();
+    std::erase_if(messages, [](const std::string &line) {
+      return line.find(": note: ") != std::string::npos;
+    });
+    ASSERT_EQ(messages.size(), hint.empty() ? 1u : 2u) << text << testing::PrintToString(messages);
+    EXPECT_THAT(messages[0], testing::HasSubstr("error: " + message)) << text;
+    if (!hint.empty())
+      EXPECT_EQ(messages[1], "  hint: " + hint) << text;
+  }
+}
+
+TEST(Hints, NumbersOfOtherLanguages) {
+  const std::string number = "expected a number such as 1, 0.95 or 3e-4, found '";
+  const std::pair<std::string, std::string> forms[] = {
+      {".5", "write 0.5"},
+      {"5.", "write 5"},
+      {"0x10", "write 16"},
+      {"0b101", "write 5"},
+      {"1_000", "write 1000"},
+      {"1'000", "write 1000"},
+      {"1.0f", "write 1.0"},
+      {"1e-3f", "write 1e-3"},
+      {"10M", "write 10e6"},
+      {"5k", "write 5e3"},
+      {"5%", "write 0.05"},
+      {".5e-3", "write 0.5e-3"},
+      {"1.e3", "write 1e3"},
+      {"1_0e-3", "write 10e-3"},
+      {"1e", "digits follow the 'e', as in 1e-3"},
+      {"3e4.5", "an exponent is a whole number"},
+      {"1.2.3", ""},
+  };
+  for (const auto &[written, hint] : forms)
+    expectOne(written, number + written + "'", hint);
+  expectOne("1e400", "expected a number that fits f64, found '1e400'",
+            "the largest is 1.7976931348623157e308");
+  expectOne("(0.9, 0.95)", "expected a number, found '('",
+            "a hyperparameter is one number: write 'lr1 = 0.9, lr2 = 0.95'");
+  expectOne("[.9, 5.]", "expected a number, found '['",
+            "a hyperparameter is one number: write 'lr1 = 0.9, lr2 = 5'");
+  expectOne("(0.9)", "expected a number, found '('",
+            "a hyperparameter is one number, without parentheses");
+  expectOne("+1", "expected a number, found '+'", "write 1");
+  expectOne("1,000", "expected a hyperparameter's name, found '000'",
+            "digits are not grouped: write 1000");
+  expectOne("1 000", "expected ',' or ')', found '000'", "digits are not grouped: write 1000");
+  expectOne("1 / 4", "expected ',' or ')', found '/'", "a value here is one number: write 0.25");
+  expectOne("2 ^ -10", "expected ',' or ')', found '^'",
+            "a value here is one number: write 0.0009765625");
+  expectOne("10 ** -1", "expected ',' or ')', found '*'", "a value here is one number: write 0.1");
+  expectOne("\"0.1\"", "expected a number, found \"0.1\"", "write 0.1");
+  expectOne("true", "expected a number, found 'true'", "write 1, and compare it: 'x != 0'");
+  expectOne("inf", "expected a number, found 'inf'",
+            "write a number that f32 can hold, such as 3e38");
+  expectOne("sqrt(2)", "expected a number, found 'sqrt'",
+            "a value here is one number, which nothing computes");
+  // The name of several values is that of the list without its plural.
+  EXPECT_THAT(
+      check("optimizer T(lr, betas = (0.9, 0.95)) {\n  param = param - lr * grad\n}\n").messages(),
+      ElementsAre("1:25: error: expected a number, found '('",
+                  "  hint: a hyperparameter is one number: write 'beta1 = 0.9, beta2 = "
+                  "0.95'"));
+  // In expressions, states and options each is one message, too.
+  expectHints(
+      {{"let x = .5 * lr", "2:9: error: expected a number such as 1, 0.95 or 3e-4, found '.5'",
+        "write 0.5"},
+       {"state m : f32 = 1_0\nm = grad",
+        "2:17: error: expected a number such as 1, 0.95 or 3e-4, found '1_0'", "write 10"},
+       {"state m : f32 = 1 / 4\nm = grad",
+        "2:19: error: expected an operator or the end of the line, found '/'",
+        "a value here is one number: write 0.25"},
+       {"let x = orthogonalize(grad, steps = 5.)",
+        "2:37: error: expected a number such as 1, 0.95 or 3e-4, found '5.'", "write 5"},
+       {"let x = 1 000", "2:11: error: expected an operator or the end of the line, found '000'",
+        "digits are not grouped: write 1000"}},
+      /*isSyntax=*/false);
+}
+
+TEST(Hints, WhatFollowsFromAnErrorIsNotSaid) {
+  auto one = [](const std::string &text, const std::string &message) {
+    EXPECT_THAT(check(text).diagnostics.errorCount(), 1u)
+        << text << testing::PrintToString(check(text).messages());
+    EXPECT_THAT(check(text).messages()[0], testing::HasSubstr(message)) << text;
+  };
+  const std::string
+      body = ") {\n  state m : f32\n  m = beta * m + grad\n  param = param - lr * m\n}\n",
+      route = "route {\n  A(lr = 1) for rest\n}\n";
+  // An unknown name, function, state or optimizer is said once.
+  one("optimizer A(lr" + body + route, "unknown name 'beta'");
+  one("optimizer A(lr) {\n  m = grad\n  let u = m + m\n  param = param - lr * u\n}\n" + route,
+      "unknown state 'm'");
+  one("optimizer A(lr) {\n  let u = nrm(grad)\n  param = param - lr * nrm(grad)\n}\n" + route,
+      "unknown function 'nrm'");
+  one("optimizer A(lr) {\n  param = param - lr * grad\n}\nroute {\n  B() for \"x\"\n  B() for "
+      "rest\n}\n",
+      "unknown optimizer 'B'");
+  // A hyperparameter's default that cannot be read leaves the others, and a value that cannot be.
+  one("optimizer A(lr, beta = " + std::string("@") + body + route, "unexpected character '@'");
+  one("optimizer A(lr = @, beta = 0.9" + body + "route {\n  A() for rest\n}\n",
+      "unexpected character '@'");
+  one("optimizer A(lr, \"beta\"" + body + "route {\n  A(lr = 1, beta = 2) for rest\n}\n",
+      "expected a hyperparameter's name");
+  one("optimizer A(lr beta = 1" + body + route, "expected ',' or ')', found 'beta'");
+  one("optimizer A(lr, beta = 1" + body + "route {\n  A(lr = @) for rest\n}\n",
+      "unexpected character '@'");
+  one("optimizer A(lr, beta = 1" + body + "route {\n  A(missing_grad = @, lr = 1) for rest\n}\n",
+      "unexpected character '@'");
+  // An optimizer whose declaration is misspelt or without a name is no unknown one.
+  one("optmizer A(lr, beta = 1" + body + route, "found 'optmizer'");
+  one("rule A(lr, beta = 1" + body + route, "found 'rule'");
+  one("optimizer \"A\"(lr, beta = 1" + body + route, "expected the optimizer's name");
+  // What stands behind the first error of a statement follows from it.
+  one("optimizer A(lr) {\n  let x = torch.tensor([1., 2.]).T @ grad\n  param = param - lr * "
+      "grad\n}\n" +
+          route,
+      "unexpected character '.'");
+  one("optimizer A(lr) {\n  state m : f32\n  m = 1 % 2\n  param = param - lr * grad\n}\n" + route,
+      "unexpected character '%'");
+  one("optimizer A(lr) {\n  state m : f32\n  m = 1 2\n  param = param - lr * m\n}\n" + route,
+      "expected an operator or the end of the line, found '2'");
+}
+
+TEST(Hints, TextsOfOtherLanguages) {
+  const std::string definition =
+      "; a definition has 'optimizer NAME(...) { ... }' and 'route { ... }'";
+  auto foreign = [&](const std::string &text, const std::string &kind) {
+    Result result = check(text);
+    EXPECT_THAT(result.diagnostics.all().size(), testing::AllOf(testing::Ge(1u), testing::Le(3u)))
+        << text;
+    EXPECT_EQ(result.diagnostics.all().front().hint,
+              "this does not look like a definition" + kind + definition)
+        << text;
+    for (size_t i = 1; i < result.diagnostics.all().size(); ++i)
+      EXPECT_EQ(result.diagnostics.all()[i].hint, "") << text;
+  };
+  std::string python = "import torch\n\n# it's a class\nclass Muon(torch.optim.Optimizer):\n"
+                       "    optimizer = None\n";
+  for (int i = 0; i < 100; ++i)
+    python += "    x = self.a['b'] % 3\n";
+  foreign(python, ", but like Python");
+  Result result = check(python);
+  std::string printed;
+  llvm::raw_string_ostream os(printed);
+  result.diagnostics.print(os, *result.source, Diagnostics::Color::Never);
+  EXPECT_THAT(printed, testing::EndsWith("error: too many errors, 3 shown\n"));
+  EXPECT_THAT(printed, testing::StartsWith("t.optim:1:1: error: expected 'optimizer', 'blocks' or "
+                                           "'route', found 'import'\n"));
+  foreign("{\n  \"version\": 1\n}\n", ", but like JSON");
+  foreign("#include <stdio.h>\nint main(void) { return 0; }\n", ", but like C or C++");
+  foreign("/* A\n   program. */\n#include <a.h>\nstruct optimizer_state { int a; };\n",
+          ", but like C or C++");
+  foreign("module @m {\n}\n", ", but like the IR of a level, whose files end with .mlir");
+  foreign("<html></html>", ", but like HTML or XML");
+  foreign(std::string("\x7F"
+                      "ELF\0\1\2",
+                      7),
+          ", but like binary data");
+  foreign("optimizer = torch.optim.AdamW(params, lr=1e-3)\noptimizer.step()\n", "");
+  foreign("}", "");
+  // A misspelt word, comments alone and one declaration of this language are not foreign.
+  for (const char *own : {"optimiser A(lr) {\n}\n", "rotue {\n}\n", "// nothing\n",
+                          "import \"x\"\noptimizer A(lr) {\n  param = lr * grad\n}\n"})
+    for (const Diagnostic &each : check(own).diagnostics.all())
+      EXPECT_THAT(each.hint, testing::Not(testing::HasSubstr("does not look like"))) << own;
+}
+
+TEST(Hints, AxesInClaims) {
+  for (const char *selector :
+       {"ndim >= 2", "param.ndim >= 2", "len(shape) == 2", "shape", "rows > 1"})
+    EXPECT_THAT(
+        check("optimizer A(lr) {\n  param = param - lr * grad\n}\nroute {\n  A(lr = 1) for " +
+              std::string(selector) + "\n  A(lr = 2) as b for rest\n}\n")
+            .messages(),
+        ElementsAre(
+            testing::HasSubstr("5:17: error: expected 'matrix', 'rest' or a pattern in quotes"),
+            "  hint: 'matrix' takes parameters of two axes and declared stacks of "
+            "matrices, 'rest' all that no other claim takes"))
+        << selector;
+}
+
+TEST(Hints, StatesNearFunctions) {
+  expectHints(
+      {
+          {"state momentun : f32\nmomentun = lr * momentum + grad",
+           "3:17: error: unknown name 'momentum'",
+           "did you mean 'momentun'? 'momentum' is a function: momentum(...)"},
+          {"state momentum : f32\nmomentum = lr * momentun + grad",
+           "3:17: error: unknown name 'momentun'", "did you mean 'momentum'?"},
+          {"let x = momentun", "2:9: error: unknown name 'momentun'",
+           "did you mean the function 'momentum(...)'?"},
+          {"let x = momentun(grad, grad, lr)", "2:9: error: unknown function 'momentun'",
+           "did you mean 'momentum'?"},
+          {"let scale = 3\nlet x = scal(grad)", "3:9: error: unknown function 'scal'",
+           "did you mean the value 'scale'? A product is written 'scale * (...)'"},
+      },
+      /*isSyntax=*/false);
+}
+
+TEST(Hints, Coefficients) {
+  const std::string found = ": error: expected a list of steps or the name of a set, found '",
+                    hint = "a list has a triple for each step: [(3.4, -4.7, 2)]";
+  expectHints(
+      {
+          {"let o = orthogonalize(grad, coefficients = (3.4, -4.7, 2))",
+           "2:44" + found + "(3.4, -4.7, 2)'", hint},
+          {"let o = orthogonalize(grad, coefficients = [3.4, -4.7, 2])",
+           "2:44" + found + "[3.4, -4.7, 2]'", hint},
+          {"let o = orthogonalize(grad, coefficients = [[3.4, -4.7, 2]])",
+           "2:45: error: expected '(', found '['",
+           "the triple of a step stands in parentheses: [(a, b, c), ...]"},
+      },
+      /*isSyntax=*/false);
+}
+
+TEST(Hints, CharactersOutsideAscii) {
+  const std::string name = "expected a name of ASCII letters, digits and '_', found '";
+  auto expectName = [&](const std::string &body, const std::string &written,
+                        const std::string &code, const std::string &ascii) {
+    std::vector<std::string> wanted = {": error: " + name + written + "' with " + code};
+    std::vector<std::string> messages = messagesIn(body);
+    ASSERT_EQ(messages.size(), ascii.empty() ? 1u : 2u) << testing::PrintToString(messages);
+    EXPECT_THAT(messages[0], testing::EndsWith(wanted[0]));
+    if (!ascii.empty())
+      EXPECT_EQ(messages[1], "  hint: write '" + ascii + "'");
+  };
+  // One message for each name, however often it stands there.
+  expectName("let β1 = 0.9\nlet x = β1 * β1 + lr", "β1", "U+03B2", "beta1");
+  expectName("state m̂ : f32\nm̂ = grad", "m̂", "U+0302", "m_hat");
+  expectName("let lr₀ = lr", "lr₀", "U+2080", "lr0");
+  expectName("let naïve = lr", "naïve", "U+00EF", "naive");
+  expectName("let mоm = lr", "mоm", "U+043E", "mom"); // a Cyrillic o
+  expectName("let x = 中文", "中文", "U+4E2D", "");
+  EXPECT_THAT(messagesIn("let x = ∇"), ElementsAre("2:9: error: " + name + "∇' with U+2207",
+                                                   "  hint: the gradient is 'grad'"));
+  const std::pair<std::string, std::string> characters[] = {
+      {"−", "write '-' for minus"},
+      {"×", "write '*' for a product"},
+      {"⊙", "write '*' for a product"},
+      {"÷", "write '/' for a quotient"},
+      {"≤", "write 'a <= b'"},
+      {"≠", "'not equal' is written 'a != b'"},
+      {"²", "a square is written 'x ^ 2'"},
+      {"“", "strings stand in straight double quotes"},
+      {"\u00A0", "this is a space of another kind: write a plain one"},
+      {"\u200B", "this character is invisible: delete it"},
+      {"ᵀ", "a transpose is 'transpose(x)', which is not supported yet"},
+  };
+  for (const auto &[character, hint] : characters)
+    EXPECT_THAT(
+        messagesIn("let x = lr " + character + " lr"),
+        ElementsAre("2:12: error: unexpected character '" + character + "'", "  hint: " + hint));
+}
+
+TEST(Hints, EscapesOfRegularExpressions) {
+  const std::string none = "  hint: patterns are no regular expressions: ";
+  auto route = [](const std::string &pattern) {
+    return syntaxErrors("route { A() for \"" + pattern + "\" }");
+  };
+  EXPECT_THAT(route("layers\\.0\\.w"), ElementsAre(testing::HasSubstr("found another escape"),
+                                                   none + "'.' is itself, and '*' any text"));
+  EXPECT_THAT(route("a\\d"),
+              ElementsAre(testing::HasSubstr("found another escape"), none + "a digit is '[0-9]'"));
+  EXPECT_THAT(route("a\\*"),
+              ElementsAre(testing::HasSubstr("found another escape"),
+                          "  hint: in a pattern a '*' of the name itself is written '[*]'"));
+}
+
+TEST(Hints, StatementsOnOneLine) {
+  const std::string hint = "each statement and each claim starts a line";
+  expectHints({{"let x = 1 let y = 2",
+                "2:11: error: expected an operator or the end of the line, found 'let'", hint},
+               {"state m : f32 m = grad",
+                "2:15: error: expected an operator or the end of the line, found 'm'", hint}},
+              /*isSyntax=*/true);
+  EXPECT_THAT(syntaxErrors("route {\n  A() for \"a\" B() for rest\n}\n"),
+              ElementsAre("2:15: error: expected 'except' or the end of the line, found 'B'",
+                          "  hint: " + hint));
+}
+
+TEST(Hints, WhatALaterVersionWillHave) {
+  expectHints(
+      {
+          {"every 6 steps {\nparam = grad\nlet y = 3\n}",
+           "2:1: error: 'every' is not supported yet",
+           "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'"},
+          {"every lr steps { param = grad }", "2:1: error: 'every' is not supported yet",
+           "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'"},
+          {"def f(x) { x + 1 }", "2:1: error: 'def' is not supported yet", ""},
+          {"import \"x\"", "2:1: error: 'import' is not supported yet", ""},
+          {"state l : f32[rows, rows]\nl = l", "2:14: error: a square state is not supported yet",
+           ""},
+          {"state l : f32[cols][cols]\nl = l", "2:14: error: a square state is not supported yet",
+           ""},
+          {"state l : f32[cols * cols]\nl = l", "2:14: error: a square state is not supported yet",
+           ""},
+          {"state l : f32[rows, cols]\nl = l",
+           "2:14: error: expected [rows], [cols] or [] behind a state's dtype, found [rows, cols]",
+           "a state shaped like the parameter is declared without brackets"},
+      },
+      /*isSyntax=*/false);
+  const std::string file = "optimizer A(lr) {\n  param = param - lr * grad\n}\n";
+  for (const char *word : {"import", "def", "model"}) {
+    std::string form = word == std::string("import") ? "import \"a.optim\"\n"
+                       : word == std::string("def")  ? "def f(x) {\n  x + route\n}\n"
+                                                     : "model(layers = 3) {\n  x\n}\n";
+    EXPECT_THAT(check(form + file).messages(),
+                ElementsAre("1:1: error: '" + std::string(word) + "' is not supported yet"));
+  }
+  // The words stay names.
+  EXPECT_THAT(messagesIn("state every : f32\nlet def = lr\nlet model = def\nevery = model * grad\n"
+                         "let import = every\nlet steps = import"),
+              testing::Each(testing::HasSubstr("warning")));
 }
 
 } // namespace
