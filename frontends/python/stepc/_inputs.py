@@ -6,12 +6,28 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stepc.errors import CompileError
 
-Spec = str | os.PathLike[str]
+
+@dataclass(frozen=True)
+class Definition:
+    """A specification that was read. Another machine may have no such file, or another one.
+
+    ``name`` is that of libraries made of it, ``file`` that of the compiler's copy, and ``shown`` stands
+    in diagnostics.
+    """
+
+    name: str
+    text: str
+    file: str
+    shown: str
+
+
+Spec = str | os.PathLike[str] | Definition
 Manifest = Mapping[str, Any] | str | os.PathLike[str]
 
 # Stand for the two files in kept diagnostics: another caller may have other paths of their texts.
@@ -23,16 +39,19 @@ def is_text(spec: Spec) -> bool:
     return isinstance(spec, str) and ("\n" in spec or "{" in spec)
 
 
-def load_spec(spec: Spec) -> tuple[str, str]:
-    """Name and text of a specification, given as a path or as the text itself."""
+def read_spec(spec: Spec) -> Definition:
+    """A specification, given as a path or as the text itself."""
+    if isinstance(spec, Definition):
+        return spec
     if is_text(spec):
-        return "step", str(spec)
-    return Path(spec).stem, _read(spec, "specification")
+        return Definition("step", str(spec), "step.optim", "<specification>")
+    path = Path(spec)
+    return Definition(path.stem, _read(path, "specification"), path.name, os.fspath(spec))
 
 
 def definition_hash(spec: Spec, arguments: Sequence[str]) -> str:
     """Equal for ranks that would compile the same: the specification's text, and the command line."""
-    return hashlib.sha256(repr((load_spec(spec)[1], list(arguments))).encode()).hexdigest()
+    return hashlib.sha256(repr((read_spec(spec).text, list(arguments))).encode()).hexdigest()
 
 
 def _read(path: str | os.PathLike[str], what: str) -> str:
@@ -54,16 +73,13 @@ class Inputs:
     """
 
     def __init__(self, spec: Spec, manifest: Manifest) -> None:
-        self.name, self.spec = load_spec(spec)
+        definition = read_spec(spec)
+        self.name, self.spec, self._file = definition.name, definition.text, definition.file
         if isinstance(manifest, Mapping):
             self.manifest, shown = json.dumps(dict(manifest), indent=1), "<manifest>"
         else:
             self.manifest, shown = _read(manifest, "manifest"), os.fspath(manifest)
-        self._shown = {
-            _SPEC_MARK: "<specification>" if is_text(spec) else os.fspath(spec),
-            _MANIFEST_MARK: shown,
-        }
-        self._file = f"{self.name}.optim" if is_text(spec) else Path(spec).name
+        self._shown = {_SPEC_MARK: definition.shown, _MANIFEST_MARK: shown}
         self._marks: dict[str, str] = {}
 
     def write(self, folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 import torch.distributed as dist
@@ -33,6 +34,12 @@ def group_ranks(process_group: dist.ProcessGroup | None) -> tuple[int, ...]:
 def my_rank() -> int:
     """This process's global rank; 0 without torch.distributed."""
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+
+
+def is_pretended() -> bool:
+    """Whether this process stands for one rank of a world whose others are not there: the process
+    group is torch's fake one, which sends nothing."""
+    return dist.is_available() and dist.is_initialized() and dist.get_backend() == "fake"
 
 
 def mesh_of(mesh: DeviceMesh) -> tuple[Mesh, Root | None]:
@@ -71,6 +78,15 @@ def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype | None:
         return declared
     gradient = getattr(parameter, attribute, None)
     return None if gradient is None else gradient.dtype
+
+
+class Layout(Protocol):
+    """Where the shards of whole tensors will be."""
+
+    mesh: Mesh
+
+    def texts(self, names: Sequence[str], tensor: torch.Tensor) -> tuple[str, ...]:
+        """A parameter's placements as the manifest has them."""
 
 
 _Converted = dict[int, tuple[Mesh, Root | None]]
@@ -263,22 +279,30 @@ def describe(
     named_parameters: Iterable[tuple[str, torch.Tensor]],
     world: tuple[int, ...],
     declarations: Declarations,
+    layout: Layout | None = None,
 ) -> dict[str, tuple[Entry, torch.Tensor]]:
-    """This rank's trainable parameters by canonical name, in the model's order."""
+    """This rank's trainable parameters by canonical name, in the model's order.
+
+    With a ``layout``, or in a world that is only pretended, tensors need no memory.
+    """
+    needs_memory = layout is None and not is_pretended()
     result: dict[str, tuple[Entry, torch.Tensor]] = {}
     converted: _Converted = {}
     for names, tensor in by_tensor(named_parameters):
         if not tensor.requires_grad:
             continue
         name = names[0]
-        if tensor.is_meta:
+        if tensor.is_meta and needs_memory:
             raise ValueError(
                 f"parameter '{name}': expected a tensor with memory, found a meta tensor; "
                 "materialize the model before the first step"
             )
         if name in result:
             raise ValueError(f"two parameters have the name '{name}'")
-        shape, mesh, texts, root = _locate(tensor, names, world, declarations, converted)
+        if layout is not None:
+            shape, mesh, texts, root = tuple(tensor.shape), layout.mesh, layout.texts(names, tensor), None
+        else:
+            shape, mesh, texts, root = _locate(tensor, names, world, declarations, converted)
         sizes = [size for _, size in mesh.axes]
         apart = _gradient_placements(tensor, names, texts, shape, sizes, declarations)
         placed = declarations.placed(names)
@@ -292,7 +316,7 @@ def describe(
             name, shape, dtype_text(tensor.dtype, name),
             dtype_text(told or tensor.dtype, name, "'s gradient"), mesh,
             texts, root, declarations.batch_axes(names, len(shape)), names[1:],
-            _odd_shape(tensor, shape, mesh, texts),
+            None if layout is not None else _odd_shape(tensor, shape, mesh, texts),
             grad_placements=apart, unseen=tuple(unseen),
             state_placements=None if states == texts else states,
             bucket=declarations.bucket(names), blocks=declarations.divided(names),

@@ -15,6 +15,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
 from stepc.errors import StepcError
+from stepc.torch.groups import Routing
 from stepc.torch.options import OPTIONS, ROUTE
 from stepc.torch.pieces import Piece
 from stepc.torch.routed import RoutedGroups
@@ -22,14 +23,24 @@ from stepc.torch.slices import cut
 from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, local, whole_step
 
 
-def adopt_unfrozen(optimizer: RoutedGroups) -> None:
-    """Gives a route to unfrozen parameters of a group that had none while they were frozen."""
+def waits_for_route(optimizer: RoutedGroups) -> bool:
+    """Whether parameters were unfrozen in a group that has no route."""
+    return any(tensor.requires_grad for group in optimizer.param_groups if group[ROUTE] is None
+               for tensor in group["params"])  # fmt: skip
+
+
+def adopt_unfrozen(optimizer: RoutedGroups, routing: Routing | None) -> None:
+    """Gives a route to unfrozen parameters of a group that had none while they were frozen.
+
+    ``routing`` is that of the parameters as they are now, where some of them wait for it.
+    """
+    if routing is not None:
+        optimizer._take_routing(routing)
     for group in [one for one in optimizer.param_groups if one[ROUTE] is None]:
         pairs = list(zip(optimizer._names(group), group["params"], strict=True))
         ready = [(name, tensor) for name, tensor in pairs if tensor.requires_grad]
         if not ready:
             continue
-        optimizer._route_again()
         given = {"params": ready, **optimizer._given_options.get(ready[0][0], {})}
         parts = optimizer._split(given)
         if len(parts) == 1 and len(ready) == len(pairs):

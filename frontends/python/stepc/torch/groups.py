@@ -8,6 +8,8 @@ hyperparameters under their own names, so that schedulers and logging work uncha
 from __future__ import annotations
 
 import ctypes as c
+import hashlib
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +19,7 @@ from typing import Any
 import torch
 
 from stepc._compile import check_silently
-from stepc._inputs import Spec
+from stepc._inputs import Definition, Spec, read_spec
 from stepc._library import Library
 from stepc.errors import CompileError, GraphError, HyperparameterError
 from stepc.torch.declarations import Declarations
@@ -29,6 +31,51 @@ from stepc.torch.options import (
     ROUTE, RouteInfo, expect_no_request, expect_number, is_other_key, unknown_hint,
 )  # fmt: skip
 from stepc.torch.verify import unknown_parameter
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the compiler is asked for a routing. Another rank may ask it for this one.
+
+    Of ``manifests`` the first counts that the definition takes.
+    """
+
+    definition: Definition
+    manifests: list[dict[str, Any]]
+    if_present: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        spec: Spec,
+        named: Sequence[tuple[str, torch.Tensor]],
+        declarations: Declarations,
+        if_present: Sequence[str] = (),
+    ) -> Question:
+        """Frozen parameters are routed too where the definition allows it, so that unfreezing one
+        finds its group."""
+        frozen = {name for name, tensor in named if not tensor.requires_grad}
+        # Frozen tensors of three axes are what selectors of matrices refuse.
+        stacks = {name for name, tensor in named if name in frozen and tensor.dim() > 2}
+        unrouted: list[set[str]] = []
+        for one in (set(), stacks, frozen):
+            if len(one) < len(named) and one not in unrouted:
+                unrouted.append(one)
+        manifests = [routing_manifest(named, declarations, one) for one in unrouted]
+        return Question(read_spec(spec), manifests, tuple(if_present))
+
+    def digest(self) -> str:
+        """Equal where the answers are: a definition's path is only for diagnostics."""
+        asked = self.definition.name, self.definition.text, self.manifests, self.if_present
+        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+    def answer(self) -> dict[str, Any]:
+        """What ``stepc check --json`` prints. Raises CompileError."""
+        for manifest in self.manifests:
+            try:
+                return check_silently(self.definition, manifest, self.if_present)[0]
+            except CompileError as error:
+                failed = error
+        raise CompileError(_with_batch(str(failed)), failed.exit_code) from None
 
 
 @dataclass(frozen=True)
@@ -57,28 +104,8 @@ class Routing:
         return {name for route in self.routes.values() for name in route.defaults}
 
     @staticmethod
-    def of_spec(
-        spec: Spec,
-        named: Sequence[tuple[str, torch.Tensor]],
-        declarations: Declarations,
-        if_present: Sequence[str] = (),
-    ) -> Routing:
-        """Asks the compiler. Frozen parameters are routed too where the definition allows it, so
-        that unfreezing one finds its group."""
-        frozen = {name for name, tensor in named if not tensor.requires_grad}
-        # Frozen tensors of three axes are what selectors of matrices refuse.
-        stacks = {name for name, tensor in named if name in frozen and tensor.dim() > 2}
-        attempts = [one for one in (set(), stacks, frozen) if len(one) < len(named)]
-        while True:
-            unrouted = attempts.pop(0)
-            try:
-                manifest = routing_manifest(named, declarations, unrouted)
-                found, _ = check_silently(spec, manifest, if_present)
-                break
-            except CompileError as error:
-                attempts = [one for one in attempts if one != unrouted]
-                if not attempts:
-                    raise CompileError(_with_batch(str(error)), error.exit_code) from None
+    def of_answer(found: Mapping[str, Any]) -> Routing:
+        """Reads what the compiler answered to a :class:`Question`."""
         routes = {
             item["name"]: RouteInfo(item["name"], item["rule"], dict(item["defaults"]),
                                     item.get("elementwise", False))  # fmt: skip

@@ -8,12 +8,13 @@ exchange what they have to say over connections of their own.
 from __future__ import annotations
 
 import hashlib
+import pickle
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -25,6 +26,7 @@ from stepc.torch.links import Links, default_store, read
 from stepc.torch.transport import TorchTransport
 
 _PAUSE = 0.005
+_SHOWN = 8
 # How long ranks that change alike may be apart before those in a step are told to stop.
 _GRACE_SECONDS = 0.5
 
@@ -38,7 +40,8 @@ class Meeting:
 
     Args:
         process_group: who may come; the default group without it.
-        what: where they meet, for errors and so that different calls do not meet.
+        what: where they meet, for errors and so that different calls do not meet. A rank that waits
+            elsewhere is told of by the others.
         timeout: seconds until a rank that does not come or answer is an error.
         why: what made this rank come.
         left: the transport of a bound instance. Peers that did not come may wait in its step for
@@ -59,6 +62,14 @@ class Meeting:
         note: str = "",
     ) -> None:
         self._group = group_ranks(process_group)
+        # Whom the errors speak of, and what these ranks have to do.
+        self._who, self._rule = "that share parameters", (
+            "ranks that meshes connect have to change their parameters alike"
+        )
+        if ranks is None:
+            self._who, self._rule = "of the process group", (
+                "all of its ranks have to do so; pass process_group= where fewer ranks do"
+            )
         known = set(self._group if ranks is None else ranks)
         known.add(my_rank())
         known.update(() if left is None else left.ranks)
@@ -148,6 +159,9 @@ class Meeting:
         me, word = dist.get_rank(), uuid.uuid4().hex
         begin, told = time.monotonic(), self._left is None
         entry = board.leave(me, word, self.ranks)
+        places = dist.PrefixStore("stepc/at", default_store())
+        places.set(str(me), self.what)
+        looked, seen = False, {}
         try:
             while True:
                 # Only a rank that knows of no lower one can be the lowest.
@@ -180,9 +194,13 @@ class Meeting:
                         f"rank {me}, but {rank} stepped"
                         + ("" if self._why in reason else f", and failed: {reason}")
                     )
+                if waited > self.timeout / 2 and not looked:
+                    # Those who give up when this rank does will have left by then.
+                    looked, seen = True, self._elsewhere(board.closure(me, self.ranks)[1], places)
                 if waited > self.timeout:
                     entries, missing = board.closure(me, self.ranks)
-                    text = self._missing(sorted(missing), len(entries) + len(missing))
+                    seen |= self._elsewhere(missing, places)
+                    text = self._missing(sorted(missing), len(entries) + len(missing), seen)
                     text = self._noted(text)
                     # The others, who would find this rank missing as well, give up with it.
                     for rank, one in entries.items():
@@ -193,15 +211,23 @@ class Meeting:
         except BaseException:
             board.take(me, entry)
             raise
+        finally:
+            places.set(str(me), "")
 
-    def _missing(self, missing: Sequence[int], expected: int) -> str:
-        shown = ", ".join(str(rank) for rank in missing[:8]) + (", …" if len(missing) > 8 else "")
+    def _elsewhere(self, missing: Collection[int], places: dist.Store) -> dict[int, str]:
+        """In which other meetings some of the missing ranks wait."""
+        found = {rank: read(places, str(rank)) for rank in sorted(missing)[:_SHOWN]}
+        return {rank: what for rank, what in found.items() if what is not None}
+
+    def _missing(self, missing: Sequence[int], expected: int, elsewhere: Mapping[int, str]) -> str:
+        shown = ", ".join(map(str, missing[:_SHOWN])) + (", …" if len(missing) > _SHOWN else "")
+        waits = [f"rank {rank} waits in {what}" + (" with other ranks" if what == self.what else "")
+                 for rank, what in elsewhere.items() if rank in missing]  # fmt: skip
         return (
-            f"{self.what}: expected all {expected} ranks that share parameters within "
-            f"{self.timeout:g} s"
+            f"{self.what}: expected all {expected} ranks {self._who} within {self.timeout:g} s"
             + (f", since {self._why} on rank {dist.get_rank()}" if self._why else "")
-            + f", but rank{'s' * (len(missing) > 1)} {shown or 'none'} did not come; ranks that "
-            "meshes connect have to change their parameters alike"
+            + f", but rank{'s' * (len(missing) > 1)} {shown or 'none'} did not come"
+            + (f" ({', '.join(waits)})" if waits else "") + f"; {self._rule}"
         )
 
     def _noted(self, text: str) -> str:
@@ -273,6 +299,54 @@ class _Board:
         if answer is not None:
             self._store.delete_key(f"go/{word}")
         return answer
+
+
+class Question(Protocol):
+    """What the compiler is asked: any rank can ask it for another one."""
+
+    def digest(self) -> str:
+        """Equal where the answers are."""
+
+    def answer(self) -> Any:
+        """Asks the compiler here."""
+
+
+def ask_first(question: Question | None, meeting: Meeting) -> Any:
+    """The answer to this rank's question, by the compiler of the lowest rank that meets.
+
+    All ranks that meet call this. A rank without a question gets None. Each question travels once, however
+    many ranks have it: the others send its digest. An error is raised on every rank.
+    """
+    if len(meeting.ranks) == 1:
+        return None if question is None else question.answer()
+    me, first = my_rank(), meeting.ranks[0]
+    data = b"" if question is None else pickle.dumps(question)
+    mine = None if question is None else question.digest()
+    told = dict(zip(meeting.ranks, meeting.gather((mine, len(data))), strict=True))
+    sources = {digest: (rank, size) for rank, (digest, size) in reversed(told.items()) if digest}
+    if not sources:
+        return None
+    questions: dict[str, tuple[int, Question]] = {}
+    for digest, (rank, size) in sorted(sources.items(), key=lambda item: item[1]):
+        if rank == first:
+            asked: Question | None = question
+        else:
+            received = meeting.broadcast(data if rank == me else None, size, rank)
+            asked = pickle.loads(received) if me == first else None
+        if me == first:
+            questions[digest] = rank, asked
+
+    def answer() -> bytes:
+        answers = {}
+        for digest, (rank, asked) in questions.items():
+            try:
+                answers[digest] = asked.answer()
+            except CompileError as error:
+                whose = "" if rank == first else f"\n(asked for the parameters of rank {rank})"
+                raise CompileError(f"{error}{whose}", error.exit_code) from error
+        return pickle.dumps(answers)
+
+    return pickle.loads(share_library(meeting.ranks, answer, meeting, "")).get(mine)
 
 
 def share_library(

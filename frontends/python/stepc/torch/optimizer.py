@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -20,13 +21,13 @@ from stepc.torch.binding import Binding, Record, Resharded
 from stepc.torch.building import build_library, compile_options, make_instance
 from stepc.torch.checkpoint import load_into
 from stepc.torch.declarations import Blocks, Bucket, Declarations, Placed
-from stepc.torch.describe import Connected, connected, describe, describe_frozen, group_ranks
+from stepc.torch.describe import Connected, connected, describe, describe_frozen, group_ranks, is_pretended
 from stepc.torch.entries import Entry
 from stepc.torch.failures import Failures
-from stepc.torch.frozen import adopt_unfrozen, show_states
-from stepc.torch.groups import Hyperparameters, Routing
+from stepc.torch.frozen import adopt_unfrozen, show_states, waits_for_route
+from stepc.torch.groups import Hyperparameters, Question, Routing
 from stepc.torch.manifest import world_manifest
-from stepc.torch.meeting import Meeting, agree
+from stepc.torch.meeting import Meeting, agree, ask_first
 from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
 from stepc.torch.options import expect_no_request
@@ -44,12 +45,15 @@ class Optimizer(Failures, RoutedGroups):
     until then ``param_groups`` may get other parameters, and ``state`` is empty, as torch's is.
     Groups exist from the start, one per route (or per caller's group and route).
 
+    Making an optimizer of a definition is a collective call of ``process_group``, of which the first rank
+    asks the compiler. Errors there are raised on all of its ranks.
+
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         spec: path or text of the optimizer definition. May be left out with ``library``.
         library: a compiled library, for machines without the compiler. Of several targets the first
             is taken that is for where the parameters are; for a CPU are ``cpu`` and ``emulated``.
-        process_group: the ranks that step together; the default group without it.
+        process_group: the ranks that make this optimizer and step together; the default group without it.
         timeout: seconds after which a step gives up waiting for another rank.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
         batch, replicated, placements, blocks, buckets, flatten, gradient: see
@@ -111,15 +115,39 @@ class Optimizer(Failures, RoutedGroups):
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
         self._warned: set[str] = set()
-        super().__init__(params, routes)
+        with self._together() as self._meeting:
+            super().__init__(params, routes)
+        self._meeting = None
         self.state = LazyStates(self)
+
+    def _together(self) -> contextlib.AbstractContextManager[Meeting | None]:
+        """The ranks that make their optimizers together, so that one of them asks the compiler for all."""
+        if self._given_library is not None or is_pretended():
+            return contextlib.nullcontext()
+        return Meeting(self._process_group, "making an optimizer", self._timeout)
 
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
         if self._given_library is not None:
             return Routing.of_library(self._given_library)
-        return Routing.of_spec(
-            self._spec, named, self._declarations, self._compile_options["if_present"]
-        )
+        question = self._question(named)
+        # Nobody knows who adds parameters later, so a rank then asks for itself.
+        meeting = self._meeting
+        return Routing.of_answer(question.answer() if meeting is None else ask_first(question, meeting))
+
+    def _question(self, named: Sequence[tuple[str, torch.Tensor]]) -> Question:
+        return Question.of(self._spec, named, self._declarations, self._compile_options["if_present"])
+
+    def _route_unfrozen(self, meeting: Meeting) -> Routing | None:
+        """The routes as the parameters are now, where a group without route has unfrozen ones."""
+        if self._given_library is not None:
+            return Routing.of_library(self._given_library) if waits_for_route(self) else None
+        question: Question | None = None
+        # Broken groups are told when the ranks describe their parameters.
+        with contextlib.suppress(ValueError, TypeError):
+            if waits_for_route(self):
+                question = self._question(self._all_names(self._named()))
+        answer = ask_first(question, meeting)
+        return None if answer is None else Routing.of_answer(answer)
 
     # --- prepare ---
 
@@ -174,8 +202,9 @@ class Optimizer(Failures, RoutedGroups):
         problem: Exception | None = None
         mine, frozen, unmatched, group = {}, [], [], group_ranks(self._process_group)
         device: devices.Host | devices.Gpu = devices.Host()
+        routing = self._route_unfrozen(meeting)
         try:
-            adopt_unfrozen(self)
+            adopt_unfrozen(self, routing)
             known = self._routing.hyperparameters
             for number, options in enumerate(self.param_groups):
                 expect_no_request(options, known, self._capturable, f"parameter group {number}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from stepc.errors import CompilerNotFound
 from stepc.torch import groups as group_rules
 from stepc.torch.group import BETAS, Group, has_pair
 from stepc.torch.groups import ROUTE, Routing
@@ -69,11 +70,14 @@ class RoutedGroups(torch.optim.Optimizer):
     def _route_again(self, given: Sequence[Mapping[str, Any]] = ()) -> None:
         """Routes the groups' parameters, and those of groups that are about to be made."""
         new = [pair for group in given for pair in group["params"]]
-        self._routing = self._route(self._all_names(self._named() + new))
-        self._options = group_rules.route_options(self._routing, self._route_arguments, self._capturable)
+        self._take_routing(self._route(self._all_names(self._named() + new)))
         for group in given:
             options = {key: value for key, value in group.items() if key != "params"}
             self._given_options |= dict.fromkeys((name for name, _ in group["params"]), options)
+
+    def _take_routing(self, routing: Routing) -> None:
+        self._routing = routing
+        self._options = group_rules.route_options(routing, self._route_arguments, self._capturable)
 
     @property
     def routes(self) -> dict[str, str]:
@@ -99,13 +103,24 @@ class RoutedGroups(torch.optim.Optimizer):
                 for pair in zip(self._names(group), group["params"], strict=True)]  # fmt: skip
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds parameters, in one group per route; the next step prepares again."""
+        """Adds parameters, in one group per route; the next step prepares again.
+
+        No rank waits for another one here: it asks the compiler itself, or its library.
+        """
         if any(param_group is part for part in self._made):
             self._add_part(param_group)
             return
         given, aliases = group_rules.normalize(param_group)
         self._aliases |= aliases
-        self._route_again(given)
+        try:
+            self._route_again(given)
+        except CompilerNotFound as error:
+            raise CompilerNotFound(
+                "add_param_group asks the compiler on each rank, since no rank waits for another one "
+                f"here: {error}\n"
+                "hint: give the optimizer all parameters when it is made; frozen ones get their route when "
+                "they are unfrozen"
+            ) from error
         for part in self._split(given[0]):
             self._add_part(part)
 
