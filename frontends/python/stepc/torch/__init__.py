@@ -6,6 +6,7 @@ from stepc.torch.imports import FlatStates, import_states
 from stepc.torch.manifest import export_manifest
 from stepc.torch.optimizer import Optimizer
 from stepc.torch.placements import PlacementError, register_placement
+from stepc.torch.planned import planned_mesh
 
 __all__ = [
     "Blocks",
@@ -17,5 +18,6 @@ __all__ = [
     "export_manifest",
     "import_states",
     "parameters_to_save",
+    "planned_mesh",
     "register_placement",
 ]

@@ -24,12 +24,14 @@ from stepc.torch.describe import (
     describe,
     describe_frozen,
     group_ranks,
+    is_pretended,
     logical_shape,
     my_rank,
 )
 from stepc.torch.entries import Entry, Mesh
 from stepc.torch.meeting import Meeting
 from stepc.torch.merge import Merge
+from stepc.torch.planned import Layouts, Sizes, WholeTensors, all_views
 
 VERSION = 1
 
@@ -37,9 +39,10 @@ VERSION = 1
 def export_manifest(
     named_parameters: Iterable[tuple[str, torch.Tensor]],
     *,
+    mesh: Sizes | None = None,
     batch: Sequence[str] | Mapping[str, int] = (),
     replicated: Sequence[str] = (),
-    placements: Mapping[str, Placed] | None = None,
+    placements: Layouts | None = None,
     blocks: Mapping[str, Blocks] | None = None,
     buckets: Mapping[str, Bucket] | None = None,
     flatten: Sequence[str] | Mapping[str, int] = (),
@@ -53,16 +56,24 @@ def export_manifest(
     shapes matter. A tensor under several names becomes one parameter with aliases. A collective
     call of the ranks that meshes connect with this one.
 
+    One process writes the manifest of a job that does not run, of a model on the meta device: sharded over
+    :func:`stepc.torch.planned_mesh`, or whole, with ``mesh``.
+
     Args:
         named_parameters: ``model.named_parameters()``; pass ``remove_duplicate=False`` to have
             the names of tied tensors.
+        mesh: names and sizes of the mesh axes of a job that does not run, outermost first, as
+            ``{"dp": 4}``; its ranks count up in row-major order. The tensors are whole, and will be sharded
+            by FSDP2's rule: dimension 0 along the last axis, replicated along the others.
         batch: patterns of parameters whose leading axes count matrices (experts): all but the
             last two, or as many as a dict says. Here and below a pattern that matches no parameter
             of any rank is a warning, where all ranks of the group meet in this call.
         replicated: patterns of plain tensors that every rank of the group holds whole: a rank that
             has one meets the whole group.
         placements: pattern to :class:`Placed`, for plain tensors that are shards, and for gradients
-            and states that lie elsewhere than their parameters.
+            and states that lie elsewhere than their parameters. With ``mesh`` it may give the placements
+            themselves, one for each axis, and be a function of name and tensor that returns them, or
+            None for FSDP2's rule.
         blocks: pattern to :class:`Blocks`, for fused weights.
         buckets: name to :class:`Bucket`, for parameters that are ``"flat"`` somewhere.
         flatten: patterns of parameters (convolutions) whose axes from the second on, or from the
@@ -72,9 +83,14 @@ def export_manifest(
         process_group: the ranks that call this; the default group without it.
         timeout: seconds after which a rank that did not call this is an error.
     """
+    named, layout = list(named_parameters), None
+    if mesh is not None:
+        layout = WholeTensors(mesh, placements or {}, replicated)
+        placements = layout.placed()
     declarations = Declarations.of(batch, replicated, placements, blocks, buckets, flatten, gradient)
     world = group_ranks(process_group)
-    named = list(named_parameters)
+    if layout is not None or is_pretended():
+        return _planned_manifest(named, declarations, world, layout)
     mine, frozen, problem, unmatched = {}, [], None, declarations.unmatched(named)
     try:
         mine, frozen = describe(named, world, declarations), describe_frozen(named, declarations)
@@ -88,6 +104,22 @@ def export_manifest(
             unmatched = []  # ranks that are not asked may have what they match
         entries = [entry for entry, _ in mine.values()] + frozen
         return world_manifest(entries, meeting, problem, unmatched)[0]
+
+
+def _planned_manifest(
+    named: Sequence[tuple[str, torch.Tensor]],
+    declarations: Declarations,
+    world: tuple[int, ...],
+    layout: WholeTensors | None,
+) -> dict[str, Any]:
+    """The manifest of a job that does not run, from what one of its ranks would see."""
+    unmatched = declarations.unmatched(named) + ([] if layout is None else layout.unmatched(named))
+    for argument, pattern in unmatched:
+        warn_user(f"{argument}= pattern {pattern!r} matches no parameter", UserWarning)
+    mine = describe(named, world, declarations, layout)
+    entries = [entry for entry, _ in mine.values()] + describe_frozen(named, declarations)
+    ranks, rank = (world, my_rank()) if layout is None else (layout.mesh.ranks, 0)
+    return build(all_views(entries, ranks), rank)[0]
 
 
 def world_manifest(

@@ -175,6 +175,16 @@ def shape_at(
     return tuple(result)
 
 
+def stored_shape_at(
+    shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str], place: Sequence[int]
+) -> tuple[int, ...]:
+    """The shape of the shard at a mesh's coordinates, as FSDP2 cuts over tensor parallelism."""
+    result = list(shape)
+    for dim, (axes, cuts) in _cutting(sizes, texts).items():
+        result[dim] = _length(_stored(shape[dim], cuts, [place[axis] for axis in axes]))
+    return tuple(result)
+
+
 def last_axis(sizes: Sequence[int], texts: Sequence[str], dim: int) -> int | None:
     """The mesh axis that cuts a dimension last, where shards are neither strided by other axes nor
     striped; None where there is none."""
