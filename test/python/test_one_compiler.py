@@ -14,7 +14,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.placement_types import Shard
 
 import stepc
-from stepc.torch import Optimizer
+from stepc.torch import Optimizer, building
 from stepc.torch.links import Links
 
 TIMEOUT = 20.0
@@ -313,3 +313,28 @@ def test_a_definition_that_was_read_is_one(fake, tmp_path):
         with pytest.raises(stepc.CompileError, match=f"found '{text}'") as failed:
             stepc.check(spec, manifest)
         assert read is not spec or str(failed.value).startswith(f"{path}:1:1")
+
+
+def _other_chip(rank, everywhere):
+    """The library is for a CPU that all ranks lack, or that one lacks whose machine is another."""
+    if not everywhere and rank == 1:
+        def lacks(*arguments, **options):
+            raise stepc.ChipError("library 'step' is for chip 'znver5', this CPU lacks 'avx512f'")
+
+        building.Instance = lacks
+    model = nn.Linear(4, 6)
+    fully_shard(model)
+    options = {"target": "cpu:sapphirerapids"} if everywhere else {}
+    optimizer = Optimizer(model.named_parameters(), EXAMPLE, timeout=TIMEOUT, **LR, **options)
+    return attempt(optimizer.prepare)
+
+
+@pytest.mark.skipif("amx_tile" in Path("/proc/cpuinfo").read_text(), reason="this CPU has all")
+def test_a_library_for_another_cpu_is_refused_on_all_ranks(real):
+    for name, text, seconds in run_ranks(_other_chip, 2, True):
+        assert name == "ChipError" and seconds < TIMEOUT, text
+        assert "is for chip 'sapphirerapids', this CPU lacks " in text
+        assert "compile for the target 'cpu:x86-64-v3'" in text
+    zero, one = run_ranks(_other_chip, 2, False)
+    assert one[0] == "ChipError" and zero[0] == "TransportError" and max(zero[2], one[2]) < TIMEOUT
+    assert "this CPU lacks 'avx512f'" in zero[1]

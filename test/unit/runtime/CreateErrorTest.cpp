@@ -236,7 +236,8 @@ TEST(Create, RefusesAnotherChip) {
   stepc_options options = defaultOptions();
   Created result = create(load(1, "chip"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_CHIP);
-  EXPECT_EQ(result.message, "rank 0: library 'hand' is for chip 'dragon', this CPU lacks 'avx99'");
+  EXPECT_EQ(result.message, "rank 0: library 'hand' is for chip 'dragon', this CPU lacks 'avx99'; where "
+                            "machines differ, compile for the target 'cpu:x86-64-v3', or 'cpu:x86-64-v2'");
 }
 
 TEST(Create, RefusesAnotherWorld) {
