@@ -92,7 +92,8 @@ Outcome stepOn(const stepc_library *library, Loop loop) {
 class Loops : public testing::TestWithParam<const char *> {
 public:
   const stepc_library *library() {
-    return compiled(kMuon, inputFile("loops") + " --target " + GetParam());
+    return compiled(kMuon, STEPC_TEST_ROOT "/test/unit/library/loops.json --target " +
+                               std::string(GetParam()));
   }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Loops, testing::Values("cpu", "emulated:sm_80"),
