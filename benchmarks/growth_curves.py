@@ -2,6 +2,8 @@
 
     .venv/bin/python benchmarks/growth_curves.py [NAME]... [--plot docs/growth.svg] [--json FILE] [--stepc build/bin/stepc]
 
+With `--json benchmarks/growth_curves.json`, which holds what docs/growth.md shows, nothing is measured: the figure is drawn again.
+
 A curve's exponent is its slope on logarithmic axes between its last two points. Goal: at most 1.15 (docs/growth.md). What every
 library costs is most of a small one and hides how the rest grows, so a second exponent is of the curve less its first point.
 Models over ranks are those of examples/models; over parameters they are as in growth.json, with more and more parameters.
@@ -61,6 +63,7 @@ def plot(curves: dict[str, dict], path: Path) -> None:
     matplotlib.use("svg")
     matplotlib.rcParams.update({"svg.hashsalt": "growth", "svg.fonttype": "none", "font.size": 8})
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator
 
     figure, rows = plt.subplots(2, len(FIGURES), figsize=(9, 6), layout="constrained")
     for axes_of, what in zip(rows, ("ranks", "parameters"), strict=True):
@@ -71,8 +74,10 @@ def plot(curves: dict[str, dict], path: Path) -> None:
                     axes.loglog(curve["points"], values, "o-", label=f"{name}: {exponent(curve['points'], values):.2f}")
             axes.set(xlabel=what, title=figure_name)
             axes.set_xticks(sorted({point for curve in curves.values() if curve["what"] == what for point in curve["points"]}))
-            axes.xaxis.set_major_formatter("{x:.0f}")
-            axes.xaxis.minorticks_off()
+            axes.xaxis.set_major_formatter("{x:,.0f}")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:,g}")
+            axes.minorticks_off()
             axes.tick_params("x", rotation=45)
             axes.grid(True, alpha=0.3)
             low, high = axes.get_ylim()
