@@ -17,13 +17,14 @@ config.test_exec_root = os.path.join(config.stepc_build, "test", "lit")
 
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.stepc_build, "bin"), config.llvm_tools, os.environ.get("PATH", "")])
-for name in ("HOME", "ASAN_OPTIONS", "LD_LIBRARY_PATH", "STEPC_LINKER", "STEPC_OPT_SKIP_PASS"):
+for name in ("HOME", "ASAN_OPTIONS", "LD_LIBRARY_PATH", "STEPC_OPT_SKIP_PASS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
 if os.environ.get("STEPC_LIT_ROUNDTRIP"):
     config.substitutions.append((r"(?<![\w./-])stepc-opt(?![\w./-])", "stepc-opt --verify-roundtrip"))
 config.substitutions.append(("%repo", config.stepc_source))
+config.substitutions.append(("%build", config.stepc_build))
 config.substitutions.append(("%clang_c", "clang-22 -std=c11 -Wall -Wextra -pedantic -Werror"))
 config.substitutions.append(("%clang_cxx", "clang++-22 -std=c++20 -Wall -Wextra -pedantic -Werror"))
 

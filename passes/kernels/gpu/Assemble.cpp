@@ -1,7 +1,8 @@
 //===- Assemble.cpp - PTX to machine code, chip by chip ----------------------===//
 //
-// ptxas is NVIDIA's and no library, so it runs beside the compiler. It is looked for where STEPC_CUDA_BIN
-// says, where the build found it, and on the path.
+// ptxas is NVIDIA's and no library, so it runs beside the compiler. It is looked for when it is needed,
+// because the compiler may have been built on another machine: where STEPC_CUDA_BIN says, otherwise on the
+// path, in CUDA's folders, and among pip's packages beside the compiler's own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,36 +59,92 @@ llvm::Expected<std::string> run(StringRef program, ArrayRef<StringRef> arguments
                                  program + " failed: " + problem + printed);
 }
 
-llvm::Expected<std::string> findPtxas() {
-  auto fail = [](const Twine &text) {
-    return llvm::createStringError(llvm::inconvertibleErrorCode(), text + kInstall);
+/// pip's packages that stand beside stepc's, or in the source tree's environment: folders named nvidia.
+SmallVector<std::string> pipFolders() {
+  SmallVector<std::string> folders;
+  std::string program = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  Folder root = llvm::sys::path::parent_path(llvm::sys::path::parent_path(program));
+  llvm::sys::path::remove_filename(root); // of <root>/stepc/bin/stepc or <root>/build/bin/stepc
+  auto add = [&](StringRef packages) { folders.push_back((packages + "/nvidia").str()); };
+  add(root);
+  std::error_code wrong;
+  for (llvm::sys::fs::directory_iterator at(root + "/.venv/lib", wrong), end; !wrong && at != end;
+       at.increment(wrong))
+    add(at->path() + "/site-packages");
+  return folders;
+}
+
+/// Where a ptxas may be, the first choice first.
+SmallVector<std::string> ptxasCandidates() {
+  SmallVector<std::string> found;
+  auto add = [&](const Twine &folder) {
+    std::string path = (folder + "/ptxas").str();
+    if (llvm::sys::fs::can_execute(path))
+      found.push_back(path);
   };
-  std::string found;
-  if (std::optional<std::string> given = llvm::sys::Process::GetEnv("STEPC_CUDA_BIN")) {
-    Folder path(*given);
-    llvm::sys::path::append(path, "ptxas");
-    if (!llvm::sys::fs::can_execute(path))
-      return fail("expected ptxas in STEPC_CUDA_BIN, found no program " + Twine(path));
-    found = path.str();
-  } else if (llvm::sys::fs::can_execute(STEPC_PTXAS)) {
-    found = STEPC_PTXAS;
-  } else if (auto onPath = llvm::sys::findProgramByName("ptxas")) {
-    found = *onPath;
-  } else {
-    return fail("expected NVIDIA's assembler ptxas, found none");
+  if (auto onPath = llvm::sys::findProgramByName("ptxas"))
+    found.push_back(*onPath);
+  for (StringRef name : {"CUDA_HOME", "CUDA_PATH"})
+    if (std::optional<std::string> folder = llvm::sys::Process::GetEnv(name))
+      add(*folder + "/bin");
+  for (const std::string &folder : pipFolders()) {
+    std::error_code wrong;
+    SmallVector<std::string> packages; // as nvidia/cu13
+    for (llvm::sys::fs::directory_iterator at(folder, wrong), end; !wrong && at != end;
+         at.increment(wrong))
+      packages.push_back(at->path());
+    llvm::sort(packages);
+    for (const std::string &package : packages)
+      add(package + "/bin");
   }
-  llvm::Expected<std::string> printed = run(found, {"--version"});
+  add("/usr/local/cuda/bin");
+  return found;
+}
+
+llvm::Error ptxasError(const Twine &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text + kInstall);
+}
+
+/// Whether a ptxas is new enough.
+llvm::Error checkRelease(StringRef ptxas) {
+  llvm::Expected<std::string> printed = run(ptxas, {"--version"});
   if (!printed)
-    return printed;
+    return printed.takeError();
   SmallVector<StringRef> parts;
   int64_t major = 0, minor = 0;
   if (!llvm::Regex("release ([0-9]+)\\.([0-9]+)").match(*printed, &parts) ||
       parts[1].getAsInteger(10, major) || parts[2].getAsInteger(10, minor))
-    return fail("expected " + Twine(found) + " to tell its release, found '" + *printed + "'");
+    return ptxasError("expected " + ptxas + " to tell its release, found '" + *printed + "'");
   if (std::pair(major, minor) < std::pair(kLeastMajor, kLeastMinor))
-    return fail("expected ptxas of CUDA 13.1 or later, found " + Twine(major) + "." + Twine(minor) +
-                " as " + found);
-  return found;
+    return ptxasError("expected ptxas of CUDA 13.1 or later, found " + Twine(major) + "." +
+                      Twine(minor) + " as " + ptxas);
+  return llvm::Error::success();
+}
+
+/// The first that is new enough. Where none is, the error is the first choice's.
+llvm::Expected<std::string> findPtxas() {
+  SmallVector<std::string> candidates;
+  if (std::optional<std::string> given = llvm::sys::Process::GetEnv("STEPC_CUDA_BIN")) {
+    candidates.push_back(*given + "/ptxas");
+    if (!llvm::sys::fs::can_execute(candidates[0]))
+      return ptxasError("expected ptxas in STEPC_CUDA_BIN, found no program " + candidates[0]);
+  } else {
+    candidates = ptxasCandidates();
+  }
+  if (candidates.empty())
+    return ptxasError(
+        "expected NVIDIA's assembler ptxas in the PATH, in CUDA_HOME, in /usr/local/cuda or "
+        "among pip's packages, found none");
+  std::string problem;
+  for (const std::string &candidate : candidates) {
+    llvm::Error wrong = checkRelease(candidate);
+    if (!wrong)
+      return candidate;
+    std::string text = llvm::toString(std::move(wrong));
+    if (problem.empty())
+      problem = std::move(text);
+  }
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), problem);
 }
 
 llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef chip) {
