@@ -13,8 +13,33 @@ target_include_directories(stepc_mlir INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINA
 target_include_directories(stepc_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 separate_arguments(STEPC_LLVM_DEFINITIONS NATIVE_COMMAND ${LLVM_DEFINITIONS})
 target_compile_definitions(stepc_mlir INTERFACE ${STEPC_LLVM_DEFINITIONS})
-target_link_libraries(stepc_mlir INTERFACE MLIR LLVM)
 target_compile_options(stepc_mlir INTERFACE ${STEPC_WARNINGS} -fno-exceptions)
+
+# Tools link LLVM's shared libraries, which takes a second. A target with the property STEPC_STATIC links archives, and
+# the linker takes from them what is reached. LLVM's linker is there as archives only.
+function(stepc_archives name)
+  add_library(${name} INTERFACE)
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      get_target_property(file ${target} LOCATION)
+      # Some targets are tools or shared libraries, and some archives are another package's.
+      if(file MATCHES "\\.a$" AND EXISTS ${file})
+        target_link_libraries(${name} INTERFACE ${file})
+      endif()
+    endif()
+  endforeach()
+endfunction()
+get_property(STEPC_MLIR_LIBRARIES GLOBAL PROPERTY MLIR_ALL_LIBS)
+stepc_archives(stepc_llvm_archives ${STEPC_MLIR_LIBRARIES} ${LLVM_AVAILABLE_LIBS})
+stepc_archives(stepc_lld lldELF lldCommon)
+# LLVM's linker compresses sections with them. Debian's development packages have both.
+find_library(STEPC_ZLIB_ARCHIVE libz.a REQUIRED)
+find_library(STEPC_ZSTD_ARCHIVE libzstd.a REQUIRED)
+target_link_libraries(stepc_lld INTERFACE ${STEPC_ZLIB_ARCHIVE} ${STEPC_ZSTD_ARCHIVE})
+set(STEPC_IS_STATIC $<BOOL:$<TARGET_PROPERTY:STEPC_STATIC>>)
+add_library(stepc_llvm INTERFACE)
+target_link_libraries(stepc_llvm INTERFACE $<IF:${STEPC_IS_STATIC},stepc_llvm_archives,LLVM>)
+target_link_libraries(stepc_mlir INTERFACE $<$<NOT:${STEPC_IS_STATIC}>:MLIR> stepc_llvm)
 
 # stepc_use_pch(TARGET HEADER [FLAGS flags...] [LINK libs...] [DEPENDS targets...]): one precompiled header for all
 # targets that name it. A source of MLIR costs 10 s without one, a unit test 3 s. What it is made with must be what
@@ -25,7 +50,8 @@ function(stepc_use_pch target header)
   string(SUBSTRING ${variant} 0 4 variant)
   set(holder stepc_pch_${header}_${variant})
   if(NOT TARGET ${holder})
-    file(WRITE ${CMAKE_BINARY_DIR}/pch/${holder}.cpp "")
+    # Written once, because everything is compiled again after it.
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/pch/${holder}.cpp CONTENT "")
     add_library(${holder} OBJECT ${CMAKE_BINARY_DIR}/pch/${holder}.cpp)
     target_include_directories(${holder} PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(${holder} PRIVATE ${ARG_LINK})

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-packages=(cmake ninja-build g++ clang-22 lld-22 libclang-rt-22-dev libmlir-22-dev mlir-22-tools
+packages=(cmake ninja-build g++ clang-22 lld-22 liblld-22-dev libclang-rt-22-dev libmlir-22-dev mlir-22-tools
   llvm-22-dev llvm-22-tools libcli11-dev libgtest-dev libgmock-dev openmpi-bin libopenmpi-dev
   python3 python3-dev python3-venv zlib1g-dev libzstd-dev)
 
@@ -44,7 +44,7 @@ hasGpuPackages=true
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   echo "setup: installing Python packages into .venv"
   # ptxas, a disassembler and CUDA's headers: tests assemble the GPU's code and compile a trainer with them, and
-  # nothing else needs them. They come first, because the compiler is built for where ptxas is.
+  # nothing else needs them.
   .venv/bin/pip install -q --no-deps -r frontends/python/requirements-gpu.txt || hasGpuPackages=false
 fi
 

@@ -32,10 +32,11 @@ struct CodegenOptions {
 mlir::FailureOr<std::vector<char>> emitObject(mlir::ModuleOp module,
                                               const CodegenOptions &options = {});
 
-/// The runtime archive that libraries are linked with: in $STEPC_RUNTIME_DIR, or in
-/// ../lib beside the folder of `executable`. The instrumented one for instrumented code.
-llvm::Expected<std::string> findRuntimeArchive(llvm::StringRef executable,
-                                               Sanitizer sanitizer = Sanitizer::None);
+/// The archives that libraries are linked with. The runtime's is in $STEPC_RUNTIME_DIR, otherwise in ../lib
+/// beside the folder of `executable`; for instrumented code it is the instrumented one. The C++ library's is
+/// always in ../lib.
+llvm::Expected<std::vector<std::string>> findRuntimeArchives(llvm::StringRef executable,
+                                                             Sanitizer sanitizer = Sanitizer::None);
 
 /// What a library has for one target: its plan, and the object code of its module.
 struct Program {
@@ -47,9 +48,9 @@ struct Program {
 llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs);
 
 /// Links programs, one of each kind of target at most, and the runtime into a shared library that
-/// exports `stepc_library_table` and `<name>_library`. The linker is clang++ ($STEPC_LINKER, or from the
-/// PATH) with lld.
-llvm::Error linkLibrary(llvm::ArrayRef<Program> programs, llvm::StringRef runtimeArchive,
+/// exports `stepc_library_table` and `<name>_library`. LLVM's linker is part of the compiler: no other
+/// program is called, and nothing of a toolchain is read. The libraries of C are those of this machine.
+llvm::Error linkLibrary(llvm::ArrayRef<Program> programs, llvm::ArrayRef<std::string> archives,
                         llvm::StringRef path, Sanitizer sanitizer = Sanitizer::None);
 
 /// The C header of a library: its entry, and constants for parameters, routes and hyperparameters, which

@@ -5,13 +5,18 @@
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/TargetShape.h"
 
+#include "lld/Common/Driver.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
-#include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+LLD_HAS_DRIVER(elf)
 
 using namespace llvm;
 
@@ -32,42 +37,64 @@ Error writeFile(StringRef path, StringRef text) {
   return Error::success();
 }
 
-Expected<std::string> findLinker() {
-  if (std::optional<std::string> given = sys::Process::GetEnv("STEPC_LINKER"))
-    return *given;
-  for (StringRef name : {"clang++-22", "clang++"})
-    if (ErrorOr<std::string> found = sys::findProgramByName(name))
-      return *found;
-  if (ErrorOr<std::string> found = sys::findProgramByName("clang++", {"/usr/lib/llvm-22/bin"}))
-    return *found;
-  return failure("expected clang++ in the PATH or in STEPC_LINKER to link the library, found none");
+/// C's libraries of this machine. The loader that started the compiler says where they are, so that no
+/// distribution's folders are known here.
+Expected<std::vector<std::string>> findSystemLibraries() {
+  std::vector<std::string> paths;
+  for (const char *name : {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}) {
+    void *library = dlopen(name, RTLD_LAZY);
+    if (!library)
+      return failure("expected the system's library " + Twine(name) + " to link with, " +
+                     dlerror());
+    link_map *entry = nullptr;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &entry) == 0)
+      paths.push_back(entry->l_name);
+    dlclose(library);
+  }
+  return paths;
+}
+
+/// Calls LLVM's linker in this process. What it says is the error.
+Error runLinker(ArrayRef<std::string> arguments, StringRef output) {
+  SmallVector<const char *> words = {"ld.lld"};
+  for (const std::string &argument : arguments)
+    words.push_back(argument.c_str());
+  std::string log;
+  raw_string_ostream os(log);
+  lld::Result result = lld::lldMain(words, os, os, {{lld::Gnu, &lld::elf::link}});
+  if (result.retCode != 0)
+    return failure("expected to link '" + output + "', LLVM's linker failed with status " +
+                   Twine(result.retCode) + "\n" + StringRef(log).rtrim());
+  return Error::success();
 }
 
 } // namespace
 
-Expected<std::string> findRuntimeArchive(StringRef executable, Sanitizer sanitizer) {
+Expected<std::vector<std::string>> findRuntimeArchives(StringRef executable, Sanitizer sanitizer) {
   StringRef name = sanitizer == Sanitizer::Address  ? "libstepc_runtime_asan.a"
                    : sanitizer == Sanitizer::Thread ? "libstepc_runtime_tsan.a"
                                                     : "libstepc_runtime.a";
-  SmallString<128> path;
-  if (std::optional<std::string> given = sys::Process::GetEnv("STEPC_RUNTIME_DIR")) {
-    path = *given;
-  } else {
-    path = sys::path::parent_path(executable);
-    sys::path::append(path, "..", "lib");
-  }
-  sys::path::append(path, name);
-  if (!sys::fs::exists(path))
-    return failure("expected the runtime archive " + path +
-                   ", found none (STEPC_RUNTIME_DIR names its folder)");
-  return std::string(path);
+  SmallString<128> own = sys::path::parent_path(executable);
+  sys::path::append(own, "..", "lib");
+  SmallString<128> runtime(sys::Process::GetEnv("STEPC_RUNTIME_DIR").value_or(std::string(own)));
+  sys::path::append(runtime, name);
+  std::string hint = "STEPC_RUNTIME_DIR names its folder";
+  if (sanitizer != Sanitizer::None)
+    hint += "; in a build folder `cmake --build build --target " +
+            name.drop_front(3).drop_back(2).str() + "` makes it";
+  if (!sys::fs::exists(runtime))
+    return failure("expected the runtime archive " + runtime + ", found none (" + hint + ")");
+  sys::path::append(own, "libstepc_runtime_cxx.a");
+  if (!sys::fs::exists(own))
+    return failure("expected the C++ library for compiled libraries as " + own + ", found none");
+  return std::vector<std::string>{std::string(runtime), std::string(own)};
 }
 
-Error linkLibrary(ArrayRef<Program> programs, StringRef runtimeArchive, StringRef path,
+Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, StringRef path,
                   Sanitizer sanitizer) {
-  Expected<std::string> linker = findLinker();
-  if (!linker)
-    return linker.takeError();
+  Expected<std::vector<std::string>> system = findSystemLibraries();
+  if (!system)
+    return system.takeError();
   Expected<std::vector<char>> table = emitTable(programs);
   if (!table)
     return table.takeError();
@@ -75,14 +102,14 @@ Error linkLibrary(ArrayRef<Program> programs, StringRef runtimeArchive, StringRe
   TemporaryFolder folder;
   if (Error error = folder.create())
     return error;
-  std::string exports = folder.file("exports.map"), log = folder.file("linker.log");
-  std::vector<std::string> objects = {folder.file("table.o")};
-  if (Error error = writeFile(objects[0], StringRef(table->data(), table->size())))
+  std::string exports = folder.file("exports.map");
+  std::vector<std::string> inputs = {folder.file("table.o")};
+  if (Error error = writeFile(inputs[0], StringRef(table->data(), table->size())))
     return error;
   for (const Program &program : programs) {
-    objects.push_back(folder.file((kindOfChip(program.plan.chip) + ".o").str()));
+    inputs.push_back(folder.file((kindOfChip(program.plan.chip) + ".o").str()));
     StringRef code(program.object.data(), program.object.size());
-    if (Error error = writeFile(objects.back(), code))
+    if (Error error = writeFile(inputs.back(), code))
       return error;
   }
   std::string symbols =
@@ -96,32 +123,28 @@ Error linkLibrary(ArrayRef<Program> programs, StringRef runtimeArchive, StringRe
     return failure("expected to write '" + path + "', " + code.message());
   scope_exit removeUnfinished([&] { sys::fs::remove(unfinished); });
 
-  // Of the library, not of the path: that may be a temporary one.
-  std::string soname = "lib" + name + ".so";
-  std::string script = "-Wl,--version-script=" + exports;
-  SmallVector<StringRef> arguments = {*linker, "-shared", "-fuse-ld=lld", "-o", unfinished};
-  append_range(arguments, objects);
-  append_range(arguments,
-               ArrayRef<StringRef>{
-                   runtimeArchive, script,
-                   // One by one: -Wl would cut a name at its commas.
-                   "-Xlinker", "-soname", "-Xlinker", soname,
-                   // A library brings its own C++ runtime: the trainer's may be another, or none.
-                   "-static-libstdc++", "-static-libgcc", "-pthread", "-Wl,--gc-sections",
-                   // The same inputs give the same bytes.
-                   "-Wl,--build-id=none", "-Wl,--strip-debug"});
+  std::vector<std::string> arguments = {
+      "-shared", "--output=" + unfinished.str().str(), "--version-script=" + exports,
+      // The soname is the library's, not the path's, which may be a temporary one.
+      "--soname=lib" + name + ".so", "--gc-sections", "--hash-style=gnu",
+      // By it exceptions find their handlers.
+      "--eh-frame-hdr",
+      // The same inputs give the same bytes.
+      "--build-id=none", "--strip-debug", "--as-needed"};
   // The program that loads an instrumented library brings the sanitizer.
   if (sanitizer == Sanitizer::None)
-    arguments.push_back("-Wl,-z,defs");
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
-  std::string problem;
-  int status = sys::ExecuteAndWait(*linker, arguments, std::nullopt, redirects, 0, 0, &problem);
-  if (status) {
-    auto output = MemoryBuffer::getFile(log);
-    return failure("expected '" + *linker + "' to link '" + path + "', it failed with status " +
-                   Twine(status) + (problem.empty() ? "" : " (" + problem + ")") + "\n" +
-                   (output ? (*output)->getBuffer().rtrim() : StringRef()));
+    append_range(arguments, ArrayRef<std::string>{"-z", "defs"});
+  // A library brings its own C++ runtime: the trainer's may be another, or none.
+  append_range(inputs, archives);
+  append_range(inputs, *system);
+  for (const std::string &input : inputs) {
+    SmallString<128> absolute(input); // a relative one that begins with @ would name options
+    if (std::error_code code = sys::fs::make_absolute(absolute))
+      return failure("expected to read '" + input + "', " + code.message());
+    arguments.push_back(std::string(absolute));
   }
+  if (Error error = runLinker(arguments, path))
+    return error;
   if (std::error_code code = sys::fs::rename(unfinished, path))
     return failure("expected to write '" + path + "', " + code.message());
   removeUnfinished.release();

@@ -277,6 +277,16 @@ template <size_t Slot> const stepc_library *tablesFrom() {
 
 extern "C" {
 
+/// Of this library; the linker defines it.
+extern void *__dso_handle __attribute__((visibility("hidden")));
+void __cxa_finalize(void *library);
+
+/// Runs the library's static destructors when it is unloaded. A C++ compiler's crtbeginS.o would do that, but
+/// libraries are linked without a toolchain. The priority makes it the last function that runs.
+__attribute__((destructor(101))) static void stepc_rt_unload(void) {
+  __cxa_finalize(&__dso_handle);
+}
+
 const void *stepc_rt_library(void) { return stepc::runtime::tablesFrom<0>(); }
 
 __attribute__((visibility("default"))) const stepc_library *stepc_library_table(void) {

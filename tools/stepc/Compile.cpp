@@ -64,16 +64,16 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
     programs.push_back({std::move(*plan), std::move(*object)});
   }
   progress.stage("linking");
-  llvm::Expected<std::string> archive = codegen::findRuntimeArchive(
+  llvm::Expected<std::vector<std::string>> archives = codegen::findRuntimeArchives(
       llvm::sys::fs::getMainExecutable(nullptr, nullptr), options.sanitizer);
-  if (!archive)
-    return fail(archive.takeError());
+  if (!archives)
+    return fail(archives.takeError());
   std::string library = files.add("lib" + name + ".so");
   // What keeps one from being written keeps the other, and is said once.
   std::string header = library.empty() ? "" : files.add(name + ".h");
   if (header.empty())
     return kInternalError;
-  if (llvm::Error error = codegen::linkLibrary(programs, *archive, library, options.sanitizer))
+  if (llvm::Error error = codegen::linkLibrary(programs, *archives, library, options.sanitizer))
     return fail(std::move(error));
   if (llvm::Error error = codegen::writeHeader(programs, header))
     return fail(std::move(error));

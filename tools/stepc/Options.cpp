@@ -9,6 +9,7 @@
 
 #include "tools/stepc/OptionChecks.h"
 #include "tools/stepc/OtherOptions.h"
+#include "tools/stepc/Version.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -17,10 +18,6 @@
 #include <iostream>
 
 using namespace stepc::driver;
-
-#ifndef STEPC_VERSION
-#error "STEPC_VERSION comes from the build"
-#endif
 
 namespace {
 
@@ -284,8 +281,9 @@ std::string suggestOption(const CLI::App &app, int argc, char **argv) {
 } // namespace
 
 bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode) {
-  CLI::App app("stepc " STEPC_VERSION ": a compiler for optimizer steps", "stepc");
-  app.set_version_flag("--version", "stepc " STEPC_VERSION " (" STEPC_VERSION_DETAILS ")");
+  std::string version = std::string("stepc ") + kVersion;
+  CLI::App app(version + ": a compiler for optimizer steps", "stepc");
+  app.set_version_flag("--version", version + " (" + kVersionDetails + ")");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App *, const CLI::Error &) { return std::string(); });
   app.footer("`stepc COMMAND --help` explains a command and shows examples.\n\n" +

@@ -14,7 +14,7 @@ from stepc.errors import (
     StepcError, StepcMemoryError, StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AbiError", "ArgumentError", "CacheError", "ChipError", "CompileError", "CompileWarning", "Compiled",

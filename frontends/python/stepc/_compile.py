@@ -47,7 +47,7 @@ class Compiled:
 
 
 def find_compiler() -> Path:
-    """The ``stepc`` program: $STEPC, then PATH, then the build folder of this source tree."""
+    """The ``stepc`` program: $STEPC, then PATH, then this package's, then this source tree's build folder."""
     named = os.environ.get("STEPC")
     if named:
         found = shutil.which(named)
@@ -55,16 +55,33 @@ def find_compiler() -> Path:
             raise CompilerNotFound(f"STEPC={named}: expected a program, found none")
         return Path(found).resolve()
     found = shutil.which("stepc")
-    if found is not None:
+    if found is not None and not _is_launcher(Path(found)):
         return Path(found).resolve()
-    for folder in Path(__file__).resolve().parents:
-        candidate = folder / "build" / "bin" / "stepc"
+    return own_compiler()
+
+
+def own_compiler() -> Path:
+    """The compiler of this package, otherwise that of this source tree's build folder."""
+    here = Path(__file__).resolve()
+    builds = (folder / "build" / "bin" / "stepc" for folder in here.parents)
+    for candidate in (here.parent / "bin" / "stepc", *builds):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     raise CompilerNotFound(
-        "the stepc compiler was not found: set STEPC to its path, put it on PATH, or pass a "
-        "compiled library with library="
+        "expected the stepc compiler on PATH, in this package or in the build folder of its source tree, "
+        "found none: install the wheel that scripts/wheel.sh makes, set STEPC to a compiler's path, or pass "
+        "a compiled library with library="
     )
+
+
+def _is_launcher(path: Path) -> bool:
+    """Whether it is the script that pip writes for ``stepc._command``, which no other build changes."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(4096)
+    except OSError:
+        return False
+    return text.startswith(b"#!") and b"stepc._command" in text
 
 
 @functools.cache
@@ -96,7 +113,7 @@ def _identity(compiler: Path) -> str:
     for archive in sorted(runtime.glob("libstepc_runtime*.a")):
         status = archive.stat()
         identity += f"\n{archive.name} {status.st_size} {status.st_mtime_ns}"
-    return identity + f"\n{os.environ.get('STEPC_LINKER', '')}"
+    return identity
 
 
 def option_arguments(

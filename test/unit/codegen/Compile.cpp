@@ -168,16 +168,16 @@ Compiled link(const CompileRequest &request) {
     result.error = std::move(message);
     return result;
   };
-  llvm::Expected<std::string> archive =
-      codegen::findRuntimeArchive(STEPC_TEST_BIN "/test", request.sanitizer);
-  if (!archive)
-    return fail(llvm::toString(archive.takeError()));
+  llvm::Expected<std::vector<std::string>> archives =
+      codegen::findRuntimeArchives(STEPC_TEST_BIN "/test", request.sanitizer);
+  if (!archives)
+    return fail(llvm::toString(archives.takeError()));
   llvm::SmallString<128> path;
   llvm::sys::fs::createUniquePath(
       llvm::Twine(folder()) + "/lib" + compilation.name + "-%%%%%%%%.so", path, false);
   result.path = std::string(path);
   if (llvm::Error error =
-          codegen::linkLibrary(result.programs, *archive, result.path, request.sanitizer))
+          codegen::linkLibrary(result.programs, *archives, result.path, request.sanitizer))
     return fail(llvm::toString(std::move(error)));
   return result;
 }

@@ -127,21 +127,6 @@ TEST(Output, RefusalsSayWhy) {
                                 "'emulated' or 'emulated:<gpu>', found 'gpu'"),
             std::string::npos)
       << compiled.error;
-
-  std::string path = temporaryFile("libbroken.so");
-  codegen::Program broken;
-  broken.plan.name = "broken";
-  broken.object = {'x', 'y'};
-  std::string error =
-      llvm::toString(codegen::linkLibrary(broken, "/nowhere/libstepc_runtime.a", path));
-  EXPECT_NE(error.find("libbroken.so', it failed with status 1"), std::string::npos) << error;
-  EXPECT_NE(error.find("/nowhere/libstepc_runtime.a"), std::string::npos) << error;
-  EXPECT_FALSE(llvm::sys::fs::exists(path));
-  error = llvm::toString(codegen::linkLibrary(broken, "archive", "/nowhere/libbroken.so"));
-  EXPECT_NE(error.find("expected to write '/nowhere/libbroken.so'"), std::string::npos) << error;
-  codegen::Program twice[] = {broken, broken};
-  error = llvm::toString(codegen::linkLibrary(twice, "archive", path));
-  EXPECT_EQ(error, "expected targets of different kinds in a library, found two of kind cpu");
 }
 
 TEST(Output, InstrumentedCodeCatchesAPlantedFault) {
