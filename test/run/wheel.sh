@@ -101,7 +101,8 @@ echo "the command of the package is the compiler; without one it says in a line 
 command=("${bare[@]}" "$PYTHON" "$site/bin/stepc")
 "${command[@]}" --version | grep -E "^stepc $version \(LLVM 22\.[0-9.]+, commit ([0-9a-f]{12}|unknown)\)$"
 "${command[@]}" compile "$ROOT/examples/muon.optim" -m "$ROOT/examples/four_ranks.json" -o "$work/made"
-[ -s "$work/made/libmuon.so" ] || fail "no library"
+"$ROOT/build/bin/stepc" compile "$ROOT/examples/muon.optim" -m "$ROOT/examples/four_ranks.json" -o "$work/built"
+diff -r "$work/made" "$work/built" || fail "the compiler of the build folder makes another library"
 rm -r "$site/stepc/bin"
 if "${command[@]}" --version 2>"$work/refused"; then fail "no compiler, and no error"; fi
 [ "$(wc -l <"$work/refused")" = 1 ] &&
