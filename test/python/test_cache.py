@@ -364,6 +364,10 @@ def test_no_home_is_one_error(own, monkeypatch):
     refused("expected a home folder for the cache of compiled libraries, found none")
 
 
+# Where a process may mount what others do not see.
+INSIDE = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+
+
 @pytest.mark.parametrize("kind", ["full", "read-only", "read-only with the library"])
 def test_a_disk_that_cannot_be_written_is_one_error(own, kind, tmp_path):
     own.mkdir(mode=0o700)
@@ -376,16 +380,35 @@ def test_a_disk_that_cannot_be_written_is_one_error(own, kind, tmp_path):
         steps.append(run)
     if kind != "full":
         steps.append(f"mount -o remount,ro {own}")
-    inside = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-    if subprocess.run([*inside, "mount", "-t", "tmpfs", "x", str(own)], capture_output=True).returncode:
+    if subprocess.run([*INSIDE, "mount", "-t", "tmpfs", "x", str(own)], capture_output=True).returncode:
         pytest.skip("this process may not mount")
-    done = subprocess.run([*inside, "sh", "-ec", "\n".join([*steps, run])], capture_output=True, text=True)
+    done = subprocess.run([*INSIDE, "sh", "-ec", "\n".join([*steps, run])], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     if kind == "read-only with the library":
         assert done.stdout == ""  # it is only read
         return
     assert ("No space left on device" if kind == "full" else "Read-only file system") in done.stdout, done
     assert "STEPC_CACHE" in done.stdout and str(own) in done.stdout
+
+
+def test_a_disk_that_a_linker_fills_is_one_error(own, real):
+    """A linker that writes through mapped memory is killed by a full disk, and says nothing of it."""
+    own.mkdir(mode=0o700)
+    if subprocess.run([*INSIDE, "mount", "-t", "tmpfs", "x", str(own)], capture_output=True).returncode:
+        pytest.skip("this process may not mount")
+    command = other_process(4)
+    rule = "optimizer Sgd(lr) { param = param - lr * grad }"
+    command[command.index(SPEC)] = rule + "\nroute { Sgd(lr = 1) for rest }"
+    script = f"mount -t tmpfs -o mode=700,size=600k cache {own}; exec {shlex.join(command)}"
+    done = subprocess.run([*INSIDE, "sh", "-ec", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"{own}: cannot write the cache of compiled libraries: No space left on device" in done.stdout
+    assert "STEPC_CACHE" in done.stdout
+    # An error of the input stays one.
+    wrong = shlex.join(command).replace("rest", "nothing")
+    script = f"mount -t tmpfs -o mode=700,size=600k cache {own}; exec {wrong}"
+    done = subprocess.run([*INSIDE, "sh", "-ec", script], capture_output=True, text=True)
+    assert done.returncode == 1 and "stepc.errors.CompileError: <specification>:2:" in done.stderr, done
 
 
 # --- what goes ---

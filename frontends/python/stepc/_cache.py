@@ -39,7 +39,9 @@ _LOCK_SECONDS = 30.0
 _COMPILING, _RECEIVING, _REMOVED = ".compile-", ".receive-", ".remove-"
 _ENTRY = re.compile(r"[0-9a-f]{40}(\.so)?")
 _FACTORS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_NO_ROOM = [os.strerror(code).lower() for code in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)]
+_PLACE = re.compile(r"^\S.*:\d+:\d+: error: ", re.MULTILINE)
+# Bytes that a compilation takes at least.
+_ROOM = 4 * 2**20
 
 # Digests by what tells one state of a file from another, so that a process reads each file once.
 _digests: dict[tuple[int, int, int, int], str] = {}
@@ -109,6 +111,13 @@ class Cache:
                 fill(made)
                 _seal(made, files)
                 self._publish(made, folder, lambda: _is_whole(folder, files))
+        except CompileError as error:
+            if _lacks_room(error.diagnostics, temporary):
+                raise CacheError(
+                    f"{error.diagnostics}\n{self.root}: cannot write the cache of compiled libraries: "
+                    f"{os.strerror(errno.ENOSPC)}\n{_hint(self.root)}"
+                ) from error
+            raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         self._evict(folder)
@@ -224,15 +233,8 @@ class Cache:
         finally:
             os.close(handle)
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        with _explained(self.root, "write"):
-            try:
-                yield
-            except CompileError as error:
-                if any(reason in error.diagnostics.lower() for reason in _NO_ROOM):
-                    raise CacheError(f"{error.diagnostics}\n{_hint(self.root)}") from error
-                raise
+    def _writing(self) -> contextlib.AbstractContextManager[None]:
+        return _explained(self.root, "write")
 
 
 # --- whom to trust ---
@@ -281,7 +283,10 @@ def _refuse_unsafe(root: Path) -> None:
         )  # fmt: skip
 
 
-_OWN_FOLDER = "hint: set STEPC_CACHE to a folder of this user's own, as in STEPC_CACHE=$HOME/.cache/stepc"
+_OWN_FOLDER = (
+    "hint: set STEPC_CACHE to a folder that this user alone may write, as "
+    f"STEPC_CACHE=/tmp/stepc-{os.geteuid()}"
+)
 
 
 def _is_trusted(owner: int) -> bool:
@@ -399,6 +404,21 @@ def _remove(path: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             path.unlink()
+
+
+def _lacks_room(diagnostics: str, folder: Path) -> bool:
+    """Whether the compiler failed because the disk is full. A linker that writes through mapped memory is
+    killed there, and gives no reason."""
+    if _PLACE.search(diagnostics):  # of the input
+        return False
+    if any(os.strerror(code).lower() in diagnostics.lower() for code in (errno.ENOSPC, errno.EDQUOT)):
+        return True
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, _ROOM)
+    except OSError as error:
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return False
 
 
 def _hint(root: Path) -> str:
