@@ -15,6 +15,7 @@ from torch.distributed.tensor.placement_types import Shard
 
 import stepc
 from stepc.torch import Optimizer, building
+from stepc.torch import optimizer as optimizer_module
 from stepc.torch.links import Links
 
 TIMEOUT = 20.0
@@ -268,6 +269,19 @@ def test_unfreezing_asks_the_first_rank(counted, kind):
         else:
             assert before is None and name == "CompileError" and seconds < TIMEOUT, (before, name, text)
             assert "'stack'" in text and "pass batch=['stack']" in text, text
+
+
+def test_ranks_that_load_models_have_time_to_come(fake, monkeypatch):
+    limits = []
+
+    def meet(group, what, seconds, original=optimizer_module.Meeting):
+        limits.append(seconds)
+        return original(group, what, seconds)
+
+    monkeypatch.setattr(optimizer_module, "Meeting", meet)
+    for more in ({}, {"timeout": 7.0}):
+        Optimizer([("w", nn.Parameter(torch.ones(2)))], "rule {}", lr=0.1, **more)
+    assert limits[0] >= 600 and limits[1] == 7
 
 
 def _quiet(rank):

@@ -185,6 +185,18 @@ def test_planned_meshes_stand_alone():
         with pytest.raises(PlacementError, match=r"'w': expected a whole tensor for mesh=, found a DTensor"):
             export_manifest([("w", one)], mesh={"dp": 4})
     assert not dist.is_initialized()
+    with pytest.raises(KeyError), planned_mesh({"dp": 4}):
+        raise KeyError
+    assert not dist.is_initialized()
+    # A job may come afterwards.
+    store = dist.HashStore()
+    dist.init_process_group("gloo", store=store, rank=0, world_size=1)
+    try:
+        mesh = init_device_mesh("cpu", (1,), mesh_dim_names=("dp",))
+        one = nn.Parameter(distribute(torch.zeros(4, 2), mesh, [Shard(0)]))
+        assert export_manifest([("w", one)])["meshes"][0]["ranks"] == [0]
+    finally:
+        dist.destroy_process_group()
 
 
 def _real_stage(rank):

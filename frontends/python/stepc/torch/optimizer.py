@@ -36,6 +36,9 @@ from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
+# Ranks come from loading their models when they make optimizers, which takes some of them minutes longer.
+_LOADING_SECONDS = 600.0
+
 
 class Optimizer(Failures, RoutedGroups):
     """Steps a (sharded) model with a compiled library.
@@ -124,7 +127,10 @@ class Optimizer(Failures, RoutedGroups):
         """The ranks that make their optimizers together, so that one of them asks the compiler for all."""
         if self._given_library is not None or is_pretended():
             return contextlib.nullcontext()
-        return Meeting(self._process_group, "making an optimizer", self._timeout)
+        seconds = self._timeout
+        if seconds == Optimizer.__init__.__kwdefaults__["timeout"]:
+            seconds = max(seconds, _LOADING_SECONDS)
+        return Meeting(self._process_group, "making an optimizer", seconds)
 
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
         if self._given_library is not None:
