@@ -271,6 +271,42 @@ def test_unfreezing_asks_the_first_rank(counted, kind):
             assert "'stack'" in text and "pass batch=['stack']" in text, text
 
 
+def _no_cache(rank, who, folder):
+    if rank == who:
+        os.environ["STEPC_CACHE"] = f"{folder}/file"
+    model = nn.Linear(4, 6)
+    fully_shard(model)
+    optimizer = Optimizer(model.named_parameters(), "rule {}", lr=0.5, timeout=TIMEOUT)
+    return attempt(optimizer.prepare)
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_rank_that_cannot_keep_the_library_tells_the_others(fake, tmp_path, who):
+    (tmp_path / "file").write_text("")
+    for rank, (name, text, seconds) in enumerate(run_ranks(_no_cache, 2, who, str(tmp_path))):
+        others = "CompileError" if who == 0 else "TransportError"
+        assert name == ("CacheError" if rank == who else others) and seconds < TIMEOUT / 2, text
+        assert f"{tmp_path}/file: expected a folder for the cache, found a file" in text
+        assert "STEPC_CACHE" in text
+
+
+def _default_device(rank):
+    model = nn.Linear(4, 6)
+    fully_shard(model)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    before = model.weight.to_local().clone()
+    with torch.device("meta"):  # of the trainer, for models that it makes
+        optimizer = Optimizer(model.named_parameters(), "rule {}", lr=0.5, timeout=TIMEOUT)
+        optimizer.step()
+    changed = torch.count_nonzero(before - model.weight.to_local()).item()
+    return changed, optimizer.state[model.weight]["step"].item()
+
+
+def test_a_default_device_changes_nothing(fake):
+    assert run_ranks(_default_device, 2) == [(12, 1)] * 2
+
+
 def test_ranks_that_load_models_have_time_to_come(fake, monkeypatch):
     limits = []
 

@@ -119,10 +119,11 @@ class Links:
         limit = self.timeout if seconds is None else seconds
         sent = {peer: torch.frombuffer(bytearray(pickle.dumps(item)), dtype=torch.uint8)
                 for peer, item in items.items()}  # fmt: skip
-        sizes = {peer: torch.zeros(1, dtype=torch.int64) for peer in sent}
-        own = {peer: torch.tensor([data.numel()]) for peer, data in sent.items()}
+        sizes = {peer: torch.zeros(1, dtype=torch.int64, device="cpu") for peer in sent}
+        own = {peer: torch.tensor([data.numel()], device="cpu") for peer, data in sent.items()}
         self._swap(own, sizes, _SIZE_TAG, what, limit)
-        found = {peer: torch.empty(int(size), dtype=torch.uint8) for peer, size in sizes.items()}
+        found = {peer: torch.empty(int(size), dtype=torch.uint8, device="cpu")
+                 for peer, size in sizes.items()}  # fmt: skip
         self._swap(sent, found, _DATA_TAG, what, limit)
         return {peer: pickle.loads(data.numpy().tobytes()) for peer, data in found.items()}
 
@@ -166,7 +167,7 @@ class Links:
             if peer == self.rank:
                 continue
             try:
-                work = group.recv([torch.empty(1, dtype=torch.uint8)], peer, _BREAK_TAG)
+                work = group.recv([torch.empty(1, dtype=torch.uint8, device="cpu")], peer, _BREAK_TAG)
                 work.wait(timedelta(milliseconds=1))
             except RuntimeError:
                 pass

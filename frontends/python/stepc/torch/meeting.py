@@ -112,7 +112,7 @@ class Meeting:
 
     def broadcast(self, data: bytes | None, size: int, source: int) -> bytes:
         """The bytes of the global rank ``source``."""
-        tensor = torch.empty(size, dtype=torch.uint8)
+        tensor = torch.empty(size, dtype=torch.uint8, device="cpu")
         if data is not None:
             tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         self._links.broadcast(tensor, self.ranks.index(source), self.what)

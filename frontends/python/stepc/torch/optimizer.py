@@ -273,7 +273,7 @@ class Optimizer(Failures, RoutedGroups):
                 for mesh in manifest["meshes"]}  # fmt: skip
         mesh_of = {item["name"]: axes[item["mesh"]] for item in manifest["parameters"]}
         steps = torch.zeros(
-            max(len(instance.parameters), 1), dtype=torch.int64, device=device.numbers
+            max(len(instance.parameters), 1), dtype=torch.int64, device=device.numbers or "cpu"
         )
         records = []
         self.state.clear()
