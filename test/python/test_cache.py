@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="session")
 def kept(tmp_path_factory):
-    """What the fake compiler made, so that it makes each library once for all of these tests."""
+    """A folder of libraries, so that the fake compiler makes each once for all of these tests."""
     return tmp_path_factory.mktemp("kept")
 
 

@@ -101,7 +101,7 @@ def test_the_first_rank_answers_for_all_stages(counted):
 
 
 def _paths(rank, folder):
-    """The same text in files of other names makes one question; the error names the first rank's file."""
+    """Equal texts in files of other names make one question; the error names the first rank's file."""
     path = Path(folder) / str(rank) / "sgd.optim"
     path.parent.mkdir()
     path.write_text("optimizer Sgd(lr) { param = param - lr * grad }\nroute { Sgd(lr = 0.1) for rest }\n")
@@ -171,7 +171,7 @@ def _absent(rank, kind):
         more = {"process_group": group} if rank == 2 else {}
         found = attempt(lambda: Optimizer(named, "rule {}", lr=0.1, timeout=2.0, **more))
     dist.barrier()
-    # Those who have to do with it alone say so, and it works.
+    # Ranks that make one alone say so, and it works.
     if rank != 1:
         optimizer = Optimizer([("v", nn.Parameter(torch.ones(2)))], "rule {}", lr=0.1, timeout=TIMEOUT,
                               process_group=group, replicated=["*"])  # fmt: skip

@@ -114,7 +114,7 @@ def test_one_process_writes_what_the_job_writes(kinds, size):
 
 
 def test_whole_tensors_with_placements_of_their_own():
-    """What tensor parallelism does, by patterns and by a function."""
+    """Placements of tensor parallelism, by patterns and by a function."""
     rows, columns = [_StridedShard(0, split_factor=2), Shard(0)], [Shard(0), "S(1)"]
     patterns = {"*": ["S(0)", "R"], "up.*": rows, "down.*": columns}
     found = planned("tp")

@@ -31,7 +31,7 @@ from stepc.errors import CacheError, CompileError
 _SUMS = "SHA256SUMS"
 _RECEIVED = "received"
 _DEFAULT_LIMIT = 2 * 10**9
-# What was used within this time is never evicted: another process may be about to open it.
+# Entries that were used within this time stay: another process may be about to open one.
 _GRACE_SECONDS = 600.0
 # A process that was killed left what is older.
 _LEFTOVER_SECONDS = 24 * 3600.0
@@ -321,7 +321,7 @@ def _is_own_folder(path: Path) -> bool:
 def _digest(path: Path) -> str | None:
     """A file's SHA-256 digest; None where it is no file, or one that others may write or own."""
     try:
-        # Of a pipe in the place of a file nobody would ever read anything.
+        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
             found = os.fstat(handle)
@@ -354,6 +354,8 @@ def _seal(folder: Path, files: Sequence[str]) -> None:
             raise CompileError(f"expected the compiler to write {name}, found none")
     lines = []
     for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_file():
+            continue
         path.chmod(stat.S_IMODE(path.stat().st_mode) & ~(stat.S_IWGRP | stat.S_IWOTH))
         _sync(path)
         lines.append(f"{_digest(path)}  {path.name}\n")

@@ -35,9 +35,9 @@ from stepc.torch.verify import unknown_parameter
 
 @dataclass(frozen=True)
 class Question:
-    """What the compiler is asked for a routing. Another rank may ask it for this one.
+    """A question to the compiler: which route each parameter takes. Another rank may ask it for this one.
 
-    Of ``manifests`` the first counts that the definition takes.
+    The first of ``manifests`` that the definition takes counts.
     """
 
     definition: Definition
@@ -69,7 +69,7 @@ class Question:
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
     def answer(self) -> dict[str, Any]:
-        """What ``stepc check --json`` prints. Raises CompileError."""
+        """Asks ``stepc check --json`` here. Raises CompileError."""
         for manifest in self.manifests:
             try:
                 return check_silently(self.definition, manifest, self.if_present)[0]

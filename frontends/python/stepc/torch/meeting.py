@@ -195,7 +195,7 @@ class Meeting:
                         + ("" if self._why in reason else f", and failed: {reason}")
                     )
                 if waited > self.timeout / 2 and not looked:
-                    # Those who give up when this rank does will have left by then.
+                    # Ranks that give up when this one does will have left by then.
                     looked, seen = True, self._elsewhere(board.closure(me, self.ranks)[1], places)
                 if waited > self.timeout:
                     entries, missing = board.closure(me, self.ranks)
@@ -302,7 +302,7 @@ class _Board:
 
 
 class Question(Protocol):
-    """What the compiler is asked: any rank can ask it for another one."""
+    """A question to the compiler. Any rank can ask it for another one."""
 
     def digest(self) -> str:
         """Equal where the answers are."""

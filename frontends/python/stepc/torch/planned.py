@@ -2,7 +2,7 @@
 
 A trainer's own code shards a model on the meta device over :func:`planned_mesh`: torch's fake process group
 stands for the other ranks. Or a model of whole tensors is laid out on a mesh that is given by sizes.
-What one rank sees then tells what all see, since every rank runs the same code.
+Every rank runs the same code, so that the view of one tells the views of all.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class WholeTensors:
             parse_pattern(pattern)
 
     def placed(self) -> dict[str, Placed]:
-        """What the placements say of gradients and states."""
+        """Placements of gradients and states."""
         given = {} if callable(self._placements) else self._placements
         result = {pattern: one for pattern, one in given.items() if isinstance(one, Placed)}
         for pattern, one in result.items():
@@ -151,9 +151,9 @@ def _from_the_front(placement: Placement | str, tensor: torch.Tensor) -> Placeme
 
 
 def all_views(entries: Sequence[Entry], world: Sequence[int]) -> dict[int, list[Entry]]:
-    """What every rank of the world sees, from what one sees: its own slice of each mesh.
+    """The views of all ranks, from that of one: each has its own slice of each mesh.
 
-    Ranks that see the same share one list.
+    Ranks with equal views share one list.
     """
     stepped = [entry for entry in entries if entry.requires_grad]
     frozen = [entry for entry in entries if not entry.requires_grad]
