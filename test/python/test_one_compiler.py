@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
+import torch.multiprocessing as mp
 from ranks import run_ranks
 from test_worlds import attempt, parameter
 from torch import nn
@@ -145,15 +146,21 @@ def test_an_error_for_another_ranks_parameters_says_so(fake):
         assert "(asked for the parameters of rank 2)" in text, text
 
 
-def _one_gives_none(rank):
-    named = [] if rank == 1 else [("w", nn.Parameter(torch.ones(4, 2)))]
-    return attempt(lambda: Optimizer(named, "rule {}", replicated=["*"], lr=0.1, timeout=TIMEOUT))
+def _one_fails(rank, kind):
+    """One rank gives no parameters, or options that its routes do not have."""
+    named = [] if rank == 1 and kind == "none" else [("w", nn.Parameter(torch.ones(4, 2)))]
+    more = {"lrr": 0.1} if rank == 1 and kind == "options" else {"lr": 0.1}
+    return attempt(lambda: Optimizer(named, "rule {}", replicated=["*"], timeout=TIMEOUT, **more))
 
 
-def test_a_rank_that_cannot_make_its_optimizer_tells_the_others(fake):
-    for rank, (name, text, seconds) in enumerate(run_ranks(_one_gives_none, 3)):
-        assert name == ("ValueError" if rank == 1 else "TransportError") and seconds < TIMEOUT / 2
-        assert "expected at least one parameter, found an empty list" in text
+@pytest.mark.parametrize(("kind", "error", "expected"), [
+    ("none", "ValueError", "expected at least one parameter, found an empty list"),
+    ("options", "TypeError", "'lrr' is no hyperparameter, rule or route of this definition"),
+])  # fmt: skip
+def test_a_rank_that_cannot_make_its_optimizer_tells_the_others(fake, kind, error, expected):
+    for rank, (name, text, seconds) in enumerate(run_ranks(_one_fails, 3, kind)):
+        assert name == (error if rank == 1 else "TransportError") and seconds < TIMEOUT / 2
+        assert expected in text
         assert rank == 1 or "making an optimizer: rank 1 gave up" in text, text
 
 
@@ -388,3 +395,31 @@ def test_a_library_for_another_cpu_is_refused_on_all_ranks(real):
     zero, one = run_ranks(_other_chip, 2, False)
     assert one[0] == "ChipError" and zero[0] == "TransportError" and max(zero[2], one[2]) < TIMEOUT
     assert "this CPU lacks 'avx512f'" in zero[1]
+
+
+class NoCollectives(dist.ProcessGroup):
+    """A trainer's group that can do nothing of what is done on the CPU, as NCCL's."""
+
+    def getBackendName(self):
+        return "nothing"
+
+
+def _without_gloo(index, folder, environment):
+    os.environ.update(environment)
+    dist.Backend.register_backend(
+        "nothing", lambda store, rank, size, timeout: NoCollectives(rank, size), devices=["cpu"]
+    )
+    store = dist.FileStore(f"{folder}/store", 2)
+    dist.init_process_group("nothing", store=store, rank=index, world_size=2)
+    without_compiler(index)
+    named = [("w", nn.Parameter(torch.ones(4)))]
+    optimizer = Optimizer(named, "rule {}", replicated=["*"], lr=0.1, timeout=TIMEOUT)
+    named[0][1].grad = torch.ones(4)
+    optimizer.step()
+    Path(f"{folder}/{index}").write_text(repr(optimizer.routes))
+
+
+def test_a_group_without_gloo_is_no_obstacle(fake, tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key.startswith("STEPC")}
+    mp.start_processes(_without_gloo, (str(tmp_path), environment), 2, start_method="forkserver")
+    assert [(tmp_path / str(rank)).read_text() for rank in range(2)] == ["{'w': 'Plain'}"] * 2

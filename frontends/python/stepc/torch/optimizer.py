@@ -120,6 +120,8 @@ class Optimizer(Failures, RoutedGroups):
         self._warned: set[str] = set()
         with self._together() as self._meeting:
             super().__init__(params, routes)
+            if self._meeting is not None:
+                agree(None, self._meeting)  # an error of one rank, with its own options, is one of all
         self._meeting = None
         self.state = LazyStates(self)
 
