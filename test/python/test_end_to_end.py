@@ -1,6 +1,7 @@
 """Optimizers compiled by the real compiler, in one process; the example on several ranks."""
 
 import math
+import re
 import subprocess
 import sys
 
@@ -62,36 +63,68 @@ def test_adamw_is_torchs_within_rounding(real):
         assert optimizer.state[a]["step"] == other.state[b]["step"] == 50
 
 
-TORCH_MUON = """
-optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
-  state m : f32
-  m     = lerp(m, grad, 1 - momentum)
-  let u = lerp(grad, m, momentum)
-  let o = orthogonalize(u, steps = 5, coefficients = simple, precision = bf16)
-  param = (1 - lr * weight_decay) * param - lr * 0.2 * sqrt(max(rows, cols)) * o
-}
-route { Muon(lr = 1e-3) for matrix }
-"""
+def torchs_muon():
+    """The definition that docs/torch.md says to be torch's."""
+    page = (ROOT / "docs" / "torch.md").read_text()
+    return re.search(r"<!-- torch.optim.Muon -->\n```optim\n(.*?)```", page, re.DOTALL)[1]
 
 
-def test_muon_is_torchs_within_bf16(real):
+def muon_of_the_example():
+    text = (ROOT / "examples" / "muon.optim").read_text()
+    rule = re.search(r"^optimizer Muon.*?^}\n", text, re.M | re.S)[0]
+    return rule + "route { Muon(lr = 1e-3) for matrix }\n"
+
+
+@pytest.mark.parametrize(("text", "adjust", "small", "momentum"), [
+    # As it stands, with torch's own scale and with the scale of AdamW.
+    (torchs_muon, None, 1, 0.95), (torchs_muon, "original", 1, 0.95),
+    (lambda: torchs_muon().replace("sqrt(max(1, rows / cols))", "0.2 * sqrt(max(rows, cols))"), "match_rms_adamw", 1, 0.95),
+    # The sum of examples/muon.optim is torch's average up to a factor, which orthogonalize does not see …
+    (muon_of_the_example, "match_rms_adamw", 1, 0.95), (muon_of_the_example, "match_rms_adamw", 1, 0.5),
+    # … but for eps: tiny gradients need another one, as the page says.
+    (torchs_muon, "original", 1e-11, 0.95),
+    (lambda: muon_of_the_example().replace("precision = bf16", "precision = bf16, eps = 2e-6"), "match_rms_adamw", 1e-11, 0.95),
+])  # fmt: skip
+def test_muon_of_the_page_is_torchs(real, text, adjust, small, momentum):
     torch.manual_seed(0)
-    shapes = {"a": (8, 8), "b": (4, 12), "c": (12, 4)}
+    shapes = {"square": (24, 24), "wide": (8, 40), "tall": (40, 8)}
     model = nn.ParameterDict({n: nn.Parameter(torch.randn(s)) for n, s in shapes.items()})
     twin = nn.ParameterDict({n: nn.Parameter(p.detach().clone()) for n, p in model.items()})
     start = {n: p.detach().clone() for n, p in model.items()}
-    optimizer = Optimizer(model.named_parameters(), TORCH_MUON)
-    other = torch.optim.Muon(twin.parameters(), lr=1e-3, weight_decay=0.1, momentum=0.95,
-                             adjust_lr_fn="match_rms_adamw")  # fmt: skip
-    for step in range(50):
-        set_gradients(model, step)
-        set_gradients(twin, step)
+    optimizer = Optimizer(model.named_parameters(), text(), lr=1e-3, momentum=momentum)
+    other = torch.optim.Muon(twin.parameters(), adjust_lr_fn=adjust, momentum=momentum)  # its defaults: lr 1e-3, weight decay 0.1
+    for step in range(20):
+        for each in (model, twin):
+            set_gradients(each, step)
+            for p in each.parameters():
+                p.grad *= small
         optimizer.step()
         other.step()
     for name, p in model.items():
-        # Both round every product to bf16 (8 bits), in another order: a few percent of the path.
-        moved = (twin[name] - start[name]).norm()
-        assert (p - twin[name]).norm() < 0.03 * moved, name
+        far = (p - twin[name]).norm() / (twin[name] - start[name]).norm()
+        print(f"{name}: {far:.4f} of the path")
+        assert far < 0.03, name
+    if text is torchs_muon:  # the average is torch's buffer
+        for name, p in model.items():
+            torch.testing.assert_close(optimizer.state[p]["m"], other.state[twin[name]]["momentum_buffer"], rtol=1e-5, atol=1e-7 * small)
+
+
+@pytest.mark.parametrize("change", ["scale", "eps"])
+def test_muon_of_the_example_differs_where_the_page_says(real, change):
+    """The other side of the test above: with torch's own scale, and with tiny gradients, the example is another optimizer."""
+    torch.manual_seed(0)
+    model = nn.ParameterDict({"w": nn.Parameter(torch.randn(40, 8))})
+    twin = nn.ParameterDict({"w": nn.Parameter(model["w"].detach().clone())})
+    start = model["w"].detach().clone()
+    optimizer = Optimizer(model.named_parameters(), muon_of_the_example(), lr=1e-3)
+    other = torch.optim.Muon(twin.parameters(), adjust_lr_fn="original" if change == "scale" else "match_rms_adamw")
+    for step in range(5):
+        for each in (model, twin):
+            set_gradients(each, step)
+            each["w"].grad *= 1e-11 if change == "eps" else 1
+        optimizer.step()
+        other.step()
+    assert (model["w"] - twin["w"]).norm() > 0.1 * (twin["w"] - start).norm()
 
 
 def test_a_library_without_a_compiler(real, tmp_path, monkeypatch):
