@@ -119,7 +119,7 @@ struct stepc_instance {
   stepc_transport transport{};
   bool hasTransport = false;
   int32_t rank = 0, size = 1;
-  double timeout = 600;
+  double timeout = 120;
   stepc::runtime::Parallel parallel;
 
   // Before the memory that it gives. What it refers to is made by the time that it is used.

@@ -15,7 +15,7 @@ using Begun = NcclWorld::Begun;
 
 constexpr int64_t kKinds = 1 << STEPC_SEND | 1 << STEPC_RECEIVE | 1 << STEPC_ALL_GATHER |
                            1 << STEPC_REDUCE_SCATTER | 1 << STEPC_ALL_REDUCE;
-constexpr double kTimeout = 600; // unless told
+constexpr double kTimeout = 120; // unless told
 
 /// What a handle points to: one of a kind is under way at a time.
 Begun communicatorBegun = Begun::Communicator, messagesBegun = Begun::Messages;

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 import torch
-from models import SPEC, Model, bits, make, same, set_gradients
+from models import SGD, SPEC, Model, bits, make, same, set_gradients
 from torch.distributed.checkpoint import state_dict as dcp
 
 import stepc
@@ -254,3 +254,87 @@ def test_asking_for_state_prepares_instead_of_stepping(fake):
     saved["param_groups.b.lr"] = 0.125
     dcp.set_optimizer_state_dict(other, again, saved, options=flat)
     assert again.param_groups[1]["lr"] == 0.125
+
+
+UNREADABLE = {
+    "sparse": lambda: torch.eye(4, 3).to_sparse(),
+    "sparse_csr": lambda: torch.eye(4, 3).to_sparse_csr(),
+    "mkldnn": lambda: torch.eye(4, 3).to_mkldnn(),
+    "quantized": lambda: torch.quantize_per_tensor(torch.eye(4, 3), 0.1, 0, torch.qint8),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_states_of_other_layouts_are_refused_before_anything_is_written(fake, kind):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    before, bad = saved_by(optimizer), optimizer.state_dict()
+    bad = {"param_groups": copy.deepcopy(bad["param_groups"]), "state": {key: dict(one) for key, one in bad["state"].items()}}
+    bad["state"][1]["m"] = bad["state"][1]["m"] + 1
+    bad["state"][0]["m"] = UNREADABLE[kind]()
+    bad["param_groups"][0]["lr"] = 7.0
+    bad["state"] = dict(reversed(bad["state"].items()))  # the one that fits comes first
+    text = r"parameter 'w': state 'm': expected (a dense tensor, found (the layout torch\.|a quantized one)|torch.float32)"
+    with pytest.raises(stepc.StepcError, match=text):
+        optimizer.load_state_dict(bad)
+    assert torch.equal(optimizer.state[model.v]["m"], before["state"][1]["m"]) and optimizer.param_groups[0]["lr"] == 0.1
+    # In the place of the bound one, and of a frozen parameter.
+    kept, optimizer.state[model.w]["m"] = optimizer.state[model.w]["m"], UNREADABLE[kind]()
+    with pytest.raises(stepc.StepcError, match="parameter 'w': state 'm': expected"):
+        optimizer.step()
+    optimizer.state[model.w]["m"] = kept
+    frozen = Model()
+    frozen.w.requires_grad_(False)
+    with pytest.raises(stepc.StepcError, match="parameter 'w': state 'm': expected a dense tensor"):
+        make(frozen).load_state_dict(bad | {"param_groups": before["param_groups"]})
+    optimizer.step()
+
+
+@pytest.mark.parametrize("kind", ["sparse", "mkldnn"])
+def test_step_counts_of_other_layouts_are_refused(fake, kind):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    optimizer.step()
+    bad = saved_by(optimizer)
+    bad["state"][0]["step"] = torch.tensor(3.0).to_sparse() if kind == "sparse" else torch.ones(1).to_mkldnn()
+    with pytest.raises(stepc.StepcError, match="parameter 'w': state 'step': expected a (dense tensor|number in a 0-d)"):
+        optimizer.load_state_dict(bad)
+    assert optimizer.state[model.w]["step"] == 1
+
+
+def test_errors_after_recover_ask_whether_parameters_were_replaced(real):
+    model, other = Model(), Model()
+    optimizer = Optimizer(model.named_parameters(), SGD)
+    set_gradients(model, 0)
+    optimizer.step()
+    saved = {key: value.clone() for key, value in model.state_dict().items()}
+    optimizer._failure = stepc.TransportError("planted")
+    with pytest.raises(stepc.PoisonedError, match=r"(?s)planted\ncall recover\(\) .*\nhint: load the model in place, .*assign=True"):
+        optimizer.step()
+    optimizer.recover()
+    optimizer.load_state_dict(saved_by(optimizer))
+    model.load_state_dict(saved, assign=True)
+    set_gradients(model, 1)
+    optimizer.zero_grad()  # of the old ones
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = None
+    with pytest.raises(stepc.GradientError, match=r"(?s)hint: were parameters replaced, by load_state_dict\(…, assign=True\)\?"):
+        optimizer.step()
+    model.load_state_dict(other.state_dict())
+    optimizer.param_groups[0]["params"] = list(model.parameters())
+    set_gradients(model, 1)
+    optimizer.step()
+    # Where every gradient is missing it is asked without a failure before; else the error is about one parameter.
+    fresh = Optimizer(Model().named_parameters(), SGD)
+    with pytest.raises(stepc.GradientError, match="were parameters replaced"):
+        fresh.step()
+    set_gradients(other, 0)
+    fresh = Optimizer(other.named_parameters(), SGD)
+    other.v.grad = None
+    with pytest.raises(stepc.GradientError, match="'v'") as caught:
+        fresh.step()
+    assert "assign" not in str(caught.value)

@@ -2,8 +2,16 @@
 
 import ctypes as c
 
+import threading
+import types
+
+import pytest
+import torch.distributed as dist
 from ranks import run_ranks
+
 from stepc import _abi
+from stepc.errors import StepcTimeout, TransportError
+from stepc.torch import links
 from stepc.torch.transport import TorchTransport
 
 MEMBERS = (2, 0)
@@ -61,3 +69,51 @@ def test_gathers_on_the_world_and_on_a_communicator():
         assert some == ([12, 10] if rank in MEMBERS else [0, 0])
         assert status == _abi.ERROR_TRANSPORT
         assert "expected sends, receives and all-gathers, found kind 4" in text
+
+
+class Clock:
+    """A clock that waiting moves, and threads that never end."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+    def join(self, seconds):
+        self.now += seconds
+
+
+@pytest.mark.parametrize("timeout", [2.0, 120.0])
+def test_aborting_waits_once_for_all_threads(monkeypatch, timeout):
+    clock = Clock()
+    monkeypatch.setattr(links, "time", clock)
+    one = object.__new__(links.Links)
+    one.ranks, one.rank, one.size, one.timeout = (0,), 0, 1, timeout
+    one.aborted, one.group, one._process, one._lock = None, None, links.os.getpid(), threading.Lock()
+    one.store = dist.HashStore()
+    one._running = [types.SimpleNamespace(thread=clock) for _ in range(50)]
+    one.abort("why")
+    assert clock.now - 100.0 <= min(timeout, 5.0) + 1e-9 and one.aborted == "why"
+
+
+def _two_give_up(rank):
+    """Ranks 0 and 1 wait for rank 2 alone, which answers neither."""
+    mine = links.Links(range(3), 20.0, "give up")
+    found = None
+    if rank < 2:
+        try:
+            mine.exchange({2: rank}, f"what rank {rank} does", 1.0 + 2.0 * rank)
+        except (StepcTimeout, TransportError) as error:
+            found = type(error).__name__, str(error)
+    dist.barrier()
+    mine.close()
+    return found
+
+
+def test_every_rank_names_the_first_cause():
+    (first, text), (second, other), _ = run_ranks(_two_give_up, 3)
+    assert first == second == "StepcTimeout"
+    assert text.startswith("what rank 0 does: receiving from rank 2: no answer within 1 s")
+    assert other.startswith("what rank 1 does: receiving from rank 2: no answer within 3 s\nbefore that, rank 0 gave up: ")
+    assert text in other and "before that" not in text

@@ -7,6 +7,7 @@ import ctypes as c
 import json
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -187,6 +188,9 @@ class Instance:
     The caller keeps the bound memory alive, of a GPU until the steps that were enqueued are done.
     With ``graph`` each step replays one graph of the device's, which is recorded here.
 
+    A child that was forked has neither the threads nor the connections of the process that made the
+    instance: there, steps raise at once, and closing leaves all as it is.
+
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
     transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
     Of :meth:`enqueue` and :meth:`poll` on a GPU it is raised by Python itself, when they have returned.
@@ -204,6 +208,7 @@ class Instance:
     ) -> None:
         self.library = library
         self.transport = transport
+        self._process = os.getpid()
         self._allocator: AllocatorCalls | None = None
         self._handle: c.c_void_p | None = None
         options = _abi.Options(
@@ -242,18 +247,35 @@ class Instance:
         Raises :class:`GraphError`, and destroys nothing, while a graph that was captured holds a step.
         """
         handle, self._handle = self._handle, None
-        if handle is None:
+        if handle is None or not self.is_own():
             return
         status = self._apart(lambda: self.library.table.destroy(handle), allocates=True)
         if status != _abi.OK:
             self._handle = handle
             raise error_for(status, _text(self.library.table.last_error(handle)))
 
+    def is_own(self) -> bool:
+        """Whether this is the process that made the instance, and not a child that was forked from it."""
+        return os.getpid() == self._process
+
+    def expect_own(self) -> None:
+        """Raises in a child that was forked, before anything waits for threads that are not there."""
+        if not self.is_own():
+            raise StepcError(
+                f"expected a call in process {self._process}, which opened the library, found one in "
+                f"{os.getpid()}, which was forked from it\nhint: make the optimizer in the child, or start the "
+                "child by 'spawn' or 'forkserver'"
+            )
+
     def __del__(self) -> None:
         handle, self._handle = getattr(self, "_handle", None), None
+        if handle is None or not self.is_own():
+            return
         # Directly: where the interpreter ends no thread starts any more.
-        if handle is not None and self.library.table.destroy(handle) != _abi.OK:
+        if self.library.table.destroy(handle) != _abi.OK:
             _NEVER_DESTROYED.append((self.library, self.transport, self._allocator))
+            if sys.is_finalizing():
+                return  # it goes with the process
             message = _text(self.library.table.last_error(handle))
             warnings.warn(f"an instance is never destroyed: {message}", ResourceWarning, stacklevel=2)
 
@@ -272,6 +294,8 @@ class Instance:
         if self._handle is None:
             raise StepcError("this instance was closed")
         function = getattr(self.library.table, name)
+        if name in _CALLS_BACK:
+            self.expect_own()
         if name in _CALLS_BACK and not (
             name in _ONLY_ENQUEUE and self.library.device != _abi.DEVICE_CPU
         ):

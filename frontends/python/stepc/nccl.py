@@ -77,7 +77,7 @@ def nccl_transport(
     *,
     store: Store | None = None,
     file: str | os.PathLike[str] | None = None,
-    timeout: float = 600.0,
+    timeout: float = 120.0,
     library: str | os.PathLike[str] | None = None,
 ) -> NcclTransport:
     """The transport of ``rank`` of ``size``, on the GPU of that number. All ranks call it, and it

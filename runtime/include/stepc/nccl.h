@@ -34,7 +34,7 @@ int32_t stepc_nccl_unique_id(stepc_nccl_id *out, char *error, int64_t error_size
 
 /* Fills in the transport of rank `rank` of `size`, whose struct_size is set, on the GPU of that
  * number. Collective over the world's ranks, which pass the same id; returns when all are there, or
- * after `timeout_seconds` (0: 600) with an error. The same time bounds what NCCL takes to begin an
+ * after `timeout_seconds` (0: 120) with an error. The same time bounds what NCCL takes to begin an
  * operation. 0, or an error code of stepc.h with a message in `error` (may be null).
  *
  * Errors of a peer reach the others by their own deadlines, or by NCCL where it notices them. */

@@ -92,7 +92,7 @@ typedef struct stepc_options {
   stepc_allocate allocate;
   stepc_deallocate deallocate;
   void *allocator_context;
-  double timeout_seconds; /* of every wait; 0: 600 */
+  double timeout_seconds; /* of every wait; 0: 120 */
 } stepc_options;
 
 /* One parameter as this rank sees it. Strings and global shapes live as long as the library, local

@@ -136,7 +136,7 @@ static int32_t create(const stepc_options *options, stepc_instance **out, char *
     in->has_transport = 1;
     in->rank = in->transport.rank;
   }
-  in->timeout = options->timeout_seconds > 0 ? options->timeout_seconds : 600;
+  in->timeout = options->timeout_seconds > 0 ? options->timeout_seconds : 120;
   *out = in;
   return STEPC_OK;
 }

@@ -243,6 +243,10 @@ class Binding:
         self.instance.bind_gradients(pointers, len(self.instance.parameters))
         self._copied_gradients.warn()
 
+    def any_gradient(self) -> bool:
+        """Whether a parameter has a gradient."""
+        return any(getattr(record.tensor, self._attribute, None) is not None for record in self.records)
+
     def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
         self._refuse_kind(record, shard)
         if shard.shape != record.grad_shape and not same_shard(

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import os
+
+import torch.distributed as dist
+
 from stepc._calls import cause
-from stepc.errors import GraphError, PoisonedError
+from stepc.errors import GradientError, GraphError, PoisonedError, StepcError, StepcTimeout, TransportError
+
+_REPLACED = (
+    "\nhint: were parameters replaced, by load_state_dict(…, assign=True)? the optimizer steps those that its "
+    "param_groups have: load in place, or put the new ones there"
+)
 
 # What graphs still read of instances that failed.
 _KEPT: list[object] = []
 
 
+def expect_no_fork(process: int) -> None:
+    """Refuses to meet other ranks in a child that was forked: the connections to them are its parent's."""
+    if os.getpid() != process and dist.is_initialized() and dist.get_world_size() > 1:
+        raise StepcError(
+            f"expected a call in process {process}, which made the optimizer, found one in {os.getpid()}, which was "
+            "forked from it\nhint: make the process group and the optimizer in the child, or start the child by 'spawn' "
+            "or 'forkserver'"
+        )
+
+
 class Failures:
     """The part of an optimizer that closes it, and keeps its failure until the trainer says that all is whole."""
+
+    # Whether recover() was called: what fails then may have to do with what was loaded.
+    _recovered = False
 
     def _close(self, failed: bool = False) -> None:
         """Lets go of the instance; the states stay, by name. Refused while a graph holds one of its
@@ -32,25 +54,33 @@ class Failures:
         if self._failure is not None:
             raise PoisonedError(
                 f"an earlier {self._failed_in} failed: {cause(self._failure)}\ncall recover() and load "
-                "a checkpoint, or recover() alone when parameters and states are known to be whole"
+                "a checkpoint, or recover() alone when parameters and states are known to be whole\nhint: load the "
+                "model in place, as load_state_dict(…, assign=True) makes parameters that the optimizer has not"
             )
 
     def _fail(self, error: BaseException, where: str = "step") -> None:
         """After an error here the peers wait in their step: tell them. Theirs is lost, so a world
         of several ranks needs a checkpoint even where this rank wrote nothing."""
         binding, transport = self._binding, self.transport
-        if binding is None:
+        if binding is None or not binding.instance.is_own():
             return
+        if isinstance(error, GradientError) and (self._recovered or not binding.any_gradient()):
+            error.args = (f"{error}{_REPLACED}",)
         if transport is not None:
             binding.instance.abort(cause(error))
             transport.tell_failed(cause(error))
+            if isinstance(error, StepcTimeout | TransportError):
+                error.args = (transport.with_first_cause(str(error)),)
         if transport is not None or where != "step" or getattr(error, "half_stepped", ()):
             self._failure, self._failed_in = error, where
             self._close(failed=True)
 
     def recover(self) -> None:
-        """Declares parameters and states whole after a failed step; every rank has to call it."""
-        self._failure = None
+        """Declares parameters and states whole after a failed step; every rank has to call it.
+
+        Load a model's state dict in place: ``assign=True`` makes other parameters, which the optimizer has not.
+        """
+        self._failure, self._recovered = None, True
 
     def half_stepped(self) -> list[str]:
         """Parameters that, with their states, the failed step may have changed."""

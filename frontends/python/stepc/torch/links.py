@@ -10,9 +10,11 @@ the store when that answers.
 from __future__ import annotations
 
 import atexit
+import os
 import pickle
 import re
 import threading
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -26,6 +28,8 @@ from stepc.errors import StepcTimeout, TransportError
 # Beside the tags of the library's messages, which count from zero.
 _BREAK_TAG, _SIZE_TAG, _DATA_TAG = 2**31 - 1, 2**31 - 2, 2**31 - 3
 _STORE_SECONDS = 1.0
+# How long abort() waits for all threads that it broke; they are daemons.
+_JOIN_SECONDS = 5.0
 
 _open: weakref.WeakSet[Links] = weakref.WeakSet()
 
@@ -71,6 +75,9 @@ class Links:
         self.size = len(self.ranks)
         self.timeout = timeout
         self.aborted: str | None = None
+        # What the rank that gave up first said, where another one did before this one.
+        self.first_cause: str | None = None
+        self._process = os.getpid()
         # Not new_group: that one is collective over the whole job, or names groups by their ranks.
         self.store = dist.PrefixStore(f"stepc/{nonce}", default_store())
         self._lock = threading.Lock()
@@ -107,7 +114,7 @@ class Links:
         else:
             text = f"{what}: {self.reason_of_peers() or exchange.error}"
         self.abort(text)
-        raise (StepcTimeout if late else TransportError)(text)
+        raise (StepcTimeout if late else TransportError)(self.with_first_cause(text))
 
     def exchange(
         self, items: Mapping[int, Any], what: str, seconds: float | None = None
@@ -153,14 +160,16 @@ class Links:
         self.finish(exchange, what, self.timeout)
 
     def abort(self, reason: str) -> None:
-        """Gives up everything in flight, here and on the peers that wait for this rank."""
+        """Gives up everything in flight, here and on the peers that wait for this rank. Nothing in a child that
+        was forked: the connections are its parent's."""
         with self._lock:
-            if self.aborted is not None:
+            if self.aborted is not None or os.getpid() != self._process:
                 return
             self.aborted = reason or "no reason given"
         # The first reason stays: what follows from it would only repeat it.
         text = f"{self.name(self.rank)} gave up: {reason}"
-        within(lambda: self.store.compare_set("abort", "", text))
+        first = within(lambda: self.store.compare_set("abort", "", text).decode())
+        self.first_cause = first if first and first != text else None
         # From every peer: one that has given up itself fails at once, which breaks nothing else.
         group = self.group
         for peer in range(self.size if group is not None else 0):
@@ -171,8 +180,14 @@ class Links:
                 work.wait(timedelta(milliseconds=1))
             except RuntimeError:
                 pass
+        limit = time.monotonic() + min(_JOIN_SECONDS, self.timeout)
         for exchange in list(self._running):
-            exchange.thread.join(5.0)
+            exchange.thread.join(max(limit - time.monotonic(), 0.0))
+
+    def with_first_cause(self, text: str) -> str:
+        """An error's text, and what led to it where another rank gave up before this one."""
+        first = self.first_cause
+        return text if first is None or first in text else f"{text}\nbefore that, {first}"
 
     def reason_of_peers(self) -> str | None:
         """What the rank that gave up first left in the store."""
@@ -184,6 +199,8 @@ class Links:
 
     def close(self) -> None:
         """Ends the connections. Anything still in flight is given up."""
+        if os.getpid() != self._process:
+            return
         _open.discard(self)
         if self.busy():
             self.abort("its connections were closed")

@@ -48,7 +48,7 @@ def export_manifest(
     flatten: Sequence[str] | Mapping[str, int] = (),
     gradient: str = "grad",
     process_group: dist.ProcessGroup | None = None,
-    timeout: float = 600.0,
+    timeout: float = 120.0,
 ) -> dict[str, Any]:
     """The manifest of a live model, as a dict that serializes to JSON.
 

@@ -22,5 +22,8 @@ class Nothing:
 
     bind_steps = bind_gradients = bind_hyperparameters = step = abort = close = _nothing
 
+    def is_own(self) -> bool:
+        return True
+
     def counters(self) -> tuple[dict[str, int], dict[str, int]]:
         return {}, {}

@@ -23,7 +23,7 @@ from stepc.torch.checkpoint import load_into
 from stepc.torch.declarations import Blocks, Bucket, Declarations, Placed
 from stepc.torch.describe import Connected, connected, describe, describe_frozen, group_ranks, is_pretended
 from stepc.torch.entries import Entry
-from stepc.torch.failures import Failures
+from stepc.torch.failures import Failures, expect_no_fork
 from stepc.torch.frozen import adopt_unfrozen, show_states, waits_for_route
 from stepc.torch.groups import Hyperparameters, Question, Routing
 from stepc.torch.manifest import world_manifest
@@ -78,7 +78,7 @@ class Optimizer(Failures, RoutedGroups):
         *,
         library: str | os.PathLike[str] | None = None,
         process_group: dist.ProcessGroup | None = None,
-        timeout: float = 600.0,
+        timeout: float = 120.0,
         threads: int | None = None,
         batch: Sequence[str] | Mapping[str, int] = (),
         replicated: Sequence[str] = (),
@@ -114,7 +114,7 @@ class Optimizer(Failures, RoutedGroups):
         self._given_library = Library(library) if library is not None else None
         self._binding: Binding | None = None
         self._hyperparameters: Hyperparameters | None = None
-        self._failure, self._failed_in = None, "step"
+        self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
         self._warned: set[str] = set()
@@ -170,6 +170,7 @@ class Optimizer(Failures, RoutedGroups):
     @torch.no_grad()
     def _prepare(self, why: str) -> None:
         devices.refuse_capture(f"expected an optimizer that is prepared, found that {why}")
+        expect_no_fork(self._process)
         left, known = self.transport, self._connected()
         try:
             with (

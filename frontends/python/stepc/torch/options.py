@@ -121,7 +121,7 @@ def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
     if saved is None or (isinstance(saved, Mapping) and not saved):
         return None
     if (
-        not isinstance(saved, torch.Tensor) or saved.is_meta
+        not isinstance(saved, torch.Tensor) or saved.is_meta or saved.layout is not torch.strided
         or tuple(saved.shape) != (len(route.defaults) + 2,)
         or float(saved[0]) != _checksum(route)
     ):  # fmt: skip

@@ -232,6 +232,7 @@ def check_state(
     found = (shard.dtype, tuple(shard.shape), shard.device)
     if expected[::2] != found[::2] or not same_shard(found[1], expected[1], state.placements):
         raise StepcError(f"{where}: expected dtype, local shape and device {expected}, found {found}")
+    check_tensor(shard, where)
     if not shard.is_contiguous():
         raise StepcError(f"{where}: expected a contiguous tensor, found strides {shard.stride()}")
     return shard
@@ -244,6 +245,7 @@ def whole_step(source: Any, where: str) -> int:
         if source.dim() or source.is_meta:
             found = "a meta tensor" if source.is_meta else f"the shape {list(source.shape)}"
             raise StepcError(f"{where}: expected a number in a 0-d tensor, found {found}")
+        check_tensor(source, where)
         value = local(source).item()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise StepcError(f"{where}: expected a number of steps, found {type(value).__name__}")
@@ -253,11 +255,15 @@ def whole_step(source: Any, where: str) -> int:
 
 
 def check_tensor(source: Any, where: str) -> None:
-    """Refuses what has no values."""
+    """Refuses what has no values, or has them otherwise than one after the other in memory."""
     if not isinstance(source, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
     if source.is_meta:
         raise StepcError(f"{where}: expected a tensor with memory, found a meta tensor")
+    shard = local(source)
+    if shard.layout is not torch.strided or shard.is_quantized:
+        found = "a quantized one" if shard.is_quantized else f"the layout {shard.layout}"
+        raise StepcError(f"{where}: expected a dense tensor, found {found}")
 
 
 def check_source(target: torch.Tensor, source: Any, where: str) -> None:
