@@ -32,6 +32,42 @@ Value loadElements(KernelBuilder &b, Type element, Value from, int64_t width, un
   return value;
 }
 
+static Value splat(KernelBuilder &b, Type type, TypedAttr attribute) {
+  if (auto vector = dyn_cast<VectorType>(type))
+    attribute = DenseElementsAttr::get(vector, attribute);
+  return arith::ConstantOp::create(b, b.loc, attribute);
+}
+
+/// Numbers as they are, and of all NaNs one: positive, quiet, without a payload. Which of two NaNs an addition, a
+/// product or a maximum gives is the order of its operands, which code for vectors and for single elements may have
+/// in two ways.
+static Value withOneNaN(KernelBuilder &b, Type element, Value value) {
+  auto number = cast<FloatType>(element);
+  llvm::APFloat nan = llvm::APFloat::getQNaN(number.getFloatSemantics());
+  if (number.getWidth() >= 32) {
+    Value isNaN = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNO, value, value);
+    Value only = splat(b, value.getType(), b.getFloatAttr(number, nan));
+    return arith::SelectOp::create(b, b.loc, isNaN, only, value);
+  }
+  // A rounding to bf16 gives no other (ExpandNumerics).
+  if (number.isBF16() && value.getDefiningOp<arith::TruncFOp>())
+    return value;
+  Type word = b.getIntegerType(number.getWidth());
+  Type words =
+      isa<VectorType>(value.getType()) ? Type(cast<VectorType>(value.getType()).clone(word)) : word;
+  auto constant = [&](const llvm::APInt &bits) {
+    return splat(b, words, b.getIntegerAttr(word, bits));
+  };
+  Value bits = arith::BitcastOp::create(b, b.loc, words, value);
+  Value magnitude = arith::AndIOp::create(
+      b, b.loc, bits, constant(llvm::APInt::getSignedMaxValue(number.getWidth())));
+  llvm::APFloat infinity = llvm::APFloat::getInf(number.getFloatSemantics());
+  Value isNaN = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::sgt, magnitude,
+                                      constant(infinity.bitcastToAPInt()));
+  bits = arith::SelectOp::create(b, b.loc, isNaN, constant(nan.bitcastToAPInt()), bits);
+  return arith::BitcastOp::create(b, b.loc, value.getType(), bits);
+}
+
 void storeElements(KernelBuilder &b, Type element, Value value, Value to, int64_t width,
                    unsigned alignment) {
   if (storageOf(element) != element)
@@ -275,8 +311,8 @@ void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool sto
   SmallVector<Value> results = body.emit(b, values, width);
   for (auto [operand, result] : llvm::zip_equal(kernel.writes, results))
     if (storeStaged || !kernel.mayBeAbsent(operand))
-      storeElements(b, operand.element, result, at(operand, row, column), width,
-                    operand.alongColumns() ? alignment : 0);
+      storeElements(b, operand.element, withOneNaN(b, operand.element, result),
+                    at(operand, row, column), width, operand.alongColumns() ? alignment : 0);
 }
 
 } // namespace stepc::kernels

@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from compiler import save, tensor
+from compiler import Tensor, save, tensor
 from random_layouts import TOTALS, Layout, Mesh, parts_of, random_blocks, random_layout, random_meshes
 from random_rules import SHAPES, Rule, random_rule
 
 DTYPES = ("f32", "bf16", "f16")
 STRATEGIES = ("elementwise", "local", "owner", "gather")
 STEPS = 2
+SPOILED = 0.2  # share of cases whose tensors have elements that are no plain numbers
+# NaNs of both signs, quiet and signalling, with payloads; infinities; zero, the least and the largest number below zero.
+SPECIAL = {
+    "F32": (np.uint32, (0x7FC00000, 0xFFC00000, 0x7FABCDEF, 0xFF800001, 0x7F800000, 0xFF800000, 1 << 31, 0x80000001, 0xFF7FFFFF)),
+    "BF16": (np.uint16, (0x7FC0, 0xFFC0, 0x7FAB, 0xFF81, 0x7F80, 0xFF80, 1 << 15, 0x8001, 0xFF7F)),
+    "F16": (np.uint16, (0x7E00, 0xFE00, 0x7DAB, 0xFC01, 0x7C00, 0xFC00, 1 << 15, 0x8001, 0xFBFF)),
+}
 BESIDE = ".whole"  # ends the names of parameters that are whole on one rank, where others are beside them
 
 
@@ -28,9 +35,11 @@ class Case:
     grad_dtype: str
     strategy: str
     forced: bool
+    spoiled: bool = False
 
     def traits(self):
         result = self.layout.traits() | {f"dtype {self.dtype}"} | ({f"forced {self.strategy}"} if self.forced else set())
+        result |= {"NaNs and infinities"} if self.spoiled else set()
         return result | ({"other gradient dtype"} if self.dtype != self.grad_dtype else set())
 
     def json(self, mesh=None):
@@ -50,11 +59,12 @@ class Case:
         count, divisor = self.layout.contributions()
         if count == 1:
             return gradient
-        each = gradient.array().reshape(count, *self.layout.shape).astype(np.float32)
-        total = each[0]
-        for one in each[1:]:
-            total = (total + one).astype(np.float32)
-        return tensor(total / np.float32(divisor), self.grad_dtype)
+        with np.errstate(invalid="ignore", over="ignore"):
+            each = gradient.array().reshape(count, *self.layout.shape).astype(np.float32)
+            total = each[0]
+            for one in each[1:]:
+                total = (total + one).astype(np.float32)
+            return tensor(total / np.float32(divisor), self.grad_dtype)
 
     def describe(self):
         mesh = self.layout.mesh
@@ -131,7 +141,23 @@ class Batch:
                 if generator.random() < 0.4:
                     values = generator.normal(size=state_shape(case.layout, kind))
                     result[f"state:{case.name}:{name}"] = tensor(values, dtype)
+        drawn = np.random.default_rng(list(f"{self.seed} spoiled".encode()))
+        # In tensors of one shape they are the same elements: two NaNs meet.
+        places = {case.name: drawn.random(1 + drawn.integers(8)) for case in self.cases if case.spoiled}
+        for name, one in result.items():
+            if (where := places.get(re.split("[:@]", name)[1])) is not None:
+                result[name] = spoil(drawn, one, where)
         return result
+
+
+def spoil(generator, one, places):
+    """The elements at these places (0 to 1) become what is no plain number."""
+    words, special = SPECIAL[one.dtype]
+    data = np.frombuffer(one.data, words).copy()
+    if data.size and generator.random() < 0.7:
+        at = (places * data.size).astype(int)
+        data[at] = generator.choice(np.array(special, words), at.size)
+    return Tensor(one.dtype, one.shape, data.tobytes())
 
 
 def renamed(tensor):
@@ -196,6 +222,9 @@ def random_batch(seed, count, divided=2):
     source = random.Random(f"{seed} divided")
     while len(batch.cases) < count:
         add_divided(source, batch)
+    source = random.Random(f"{seed} spoiled")
+    for case in batch.cases:
+        case.spoiled = source.random() < SPOILED
     return batch
 
 

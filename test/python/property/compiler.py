@@ -27,9 +27,11 @@ class Tensor:
         """The values as float64 (int64 for integers); every type here converts exactly."""
         if self.dtype == "BF16":
             bits = np.frombuffer(self.data, np.uint16).astype(np.uint32) << 16
-            return bits.view(np.float32).astype(np.float64).reshape(self.shape)
-        values = np.frombuffer(self.data, TYPES[self.dtype]).reshape(self.shape)
-        return values if self.dtype == "I64" else values.astype(np.float64)
+            values = bits.view(np.float32).reshape(self.shape)
+        else:
+            values = np.frombuffer(self.data, TYPES[self.dtype]).reshape(self.shape)
+        with np.errstate(invalid="ignore"):  # of NaNs that signal
+            return values if self.dtype == "I64" else values.astype(np.float64)
 
 
 def tensor(values, dtype):
@@ -37,8 +39,8 @@ def tensor(values, dtype):
     values = np.asarray(values, np.float32, order="C")
     if dtype == "bf16":
         bits = values.view(np.uint32).astype(np.uint64)
-        bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16  # to nearest even; no NaN comes here
-        data = bits.astype(np.uint16).tobytes()
+        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16  # to nearest even
+        data = np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16).tobytes()
     else:
         data = values.astype(TYPES[SPELLED[dtype]]).tobytes()
     return Tensor(SPELLED[dtype], values.shape, data)

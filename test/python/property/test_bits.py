@@ -30,7 +30,7 @@ COUNTED = (
     "mesh rank 1", "mesh rank 2", "mesh rank 3", "mesh rank 4 or 5",
     "placement R", "placement S", "placement _S", "placement IS", "placement owned", "placement flat",
     "dtype f32", "dtype bf16", "dtype f16", "other gradient dtype", "uneven", "empty", "batched",
-    "lists apart", "divided", "equal blocks", "flattened", "partial gradient",
+    "lists apart", "divided", "equal blocks", "flattened", "partial gradient", "NaNs and infinities",
 )  # fmt: skip
 LEAST = 5
 
