@@ -3,7 +3,7 @@
 #   cmake -DSOURCE=folder -DOUTPUT=file -P Commit.cmake
 set(commit unknown)
 find_program(GIT git)
-if(GIT)
+if(GIT AND EXISTS ${SOURCE}/.git) # and not that of a repository around it
   execute_process(COMMAND ${GIT} -C ${SOURCE} rev-parse --short=12 HEAD
                   OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
   if(status EQUAL 0)

@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 packages=(cmake ninja-build g++ clang-22 lld-22 liblld-22-dev libclang-rt-22-dev libmlir-22-dev mlir-22-tools
   llvm-22-dev llvm-22-tools libcli11-dev libgtest-dev libgmock-dev openmpi-bin libopenmpi-dev
-  python3 python3-dev python3-venv zlib1g-dev libzstd-dev)
+  pkg-config python3 python3-dev python3-venv zlib1g-dev libzstd-dev)
 
 sudo=()
 [ "$(id -u)" -eq 0 ] || sudo=(sudo)

@@ -14,9 +14,12 @@ llvm=/usr/lib/llvm-22/bin
 python=.venv/bin/python
 limit=$((40 * 1000 * 1000)) # bytes that the wheel may have
 
-if [ ! -x $python ] || [ ! -f build/build.ninja ] || [ ! -x $llvm/llvm-readelf ]; then
-  bash scripts/setup.sh
-fi
+for needed in $python build/build.ninja $llvm/llvm-readelf $llvm/../lib/liblldELF.a; do
+  if [ ! -e "$needed" ]; then
+    bash scripts/setup.sh
+    break
+  fi
+done
 cmake --build build --target stepc_static
 
 work=$(mktemp -d)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import stepc
-from stepc import _command, _compile
+from stepc import _command, _compile, nccl
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,6 +71,21 @@ def test_the_command_becomes_the_compiler(tree):
     command = [sys.executable, "-c", code, "check", "a b"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("check a b\n", 3), done.stderr
+
+
+def test_the_transport_of_gpus_is_found_without_a_compiler(tree, monkeypatch):
+    """On nodes that only load libraries, the package has it."""
+    monkeypatch.setattr(nccl, "__file__", str(tree / "site/stepc/nccl.py"))
+    monkeypatch.delenv("STEPC_NCCL", raising=False)
+    with pytest.raises(stepc.StepcError, match="none at .*site/stepc/lib/libstepc_nccl.so: set STEPC_NCCL"):
+        nccl.find_library()
+    packaged = program(tree / "site/stepc/lib/libstepc_nccl.so")
+    monkeypatch.setenv("STEPC", "/nonexistent")
+    assert nccl.find_library() == packaged
+    monkeypatch.setenv("STEPC", str(program(tree / "prefix/bin/stepc")))
+    assert nccl.find_library() == packaged
+    beside = program(tree / "prefix/lib/libstepc_nccl.so")
+    assert nccl.find_library() == beside
 
 
 @pytest.mark.skipif(not os.access(ROOT / "build/bin/stepc", os.X_OK), reason="the compiler was not built")

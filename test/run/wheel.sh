@@ -27,6 +27,7 @@ printf '%s\n' bin/stepc lib/libstepc_nccl.so lib/libstepc_runtime.a lib/libstepc
 diff -r "$ROOT/runtime/include/stepc" "$site/stepc/include/stepc" || fail "the headers differ"
 diff -r {"$ROOT/frontends/python","$site"}/stepc/torch/native || fail "the extension's sources differ"
 licenses=$site/stepc-$version.dist-info/licenses
+cmp "$ROOT/LICENSE" "$licenses/LICENSE"
 for library in llvm gcc-runtime zlib zstd cli11; do
   [ -s "$licenses/LICENSE.$library" ] || fail "no license of $library"
 done
@@ -36,9 +37,9 @@ echo "its programs need C's libraries alone, of the version in its name or older
 ldd "$site/stepc/bin/stepc" | awk '{print $1}' | sed 's/.*\///' | sort >"$work/needed"
 ! grep -vxE 'linux-vdso\.so\.1|lib(c|m|dl|pthread)\.so\.[0-9]+|ld-linux-x86-64\.so\.2' "$work/needed" ||
   fail "the compiler needs more"
-for file in "$site"/stepc/bin/stepc "$site"/stepc/lib/*.so; do
-  objdump -T "$file" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n1
-done | sort -uV | tail -n1 | grep -x "GLIBC_2.$glibc" || fail "its tag names glibc 2.$glibc"
+newest() { objdump -T "$@" | grep -oE 'GLIBC_2\.[0-9]+' | sort -uV | tail -n1; }
+[ "$(newest "$site"/stepc/bin/stepc "$site"/stepc/lib/*.so)" = "GLIBC_2.$glibc" ] ||
+  fail "its tag names glibc 2.$glibc"
 ! strings -a "$site/stepc/bin/stepc" | grep -F "$ROOT" || fail "the compiler names folders of the build"
 
 echo "with an empty PATH it compiles, proves and steps on four ranks"
@@ -101,7 +102,10 @@ echo "the command of the package is the compiler; without one it says in a line 
 command=("${bare[@]}" "$PYTHON" "$site/bin/stepc")
 "${command[@]}" --version | grep -E "^stepc $version \(LLVM 22\.[0-9.]+, commit ([0-9a-f]{12}|unknown)\)$"
 "${command[@]}" compile "$ROOT/examples/muon.optim" -m "$ROOT/examples/four_ranks.json" -o "$work/made"
-"$ROOT/build/bin/stepc" compile "$ROOT/examples/muon.optim" -m "$ROOT/examples/four_ranks.json" -o "$work/built"
+"$ROOT/build/bin/stepc" compile "$ROOT/examples/muon.optim" -m "$ROOT/examples/four_ranks.json" \
+  -o "$work/built"
+printf '%s\n' "$(newest "$work/made/libmuon.so")" "GLIBC_2.$glibc" | sort -cV ||
+  fail "a library needs a newer C library"
 diff -r "$work/made" "$work/built" || fail "the compiler of the build folder makes another library"
 rm -r "$site/stepc/bin"
 if "${command[@]}" --version 2>"$work/refused"; then fail "no compiler, and no error"; fi

@@ -57,15 +57,17 @@ class NcclTransport:
 
 
 def find_library(named: str | os.PathLike[str] | None = None) -> Path:
-    """``libstepc_nccl.so``: as named, $STEPC_NCCL, or beside the compiler (``../lib``)."""
+    """``libstepc_nccl.so``: as named, $STEPC_NCCL, beside the compiler (``../lib``), or in this package."""
     given = named or os.environ.get("STEPC_NCCL")
     if given is None:
+        folders = [Path(__file__).resolve().parent / "lib"]
         with contextlib.suppress(CompilerNotFound):
-            given = find_compiler().parent.parent / "lib" / "libstepc_nccl.so"
-    if given is None or not Path(given).is_file():
+            folders.insert(0, find_compiler().parent.parent / "lib")
+        places = [folder / "libstepc_nccl.so" for folder in folders]
+        given = next((place for place in places if place.is_file()), places[0])
+    if not Path(given).is_file():
         raise StepcError(
-            f"expected libstepc_nccl.so, found none{f' at {given}' if given else ''}: set "
-            "STEPC_NCCL to its path"
+            f"expected libstepc_nccl.so, found none at {given}: set STEPC_NCCL to its path"
         )
     return Path(given)
 
