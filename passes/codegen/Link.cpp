@@ -14,7 +14,10 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
+#include <thread>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -32,8 +35,10 @@ Error writeFile(StringRef path, StringRef text) {
     return failure("expected to write '" + path + "', " + code.message());
   os << text;
   os.close();
-  if (os.has_error())
-    return failure("expected to write '" + path + "', " + os.error().message());
+  code = os.error();
+  os.clear_error(); // otherwise the stream ends the process
+  if (code)
+    return failure("expected to write '" + path + "', " + code.message());
   return Error::success();
 }
 
@@ -54,18 +59,33 @@ Expected<std::vector<std::string>> findSystemLibraries() {
   return paths;
 }
 
-/// Calls LLVM's linker in this process. What it says is the error.
-Error runLinker(ArrayRef<std::string> arguments, StringRef output) {
+/// Calls LLVM's linker in this process; the library's bytes, or what it says as an error. The bytes come
+/// through a pipe: the linker would map a file, and on a full disk a write to mapped memory ends the process.
+Expected<std::string> runLinker(std::vector<std::string> arguments, StringRef output) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return failure("expected a pipe for the linker, " + Twine(strerror(errno)));
+  std::string bytes;
+  std::thread reader([&] {
+    std::vector<char> part(1 << 16);
+    ssize_t count;
+    while ((count = read(ends[0], part.data(), part.size())) > 0 || (count < 0 && errno == EINTR))
+      bytes.append(part.data(), count > 0 ? count : 0);
+  });
+  arguments.push_back("--output=/proc/self/fd/" + std::to_string(ends[1]));
   SmallVector<const char *> words = {"ld.lld"};
   for (const std::string &argument : arguments)
     words.push_back(argument.c_str());
   std::string log;
   raw_string_ostream os(log);
   lld::Result result = lld::lldMain(words, os, os, {{lld::Gnu, &lld::elf::link}});
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
   if (result.retCode != 0)
     return failure("expected to link '" + output + "', LLVM's linker failed with status " +
                    Twine(result.retCode) + "\n" + StringRef(log).rtrim());
-  return Error::success();
+  return bytes;
 }
 
 } // namespace
@@ -117,14 +137,8 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
   if (Error error = writeFile(exports, symbols))
     return error;
 
-  // Linked beside its place, so that a trainer never loads half a library.
-  SmallString<128> unfinished;
-  if (std::error_code code = sys::fs::createUniqueFile(path + ".%%%%%%", unfinished))
-    return failure("expected to write '" + path + "', " + code.message());
-  scope_exit removeUnfinished([&] { sys::fs::remove(unfinished); });
-
   std::vector<std::string> arguments = {
-      "-shared", "--output=" + unfinished.str().str(), "--version-script=" + exports,
+      "-shared", "--version-script=" + exports,
       // The soname is the library's, not the path's, which may be a temporary one.
       "--soname=lib" + name + ".so", "--gc-sections", "--hash-style=gnu",
       // By it exceptions find their handlers.
@@ -143,7 +157,17 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
       return failure("expected to read '" + input + "', " + code.message());
     arguments.push_back(std::string(absolute));
   }
-  if (Error error = runLinker(arguments, path))
+  Expected<std::string> bytes = runLinker(std::move(arguments), path);
+  if (!bytes)
+    return bytes.takeError();
+
+  // Written beside its place, so that a trainer never loads half a library.
+  SmallString<128> unfinished;
+  if (std::error_code code =
+          sys::fs::createUniqueFile(path + ".%%%%%%", unfinished, sys::fs::all_all))
+    return failure("expected to write '" + path + "', " + code.message());
+  scope_exit removeUnfinished([&] { sys::fs::remove(unfinished); });
+  if (Error error = writeFile(unfinished, *bytes))
     return error;
   if (std::error_code code = sys::fs::rename(unfinished, path))
     return failure("expected to write '" + path + "', " + code.message());

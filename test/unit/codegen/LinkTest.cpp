@@ -9,9 +9,11 @@
 
 #include "gtest/gtest.h"
 
+#include <csignal>
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <sys/resource.h>
 
 namespace stepc::test {
 namespace {
@@ -126,7 +128,7 @@ TEST(Link, RefusalsSayWhy) {
       << error;
   EXPECT_NE(error.find("/nowhere/libstepc_runtime.a"), std::string::npos) << error;
   EXPECT_FALSE(llvm::sys::fs::exists(path));
-  error = errorOf(broken, {}, "/nowhere/libbroken.so");
+  error = errorOf(programOf("closed", ""), archives(), "/nowhere/libbroken.so");
   EXPECT_NE(error.find("expected to write '/nowhere/libbroken.so'"), std::string::npos) << error;
   codegen::Program twice[] = {broken, broken};
   error = llvm::toString(codegen::linkLibrary(twice, {}, path));
@@ -141,6 +143,27 @@ TEST(Link, RefusalsSayWhy) {
   EXPECT_EQ(errorOf(programOf("closed", ""), archives(), path), "");
   for (const auto &file : std::filesystem::directory_iterator(temporaryFile("")))
     EXPECT_EQ(file.path().string().find("libbroken.so."), std::string::npos) << file.path();
+}
+
+/// As on a full disk: the error is told, and nothing is left.
+TEST(Link, ALibraryThatDoesNotFitIsAnError) {
+  std::string folder = temporaryFile("full"), path = folder + "/libfull.so";
+  std::filesystem::create_directories(folder);
+  codegen::Program program = programOf("full", "");
+  rlimit before, little;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  little = {1 << 16, before.rlim_max}; // more than an object has, and less than a library
+  auto *handler = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  std::string error = errorOf(program, archives(), path);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, handler);
+  EXPECT_NE(error.find("expected to write '" + path), std::string::npos) << error;
+  EXPECT_NE(error.find("File too large"), std::string::npos) << error;
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  EXPECT_EQ(errorOf(program, archives(), path), "");
+  EXPECT_EQ(std::filesystem::status(path).permissions() & std::filesystem::perms::owner_all,
+            std::filesystem::perms::owner_all);
 }
 
 TEST(Link, ArchivesThatAreMissingAreNamed) {
