@@ -1,11 +1,13 @@
 //===- Diagnostics.cpp ----------------------------------------------------===//
 #include "frontends/language/Diagnostics.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stepc::lang;
+namespace text = stepc::text;
 using llvm::raw_ostream;
 using llvm::StringRef;
 
@@ -61,7 +63,7 @@ public:
       header(note.range, "note", raw_ostream::CYAN, note.message);
     if (!diagnostic.hint.empty()) {
       paint(raw_ostream::GREEN, "hint: ");
-      os << diagnostic.hint << '\n';
+      os << text::printable(diagnostic.hint) << '\n';
     }
   }
 
@@ -76,10 +78,11 @@ public:
 private:
   void header(SourceRange range, StringRef label, raw_ostream::Colors color, StringRef message) {
     LineColumn at = source.lineColumn(range.begin);
-    paint(raw_ostream::SAVEDCOLOR,
-          (source.name() + ":" + llvm::Twine(at.line) + ":" + llvm::Twine(at.column) + ": ").str());
+    std::string place =
+        (source.name() + ":" + llvm::Twine(at.line) + ":" + llvm::Twine(at.column) + ": ").str();
+    paint(raw_ostream::SAVEDCOLOR, text::printable(place));
     paint(color, (label + ": ").str());
-    os << message << '\n';
+    os << text::printable(message) << '\n';
     excerpt(range, at);
   }
 
@@ -96,17 +99,15 @@ private:
     first -= from;
     last = std::min(last - from, line.size());
 
-    os << "  ";
-    for (char c : line)
-      os << (static_cast<unsigned char>(c) < 0x20 && c != '\t' ? ' ' : c);
-    os << "\n  ";
+    os << "  " << text::printableLine(line) << "\n  ";
     // One column per UTF-8 character; tabs are copied so that carets line up.
     auto isContinuation = [](char c) { return (c & 0xC0) == 0x80; };
-    for (char c : line.take_front(first))
+    for (char c : text::printableLine(line.take_front(first)))
       if (!isContinuation(c))
         os << (c == '\t' ? '\t' : ' ');
     std::string marks = "^";
-    for (char c : line.slice(first, last).drop_front(first < last ? 1 : 0))
+    std::string marked = text::printableLine(line.slice(first, last));
+    for (char c : StringRef(marked).drop_front(marked.empty() ? 0 : 1))
       if (!isContinuation(c))
         marks += '~';
     paint(raw_ostream::GREEN, marks);

@@ -2,6 +2,7 @@
 #include "frontends/language/Lexer.h"
 #include "frontends/language/ForeignNames.h"
 #include "frontends/language/NumberForms.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -74,6 +75,7 @@ public:
                                 " MiB, found " + Twine(text.size()) + " bytes");
       text = StringRef();
     }
+    checkCharacters();
     while (skipSpaceAndComments())
       token();
     begin = position;
@@ -82,6 +84,20 @@ public:
   }
 
 private:
+  /// No text has what a terminal would obey, in comments and strings neither. Of a file that is no text, the
+  /// first place tells enough.
+  void checkCharacters() {
+    stepc::text::Unprintable found = stepc::text::findUnprintable(text, /*allowed=*/"\t\r\n");
+    if (found.what.empty())
+      return;
+    begin = static_cast<uint32_t>(found.offset);
+    position = begin + static_cast<uint32_t>(found.bytes);
+    diagnostics.error({begin, position},
+                      "expected text in UTF-8 without control characters, found " + found.what);
+    text = StringRef();
+    begin = position = 0;
+  }
+
   char at(size_t offset) const {
     return position + offset < text.size() ? text[position + offset] : '\0';
   }

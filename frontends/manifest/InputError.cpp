@@ -1,4 +1,5 @@
 #include "frontends/manifest/InputError.h"
+#include "frontends/text/Text.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace stepc::manifest {
@@ -6,15 +7,15 @@ namespace stepc::manifest {
 std::string InputError::str() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << file;
+  os << text::printableName(file);
   if (line)
     os << ':' << line << ':' << column;
   os << ": ";
   if (!pointer.empty())
-    os << pointer << ": ";
-  os << message;
+    os << text::printableName(pointer) << ": ";
+  os << text::printableName(message);
   if (!parameter.empty())
-    os << " (parameter '" << parameter << "')";
+    os << " (parameter '" << text::printableName(parameter) << "')";
   return text;
 }
 

@@ -31,7 +31,8 @@ struct InputError {
   /// The command line is wrong, not a file.
   bool isUsage = false;
 
-  /// "FILE[:LINE:COLUMN]: [POINTER: ]MESSAGE[ (parameter 'NAME')]".
+  /// "FILE[:LINE:COLUMN]: [POINTER: ]MESSAGE[ (parameter 'NAME')]", on one line that a terminal only shows
+  /// (text::printableName).
   std::string str() const;
   bool operator==(const InputError &) const = default;
 };

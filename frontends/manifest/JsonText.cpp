@@ -230,9 +230,14 @@ std::optional<int64_t> JsonText::integer(const json::Value &value, const llvm::T
 std::optional<std::string> JsonText::name(const json::Value &value, const llvm::Twine &pointer,
                                           llvm::StringRef what) {
   std::optional<llvm::StringRef> string = value.getAsString();
-  if (string && !string->empty())
+  if (!string || string->empty()) {
+    mismatch(pointer, what, value);
+    return std::nullopt;
+  }
+  std::string wrong = text::checkName(*string, what);
+  if (wrong.empty())
     return string->str();
-  mismatch(pointer, what, value);
+  error(pointer, wrong);
   return std::nullopt;
 }
 

@@ -58,7 +58,7 @@ public:
   /// An integer in [low, high]; `what` reads as in "expected WHAT, found 2.5".
   std::optional<int64_t> integer(const llvm::json::Value &value, const llvm::Twine &pointer,
                                  llvm::StringRef what, int64_t low, int64_t high);
-  /// A string that is not empty.
+  /// A string that is not empty and that text::checkName accepts.
   std::optional<std::string> name(const llvm::json::Value &value, const llvm::Twine &pointer,
                                   llvm::StringRef what);
   /// The value of a key that must be there.

@@ -2,6 +2,7 @@
 #include "frontends/manifest/ManifestCheck.h"
 #include "frontends/manifest/Names.h"
 #include "frontends/manifest/RunTensors.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include <map>
@@ -68,6 +69,7 @@ private:
   Manifest manifest;
   std::vector<Rule> rules, gradRules;
   std::map<std::string, size_t> parameterAt;
+  std::map<std::string, std::string> fileOf; ///< by parameter
   /// By parameter: its gradients, of which the first gave the type.
   std::map<std::string, std::vector<const TensorView *>> gradients;
   std::vector<BatchPattern> batch;
@@ -87,6 +89,8 @@ void Maker::readMesh() {
         extent > kMaxMeshRanks)
       return errors.addUsage(
           at, "expected axes as NAME=SIZE with sizes from 1 to 1048576, found '" + part + "'");
+    if (std::string wrong = text::checkName(mesh.axes.back(), "an axis's name"); !wrong.empty())
+      return errors.addUsage(at, wrong);
   }
   if (mesh.axes.size() <= kMaxMeshAxes) {
     int64_t ranks = 1;
@@ -148,20 +152,20 @@ void Maker::collectParameters() {
   for (const TensorView *view : views) {
     TensorName name = parseTensorName(view->name);
     if (prefixed && name.role == Role::Other)
-      errors.add(file.path(), "expected a name that starts with param:, grad: or state:, as others "
-                              "in the file do, found '" +
-                                  view->name + "'");
+      errors.add(view->file, "expected a name that starts with param:, grad: or state:, as others "
+                             "in the file do, found '" +
+                                 view->name + "'");
     if (prefixed && name.role != Role::Parameter)
       continue;
     if (name.parameter.empty()) {
-      errors.add(file.path(), "expected a parameter's name, found '" + view->name + "'");
+      errors.add(view->file, "expected a parameter's name, found '" + view->name + "'");
       continue;
     }
     std::optional<DType> dtype = toDType(view->type);
     if (!dtype)
-      errors.add(file.path(), "expected F32, BF16 or F16, found " + view->typeName, name.parameter);
+      errors.add(view->file, "expected F32, BF16 or F16, found " + view->typeName, name.parameter);
     if (llvm::is_contained(view->shape, 0))
-      errors.add(file.path(), "expected a parameter with elements, found a dimension of size 0",
+      errors.add(view->file, "expected a parameter with elements, found a dimension of size 0",
                  name.parameter);
     Parameter parameter;
     parameter.name = name.parameter;
@@ -170,6 +174,7 @@ void Maker::collectParameters() {
     parameter.gradDType = options.gradDType.value_or(parameter.dtype);
     parameter.mesh = manifest.meshes[0].name;
     parameterAt[parameter.name] = manifest.parameters.size();
+    fileOf[parameter.name] = view->file;
     manifest.parameters.push_back(std::move(parameter));
   }
   for (const TensorView *view : views)
@@ -180,7 +185,7 @@ void Maker::collectParameters() {
                                      : "expected at least one tensor, found none");
   checkNames(manifest,
              [&](const std::string &, const std::string &message, const std::string &parameter) {
-               errors.add(file.path(), message, parameter);
+               errors.add(fileOf[parameter], message, parameter);
              });
 }
 
@@ -192,22 +197,22 @@ void Maker::collectGradient(const TensorView &view, const TensorName &name) {
     if (auto whole = parameterAt.find(llvm::StringRef(view.name).drop_front(5).str());
         whole != parameterAt.end()) {
       if (it != parameterAt.end())
-        return errors.add(file.path(), ambiguousGradient(view.name));
+        return errors.add(view.file, ambiguousGradient(view.name));
       it = whole;
     }
   if (it == parameterAt.end())
-    return errors.add(file.path(), "expected a tensor 'param:" + name.parameter + "' for '" +
-                                       view.name + "', found none");
+    return errors.add(view.file, "expected a tensor 'param:" + name.parameter + "' for '" +
+                                     view.name + "', found none");
   Parameter &parameter = manifest.parameters[it->second];
   std::optional<DType> dtype = toDType(view.type);
   if (!dtype)
-    return errors.add(file.path(),
+    return errors.add(view.file,
                       "expected F32, BF16 or F16 in '" + view.name + "', found " + view.typeName,
                       parameter.name);
   std::vector<const TensorView *> &all = gradients[parameter.name];
   all.push_back(&view);
   if (all.size() > 1 && parameter.gradDType != *dtype)
-    return errors.add(file.path(),
+    return errors.add(view.file,
                       "expected one dtype in all gradients (" +
                           llvm::StringRef(plan::name(parameter.gradDType)) + " in '" +
                           all.front()->name + "'), found " + llvm::StringRef(plan::name(*dtype)) +
@@ -229,7 +234,7 @@ Rule *Maker::lastMatch(std::vector<Rule> &list, const Parameter &parameter) {
 void Maker::place(Parameter &parameter) {
   Rule *holding = lastMatch(rules, parameter), *ofGradient = lastMatch(gradRules, parameter);
   if (!holding)
-    return errors.addUsage(file.path(),
+    return errors.addUsage(fileOf[parameter.name],
                            "expected a --place pattern that matches each parameter "
                            "(--place '*=R' with one R per axis keeps the rest whole), "
                            "found none",
@@ -243,7 +248,7 @@ void Maker::place(Parameter &parameter) {
   parameter.placements = parameter.statePlacements = holding->placements;
   parameter.gradPlacements = (ofGradient ? ofGradient : holding)->placements;
   checkShape(parameter, [&](const std::string &, const std::string &message) {
-    errors.add(file.path(), message, parameter.name);
+    errors.add(fileOf[parameter.name], message, parameter.name);
   });
   checkPlacements(parameter, manifest.meshes[0], /*buckets=*/nullptr,
                   [&](const std::string &at, const std::string &message) {
@@ -266,7 +271,7 @@ void Maker::checkGradientShapes(const Parameter &parameter) {
                           llvm::ArrayRef(parameter.shape))
       wrong += "; --place-grad 'PATTERN=P(sum)', with a placement for each axis, says that ranks "
                "have contributions";
-    errors.add(file.path(), wrong, parameter.name);
+    errors.add(view->file, wrong, parameter.name);
   }
 }
 

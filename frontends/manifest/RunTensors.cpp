@@ -51,9 +51,9 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
     const Mesh *mesh = manifest.findMesh(parameter.mesh);
     int64_t count = isGradient && mesh ? parameter.contributions(*mesh).count : 1;
     if (std::string wrong = wrongShape(view, parameter, count, "the manifest's"); !wrong.empty())
-      errors.add(file.path(), wrong, parameter.name);
+      errors.add(view.file, wrong, parameter.name);
     if (view.type != toTensorType(dtype))
-      errors.add(file.path(),
+      errors.add(view.file,
                  "expected the manifest's dtype " + toString(toTensorType(dtype)) + " in '" +
                      view.name + "', found " + view.typeName,
                  parameter.name);
@@ -70,7 +70,7 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
       llvm::StringRef whole = llvm::StringRef(view.name).drop_front(5);
       if (auto exact = parameterAt.find(canonicalName(whole)); exact != parameterAt.end()) {
         if (it != parameterAt.end()) {
-          errors.add(file.path(), ambiguousGradient(view.name));
+          errors.add(view.file, ambiguousGradient(view.name));
           continue;
         }
         it = exact;
@@ -78,9 +78,9 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
       }
     }
     if (name.role == Role::Other || it == parameterAt.end()) {
-      errors.add(file.path(), "expected param:NAME, grad:NAME, grad:NAME@STEP or "
-                              "state:NAME:STATE of a parameter of the manifest, found '" +
-                                  view.name + "'");
+      errors.add(view.file, "expected param:NAME, grad:NAME, grad:NAME@STEP or "
+                            "state:NAME:STATE of a parameter of the manifest, found '" +
+                                view.name + "'");
       continue;
     }
     size_t index = it->second;
@@ -92,7 +92,7 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
       check(view, parameter, parameter.dtype, false);
     } else if (name.role == Role::Gradient) {
       if (name.step > numSteps)
-        errors.add(file.path(),
+        errors.add(view.file,
                    "expected gradients for steps 1 to " + llvm::Twine(numSteps) + ", found '" +
                        view.name + "'",
                    parameter.name);
@@ -101,14 +101,14 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
     } else {
       isFirst = statesSeen.insert({index, name.state}).second;
       if (view.type == TensorType::Unsupported)
-        errors.add(file.path(),
+        errors.add(view.file,
                    "expected F64, F32, BF16, F16 or I64 in '" + view.name + "', found " +
                        view.typeName,
                    parameter.name);
       result[index].states.emplace_back(name.state, &view);
     }
     if (!isFirst)
-      errors.add(file.path(),
+      errors.add(view.file,
                  "expected one tensor for each name of the parameter, found a "
                  "second, '" +
                      view.name + "'",

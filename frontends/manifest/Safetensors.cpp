@@ -1,5 +1,6 @@
 #include "frontends/manifest/Safetensors.h"
 #include "frontends/manifest/JsonText.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
@@ -49,9 +50,10 @@ struct Entry {
 
 class HeaderReader {
 public:
-  HeaderReader(llvm::StringRef header, llvm::ArrayRef<uint8_t> data, llvm::StringRef file,
+  /// `data` may be null: views then have no bytes.
+  HeaderReader(llvm::StringRef header, uint64_t dataSize, const uint8_t *data, llvm::StringRef file,
                ErrorList &errors)
-      : data(data), errors(errors), json(header, file, errors) {}
+      : dataSize(dataSize), data(data), file(file), errors(errors), json(header, file, errors) {}
 
   bool read(std::vector<TensorView> &views,
             std::vector<std::pair<std::string, std::string>> &metadata);
@@ -62,7 +64,9 @@ private:
                     std::vector<std::pair<std::string, std::string>> &metadata);
   void checkCoverage();
 
-  llvm::ArrayRef<uint8_t> data;
+  int64_t dataSize;
+  const uint8_t *data;
+  llvm::StringRef file;
   ErrorList &errors;
   JsonText json;
   std::vector<Entry> entries;
@@ -92,7 +96,6 @@ bool HeaderReader::read(std::vector<TensorView> &views,
     return false;
   for (Entry &entry : entries)
     views.push_back(std::move(entry.view));
-  llvm::sort(metadata);
   return true;
 }
 
@@ -114,6 +117,8 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   std::string at = pointerToken(name);
   json.setParameter(name);
+  if (std::string wrong = text::checkName(name, "a tensor's name"); !wrong.empty())
+    return json.error(at, wrong);
   const json::Object *object =
       json.object(value, at, "a tensor", {"dtype", "shape", "data_offsets"});
   if (!object)
@@ -121,6 +126,7 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   size_t before = errors.size();
   Entry entry;
   entry.view.name = name.str();
+  entry.view.file = file.str();
 
   const TypeInfo *type = nullptr;
   if (const json::Value *dtype = json.required(*object, "dtype", at)) {
@@ -153,11 +159,11 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   if (errors.size() != before)
     return;
 
-  if (entry.begin > entry.end || entry.end > int64_t(data.size()))
-    return json.error(at + "/data_offsets",
-                      "expected offsets that ascend within the " + llvm::Twine(data.size()) +
-                          " bytes of data, found [" + llvm::Twine(entry.begin) + ", " +
-                          llvm::Twine(entry.end) + "]");
+  if (entry.begin > entry.end || entry.end > dataSize)
+    return json.error(at + "/data_offsets", "expected offsets that ascend within the " +
+                                                llvm::Twine(dataSize) + " bytes of data, found [" +
+                                                llvm::Twine(entry.begin) + ", " +
+                                                llvm::Twine(entry.end) + "]");
   int64_t elements = 1;
   for (int64_t size : entry.view.shape) {
     if (size != 0 && elements > kMaxTensorElements / size)
@@ -173,7 +179,8 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
                                                 llvm::Twine(elements) + " elements of " +
                                                 type->name + ", found " +
                                                 llvm::Twine(entry.end - entry.begin));
-  entry.view.bytes = data.slice(entry.begin, bytes);
+  if (data)
+    entry.view.bytes = llvm::ArrayRef(data + entry.begin, bytes);
   entries.push_back(std::move(entry));
 }
 
@@ -198,8 +205,8 @@ void HeaderReader::checkCoverage() {
     previous = entry.view.name;
   }
   json.setParameter("");
-  if (errors.size() == before && covered != int64_t(data.size()))
-    json.error("", "expected tensors that cover the " + llvm::Twine(data.size()) +
+  if (errors.size() == before && covered != dataSize)
+    json.error("", "expected tensors that cover the " + llvm::Twine(dataSize) +
                        " bytes of data, found " + llvm::Twine(covered) + " bytes covered");
 }
 
@@ -253,16 +260,6 @@ int64_t TensorView::numElements() const {
   return elements;
 }
 
-std::optional<SafetensorsFile> SafetensorsFile::open(llvm::StringRef path, ErrorList &errors) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer) {
-    errors.add(path, "expected a readable file, found: " + buffer.getError().message());
-    return std::nullopt;
-  }
-  return read(std::move(*buffer), path, errors);
-}
-
 /// What a file is that is no safetensors file: by how it begins.
 static std::string describeBeginning(llvm::StringRef bytes) {
   struct Format {
@@ -290,31 +287,50 @@ static std::string describeBeginning(llvm::StringRef bytes) {
   return "a file that starts with \"" + start + "\"";
 }
 
-std::optional<SafetensorsFile> SafetensorsFile::read(std::unique_ptr<llvm::MemoryBuffer> buffer,
-                                                     llvm::StringRef name, ErrorList &errors) {
-  llvm::StringRef bytes = buffer->getBuffer();
+std::optional<uint64_t> SafetensorsFile::headerLength(llvm::StringRef start, uint64_t size,
+                                                      llvm::StringRef name, ErrorList &errors) {
   // Behind the length of the header stands the header, a JSON object.
-  if (bytes.size() < 9 || bytes[8] != '{') {
-    errors.add(name, "expected a safetensors file, found " + describeBeginning(bytes));
+  if (start.size() < 9 || start[8] != '{') {
+    errors.add(name, "expected a safetensors file, found " + describeBeginning(start));
     return std::nullopt;
   }
-  uint64_t length = llvm::support::endian::read64le(bytes.data());
-  uint64_t most = std::min<uint64_t>(bytes.size() - 8, kMaxSafetensorsHeader);
+  uint64_t length = llvm::support::endian::read64le(start.data());
+  uint64_t most = std::min<uint64_t>(size - 8, kMaxSafetensorsHeader);
   if (length > most) {
     errors.add(name, "expected a safetensors header of at most " + llvm::Twine(most) +
                          " bytes, found the length " + llvm::Twine(length));
     return std::nullopt;
   }
+  return length;
+}
+
+bool SafetensorsFile::add(llvm::StringRef header, uint64_t dataSize, const uint8_t *data,
+                          llvm::StringRef name, ErrorList &errors) {
+  return HeaderReader(header, dataSize, data, name, errors).read(views, meta);
+}
+
+void SafetensorsFile::finish() {
+  llvm::sort(meta);
+  meta.erase(llvm::unique(meta), meta.end());
+  for (auto [i, view] : llvm::enumerate(views))
+    indexOfName[view.name] = i;
+}
+
+std::optional<SafetensorsFile> SafetensorsFile::read(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                                                     llvm::StringRef name, ErrorList &errors) {
+  llvm::StringRef bytes = buffer->getBuffer();
+  std::optional<uint64_t> length = headerLength(bytes, bytes.size(), name, errors);
+  if (!length)
+    return std::nullopt;
   SafetensorsFile file;
   file.fileName = name.str();
-  llvm::StringRef header = bytes.substr(8, length);
-  llvm::StringRef rest = bytes.drop_front(8 + length);
-  llvm::ArrayRef<uint8_t> data(reinterpret_cast<const uint8_t *>(rest.data()), rest.size());
-  if (!HeaderReader(header, data, name, errors).read(file.views, file.meta))
+  file.fileNames = {file.fileName};
+  llvm::StringRef data = bytes.drop_front(8 + *length);
+  if (!file.add(bytes.substr(8, *length), data.size(),
+                reinterpret_cast<const uint8_t *>(data.data()), name, errors))
     return std::nullopt;
-  file.buffer = std::move(buffer);
-  for (auto [i, view] : llvm::enumerate(file.views))
-    file.indexOfName[view.name] = i;
+  file.buffers.push_back(std::move(buffer));
+  file.finish();
   return file;
 }
 

@@ -1,9 +1,9 @@
 #include "frontends/manifest/Safetensors.h"
+#include "frontends/text/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/Error.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -60,20 +60,23 @@ bool writeSafetensors(llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
   // Blanks bring the data to a multiple of 8 bytes.
   header.append((8 - header.size() % 8) % 8, ' ');
 
-  llvm::Error failure = llvm::writeToOutput(path, [&](llvm::raw_ostream &file) {
-    char length[8];
-    llvm::support::endian::write64le(length, header.size());
-    file.write(length, 8);
-    file << header;
-    for (const TensorView *view : order)
-      file.write(reinterpret_cast<const char *>(view->bytes.data()), view->bytes.size());
-    return llvm::Error::success();
-  });
-  if (failure) {
-    errors.add(path, "expected a writable file, found: " + llvm::toString(std::move(failure)));
-    return false;
+  char length[8];
+  llvm::support::endian::write64le(length, header.size());
+  std::vector<llvm::StringRef> pieces = {llvm::StringRef(length, sizeof(length)), header};
+  for (const TensorView *view : order)
+    pieces.emplace_back(reinterpret_cast<const char *>(view->bytes.data()), view->bytes.size());
+  if (path == "-") {
+    for (llvm::StringRef piece : pieces)
+      llvm::outs() << piece;
+    return true; // the stream keeps its errors
   }
-  return true;
+  llvm::Error failure = text::writeFile(path, pieces);
+  if (!failure)
+    return true;
+  llvm::handleAllErrors(std::move(failure), [&](const llvm::FileError &error) {
+    errors.add(error.getFileName(), error.messageWithoutFileInfo());
+  });
+  return false;
 }
 
 } // namespace stepc::manifest

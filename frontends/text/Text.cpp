@@ -1,5 +1,9 @@
 #include "frontends/text/Text.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+#include <optional>
 #include <vector>
 
 using llvm::StringRef;
@@ -49,4 +53,89 @@ StringRef stepc::text::nearestName(StringRef name, llvm::ArrayRef<StringRef> can
     }
   }
   return nearest;
+}
+
+namespace {
+
+/// One character: its bytes, and its code point where they are UTF-8. Bytes that are not stand alone.
+struct Character {
+  StringRef bytes;
+  std::optional<llvm::UTF32> code;
+
+  /// Whether a terminal shows it and does nothing else: no control character of C0 or C1, no separator of
+  /// lines, and none of the controls that turn the direction of text.
+  bool isShown() const {
+    auto isIn = [&](llvm::UTF32 first, llvm::UTF32 last) {
+      return *code >= first && *code <= last;
+    };
+    return code && !isIn(0, 0x1F) && !isIn(0x7F, 0x9F) && !isIn(0x61C, 0x61C) &&
+           !isIn(0x200E, 0x200F) && !isIn(0x2028, 0x202E) && !isIn(0x2066, 0x2069);
+  }
+};
+
+Character takeCharacter(StringRef &rest) {
+  const auto *begin = reinterpret_cast<const llvm::UTF8 *>(rest.data()), *next = begin;
+  llvm::UTF32 code = 0;
+  bool isText = llvm::convertUTF8Sequence(&next, begin + rest.size(), &code,
+                                          llvm::strictConversion) == llvm::conversionOK;
+  Character taken{rest.take_front(isText ? next - begin : 1), std::nullopt};
+  if (isText)
+    taken.code = code;
+  rest = rest.drop_front(taken.bytes.size());
+  return taken;
+}
+
+} // namespace
+
+static std::string spell(StringRef text, bool hasLayout) {
+  std::string shown;
+  llvm::raw_string_ostream os(shown);
+  while (!text.empty()) {
+    Character next = takeCharacter(text);
+    if (next.isShown() || (hasLayout && (next.bytes == "\n" || next.bytes == "\t")))
+      os << next.bytes;
+    else if (next.code)
+      os << llvm::format("\\u%04x", *next.code);
+    else
+      os << llvm::format("\\x%02x", uint8_t(next.bytes[0]));
+  }
+  return shown;
+}
+
+std::string stepc::text::printable(StringRef text) { return spell(text, /*hasLayout=*/true); }
+
+std::string stepc::text::printableName(StringRef name) { return spell(name, /*hasLayout=*/false); }
+
+std::string stepc::text::printableLine(StringRef line) {
+  std::string shown;
+  while (!line.empty()) {
+    Character next = takeCharacter(line);
+    shown += next.isShown() || next.bytes == "\t" ? next.bytes : StringRef(" ");
+  }
+  return shown;
+}
+
+stepc::text::Unprintable stepc::text::findUnprintable(StringRef text, StringRef allowed) {
+  for (StringRef rest = text; !rest.empty();) {
+    size_t offset = text.size() - rest.size();
+    Character next = takeCharacter(rest);
+    if (next.isShown() || allowed.contains(next.bytes))
+      continue;
+    std::string what;
+    llvm::raw_string_ostream os(what);
+    if (next.code)
+      os << llvm::format("U+%04X", *next.code);
+    else
+      os << llvm::format("the byte 0x%02x", uint8_t(next.bytes[0]));
+    return {offset, next.bytes.size(), what};
+  }
+  return {};
+}
+
+std::string stepc::text::checkName(StringRef name, StringRef what) {
+  std::string found = findUnprintable(name, /*allowed=*/"").what;
+  return found.empty() ? ""
+                       : ("expected " + what + " in UTF-8 without control characters, found " +
+                          found + " in '" + printableName(name) + "'")
+                             .str();
 }

@@ -5,6 +5,8 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <string>
+
 namespace stepc::text {
 
 /// A byte-order mark is how some editors store UTF-8. It is no part of the text, whose columns are
@@ -15,6 +17,26 @@ llvm::StringRef withoutByteOrderMark(llvm::StringRef text);
 /// a likely misspelling (at most a third of the letters differ), otherwise an
 /// empty string. The candidates are names of the kind that is wanted.
 llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
+
+/// A text of somebody else as messages may have it: what a terminal would obey instead of show (control
+/// characters but tabs and line feeds, and what turns the direction of text) is spelt "\u001b", and a byte
+/// that is not UTF-8 "\xff". Doing it twice changes nothing more.
+std::string printable(llvm::StringRef text);
+/// As `printable`, of what stands in one line: tabs and line feeds are spelt, too.
+std::string printableName(llvm::StringRef name);
+/// The text of one line with one column in place of each character that `printable` spells, so that carets
+/// below it line up.
+std::string printableLine(llvm::StringRef line);
+/// Where, and what, the first character is that a terminal would obey, but for those of `allowed`, which are
+/// ASCII: "U+001B", or "the byte 0xff" of a byte that is not UTF-8.
+struct Unprintable {
+  size_t offset = 0, bytes = 0;
+  std::string what; ///< empty: there is none
+};
+Unprintable findUnprintable(llvm::StringRef text, llvm::StringRef allowed);
+/// What is wrong with a name: "expected a name in UTF-8 without control characters, found U+001B in
+/// 'a\u001b'", or "". `what` reads as "a name". Names go into C strings, file names and messages.
+std::string checkName(llvm::StringRef name, llvm::StringRef what);
 
 } // namespace stepc::text
 

@@ -1,12 +1,13 @@
 //===- Link.cpp - Object code and runtime to a shared library --------------===//
 
 #include "passes/codegen/Codegen.h"
+
+#include "frontends/text/Files.h"
 #include "passes/codegen/TemporaryFolder.h"
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/TargetShape.h"
 
 #include "lld/Common/Driver.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -27,20 +28,6 @@ namespace stepc::codegen {
 namespace {
 
 Error failure(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
-
-Error writeFile(StringRef path, StringRef text) {
-  std::error_code code;
-  raw_fd_ostream os(path, code);
-  if (code)
-    return failure("expected to write '" + path + "', " + code.message());
-  os << text;
-  os.close();
-  code = os.error();
-  os.clear_error(); // otherwise the stream ends the process
-  if (code)
-    return failure("expected to write '" + path + "', " + code.message());
-  return Error::success();
-}
 
 /// C's libraries of this machine. The loader that started the compiler says where they are, so that no
 /// distribution's folders are known here.
@@ -124,17 +111,17 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
     return error;
   std::string exports = folder.file("exports.map");
   std::vector<std::string> inputs = {folder.file("table.o")};
-  if (Error error = writeFile(inputs[0], StringRef(table->data(), table->size())))
+  if (Error error = text::writeTemporary(inputs[0], StringRef(table->data(), table->size())))
     return error;
   for (const Program &program : programs) {
     inputs.push_back(folder.file((kindOfChip(program.plan.chip) + ".o").str()));
     StringRef code(program.object.data(), program.object.size());
-    if (Error error = writeFile(inputs.back(), code))
+    if (Error error = text::writeTemporary(inputs.back(), code))
       return error;
   }
   std::string symbols =
       "{ global: stepc_library_table; " + kernels::entryName(name) + "; local: *; };\n";
-  if (Error error = writeFile(exports, symbols))
+  if (Error error = text::writeTemporary(exports, symbols))
     return error;
 
   std::vector<std::string> arguments = {
@@ -161,22 +148,12 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
   if (!bytes)
     return bytes.takeError();
 
-  // Written beside its place, so that a trainer never loads half a library.
-  SmallString<128> unfinished;
-  if (std::error_code code =
-          sys::fs::createUniqueFile(path + ".%%%%%%", unfinished, sys::fs::all_all))
-    return failure("expected to write '" + path + "', " + code.message());
-  scope_exit removeUnfinished([&] { sys::fs::remove(unfinished); });
-  if (Error error = writeFile(unfinished, *bytes))
-    return error;
-  if (std::error_code code = sys::fs::rename(unfinished, path))
-    return failure("expected to write '" + path + "', " + code.message());
-  removeUnfinished.release();
-  return Error::success();
+  // In one step, so that a trainer never loads half a library.
+  return text::writeFile(path, {*bytes});
 }
 
 Error writeHeader(ArrayRef<Program> programs, StringRef path) {
-  return writeFile(path, makeHeader(programs));
+  return text::writeTemporary(path, makeHeader(programs));
 }
 
 } // namespace stepc::codegen

@@ -2,6 +2,7 @@
 
 #include "passes/codegen/TemporaryFolder.h"
 
+#include "frontends/text/Files.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -15,10 +16,10 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 Error TemporaryFolder::create() {
-  if (std::error_code code = sys::fs::createUniqueDirectory("stepc", path)) {
-    path.clear();
-    return createStringError(code, "expected to make a temporary folder, " + code.message());
-  }
+  Expected<std::string> made = text::makeTemporaryFolder();
+  if (!made)
+    return made.takeError();
+  path = *made;
   return Error::success();
 }
 

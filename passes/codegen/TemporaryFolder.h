@@ -16,6 +16,7 @@ public:
   TemporaryFolder(const TemporaryFolder &) = delete;
   ~TemporaryFolder();
 
+  /// Errors: an llvm::FileError that names the place.
   llvm::Error create();
   std::string file(llvm::StringRef name) const;
 

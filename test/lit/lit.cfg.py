@@ -5,6 +5,7 @@
 # STEPC_LIT_ROUNDTRIP=1 makes every stepc-opt verify that what it parsed prints and parses alike.
 import os
 import platform
+import subprocess
 
 import lit.formats
 
@@ -32,3 +33,10 @@ config.substitutions.append(("%clang_cxx", "clang++-22 -std=c++20 -Wall -Wextra 
 config.available_features.add(platform.machine())
 if os.path.exists(os.path.join(config.stepc_build, "bin", "stepc")):
     config.available_features.add("stepc")
+# A file system of a few pages, where users may mount one in a namespace of their own.
+small_disk = ["unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+try:
+    if subprocess.run(small_disk, capture_output=True, timeout=10, check=False).returncode == 0:
+        config.available_features.add("small-disk")
+except (OSError, subprocess.TimeoutExpired):
+    pass

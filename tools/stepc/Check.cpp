@@ -4,6 +4,7 @@
 
 #include "dialects/optim/Optim.h"
 #include "frontends/import/Import.h"
+#include "frontends/text/Text.h"
 #include "passes/decide/Passes.h"
 #include "tools/stepc/Pipeline.h"
 
@@ -62,7 +63,7 @@ void printJson(mlir::ModuleOp module) {
 }
 
 void printSummary(StringRef path, const lang::File &file, mlir::ModuleOp module) {
-  llvm::outs() << path << ": " << file.rules.size()
+  llvm::outs() << text::printable(path) << ": " << file.rules.size()
                << (file.rules.size() == 1 ? " optimizer" : " optimizers");
   if (module) {
     llvm::MapVector<StringRef, int64_t> counts;

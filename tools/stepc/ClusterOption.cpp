@@ -31,7 +31,7 @@ std::optional<manifest::Cluster> driver::readClusterOption(const std::string &te
   std::optional<StringRef> json = text;
   if (!StringRef(text).starts_with("{")) {
     name = text;
-    json = report.read(name, "a cluster");
+    json = report.read(name, "a cluster", kMostTable);
   }
   if (!json)
     return std::nullopt;

@@ -2,6 +2,8 @@
 
 #include "tools/stepc/Compile.h"
 
+#include "frontends/text/Files.h"
+#include "frontends/text/Text.h"
 #include "passes/codegen/Codegen.h"
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/TargetShape.h"
@@ -9,6 +11,7 @@
 #include "tools/stepc/Pipeline.h"
 
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 using namespace stepc;
 using namespace stepc::driver;
@@ -22,11 +25,11 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
   module->print(os, mlir::OpPrintingFlags().printLargeElementsAttrWithHex(-1));
   os << '\n';
   if (command.output == "-")
-    return writeFile(report, "-", text) ? kSuccess : kInternalError;
+    return writeFile(report, "-", {text}) ? kSuccess : kInputError;
   OutputFiles files(report, command.output);
   return files.addText((*module.getSymName() + ".mlir").str(), text) && files.commit()
              ? kSuccess
-             : kInternalError;
+             : kInputError;
 }
 
 /// Of the plan of a chip or target. That of the first stands for the library.
@@ -34,13 +37,40 @@ static std::string planFile(StringRef name, StringRef chip, bool isFirst) {
   return isFirst ? (name + ".json").str() : (name + "." + kindOfChip(chip) + ".json").str();
 }
 
+/// What is wrong with a name of a plan. IR at level llvm has the plan as bytes, so that no name was looked at
+/// when it was read.
+static std::string checkNames(const plan::Plan &plan) {
+  std::vector<StringRef> names = {plan.name};
+  for (const plan::Mesh &mesh : plan.meshes) {
+    names.push_back(mesh.name);
+    names.insert(names.end(), mesh.axes.begin(), mesh.axes.end());
+  }
+  for (const plan::Rule &rule : plan.rules) {
+    names.push_back(rule.name);
+    names.insert(names.end(), rule.hyperparameters.begin(), rule.hyperparameters.end());
+    for (const plan::State &state : rule.states)
+      names.push_back(state.name);
+  }
+  for (const plan::Route &route : plan.routes)
+    names.push_back(route.name);
+  for (const plan::Group &group : plan.groups)
+    names.push_back(group.name);
+  for (const plan::Parameter &parameter : plan.parameters)
+    names.push_back(parameter.name);
+  for (StringRef name : names)
+    if (std::string wrong = text::checkName(name, "names"); !wrong.empty())
+      return wrong;
+  return "";
+}
+
 int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
                         const CompileOptions &options, OutputFiles &files, Report &report) {
   Progress progress("stepc");
   std::string name = modules.front().get().getSymName()->str();
   auto fail = [&](llvm::Error error) {
-    report.error(llvm::toString(std::move(error)));
-    return kInternalError;
+    bool isPlace = error.isA<llvm::FileError>();
+    report.error(std::move(error));
+    return isPlace ? kInputError : kInternalError;
   };
   auto fault = [&](StringRef what) {
     // Edited text may be at level llvm and still say what nothing can be made of.
@@ -58,6 +88,10 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
     llvm::FailureOr<plan::Plan> plan = kernels::embeddedPlan(*module);
     if (failed(plan))
       return fault("the module has no plan");
+    if (std::string wrong = checkNames(*plan); !wrong.empty()) {
+      report.error(options.input, wrong);
+      return kInputError;
+    }
     llvm::FailureOr<std::vector<char>> object = codegen::emitObject(*module, codegen);
     if (failed(object))
       return fault("no code could be generated");
@@ -72,7 +106,7 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
   // What keeps one from being written keeps the other, and is said once.
   std::string header = library.empty() ? "" : files.add(name + ".h");
   if (header.empty())
-    return kInternalError;
+    return kInputError;
   if (llvm::Error error = codegen::linkLibrary(programs, *archives, library, options.sanitizer))
     return fail(std::move(error));
   if (llvm::Error error = codegen::writeHeader(programs, header))
@@ -80,8 +114,21 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
   for (const codegen::Program &program : programs)
     if (!files.addText(planFile(name, program.plan.chip, &program == &programs.front()),
                        codegen::planToJson(program.plan)))
-      return kInternalError;
+      return kInputError;
   return kSuccess;
+}
+
+/// False, after an error, where a file that is written would replace one that is read, as a manifest "x.json"
+/// beside "x.optim".
+static bool areOutputsApart(const CompileCommand &command, llvm::ArrayRef<std::string> written,
+                            Report &report) {
+  std::vector<NamedFile> outputs;
+  for (const std::string &name : written) {
+    llvm::SmallString<128> path(command.output);
+    llvm::sys::path::append(path, name);
+    outputs.push_back({"-o", path.str().str()});
+  }
+  return areApart(report, outputs, inputsOf(command));
 }
 
 int driver::runCompile(const CompileCommand &command) {
@@ -114,8 +161,12 @@ int driver::runCompile(const CompileCommand &command) {
     for (StringRef target : llvm::drop_begin(command.targets, !command.targets.empty()))
       written.push_back(planFile(name, target, /*isFirst=*/false));
   }
-  if (command.output != "-" && !canWrite(input.report, command.output, written))
-    return kInputError;
+  if (command.output != "-") {
+    if (!areOutputsApart(command, written, input.report))
+      return kUsageError;
+    if (!canWrite(input.report, command.output, written))
+      return kInputError;
+  }
   if (!command.emit.empty()) {
     Level level = *parseLevel(command.emit);
     if (level > Level::Scheduled &&
@@ -132,5 +183,5 @@ int driver::runCompile(const CompileCommand &command) {
   OutputFiles files(input.report, command.output);
   if (int code = makeLibrary(programs, command, files, input.report))
     return code;
-  return files.commit() ? kSuccess : kInternalError;
+  return files.commit() ? kSuccess : kInputError;
 }

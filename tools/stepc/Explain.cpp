@@ -29,5 +29,5 @@ int driver::runExplain(const ExplainCommand &command) {
   }
   report->target = command.targets.empty() ? "" : command.targets.front();
   std::string text = command.json ? explain::toJson(*report) : explain::toText(*report);
-  return writeFile(input.report, "-", text) ? kSuccess : kInternalError;
+  return writeFile(input.report, "-", {text}) ? kSuccess : kInputError;
 }

@@ -2,6 +2,9 @@
 
 #include "tools/stepc/Files.h"
 
+#include "frontends/text/Files.h"
+#include "tools/stepc/Options.h"
+
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Signals.h"
@@ -11,9 +14,22 @@
 #include <unistd.h>
 
 using namespace stepc::driver;
+using namespace stepc;
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 using llvm::StringRef;
+
+OutputFolders::~OutputFolders() {
+  // Only those that are empty go.
+  for (const std::string &folder : llvm::reverse(made))
+    fs::remove(folder);
+}
+
+std::error_code OutputFolders::make(StringRef folder) {
+  for (StringRef part = folder; !part.empty() && !fs::exists(part); part = path::parent_path(part))
+    made.insert(made.begin(), part.str());
+  return fs::create_directories(folder, /*IgnoreExisting=*/true, fs::all_all);
+}
 
 /// Signals end in here after LLVM has removed the files: the hidden folder is empty then. One
 /// command writes one set of files, so one name is enough.
@@ -31,18 +47,16 @@ OutputFiles::~OutputFiles() {
   if (!hidden.empty())
     fs::remove(hidden);
   hiddenFolder[0] = 0;
-  // Only those that are empty go.
-  for (const std::string &made : llvm::reverse(folders))
-    fs::remove(made);
+}
+
+static void sayUnwritable(Report &report, StringRef folder, std::error_code code) {
+  report.error(folder, "expected a folder for the output, which cannot be written: " +
+                           text::reasonOf(code));
 }
 
 std::string OutputFiles::add(StringRef name) {
   if (hidden.empty()) {
-    // Remember which folders are new: a failure leaves none behind.
-    for (StringRef part = folder; !part.empty() && !fs::exists(part);
-         part = path::parent_path(part))
-      folders.insert(folders.begin(), part.str());
-    std::error_code code = fs::create_directories(folder, /*IgnoreExisting=*/true, fs::all_all);
+    std::error_code code = folders.make(folder);
     if (!code) {
       llvm::SmallString<128> prefix(folder);
       path::append(prefix, ".stepc-%%%%%%%%");
@@ -52,8 +66,7 @@ std::string OutputFiles::add(StringRef name) {
     }
     if (code) {
       hidden.clear();
-      report.error(folder,
-                   "expected a folder for the output, which cannot be written: " + code.message());
+      sayUnwritable(report, folder, code);
       return "";
     }
     if (hidden.size() < sizeof(hiddenFolder)) {
@@ -73,27 +86,30 @@ bool OutputFiles::addText(StringRef name, StringRef text) {
   std::string temporary = add(name);
   if (temporary.empty())
     return false;
-  std::error_code code;
-  llvm::raw_fd_ostream os(temporary, code);
-  if (!code) {
-    os << text;
-    os.close();
-    code = os.error();
-    os.clear_error();
-  }
-  if (code) {
-    report.error(pending.back().target, "cannot write the file: " + code.message());
-    return false;
-  }
-  return true;
+  llvm::Error error = text::writeTemporary(temporary, text);
+  if (!error)
+    return true;
+  // The user named the target.
+  llvm::handleAllErrors(std::move(error), [&](const llvm::FileError &file) {
+    report.error(StringRef(pending.back().target), file.messageWithoutFileInfo());
+  });
+  return false;
 }
 
 bool OutputFiles::checkTargets() {
-  for (const Pending &file : pending)
-    if (fs::is_directory(file.target)) {
+  for (const Pending &file : pending) {
+    fs::file_status status;
+    std::error_code code = fs::status(file.target, status);
+    if (fs::is_directory(status)) {
       report.error(file.target, "expected a place for a file, found a directory");
       return false;
     }
+    // A name that is too long, for example.
+    if (code && code != std::errc::no_such_file_or_directory) {
+      report.error(file.target, "cannot write the file: " + text::reasonOf(code));
+      return false;
+    }
+  }
   return true;
 }
 
@@ -103,13 +119,13 @@ bool OutputFiles::commit() {
     return false;
   for (const Pending &file : pending)
     if (std::error_code code = fs::rename(file.temporary, file.target)) {
-      report.error(file.target, "cannot write the file: " + code.message());
+      report.error(file.target, "cannot write the file: " + text::reasonOf(code));
       return false;
     }
   for (const Pending &file : pending)
     llvm::sys::DontRemoveFileOnSignal(file.temporary);
   pending.clear();
-  folders.clear();
+  folders.keep();
   return true;
 }
 
@@ -123,17 +139,85 @@ bool stepc::driver::canWrite(Report &report, StringRef folder, llvm::ArrayRef<st
   return files.checkTargets();
 }
 
-bool stepc::driver::writeFile(Report &report, StringRef file, StringRef text) {
-  if (file == "-") {
-    llvm::outs() << text;
-    llvm::outs().flush();
-    if (!llvm::outs().has_error())
+static bool isStandardOutput(StringRef file) { return file == "-" || file == "/dev/stdout"; }
+
+/// Makes the folder of a file; false after an error.
+static bool makeFolderOf(StringRef file, OutputFolders &folders, Report &report) {
+  StringRef folder = path::parent_path(file);
+  std::error_code code = folder.empty() ? std::error_code() : folders.make(folder);
+  if (code)
+    sayUnwritable(report, folder, code);
+  return !code;
+}
+
+bool stepc::driver::canWriteFile(Report &report, StringRef option, StringRef file) {
+  if (isStandardOutput(file))
+    return true;
+  OutputFolders folders;
+  if (makeFolderOf(file, folders, report)) {
+    llvm::Error error = text::checkPlace(file);
+    if (!error)
       return true;
-    llvm::outs().clear_error();
-    report.error("cannot write standard output");
+    report.error(std::move(error));
+  }
+  report.hint(option + " names another place");
+  return false;
+}
+
+bool stepc::driver::writeFile(Report &report, StringRef file, llvm::ArrayRef<StringRef> pieces) {
+  if (isStandardOutput(file)) {
+    for (StringRef piece : pieces)
+      llvm::outs() << piece;
+    return true; // `finish` says what became of it
+  }
+  OutputFolders folders;
+  if (!makeFolderOf(file, folders, report))
+    return false;
+  if (llvm::Error error = text::writeFile(file, pieces)) {
+    report.error(std::move(error));
     return false;
   }
-  StringRef parent = path::parent_path(file);
-  OutputFiles files(report, parent.empty() ? "." : parent);
-  return files.addText(path::filename(file), text) && files.commit();
+  folders.keep();
+  return true;
+}
+
+bool stepc::driver::areApart(Report &report, llvm::ArrayRef<NamedFile> outputs,
+                             llvm::ArrayRef<NamedFile> inputs) {
+  auto isFile = [](const NamedFile &file) {
+    return !file.path.empty() && !isStandardOutput(file.path);
+  };
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!isFile(outputs[i]))
+      continue;
+    auto clash = [&](const NamedFile &other) {
+      return isFile(other) && text::isSameFile(outputs[i].path, other.path);
+    };
+    for (const NamedFile &earlier : outputs.take_front(i))
+      if (clash(earlier)) {
+        report.error("expected another file after " + outputs[i].option + " than after " +
+                     earlier.option + ", found '" + outputs[i].path + "' for both");
+        return false;
+      }
+    for (const NamedFile &input : inputs)
+      if (clash(input)) {
+        report.error("expected an output that is no input, found '" + outputs[i].path +
+                     "', which " + input.option + " reads");
+        report.hint(outputs[i].option + " names another place");
+        return false;
+      }
+  }
+  return true;
+}
+
+int stepc::driver::finish(int exitCode) {
+  llvm::raw_fd_ostream &os = llvm::outs();
+  os.flush();
+  if (os.has_error()) {
+    Report().error("standard output", "cannot write: " + text::reasonOf(os.error()));
+    os.clear_error();
+    exitCode = exitCode == kSuccess ? kInputError : exitCode;
+  }
+  // Of messages that nobody can read nobody can be told; the exit code says enough.
+  llvm::errs().clear_error();
+  return exitCode;
 }

@@ -8,6 +8,21 @@
 
 namespace stepc::driver {
 
+/// Folders on the way to an output. Those that were not there go again with the object, unless they are kept.
+class OutputFolders {
+public:
+  OutputFolders() = default;
+  OutputFolders(const OutputFolders &) = delete;
+  ~OutputFolders();
+
+  /// Makes a folder and those above it.
+  std::error_code make(llvm::StringRef folder);
+  void keep() { made.clear(); }
+
+private:
+  std::vector<std::string> made;
+};
+
 /// Files that replace their targets together: written under their own names in a hidden folder
 /// beside them (a linker writes a file's name into it), moved by `commit`, removed by the
 /// destructor if that never happens or fails, and by signals that end the program.
@@ -23,7 +38,7 @@ public:
   bool addText(llvm::StringRef name, llvm::StringRef text);
   /// False after an error, if a file cannot take its name.
   bool checkTargets();
-  /// False after an error, and then no file has changed its name.
+  /// False after an error. Each file then is the old one or the new one, and whole.
   bool commit();
 
 private:
@@ -32,17 +47,32 @@ private:
   };
   Report &report;
   std::string folder;
+  OutputFolders folders; // before the hidden one is made
   std::vector<Pending> pending;
   llvm::SmallString<128> hidden;
-  std::vector<std::string> folders; // that this object made
 };
 
 /// False, after an error, where files of these names cannot be written. Leaves nothing behind, so
 /// that it can be asked before slow work.
 bool canWrite(Report &report, llvm::StringRef folder, llvm::ArrayRef<std::string> names);
 
-/// One file, atomically; "-" is standard output.
-bool writeFile(Report &report, llvm::StringRef path, llvm::StringRef text);
+/// The same of one file, which `option` names, as writeFile writes it; "-" is standard output.
+bool canWriteFile(Report &report, llvm::StringRef option, llvm::StringRef path);
+/// One file, by text::writeFile, in a folder that is made where there is none; "-" is standard output.
+bool writeFile(Report &report, llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> pieces);
+
+/// A file that the command line names, and by which option.
+struct NamedFile {
+  llvm::StringRef option;
+  std::string path; ///< "" and "-" are no file
+};
+/// False, after an error, where two outputs are one file, or an output is an input: the later would replace
+/// the earlier.
+bool areApart(Report &report, llvm::ArrayRef<NamedFile> outputs, llvm::ArrayRef<NamedFile> inputs);
+
+/// The exit code of a command that printed to standard output, which may be full or closed: what it could not
+/// print is an error. Ends all commands.
+int finish(int exitCode);
 
 } // namespace stepc::driver
 

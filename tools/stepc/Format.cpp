@@ -1,10 +1,10 @@
 //===- Format.cpp - stepc fmt ----------------------------------------------===//
 
 #include "frontends/language/Language.h"
+#include "frontends/text/Text.h"
 #include "tools/stepc/Files.h"
 #include "tools/stepc/Input.h"
 
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stepc;
@@ -12,33 +12,23 @@ using namespace stepc::driver;
 
 /// Formats one file; false after an error. `changed` tells whether it differs from its layout.
 static bool formatFile(Report &report, const std::string &path, bool check, bool &changed) {
-  std::string text;
-  if (path == "-") {
-    auto buffer = llvm::MemoryBuffer::getSTDIN();
-    if (!buffer) {
-      report.error("cannot read standard input: " + buffer.getError().message());
-      return false;
-    }
-    text = (*buffer)->getBuffer().str();
-  } else if (std::optional<llvm::StringRef> read = report.read(path, "a specification")) {
-    text = read->str();
-  } else {
+  std::optional<llvm::StringRef> read = report.read(path, "a specification", kMostSpecification);
+  if (!read)
     return false;
-  }
-  lang::Source source(path == "-" ? "<stdin>" : path, text);
+  lang::Source source(path == "-" ? "<stdin>" : path, read->str());
   lang::Diagnostics diagnostics;
   std::optional<std::string> formatted = lang::format(source, diagnostics);
   report.diagnostics(diagnostics, source);
   if (!formatted)
     return false;
-  changed = *formatted != text;
+  changed = *formatted != *read;
   if (check) {
     if (changed)
-      llvm::outs() << source.name() << '\n';
+      llvm::outs() << text::printable(source.name()) << '\n';
     return true;
   }
   // A file that is neat already keeps its time stamp.
-  return path != "-" && !changed ? true : writeFile(report, path, *formatted);
+  return path != "-" && !changed ? true : writeFile(report, path, {*formatted});
 }
 
 int driver::runFormat(const FormatCommand &command) {

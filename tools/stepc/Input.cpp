@@ -5,10 +5,12 @@
 #include "dialects/comm/Comm.h"
 #include "dialects/optim/Optim.h"
 #include "frontends/import/Import.h"
+#include "frontends/text/Text.h"
 #include "passes/decide/ClusterOfModule.h"
 #include "tools/stepc/ClusterOption.h"
 #include "tools/stepc/Pipeline.h"
 
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -23,6 +25,13 @@ using llvm::StringRef;
 
 bool driver::isModulePath(StringRef path) {
   return path.ends_with(".mlir") || path.ends_with(".mlirbc");
+}
+
+std::vector<NamedFile> driver::inputsOf(const CompileOptions &options) {
+  return {{"stepc", options.input},
+          {"--manifest", options.manifest},
+          {"--cluster", options.cluster},
+          {"--products", options.products}};
 }
 
 bool driver::refuseModule(Report &report, StringRef path) {
@@ -48,7 +57,7 @@ Input::~Input() {
 }
 
 bool Input::loadSpecification(const std::string &path, bool requireRoute) {
-  std::optional<StringRef> text = report.read(path, "a specification");
+  std::optional<StringRef> text = report.read(path, "a specification", kMostSpecification);
   if (!text)
     return false;
   spec.source = std::make_unique<lang::Source>(path, text->str());
@@ -62,7 +71,7 @@ bool Input::loadSpecification(const std::string &path, bool requireRoute) {
 }
 
 bool Input::loadManifest(const std::string &path) {
-  std::optional<StringRef> text = report.read(path, "a manifest");
+  std::optional<StringRef> text = report.read(path, "a manifest", kMostManifest);
   if (!text)
     return false;
   manifestPath = path;
@@ -92,11 +101,23 @@ static void setLimits(mlir::ModuleOp module, const CompileOptions &options) {
     module->setAttr(optim::kMaxPeersAttr, builder.getI64IntegerAttr(options.maxPeers));
 }
 
+/// What is wrong with a library's name, which becomes that of its files and of what it has in C.
+static std::string checkLibraryName(StringRef name) {
+  if (name.empty() || name.contains('/'))
+    return ("expected a name that can be a library's, found '" + text::printableName(name) + "'");
+  return text::checkName(name, "a library's name");
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   if (!options.cluster.empty() && !overrideCluster(options.cluster))
     return nullptr;
   frontends::ImportOptions import;
   import.name = frontends::libraryName(options.input);
+  if (std::string wrong = checkLibraryName(import.name); !wrong.empty()) {
+    report.error(options.input, wrong);
+    report.hint("the library has the file's name without its ending: muon.optim makes libmuon.so");
+    return nullptr;
+  }
   import.numerics = options.numerics;
   import.cluster = profileOf(options);
   auto module = frontends::importModule(context(), *spec.file,
@@ -164,13 +185,35 @@ bool Input::setCluster(mlir::ModuleOp module, const CompileOptions &options) {
   return succeeded(mlir::verify(module));
 }
 
+/// Text of IR may name what no manifest and no specification may. Other dialects have no names of users, and
+/// constants of any bytes; a plan among them is looked at when it is read.
+static mlir::LogicalResult checkNames(mlir::ModuleOp module) {
+  mlir::WalkResult result = module->walk([](mlir::Operation *op) {
+    StringRef dialect = op->getName().getDialectNamespace();
+    if (!llvm::is_contained({"builtin", "optim", "comm", "exec"}, dialect))
+      return mlir::WalkResult::advance();
+    std::string wrong;
+    mlir::AttrTypeWalker walker;
+    walker.addWalk([&](mlir::StringAttr name) {
+      wrong = text::checkName(name.getValue(), "names");
+      return wrong.empty() ? mlir::WalkResult::advance() : mlir::WalkResult::interrupt();
+    });
+    walker.walk<mlir::WalkOrder::PreOrder>(op->getAttrDictionary());
+    if (wrong.empty())
+      return mlir::WalkResult::advance();
+    op->emitError(wrong);
+    return mlir::WalkResult::interrupt();
+  });
+  return mlir::failure(result.wasInterrupted());
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
-  std::optional<StringRef> text = report.read(path, "IR");
+  std::optional<StringRef> text = report.read(path, "IR", kMostModule);
   if (!text)
     return nullptr;
-  // Source managers want a null terminator; the copy that the report keeps has one.
+  // Source managers want a null terminator, which the string that the report keeps has.
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(*text, path), llvm::SMLoc());
+  sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*text, path), llvm::SMLoc());
   return mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context()));
 }
 
@@ -205,15 +248,14 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
       return usage("expected no --manifest beside '" + options.input +
                    "', which names its parameters itself");
     auto module = parseModule(options.input);
-    if (!module || !levelOf(*module))
+    if (!module || failed(checkNames(*module)) || !levelOf(*module))
       return nullptr;
     if (!module->getSymName()) {
       module->emitError("expected a module with a name, which becomes the library's, found none");
       return nullptr;
     }
-    StringRef name = *module->getSymName();
-    if (name.empty() || name.contains('/')) {
-      module->emitError("expected a module whose name can be a file's, found '") << name << "'";
+    if (std::string wrong = checkLibraryName(*module->getSymName()); !wrong.empty()) {
+      module->emitError(wrong);
       return nullptr;
     }
     // Further down routes have been taken: lowerTo refuses the flag.

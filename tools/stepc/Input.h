@@ -4,6 +4,7 @@
 
 #include "frontends/language/Language.h"
 #include "frontends/manifest/Manifest.h"
+#include "tools/stepc/Files.h"
 #include "tools/stepc/Options.h"
 #include "tools/stepc/Report.h"
 
@@ -57,6 +58,9 @@ private:
   std::unique_ptr<mlir::MLIRContext> mlirContext;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
 };
+
+/// The files that a command which compiles reads.
+std::vector<NamedFile> inputsOf(const CompileOptions &options);
 
 /// True for a file that holds IR, by its name's end.
 bool isModulePath(llvm::StringRef path);

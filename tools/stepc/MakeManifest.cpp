@@ -4,8 +4,6 @@
 #include "tools/stepc/Files.h"
 #include "tools/stepc/Options.h"
 
-#include "llvm/Support/Path.h"
-
 using namespace stepc;
 using namespace stepc::driver;
 
@@ -16,9 +14,15 @@ int driver::runManifest(const ManifestCommand &command) {
     report.errors(errors);
     return errors.hasUsageErrors() ? kUsageError : kInputError;
   };
-  auto file = manifest::SafetensorsFile::open(command.tensors, errors);
+  using manifest::SafetensorsFile;
+  auto file = SafetensorsFile::open(command.tensors, SafetensorsFile::Read::Headers, errors);
   if (!file)
     return fail();
+  std::vector<NamedFile> inputs;
+  for (const std::string &input : file->files())
+    inputs.push_back({"stepc manifest", input});
+  if (!areApart(report, {{"-o", command.output}}, inputs))
+    return kUsageError;
   manifest::MakeManifestOptions options;
   options.mesh = command.mesh;
   options.place = command.place;
@@ -29,10 +33,8 @@ int driver::runManifest(const ManifestCommand &command) {
   auto made = manifest::makeManifest(*file, options, errors);
   if (!made)
     return fail();
-  // A place that cannot be written to is the command line's matter, standard output that breaks is not.
-  llvm::StringRef output = command.output, folder = llvm::sys::path::parent_path(output);
-  if (output != "-" &&
-      !canWrite(report, folder.empty() ? "." : folder, {llvm::sys::path::filename(output).str()}))
-    return kInputError;
-  return writeFile(report, output, manifest::writeManifest(*made)) ? kSuccess : kInternalError;
+  return canWriteFile(report, "-o", command.output) &&
+                 writeFile(report, command.output, {manifest::writeManifest(*made)})
+             ? kSuccess
+             : kInputError;
 }

@@ -62,7 +62,7 @@ std::string driver::checkLevel(const std::string &text) {
   int64_t count = 0;
   if (name.empty() || ranks.getAsInteger(10, count) || count < 1 || count > int64_t(1) << 31)
     return "expected NAME=RANKS as in nvlink=8, found '" + text + "'";
-  return "";
+  return text::checkName(name, "a level's name");
 }
 
 std::string driver::checkTarget(const std::string &text) {

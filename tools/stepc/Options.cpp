@@ -7,6 +7,7 @@
 
 #include "tools/stepc/Options.h"
 
+#include "frontends/text/Text.h"
 #include "tools/stepc/OptionChecks.h"
 #include "tools/stepc/OtherOptions.h"
 #include "tools/stepc/Version.h"
@@ -14,8 +15,10 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <iostream>
+#include <sstream>
 
 using namespace stepc::driver;
 
@@ -223,8 +226,10 @@ void defineRun(CLI::App &root, RunCommand &command) {
       "run", "Compile, and step global tensors on in-process ranks (or the float64 reference)");
   addCompileOptions(*app, command, "A specification (.optim)",
                     ". With --library: which of its targets, say emulated");
-  app->add_option("--tensors", command.tensors,
-                  "Tensors param:NAME, grad:NAME or grad:NAME@STEP, and state:NAME:STATE")
+  app->add_option(
+         "--tensors", command.tensors,
+         "Tensors param:NAME, grad:NAME or grad:NAME@STEP, and state:NAME:STATE: a safetensors "
+         "file, or the index of several")
       ->required()
       ->type_name("IN.safetensors");
   app->add_option("--steps", command.steps, "How many steps (default 1)")
@@ -310,7 +315,7 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   }
   if (!isCommand) {
     std::cerr << "stepc: error: expected a command (" << names << "), found "
-              << (argc < 2 ? "none" : "'" + std::string(argv[1]) + "'")
+              << (argc < 2 ? "none" : "'" + stepc::text::printableName(argv[1]) + "'")
               << "\nhint: " << (argc < 2 ? "" : suggest(argv[1], commandNames))
               << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
     exitCode = kUsageError;
@@ -319,7 +324,9 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success &request) { // help or version
-    app.exit(request, std::cout, std::cerr);
+    std::ostringstream text;
+    app.exit(request, text, std::cerr);
+    llvm::outs() << text.str(); // whose errors `finish` tells
     return false;
   } catch (const CLI::ParseError &error) {
     std::string suggestion, message = tidy(error.what());
@@ -330,8 +337,8 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
       if (error.get_exit_code() == int(CLI::ExitCodes::ExtrasError) && sub->remaining_size() > 1)
         message = "the following arguments were not expected: " + llvm::join(sub->remaining(), " ");
     }
-    std::cerr << name << ": error: " << message << "\nhint: " << suggestion << "`" << name
-              << " --help` shows how it is used\n";
+    std::cerr << name << ": error: " << stepc::text::printable(message) << "\nhint: " << suggestion
+              << "`" << name << " --help` shows how it is used\n";
     exitCode = kUsageError;
     return false;
   }

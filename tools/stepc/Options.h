@@ -84,8 +84,8 @@ struct RunCommand : CompileOptions {
 };
 
 struct ManifestCommand {
-  std::string tensors, mesh, output, gradDType;
-  std::vector<std::string> place, placeGrad, batch;
+  std::string mesh, output, gradDType;
+  std::vector<std::string> tensors, place, placeGrad, batch;
 };
 
 struct ProbeCommand {

@@ -25,8 +25,11 @@ void stepc::driver::defineFormat(CLI::App &root, FormatCommand &command) {
 }
 
 void stepc::driver::defineManifest(CLI::App &root, ManifestCommand &command) {
-  CLI::App *app = root.add_subcommand("manifest", "Write a manifest from a safetensors header");
-  app->add_option("tensors", command.tensors, "A safetensors file")
+  CLI::App *app =
+      root.add_subcommand("manifest", "Write a manifest from the headers of safetensors files");
+  app->add_option(
+         "tensors", command.tensors,
+         "Safetensors files, or the index of a sharded model (model.safetensors.index.json)")
       ->required()
       ->type_name("IN.safetensors");
   app->add_option("--mesh", command.mesh, "Axes and sizes, outermost first")
@@ -62,7 +65,9 @@ void stepc::driver::defineManifest(CLI::App &root, ManifestCommand &command) {
       "  stepc manifest model.safetensors --mesh dp=2,tp=2 --place '*=S(0),R' "
       "--place '*.down.*=S(0),S(1)' -o model.json\n"
       "  stepc manifest moe.safetensors --mesh ep=4 --place '*=R' --place '*.experts.*=S(0)' "
-      "--batch '*.experts.*' -o moe.json\n\n" +
+      "--batch '*.experts.*' -o moe.json\n"
+      "  stepc manifest model.safetensors.index.json --mesh dp=8 --place '*=S(0)' -o "
+      "model.json\n\n" +
       std::string(kExitCodes));
 }
 

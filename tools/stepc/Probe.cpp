@@ -60,7 +60,7 @@ static int write(const manifest::Cluster &cluster, const std::string &output, Re
   json::OStream out(os, 2);
   out.object([&] { manifest::writeCluster(out, cluster); });
   os << '\n';
-  return writeFile(report, output, text) ? kSuccess : kInternalError;
+  return writeFile(report, output, {text}) ? kSuccess : kInputError;
 }
 
 //===----------------------------------------------------------------------===//
@@ -97,7 +97,7 @@ static void readLevel(manifest::JsonText &text, const json::Value &value, const 
 }
 
 static int probeSamples(const ProbeCommand &command, Report &report) {
-  std::optional<StringRef> found = report.read(command.samples, "samples");
+  std::optional<StringRef> found = report.read(command.samples, "samples", kMostTable);
   if (!found)
     return kInputError;
   manifest::ErrorList errors;
@@ -187,9 +187,9 @@ static int probeMpi(const ProbeCommand &command, Report &report) {
 
 int driver::runProbe(const ProbeCommand &command) {
   Report report;
-  StringRef output = command.output, folder = llvm::sys::path::parent_path(output);
-  if (output != "-" &&
-      !canWrite(report, folder.empty() ? "." : folder, {llvm::sys::path::filename(output).str()}))
+  if (!areApart(report, {{"-o", command.output}}, {{"--samples", command.samples}}))
+    return kUsageError;
+  if (!canWriteFile(report, "-o", command.output))
     return kInputError;
   return command.samples.empty() ? probeMpi(command, report) : probeSamples(command, report);
 }

@@ -16,7 +16,7 @@ static mlir::Type typeOf(mlir::Builder &b, plan::DType type) {
 }
 
 bool driver::readProducts(mlir::ModuleOp module, const std::string &path, Report &report) {
-  std::optional<llvm::StringRef> text = report.read(path, "a table of products");
+  std::optional<llvm::StringRef> text = report.read(path, "a table of products", kMostTable);
   if (!text)
     return false;
   manifest::ErrorList errors;

@@ -3,14 +3,13 @@
 #include "tools/stepc/Report.h"
 
 #include "dialects/comm/Comm.h"
+#include "frontends/text/Files.h"
 #include "frontends/text/Text.h"
 #include "passes/decide/Forces.h"
 #include "passes/kernels/Passes.h"
 #include "tools/stepc/Options.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stepc;
@@ -28,31 +27,24 @@ static void paint(raw_ostream::Colors color, const Twine &text) {
     os.enable_colors(true);
     os.changeColor(color, /*Bold=*/true);
   }
-  os << text;
+  os << text::printable(text.str());
   if (colors)
     os.resetColor();
 }
 
-std::optional<StringRef> Report::read(const std::string &path, StringRef what) {
-  if (llvm::sys::fs::is_directory(path)) {
-    error(path, "expected " + what + ", found a directory");
+std::optional<StringRef> Report::read(const std::string &path, StringRef what, uint64_t mostBytes) {
+  llvm::Expected<std::string> bytes = text::readFile(path, what, mostBytes);
+  if (!bytes) {
+    error(bytes.takeError());
     return std::nullopt;
   }
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer) {
-    std::string reason = buffer.getError().message();
-    reason[0] = llvm::toLower(reason[0]);
-    error(path, "expected " + what + ", but the file cannot be read: " + reason);
-    return std::nullopt;
-  }
-  StringRef content = text::withoutByteOrderMark((*buffer)->getBuffer());
-  if (content.trim().empty()) {
+  bytes->erase(0, bytes->size() - text::withoutByteOrderMark(*bytes).size());
+  if (StringRef(*bytes).trim().empty()) {
     error(path, "expected " + what + ", found an empty file");
     return std::nullopt;
   }
   std::string &text = texts[path];
-  text = content.str();
+  text = std::move(*bytes);
   return text;
 }
 
@@ -62,18 +54,27 @@ void Report::error(StringRef file, const Twine &message) {
   ++errorCount;
   paint(raw_ostream::SAVEDCOLOR, file + ": ");
   paint(raw_ostream::RED, "error: ");
-  err() << message << '\n';
+  err() << text::printable(message.str()) << '\n';
+}
+
+void Report::error(llvm::Error error) {
+  llvm::handleAllErrors(
+      std::move(error),
+      [&](const llvm::FileError &file) {
+        this->error(StringRef(file.getFileName()), file.messageWithoutFileInfo());
+      },
+      [&](const llvm::ErrorInfoBase &other) { this->error(other.message()); });
 }
 
 void Report::hint(const Twine &message) {
   paint(raw_ostream::GREEN, "hint: ");
-  err() << message << '\n';
+  err() << text::printable(message.str()) << '\n';
 }
 
 void Report::note(const Twine &message) {
   err() << "stepc: ";
   paint(raw_ostream::CYAN, "note: ");
-  err() << message << '\n';
+  err() << text::printable(message.str()) << '\n';
 }
 
 void Report::internalError(const Twine &message) {
@@ -147,7 +148,7 @@ void Report::header(mlir::Location location, mlir::DiagnosticSeverity severity,
     paint(raw_ostream::BLUE, "remark: ");
     break;
   }
-  err() << message << '\n';
+  err() << text::printable(message) << '\n';
   if (place && withExcerpt)
     excerpt(place.getFilename().getValue(), place.getLine(), place.getColumn());
 }
@@ -196,12 +197,9 @@ void Report::excerpt(StringRef file, unsigned line, unsigned column) {
   size_t from = quoted.size() > widest && at > before ? at - before : 0;
   quoted = quoted.substr(from, widest);
   raw_ostream &os = err();
-  os << "  ";
-  for (char c : quoted)
-    os << (static_cast<unsigned char>(c) < 0x20 && c != '\t' ? ' ' : c);
-  os << "\n  ";
+  os << "  " << text::printableLine(quoted) << "\n  ";
   // One column per UTF-8 character; tabs are copied so that the caret lines up.
-  for (char c : quoted.take_front(at - from))
+  for (char c : text::printableLine(quoted.take_front(at - from)))
     if ((c & 0xC0) != 0x80)
       os << (c == '\t' ? '\t' : ' ');
   paint(raw_ostream::GREEN, "^");

@@ -16,6 +16,7 @@
 #include "frontends/manifest/InputError.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/Error.h"
 
 #include <map>
 #include <mutex>
@@ -23,16 +24,26 @@
 
 namespace stepc::driver {
 
+// The most bytes that are read of each input. What people write is far smaller; what runs on for ever, as a
+// device does, ends here.
+inline constexpr uint64_t kMostSpecification = lang::Source::maxBytes;
+inline constexpr uint64_t kMostManifest = uint64_t(256) << 20; ///< 10,000 parameters of 25 KB each
+inline constexpr uint64_t kMostModule = uint64_t(512) << 20;   ///< the IR of a level
+inline constexpr uint64_t kMostTable = uint64_t(64) << 20;     ///< clusters, products and samples
+
 class Report {
 public:
-  /// The text of a file, kept to quote from; after an error nothing. `what` names it: "a
-  /// specification".
-  std::optional<llvm::StringRef> read(const std::string &path, llvm::StringRef what);
+  /// The text of a file, or of standard input for "-", kept to quote from; after an error nothing. `what`
+  /// names it: "a specification". A file of more than `mostBytes` is an error.
+  std::optional<llvm::StringRef> read(const std::string &path, llvm::StringRef what,
+                                      uint64_t mostBytes);
 
   /// "stepc: error: message", for what has no place in a file.
   void error(const llvm::Twine &message);
   /// The same with a name in front: "file: error: message".
   void error(llvm::StringRef file, const llvm::Twine &message);
+  /// An error of frontends/text/Files.h with its place; any other without.
+  void error(llvm::Error error);
   void hint(const llvm::Twine &message);
   /// "stepc: note: message".
   void note(const llvm::Twine &message);

@@ -182,8 +182,7 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
 
 /// Whether the output can be written, before anything is compiled or stepped.
 static bool checkOutput(const std::string &output, Report &report) {
-  bool isFile = llvm::sys::fs::is_regular_file(output) || llvm::sys::fs::is_directory(output);
-  if (output == "-" || (llvm::sys::fs::exists(output) && !isFile)) // a pipe or a device
+  if (output == "-")
     return true;
   StringRef folder = llvm::sys::path::parent_path(output);
   if (folder.empty())
@@ -194,7 +193,7 @@ static bool checkOutput(const std::string &output, Report &report) {
     report.hint("make the folder, or name another file after -o");
     return false;
   }
-  return canWrite(report, folder, {llvm::sys::path::filename(output).str()});
+  return canWriteFile(report, "-o", output);
 }
 
 static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFile &file,
@@ -265,14 +264,14 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
     return code;
   codegen::TemporaryFolder folder;
   if (llvm::Error error = folder.create()) {
-    input.report.error(llvm::toString(std::move(error)));
-    return kInternalError;
+    input.report.error(std::move(error));
+    return kInputError;
   }
   OutputFiles files(input.report, folder.file("library"));
   if (int code = makeLibrary(programs, command, files, input.report))
     return code;
   if (!files.commit())
-    return kInternalError;
+    return kInputError;
   std::string library = folder.file("library/lib" + name + ".so");
   return runLibrary(library, run, command, outputs, input.report);
 }
@@ -315,6 +314,10 @@ int driver::runRun(const RunCommand &command) {
                    (command.reference ? " beside --reference, which steps whole tensors in float64"
                                       : " beside --library, which was compiled already"));
 
+  std::vector<NamedFile> inputs = inputsOf(command);
+  inputs.push_back({"--library", command.library});
+  if (!areApart(input.report, {{"-o", command.output}}, inputs))
+    return kUsageError;
   if (!checkOutput(command.output, input.report))
     return kInputError;
   if (!command.remarks.empty() && !input.enableRemarks(command.remarks))
@@ -327,6 +330,11 @@ int driver::runRun(const RunCommand &command) {
   RunInput run;
   run.manifest = &*input.manifest;
   auto file = manifest::SafetensorsFile::open(command.tensors, errors);
+  std::vector<NamedFile> shards;
+  for (const std::string &shard : file ? file->files() : llvm::ArrayRef<std::string>())
+    shards.push_back({"--tensors", shard});
+  if (!areApart(input.report, {{"-o", command.output}}, shards))
+    return kUsageError;
   if (!file || !loadTensors(command, *file, run, errors)) {
     input.report.errors(errors);
     return kInputError;

@@ -257,14 +257,15 @@ private:
   }
 
   void printCounters() {
+    // Standard output may be the tensors' place.
+    llvm::raw_ostream &os = command.output == "-" ? llvm::errs() : llvm::outs();
     for (auto [index, rank] : llvm::enumerate(ranks)) {
       const stepc_counters &c = rank.executed;
       bool equal = std::memcmp(&rank.executed, &rank.planned, sizeof(c)) == 0;
-      llvm::outs() << "rank " << index << ": " << c.launches << " launches, " << c.chunks
-                   << " chunks, " << c.exchanges << " exchanges; sent " << c.messages_sent
-                   << " messages, " << c.bytes_sent << " bytes; received " << c.messages_received
-                   << " messages, " << c.bytes_received << " bytes; "
-                   << (equal ? "as planned" : "not as planned") << '\n';
+      os << "rank " << index << ": " << c.launches << " launches, " << c.chunks << " chunks, "
+         << c.exchanges << " exchanges; sent " << c.messages_sent << " messages, " << c.bytes_sent
+         << " bytes; received " << c.messages_received << " messages, " << c.bytes_received
+         << " bytes; " << (equal ? "as planned" : "not as planned") << '\n';
     }
   }
 

@@ -24,7 +24,8 @@ using llvm::StringRef;
 static constexpr int64_t kMostSlices = 200000, kMostTracks = 64;
 
 /// Before the work: a file in a folder that is there. An empty path is none.
-static bool checkPlace(StringRef path, Report &report) {
+static bool checkPlace(const NamedFile &file, Report &report) {
+  StringRef path = file.path;
   if (path.empty() || path == "-")
     return true;
   StringRef folder = llvm::sys::path::parent_path(path);
@@ -34,7 +35,7 @@ static bool checkPlace(StringRef path, Report &report) {
     report.error(path, "expected a file in a folder that exists, found no folder '" + folder + "'");
     return false;
   }
-  return canWrite(report, folder, {llvm::sys::path::filename(path).str()});
+  return canWriteFile(report, file.option, path);
 }
 
 static simulate::Options optionsOf(const SimulateCommand &command, const cost::Cluster &cluster) {
@@ -56,8 +57,12 @@ int driver::runSimulate(const SimulateCommand &command) {
                        llvm::Twine(printed));
     return kUsageError;
   }
-  for (StringRef path : paths)
-    if (!checkPlace(path, input.report))
+  const NamedFile files[] = {
+      {"--json", command.json}, {"--trace", command.trace}, {"--html", command.html}};
+  if (!areApart(input.report, files, inputsOf(command)))
+    return kUsageError;
+  for (const NamedFile &file : files)
+    if (!checkPlace(file, input.report))
       return kInputError;
   int exitCode = kSuccess;
   mlir::OwningOpRef<mlir::ModuleOp> module = input.load(command, exitCode);
@@ -90,10 +95,10 @@ int driver::runSimulate(const SimulateCommand &command) {
   simulate::Report report{*plan, cluster, options, result,
                           command.targets.empty() ? "" : command.targets.front()};
   auto write = [&](StringRef path, auto text) {
-    return path.empty() || writeFile(input.report, path, text(report));
+    return path.empty() || writeFile(input.report, path, {text(report)});
   };
   bool good = write(command.json, simulate::toJson) && write(command.trace, simulate::toTrace) &&
               write(command.html, simulate::toPage) &&
               write(printed > 0 ? "" : "-", simulate::toText);
-  return good ? kSuccess : kInternalError;
+  return good ? kSuccess : kInputError;
 }

@@ -1,11 +1,16 @@
 //===- main.cpp - stepc ----------------------------------------------------===//
 
+#include "tools/stepc/Files.h"
 #include "tools/stepc/Options.h"
 
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <csignal>
+#include <fcntl.h>
+#include <unistd.h>
 
 using namespace stepc::driver;
 
@@ -17,9 +22,15 @@ static void fatal(void *, const char *reason, bool) {
   std::_Exit(kInternalError);
 }
 
-int main(int argc, char **argv) {
-  llvm::InitLLVM initialize(argc, argv);
-  llvm::install_fatal_error_handler(fatal);
+/// A file that is opened must not become standard output because that is closed. Each of the three that is,
+/// is opened so that it still cannot be used.
+static void occupyStandardFiles() {
+  for (int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0)
+      (void)!open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+static int run(int argc, char **argv) {
   CommandLine line;
   int exitCode = kSuccess;
   if (!parseCommandLine(argc, argv, line, exitCode))
@@ -45,4 +56,14 @@ int main(int argc, char **argv) {
     break;
   }
   return kUsageError;
+}
+
+int main(int argc, char **argv) {
+  occupyStandardFiles();
+  llvm::InitLLVM initialize(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  llvm::install_fatal_error_handler(fatal);
+  // A pipe that nobody reads and a file that may not grow are errors of `write`, which says them.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  return finish(run(argc, argv));
 }

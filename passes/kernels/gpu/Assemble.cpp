@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/comm/Comm.h"
+#include "frontends/text/Files.h"
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/KernelBuilder.h"
@@ -42,16 +44,16 @@ using Folder = llvm::SmallString<128>;
 
 /// Runs a program; what it printed, or an error with that.
 llvm::Expected<std::string> run(StringRef program, ArrayRef<StringRef> arguments) {
-  Folder log;
-  if (std::error_code wrong = llvm::sys::fs::createTemporaryFile("stepc", "log", log))
-    return llvm::createStringError(wrong, "expected a temporary file");
-  llvm::scope_exit remove([&] { llvm::sys::fs::remove(log); });
+  llvm::Expected<std::string> log = text::makeTemporaryFile("log");
+  if (!log)
+    return log.takeError();
+  llvm::scope_exit remove([&] { llvm::sys::fs::remove(*log); });
   SmallVector<StringRef> all = {program};
   llvm::append_range(all, arguments);
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log), StringRef(log)};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(*log), StringRef(*log)};
   std::string problem;
   int status = llvm::sys::ExecuteAndWait(program, all, std::nullopt, redirects, 0, 0, &problem);
-  auto text = llvm::MemoryBuffer::getFile(log);
+  auto text = llvm::MemoryBuffer::getFile(*log);
   std::string printed = text ? (*text)->getBuffer().str() : std::string();
   if (status == 0)
     return printed;
@@ -148,18 +150,18 @@ llvm::Expected<std::string> findPtxas() {
 }
 
 llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef chip) {
-  Folder source, code;
+  std::string source, code;
   llvm::scope_exit remove([&] {
     llvm::sys::fs::remove(source);
     llvm::sys::fs::remove(code);
   });
-  for (auto [path, kind] : {std::pair(&source, "ptx"), std::pair(&code, "cubin")})
-    if (std::error_code wrong = llvm::sys::fs::createTemporaryFile("stepc", kind, *path))
-      return llvm::createStringError(wrong, "expected a temporary file: " + wrong.message());
-  if (llvm::Error wrong = llvm::writeToOutput(source, [&](llvm::raw_ostream &os) {
-        os << ptx;
-        return llvm::Error::success();
-      }))
+  for (auto [path, kind] : {std::pair(&source, "ptx"), std::pair(&code, "cubin")}) {
+    llvm::Expected<std::string> made = text::makeTemporaryFile(kind);
+    if (!made)
+      return made.takeError();
+    *path = *made;
+  }
+  if (llvm::Error wrong = text::writeTemporary(source, ptx))
     return std::move(wrong);
   std::string arch = ("-arch=" + chip).str();
   SmallVector<StringRef> arguments = {arch, "-O3", source, "-o", code};
@@ -169,8 +171,16 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
   if (ptx.size() > kMuch)
     arguments.push_back("-split-compile=4");
   llvm::Expected<std::string> printed = run(ptxas, arguments);
-  if (!printed)
+  if (!printed) {
+    // Machine code is not larger than its text. If there is no room for that, ptxas is not to blame.
+    StringRef folder = llvm::sys::path::parent_path(code);
+    if (std::error_code full = text::checkRoom(folder, 2 * ptx.size())) {
+      llvm::consumeError(printed.takeError());
+      return text::fileError(folder,
+                             "cannot write temporary files (TMPDIR): " + text::reasonOf(full));
+    }
     return printed;
+  }
   auto bytes = llvm::MemoryBuffer::getFile(code);
   if (!bytes)
     return llvm::createStringError(bytes.getError(), "expected machine code from ptxas");
@@ -185,6 +195,16 @@ struct Image {
   std::string code;
 };
 
+/// A place that cannot be written is the user's matter. A tool that is missing or too old is not stepc's.
+void refuse(ModuleOp module, llvm::Error error, bool isTool) {
+  bool isPlace = error.isA<llvm::FileError>();
+  InFlightDiagnostic diagnostic = module.emitError(llvm::toString(std::move(error)));
+  if (isPlace)
+    comm::blameInput(std::move(diagnostic));
+  else if (isTool)
+    diagnostic.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kToolErrorMark));
+}
+
 struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
   using AssembleGpuBase::AssembleGpuBase;
 
@@ -198,12 +218,11 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
     auto object = cast<gpu::ObjectAttr>(binaries[0].getObjects()[0]);
     llvm::Expected<std::string> ptxas = findPtxas();
     if (!ptxas) {
-      InFlightDiagnostic missing = module.emitError(llvm::toString(ptxas.takeError()));
-      missing.getUnderlyingDiagnostic()->getMetadata().emplace_back(StringRef(kToolErrorMark));
+      refuse(module, ptxas.takeError(), /*isTool=*/true);
       return signalPassFailure();
     }
     SmallVector<Image> images(chips.size());
-    SmallVector<std::string> errors(chips.size());
+    SmallVector<std::optional<llvm::Error>> errors(chips.size());
     // A process for each chip, beside each other.
     parallelFor(module.getContext(), 0, chips.size(), [&](size_t i) {
       const std::string &name = chips[i];
@@ -211,16 +230,16 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       llvm::Expected<std::string> code =
           chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
       if (!code) {
-        errors[i] = llvm::toString(code.takeError());
+        errors[i] = code.takeError();
         return;
       }
       stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
       images[i] = {name, *chip, kind, std::move(*code)};
     });
     bool areMade = true;
-    for (const std::string &error : errors)
-      if (!error.empty()) {
-        module.emitError(error);
+    for (std::optional<llvm::Error> &error : errors)
+      if (error) {
+        refuse(module, std::move(*error), /*isTool=*/false);
         areMade = false;
       }
     if (!areMade)

@@ -55,6 +55,27 @@ TEST(Lexer, WindowsLineEndingsAreSpace) {
               IsEmpty());
 }
 
+TEST(Lexer, NoTextHasControlCharacters) {
+  auto place = [](const std::string &text) {
+    std::vector<std::string> errors = syntaxErrors(text);
+    EXPECT_EQ(errors.size(), 1u) << text;
+    llvm::StringRef first = errors.empty() ? llvm::StringRef() : llvm::StringRef(errors[0]);
+    EXPECT_TRUE(
+        first.contains(": error: expected text in UTF-8 without control characters, found "));
+    return (first.split(": ").first + " " + first.rsplit("found ").second).str();
+  };
+  EXPECT_EQ(place("// a comment\n// with \x1B[2J\n"), "2:9 U+001B");
+  EXPECT_EQ(place("route {\n  A() for \"a\x7F\"\n}\n"), "2:13 U+007F");
+  EXPECT_EQ(place("// \u202E } gnihton //\n"), "1:4 U+202E");
+  EXPECT_EQ(place("// in Latin-1: \xE9t\xE9\n"), "1:16 the byte 0xe9");
+  EXPECT_EQ(place(std::string("\x7F"
+                              "ELF\0\0\0\xFF",
+                              8)),
+            "1:1 U+007F");
+  // Only what a terminal obeys: other scripts and what joins them stay.
+  EXPECT_THAT(syntaxErrors("// \u05D0\u0644 重み é\u200D\r\n\t// x\r\n"), IsEmpty());
+}
+
 TEST(Lexer, Errors) {
   EXPECT_THAT(bodyErrors("let x = 1.5.2"),
               ElementsAre("2:9: error: expected a number such as 1, 0.95 or "
@@ -83,8 +104,9 @@ TEST(Lexer, Errors) {
                                                    "  hint: comments start with '//'"));
   EXPECT_THAT(bodyErrors("let x = 1;"), ElementsAre("2:10: error: unexpected character ';'",
                                                     "  hint: a statement ends with its line"));
-  EXPECT_THAT(bodyErrors(std::string("let x = \x01 1")),
-              ElementsAre("2:9: error: unexpected character 'byte 0x1'"));
+  EXPECT_THAT(
+      bodyErrors(std::string("let x = \x01 1")),
+      ElementsAre("2:9: error: expected text in UTF-8 without control characters, found U+0001"));
   EXPECT_THAT(syntaxErrors("route {\n  A() for \"abc\n}\n"),
               ElementsAre("2:11: error: expected '\"' before the end of the "
                           "line"));

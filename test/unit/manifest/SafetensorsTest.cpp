@@ -191,6 +191,7 @@ TEST(Safetensors, WriterRefuses) {
   EXPECT_FALSE(writeSafetensors("/nonexistent/x.safetensors", {}, {}, errors));
   EXPECT_EQ(errors.size(), 1u);
   EXPECT_FALSE(SafetensorsFile::open("/nonexistent/x.safetensors", errors));
-  EXPECT_EQ(errors.get()[1].str(), "/nonexistent/x.safetensors: expected a readable file, found: "
-                                   "No such file or directory");
+  EXPECT_EQ(errors.get()[1].str(), "/nonexistent/x.safetensors: expected a safetensors file or the "
+                                   "index of one, but the file cannot be read: no such file or "
+                                   "directory");
 }
