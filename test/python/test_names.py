@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from stepc.torch.groups import normalize
-from stepc.torch.names import WRAPPERS, PatternError, canonical_name, matches, parse_pattern
+from stepc.torch.names import WRAPPERS, PatternError, canonical_name, check_name, matches, parse_pattern
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = [
@@ -86,6 +86,67 @@ def test_the_compiler_leaves_out_the_same_wrappers(real, tmp_path):
     assert routed(stepc, tmp_path, "a*.w", names) == {canonical_name(name) for name in names}
     words = routed(stepc, tmp_path, "a*.w", [names[0], "a0.w"])
     assert "/parameters/1/name: expected a name" in words and "'a0.w'" in words
+
+
+REFUSED = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+
+
+def is_refused(name: str) -> bool:
+    try:
+        check_name(name, "parameter")
+    except ValueError as error:
+        assert str(error) == (f"parameter {name!r}: expected a name in UTF-8 without control characters, "
+                              f"found U+{ord(name[1]):04X}")  # fmt: skip
+        return True
+    return False
+
+
+def test_names_have_no_control_characters():
+    characters = [*range(0x2100), 0xFEFF, 0xFFFD, 0x1F600, 0x10FFFF]
+    assert [code for code in characters if is_refused(f"w{chr(code)}x")] == REFUSED
+    assert is_refused("w\udcff") and is_refused("w\ud800")  # half of a pair, and a byte of no text
+
+
+def test_parameters_and_axes_with_such_names_are_refused():
+    from stepc.torch import export_manifest
+
+    for name, trained in (("a\0b", True), ("\x1b[2J", True), ("\u202ew", False), ("w\udcff", True)):
+        parameter = torch.nn.Parameter(torch.zeros(2), requires_grad=trained)
+        with pytest.raises(ValueError, match="expected a name in UTF-8 without control characters"):
+            export_manifest([("v", torch.nn.Parameter(torch.zeros(2))), (name, parameter)])
+    # A second name of one tensor, too.
+    tied = torch.nn.Parameter(torch.zeros(2))
+    with pytest.raises(ValueError, match=r"parameter 'w\\n': expected"):
+        export_manifest([("v", tied), ("w\n", tied)])
+
+
+@pytest.mark.usefixtures("real")
+def test_the_compiler_refuses_the_same_names(tmp_path):
+    def errors(codes: list[int]) -> list[str]:
+        manifest = {
+            "version": 1,
+            "meshes": [{"name": "one", "axes": [{"name": "one", "size": 1}]}],
+            "parameters": [
+                {"name": f"w{chr(code)}x", "shape": [1], "dtype": "f32", "mesh": "one", "placements": ["R"]}
+                for code in codes
+            ],
+        }
+        (tmp_path / "m.json").write_text(json.dumps(manifest), encoding="utf-8")
+        (tmp_path / "a.optim").write_text(
+            "optimizer A(lr = 1) {\n  param = param - lr * grad\n}\nroute {\n  A() for rest\n}\n")  # fmt: skip
+        found = subprocess.run(
+            [os.environ["STEPC"], "check", tmp_path / "a.optim", "-m", tmp_path / "m.json"],
+            capture_output=True, text=True, check=False)  # fmt: skip
+        return [line for line in found.stderr.splitlines() if "error:" in line]
+
+    for at in range(0, len(REFUSED), 40):  # messages end after 50
+        batch = REFUSED[at : at + 40]
+        found = errors(batch)
+        assert len(found) == len(batch)
+        for code, line in zip(batch, found, strict=True):
+            spelt = f"found U+{code:04X} in 'w\\u{code:04x}x'"
+            assert "without control characters" in line and spelt in line, line
+    assert errors([code for code in range(0x2100) if code not in REFUSED]) == []
 
 
 def drawn(pick: random.Random) -> str:

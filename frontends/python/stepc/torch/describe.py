@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor
 
 from stepc.torch.declarations import Declarations, Placed
 from stepc.torch.entries import Entry, Mesh, Root
-from stepc.torch.names import canonical_name, matches
+from stepc.torch.names import canonical_name, check_name, matches
 from stepc.torch.placements import (
     PlacementError, dimension, is_partial_sum, placement_text, stands_apart,
 )  # fmt: skip
@@ -48,6 +48,8 @@ def mesh_of(mesh: DeviceMesh) -> tuple[Mesh, Root | None]:
     def convert(one: DeviceMesh) -> Mesh:
         tensor = one.mesh
         names = one.mesh_dim_names or tuple(f"dim{i}" for i in range(tensor.dim()))
+        for name in names:
+            check_name(name, "mesh axis")
         axes = tuple(zip(names, tensor.shape, strict=True))
         return Mesh(axes, tuple(tensor.flatten().tolist()))
 
@@ -275,6 +277,11 @@ def _odd_shape(
     return None if local == expected or (0 in local and 0 in expected) else local
 
 
+def _check_names(names: Iterable[str]) -> None:
+    for name in names:
+        check_name(name, "parameter")
+
+
 def describe(
     named_parameters: Iterable[tuple[str, torch.Tensor]],
     world: tuple[int, ...],
@@ -291,6 +298,7 @@ def describe(
     for names, tensor in by_tensor(named_parameters):
         if not tensor.requires_grad:
             continue
+        _check_names(names)
         name = names[0]
         if tensor.is_meta and needs_memory:
             raise ValueError(
@@ -339,6 +347,7 @@ def describe_frozen(
     for names, tensor in by_tensor(named_parameters):
         if tensor.requires_grad:
             continue
+        _check_names(names)
         dtype = DTYPES.get(tensor.dtype, "f32")
         result.append(Entry(
             names[0], logical_shape(names, tensor, declarations), dtype, dtype, Mesh((), ()), (),

@@ -26,6 +26,23 @@ def canonical_name(name: str) -> str:
     return ".".join([part for part in path if part not in WRAPPERS] + [last])
 
 
+# As text::checkName of the compiler: control characters, separators of lines, what turns the direction of
+# text, and how Python keeps bytes that are not UTF-8.
+_UNPRINTABLE = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
+
+
+def check_name(name: str, whose: str) -> None:
+    """Raises ValueError for a name that C would cut or a terminal would obey; ``whose`` is "parameter"."""
+    found = _UNPRINTABLE.search(name)
+    if found:
+        raise ValueError(
+            f"{whose} {name!r}: expected a name in UTF-8 without control characters, found "
+            f"U+{ord(found[0]):04X}"
+        )
+
+
 class PatternError(ValueError):
     """A text that is no pattern. ``reason`` and ``hint`` are the compiler's."""
 
