@@ -2,6 +2,7 @@
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
 #include "frontends/text/Text.h"
+#include "runtime/text/Plural.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -93,9 +94,8 @@ bool RuleAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) 
   if (count == info.argumentCount)
     return true;
   Diagnostic &error =
-      diagnostics.error(call.range, "expected " + Twine(info.argumentCount) +
-                                        (info.argumentCount == 1 ? " argument" : " arguments") +
-                                        " of '" + info.name + "', found " + Twine(count));
+      diagnostics.error(call.range, "expected " + plural(info.argumentCount, "argument") + " of '" +
+                                        info.name + "', found " + Twine(count));
   if (info.function == Function::Min && count == 1)
     error.withHint("the least of a tensor is '-max(-x)'");
   return false;

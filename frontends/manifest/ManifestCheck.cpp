@@ -2,14 +2,13 @@
 #include "frontends/manifest/Buckets.h"
 #include "frontends/manifest/Names.h"
 #include "runtime/geometry/Geometry.h"
+#include "runtime/text/Plural.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 
 namespace stepc::manifest {
 
-std::string count(int64_t value, llvm::StringRef noun) {
-  return (number(value) + " " + noun + (value == 1 ? "" : "s")).str();
-}
+std::string count(int64_t value, llvm::StringRef noun) { return plural(value, noun); }
 
 namespace {
 
@@ -18,8 +17,8 @@ namespace {
 bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, const Mesh &mesh,
                const std::string &pointer, const CheckReport &report) {
   if (placements.size() != mesh.axes.size()) {
-    report(pointer, "expected one placement for each of the " + number(mesh.axes.size()) +
-                        (mesh.axes.size() == 1 ? " axis" : " axes") + " of mesh '" + mesh.name +
+    report(pointer, "expected one placement for each of the " +
+                        plural(mesh.axes.size(), "axis", "axes") + " of mesh '" + mesh.name +
                         "', found " + number(placements.size()));
     return false;
   }

@@ -1,5 +1,6 @@
 #include "frontends/manifest/ManifestCluster.h"
 #include "passes/cost/Profiles.h"
+#include "runtime/text/Plural.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -142,8 +143,8 @@ private:
     }
     if (inner > 0 && (ranks == inner || ranks % inner != 0))
       json.error(at + (level.ranks ? "/ranks" : ""),
-                 "expected a larger multiple of the " + llvm::Twine(inner) +
-                     " ranks of the level before, found " + llvm::Twine(ranks));
+                 "expected a larger multiple of the " + plural(inner, "rank") +
+                     " of the level before, found " + llvm::Twine(ranks));
     else
       known = ranks;
   }
@@ -239,7 +240,7 @@ static void checkRanks(JsonText &json, const Cluster &cluster, llvm::ArrayRef<pl
   // A profile that is named alone spans all ranks, so there are levels.
   std::string at = "/levels/" + std::to_string(cluster.levels.size() - 1);
   json.error(at + (cluster.levels.back().ranks ? "/ranks" : ""),
-             "expected at least " + llvm::Twine(most + 1) + " ranks in level '" + last->name +
+             "expected at least " + plural(most + 1, "rank") + " in level '" + last->name +
                  "', the last, because mesh '" + largest->name + "' of the manifest has rank " +
                  llvm::Twine(most) + ", found " + llvm::Twine(last->ranks));
 }

@@ -12,6 +12,7 @@
 #include "passes/cost/Saturate.h"
 #include "passes/decide/ClusterOfModule.h"
 #include "passes/decide/WaveModel.h"
+#include "runtime/text/Plural.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -152,9 +153,8 @@ private:
     int64_t needed = chosen.cost.bytes;
     if (waves > chosen.waves)
       getOperation().emitWarning("expected waves that blocks fill, found ")
-          << int64_t(waves) << " forced, of which " << blocks
-          << (blocks == 1 ? " block fills " : " blocks, divided by their bytes, fill ")
-          << chosen.waves;
+          << int64_t(waves) << " forced, of which " << plural(blocks, "block")
+          << (blocks == 1 ? " fills " : ", divided by their bytes, fill ") << chosen.waves;
     if (needed > bound)
       remark::missed(loc, named("workspace-above-target"))
           << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", bound)

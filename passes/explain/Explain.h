@@ -8,6 +8,7 @@
 #define STEPC_PASSES_EXPLAIN_EXPLAIN_H
 
 #include "passes/cost/Cluster.h"
+#include "passes/cost/Saturate.h"
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
 #include "passes/plan/MoveKinds.h"
@@ -97,6 +98,8 @@ struct Report {
   std::optional<NcclMemory> nccl;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
   int64_t scratch = 0;   ///< at most: a target decides
+  /// Arena and scratch are the workspace, which --workspace-limit bounds.
+  int64_t workspaceAtMost() const { return saturatingAdd(arena, scratch); }
   cost::Cluster cluster; ///< that seconds are modelled on
   /// Of the busiest rank in matrix space, and less than which no owners can make it; 0 where no block has an owner.
   double busiest = 0, leastBusiest = 0;

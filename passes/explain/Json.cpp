@@ -161,6 +161,7 @@ std::string explain::toJson(const Report &report) {
                             {"world", llvm::json::Array(report.world)},
                             {"arena_bytes", report.arena},
                             {"scratch_bytes_at_most", report.scratch},
+                            {"workspace_bytes_at_most", report.workspaceAtMost()},
                             {"exchanges", report.exchanges},
                             {"communicators", std::move(communicators)},
                             {"blocks_overridden", llvm::json::Array(report.overridden)},

@@ -27,6 +27,12 @@ std::string span(explain::Range value, std::string (*spell)(int64_t)) {
   return explain::range(value.least, value.most, spell);
 }
 
+/// "1 rank", "2–4 ranks".
+std::string counted(explain::Range value, const char *what) {
+  return value.least == value.most ? plural(value.most, what)
+                                   : span(value, count) + " " + what + "s";
+}
+
 std::string shapeOf(const GroupReport &group) {
   std::string text = group.part;
   int64_t axes = group.shape.size();
@@ -140,6 +146,11 @@ std::string edges(auto... extents) {
   return text;
 }
 
+void printLines(StringRef text, llvm::raw_ostream &os) {
+  while (!text.empty())
+    os << takeLine(text, kPageWidth) << '\n';
+}
+
 /// The figures that everything is modelled with, over as many lines as they take.
 void printCluster(const cost::Cluster &cluster, llvm::raw_ostream &os) {
   const cost::Cluster *profile = cost::findProfile(cluster.profile);
@@ -151,14 +162,13 @@ void printCluster(const cost::Cluster &cluster, llvm::raw_ostream &os) {
     const cost::Link &link = level.link;
     text += &level == &cluster.levels[0] ? ": " : ", ";
     text += level.name + " of " +
-            (level.ranks == cost::Level::kAll ? "all" : std::to_string(level.ranks)) +
-            " ranks at " + perSecond(link.bandwidth, "B") + " and " + seconds(link.latency);
+            (level.ranks == cost::Level::kAll ? "all ranks" : plural(level.ranks, "rank")) +
+            " at " + perSecond(link.bandwidth, "B") + " and " + seconds(link.latency);
   }
   const cost::Device &device = cluster.device;
   text += "; devices of " + perSecond(device.flops, "FLOP") + ", " + perSecond(device.memory, "B") +
           " and " + capacity(device.capacity) + ".";
-  for (StringRef rest = text; !rest.empty();)
-    os << takeLine(rest, kPageWidth) << '\n';
+  printLines(text, os);
 }
 
 void printPinned(const Report &report, llvm::raw_ostream &os) {
@@ -285,7 +295,7 @@ std::string explain::toText(const Report &report) {
 
   Cost total = summarize(report.ranks);
   os << "\nIn all each rank sends " << span(total.bytesSent, bytes) << " in "
-     << span(total.messagesSent, count) << " messages and receives "
+     << counted(total.messagesSent, "message") << " and receives "
      << span(total.bytesReceived, bytes) << " in " << span(total.messagesReceived, count) << ", in "
      << plural(report.exchanges, "exchange") << ".\n";
   if (!report.communicators.empty()) {
@@ -293,7 +303,7 @@ std::string explain::toText(const Report &report) {
     for (const CommunicatorReport &one : report.communicators)
       meeting = {std::min(meeting.least, one.ranks), std::max(meeting.most, one.ranks)};
     os << "They are on " << plural(report.communicators.size(), "communicator") << " of "
-       << span(meeting, count) << " ranks.\n";
+       << counted(meeting, "rank") << ".\n";
   }
   if (total.flops.most > 0)
     os << "The most FLOPs on a rank are " << flops(total.flops.most) << ", " << fixed(total.balance)
@@ -306,13 +316,14 @@ std::string explain::toText(const Report &report) {
     for (const auto &[mesh, seconds] : report.busiestOfMesh)
       os << "  Of mesh " << mesh << " that is " << milliseconds(seconds.first)
          << " ms, and no less than " << milliseconds(seconds.second) << " ms.\n";
-  os << "The workspace is " << bytes(report.arena) << " on each rank, and at most "
-     << bytes(report.scratch) << " of scratch";
+  std::string workspace = "The workspace is at most " + bytes(report.workspaceAtMost()) +
+                          " on each rank: an arena of " + bytes(report.arena) + " and at most " +
+                          bytes(report.scratch) + " of scratch";
   if (report.limit > 0)
-    os << "; the limit is " << bytes(report.limit);
+    workspace += "; its limit is " + bytes(report.limit);
   if (double(report.arena) > report.cluster.device.capacity)
-    os << ", and a device has " << capacity(report.cluster.device.capacity);
-  os << ".\n";
+    workspace += ", and a device has " + capacity(report.cluster.device.capacity);
+  printLines(workspace + ".", os);
   if (report.gpus) {
     os << "The library has machine code for " << llvm::join(report.gpus->chips, ", ");
     if (report.gpus->ptx)

@@ -105,7 +105,3 @@ std::string explain::range(int64_t least, int64_t most, std::string (*spell)(int
   std::string first = spell(least), last = spell(most);
   return first == last ? last : first + "–" + last;
 }
-
-std::string explain::plural(int64_t count, StringRef what) {
-  return (llvm::Twine(count) + " " + what + (count == 1 ? "" : "s")).str();
-}

@@ -2,6 +2,8 @@
 #ifndef STEPC_PASSES_EXPLAIN_TEXTTABLE_H
 #define STEPC_PASSES_EXPLAIN_TEXTTABLE_H
 
+#include "runtime/text/Plural.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -46,8 +48,7 @@ std::string count(int64_t value);
 std::string fixed(double value);
 /// "2–4", or one of them where both are spelled alike.
 std::string range(int64_t least, int64_t most, std::string (*spell)(int64_t));
-/// "1 rank", "2 ranks".
-std::string plural(int64_t count, llvm::StringRef what);
+using stepc::plural;
 
 } // namespace stepc::explain
 

@@ -7,6 +7,7 @@
 #include "passes/plan/StepScratch.h"
 #include "passes/schedule/PackArena.h"
 #include "runtime/plan/Tables.h"
+#include "runtime/text/Plural.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
@@ -225,7 +226,7 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     int64_t waves = 1;
     for (auto segment : getOperation().getOps<SegmentOp>())
       waves = std::max(waves, int64_t(segment.getWave().value_or(0)) + 1);
-    return waves == 1 ? "1 wave" : std::to_string(waves) + " waves";
+    return plural(waves, "wave");
   }
 
   /// Lets a buffer live from a value's first to its last use; what is in flight is used until the

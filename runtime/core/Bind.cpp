@@ -1,5 +1,6 @@
 //===- Bind.cpp - What the trainer lends ------------------------------------===//
 #include "runtime/core/Instance.h"
+#include "runtime/text/Plural.h"
 #include "runtime/text/Text.h"
 
 #include <cmath>
@@ -169,8 +170,8 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
     return self->refuse(STEPC_ERROR_ARGUMENT, "the list of gradients is null");
   if (count != parameters)
     return self->refuse(STEPC_ERROR_ARGUMENT,
-                        format("%lld gradients given, there are %lld parameters", (long long)count,
-                               (long long)parameters));
+                        format("%s given, there are %s", plural(count, "gradient").c_str(),
+                               plural(parameters, "parameter").c_str()));
   // All or none: a refused call changes nothing.
   for (int64_t p = 0; p < count; ++p) {
     std::string wrong;
@@ -251,10 +252,9 @@ int32_t bindHyperparameters(stepc_instance *self, const double *values, int64_t 
     int64_t needed = int64_t(lib.plan.rules[lib.group(p).rule].hyperparameters.size());
     if (stride < needed)
       return self->refuse(STEPC_ERROR_ARGUMENT,
-                          format("parameter '%s' of route '%s' has %lld hyperparameters, a row "
-                                 "of values has %lld",
-                                 name.c_str(), lib.route(p).name.c_str(), (long long)needed,
-                                 (long long)stride));
+                          format("parameter '%s' of route '%s' has %s, a row of values has %lld",
+                                 name.c_str(), lib.route(p).name.c_str(),
+                                 plural(needed, "hyperparameter").c_str(), (long long)stride));
   }
   placeHyperparameters(*self, values, stride, {groups, groups + count}, memory);
   return STEPC_OK;

@@ -1,5 +1,6 @@
 //===- Check.cpp - What must hold before a step sends or writes -------------===//
 #include "runtime/core/Instance.h"
+#include "runtime/text/Plural.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "runtime/core/Instance.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/host/FloatModes.h"
+#include "runtime/text/Plural.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -67,8 +68,8 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
   int32_t given = options->transport ? options->transport->size : 1;
   if (given != int32_t(lib.world.size()))
     return fault(error, STEPC_ERROR_WORLD,
-                 format("library '%s' is for a world of %zu ranks, %s", lib.plan.name.c_str(),
-                        lib.world.size(),
+                 format("library '%s' is for a world of %s, %s", lib.plan.name.c_str(),
+                        plural(int64_t(lib.world.size()), "rank").c_str(),
                         options->transport ? format("the transport has %d", given).c_str()
                                            : "and no transport was given"));
   std::string missing = missingFeature(lib.plan.chip);
@@ -342,10 +343,9 @@ int32_t destroy(stepc_instance *instance) {
     if (waited >= kMost)
       return instance->refuse(
           STEPC_ERROR_GRAPH,
-          format(
-              "%lld steps of this instance stand in graphs of the trainer's: expected that these "
-              "are destroyed first",
-              (long long)living));
+          format("%s of this instance %s in graphs of the trainer's: expected that these are "
+                 "destroyed first",
+                 plural(living, "step").c_str(), living == 1 ? "stands" : "stand"));
     backOff(waited);
   }
   delete instance;

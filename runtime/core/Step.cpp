@@ -1,6 +1,7 @@
 //===- Step.cpp - One optimizer step, and what follows a failure ------------===//
 #include "runtime/core/Instance.h"
 #include "runtime/host/FloatModes.h"
+#include "runtime/text/Plural.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -80,8 +81,8 @@ std::string halfSteppedText(const stepc_instance &instance) {
     return "no parameter or state was changed";
   if (count > kNamed)
     names += format(" and %lld more", (long long)(count - kNamed));
-  return format("%lld parameters or their states may be half stepped (%s)", (long long)count,
-                names.c_str());
+  return plural(count, "parameter") + " or " + (count == 1 ? "its" : "their") +
+         " states may be half stepped (" + names + ")";
 }
 
 constexpr const char *kMemoryCause = "memory ran out, or a function of the trainer threw";

@@ -1,6 +1,7 @@
 //===- CheckPlacements.cpp - Whether a tensor can be placed so -------------===//
 
 #include "runtime/geometry/Flat.h"
+#include "runtime/text/Plural.h"
 
 #include <algorithm>
 #include <map>
@@ -80,8 +81,8 @@ private:
         most < ranks && ++pasts[static_cast<size_t>(placement.dim)] == 2)
       return "expected " + dimension + " to be sharded past its size of " +
              text(shape[static_cast<size_t>(placement.dim)]) +
-             " once at most: earlier axes leave " + text(most) +
-             (most == 1 ? " index" : " indices") + " for " + text(ranks) + " ranks";
+             " once at most: earlier axes leave " + plural(most, "index", "indices") + " for " +
+             plural(ranks, "rank");
     shorten(left, placement, ranks);
     return {};
   }
@@ -130,7 +131,8 @@ private:
     int64_t most = mostElements(shape, others, mesh);
     auto ranges = static_cast<int64_t>(cuts.size()) - 1;
     if (ranges != own && (!isFirst || ranges != ranks))
-      return "expected a begin for each of " + text(isFirst ? ranks : own) + " ranks and an end";
+      return "expected a begin for each of " + plural(isFirst ? ranks : own, "rank") +
+             " and an end";
     if (!std::is_sorted(cuts.begin(), cuts.end()))
       return "expected ranges that do not overlap";
     if (cuts.front() != 0 || cuts.back() != most)

@@ -1,6 +1,7 @@
 //===- Model.cpp - Names, views and checks of a model ----------------------===//
 
 #include "runtime/model/Model.h"
+#include "runtime/text/Plural.h"
 
 #include <algorithm>
 #include <tuple>
@@ -373,8 +374,8 @@ std::string describeParts(const Group &group) {
     return group.parts.empty() ? "" : describePart(group.division, group.parts[0]);
   bool isRows = group.division.axis == Division::Rows;
   int64_t extent = isRows ? group.rows() : group.cols();
-  return std::to_string(group.parts.size()) + " blocks of " + std::to_string(extent) +
-         (isRows ? " row" : " column") + (extent == 1 ? "" : "s") + " each of ";
+  return std::to_string(group.parts.size()) + " blocks of " +
+         plural(extent, isRows ? "row" : "column") + " each of ";
 }
 
 std::string describeBlock(const Group &group, int64_t within) {

@@ -175,7 +175,7 @@ def test_what_a_graph_may_capture_stands_on_the_gpu(fake, cuda, monkeypatch):
 
 def refuses_to_close(instance):
     """As an instance does while a graph holds one of its steps."""
-    raise stepc.GraphError("1 steps of this instance stand in graphs of the trainer's")
+    raise stepc.GraphError("1 step of this instance stands in graphs of the trainer's")
 
 
 def test_a_graph_that_holds_a_step_keeps_the_instance(fake, cuda, monkeypatch):

@@ -215,7 +215,7 @@ def test_what_does_not_fit_is_refused_and_nothing_taken_over(real):
     refused([muon, adamw, muon], "'up.weight': expected its states once, found them in two sources")
     refused([muon, adamw], "expected a route or rule, AdamW, Muon, found 'Adam'", MAPPING | {"Adam": {}})
     refused([muon, adamw], "'up.weight': expected a mapping of route Muon, found none", {"AdamW": MAPPING["AdamW"]})
-    refused([muon, adamw], "expected names= of the state dict's 1 parameters, found 0 names", names=[])
+    refused([muon, adamw], "expected names= of the state dict's 1 parameter, found 0 names", names=[])
     refused([muon, adamw], "names=: expected a list for each of 2 sources, found 1", names=[["up.weight"]])
     refused([muon, adamw], "found {'m': 'momentum_buffer', 'masters': 'x'}", MAPPING | {"Muon": MAPPING["Muon"] | {"masters": "x"}})
     refused([muon, adamw], "'up.weight': expected 'step' in the source, or step=, found neither", step=None)

@@ -54,7 +54,7 @@ def _broken(rank):
 
 def test_broken_groups_are_told_to_the_ranks_of_their_tensors(fake):
     zero, one = run_ranks(_broken, 2)
-    text = "a parameter group has 1 parameters and 0 names"
+    text = "a parameter group has 1 parameter and 0 names"
     assert one[0] == "ValueError" and text in one[1]
     assert zero[0] == "StepcError" and f"rank 1 could not export its manifest: ValueError: {text}" in zero[1]
 

@@ -153,6 +153,58 @@ def test_page_draws_what_the_figures_say(step):
         assert attributes(dom, table) == {"rows": str(len(figures[table])), "bytes": str(sent)}
     assert dom.count('<td class="bar">') == len(figures["strategies"]) + len(figures["groups"])
     assert "4 of 4 classes of ranks" in dom
+    chips = re.findall(r'class="key chip" data-group="([^"]*)"', dom)
+    assert chips == [group["name"] for group in figures["groups"]]
+
+
+# A document without a browser: elements that keep what is put into them, and what colours bars have.
+DOCUMENT = """
+const made = { document: [], bars: new Set(), chips: {} };
+class Element {
+  constructor() { this.dataset = {}; this.style = { setProperty() {} }; this.children = []; this.clientWidth = 1200; }
+  append(child) { this.children.push(child); }
+  get childElementCount() { return this.children.length; }
+  addEventListener() {}
+  getContext() {
+    return new Proxy({}, {
+      get: (target, name) => target[name] ?? ((...rest) => name === "fillRect" && made.bars.add(target.fillStyle)),
+      set: (target, name, value) => { target[name] = value; return true; },
+    });
+  }
+}
+const elements = {};
+globalThis.window = { devicePixelRatio: 1, innerWidth: 1200, addEventListener() {} };
+globalThis.getComputedStyle = () => ({ getPropertyValue: (name) => name });
+globalThis.document = {
+  documentElement: new Element(), body: new Element(),
+  getElementById: (id) => (elements[id] ??= new Element()),
+  createElement() { const one = new Element(); made.document.push(one); return one; },
+};
+document.getElementById("data").textContent = require("fs").readFileSync(process.argv[2], "utf8");
+"""
+
+
+def test_a_chip_has_the_colour_of_its_group(step):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    page = (step / "step.html").read_text()
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)[1]
+    script = re.search(r"<script>\n(.*?)</script>", page, re.DOTALL)[1]
+    (step / "data.json").write_text(data)
+    (step / "page.js").write_text(DOCUMENT + script + """
+      for (const one of made.document)
+        if (one.className === "key chip") made.chips[one.dataset.group] = one.style.background;
+      console.log(JSON.stringify({ chips: made.chips, bars: [...made.bars] }));
+    """)
+    done = subprocess.run([node, step / "page.js", step / "data.json"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    drawn, figures = json.loads(done.stdout), read(step / "step.json")
+    chips = drawn["chips"]
+    assert list(chips) == [group["name"] for group in figures["groups"]]
+    assert len(set(chips.values())) == len(chips)
+    # Each group computes, so that each colour is one of a bar.
+    assert set(chips.values()) <= set(drawn["bars"])
 
 
 def test_browser_fetches_nothing(step):

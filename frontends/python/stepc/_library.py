@@ -19,7 +19,7 @@ from stepc._calls import call_apart, cause
 from stepc._described import Mesh, Parameter, Route, State
 from stepc._device import AllocatorCalls, Device, default_device
 from stepc._tables import local_shape, open_tables, shape, text as _text
-from stepc.errors import PoisonedError, StepcError, error_for
+from stepc.errors import PoisonedError, StepcError, error_for, plural
 
 
 class Library:
@@ -383,7 +383,8 @@ class Instance:
                 shown = ", ".join(f"'{name}'" for name in error.half_stepped[:4])
                 more = len(error.half_stepped) - 4
                 error.args = (
-                    f"{error}\n{len(error.half_stepped)} parameters or their states may be half "
+                    f"{error}\n{plural(len(error.half_stepped), 'parameter')} or "
+                    f"{'its' if len(error.half_stepped) == 1 else 'their'} states may be half "
                     f"stepped: {shown}{f' and {more} more' if more > 0 else ''}; restore them from "
                     "a checkpoint before going on",
                 )

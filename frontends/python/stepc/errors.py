@@ -7,6 +7,11 @@ import sys
 import warnings
 
 
+def plural(count: int, what: str) -> str:
+    """``1 rank``, ``2 ranks``."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 class StepcError(RuntimeError):
     """A compiled library refused or failed. ``status`` is the code of ``stepc.h``."""
 

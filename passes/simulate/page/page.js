@@ -19,14 +19,18 @@ const seconds = (value) => scaled(value * 1e9, 1000, [" ns", " µs", " ms", " s"
 const total = (list) => list.reduce((sum, value) => sum + value, 0);
 const mean = (list) => (list.length ? total(list) / list.length : 0);
 
-// A colour that a group keeps in all its waves.
-function colourOf(name) {
-  const group = name.split("\n")[1].split(", ")[0].replace(/\.w\d+$/, "");
-  let hash = 7;
-  for (const letter of group) hash = (hash * 31 + letter.codePointAt(0)) % 997;
-  return `hsl(${190 + (hash % 120)} 60% ${42 + (hash % 23)}%)`;
+// A colour that a group keeps in all its waves. Neighbours are far apart in hue; only each 2,760th is alike.
+const numbers = new Map(data.groups.map((group, index) => [group.name, index]));
+function colourOfGroup(group) {
+  const index = numbers.get(group);
+  return index === undefined ? style("--dim") : `hsl(${190 + ((index * 47) % 120)} 60% ${42 + ((index * 7) % 23)}%)`;
 }
-const colours = data.names.map(colourOf);
+const colours = data.names.map((name) => colourOfGroup(name.split("\n")[1].split(", ")[0].replace(/\.w\d+$/, "")));
+
+// "1 rank", "2 ranks"
+function plural(count, one, many = one + "s") {
+  return `${count} ${count === 1 ? one : many}`;
+}
 
 function add(parent, tag, text, className) {
   const child = document.createElement(tag);
@@ -65,11 +69,11 @@ function writeFigures() {
   const ranks = data.ranks;
   element("title").textContent = `${data.name}: a step of ${seconds(data.latency_seconds)}`;
   element("subtitle").textContent =
-    `${ranks.length} ranks, ${data.groups.length} groups. ` +
+    `${plural(ranks.length, "rank")}, ${plural(data.groups.length, "group")}. ` +
     (data.progress === "streams" ? "Messages travel while ranks compute."
                                  : "Messages are taken in by ranks that wait.") +
     (data.ranks_per_machine > 1
-      ? ` ${data.ranks_per_machine} ranks share ${data.devices_per_machine} devices.` : "");
+      ? ` ${data.ranks_per_machine} ranks share ${plural(data.devices_per_machine, "device")}.` : "");
   const most = (field) => ranks.reduce((value, rank) => Math.max(value, rank[field]), 0);
   const sent = total(ranks.map((rank) => rank.bytes_sent));
   const figures = [
@@ -97,7 +101,15 @@ function writeTable(id, first, rows) {
   const most = Math.max(1, ...rows.map((row) => total(row.bytes_sent)));
   for (const row of rows) {
     const line = add(table, "tr", "");
-    row.cells.forEach((cell, index) => add(line, "td", cell, index < 2 ? "name" : ""));
+    row.cells.forEach((cell, index) => {
+      const field = add(line, "td", "", index < 2 ? "name" : "");
+      if (index === 0 && row.colour) {
+        const chip = add(field, "i", "", "key chip");
+        chip.style.background = row.colour;
+        chip.dataset.group = cell;
+      }
+      field.append(cell);
+    });
     for (const sent of row.bytes_sent) add(line, "td", bytes(sent));
     add(add(line, "td", "", "bar"), "i", "").style.width = (100 * total(row.bytes_sent)) / most + "%";
   }
@@ -259,7 +271,7 @@ function listenToLoad() {
     const rank = data.ranks[Math.floor(at)];
     showTip(event, rank ? `rank ${rank.global_rank}\ncomputes ${seconds(rank.compute_seconds)}, waits ` +
       `${seconds(rank.exposed_seconds)}, idle ${seconds(rank.idle_seconds)}\nsends ${bytes(rank.bytes_sent)} in ` +
-      `${rank.messages_sent} messages` : "");
+      plural(rank.messages_sent, "message") : "");
   });
 }
 
@@ -272,9 +284,9 @@ function drawAll() {
 writeFigures();
 writeTable("strategies", ["strategy"], data.strategies.map((one) => ({ cells: [one.strategy], ...one })));
 writeTable("groups", ["group", "strategy", "waves"],
-           data.groups.map((one) => ({ cells: [one.name, one.strategy, one.waves], ...one })));
+           data.groups.map((one) => ({ cells: [one.name, one.strategy, one.waves], colour: colourOfGroup(one.name), ...one })));
 element("shown").textContent =
-  `${data.tracks.length} of ${data.classes} classes of ranks with equal work and messages, each by its last to end.`;
+  `${data.tracks.length} of ${plural(data.classes, "class", "classes")} of ranks with equal work and messages, each by its last to end.`;
 drawAll();
 listenToTimeline();
 listenToLoad();

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from stepc._abi import PARAMETER
-from stepc.errors import StepcError, warn_user
+from stepc.errors import StepcError, plural, warn_user
 from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.group import BETAS, is_torchs_key, with_pair
 from stepc.torch.names import canonical_name
@@ -51,7 +51,7 @@ def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         if names is not None and all(isinstance(key, int) for key in keys) and len(names) != len(keys):
             raise StepcError(
                 f"the state dict's parameter group {number}: expected a name for each of its "
-                f"{len(keys)} parameters, found {len(names)} names"
+                f"{plural(len(keys), 'parameter')}, found {plural(len(names), 'name')}"
             )
     return list(state_dict["param_groups"])
 

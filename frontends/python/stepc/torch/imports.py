@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor
 
-from stepc.errors import StepcError
+from stepc.errors import StepcError, plural
 from stepc.torch.describe import my_rank
 from stepc.torch.names import canonical_name
 from stepc.torch.pieces import Piece
@@ -170,7 +170,8 @@ def _by_name(
     given = given or (keys if keys and all(isinstance(key, str) for key in keys) else names)
     if len(given) != len(keys):
         raise StepcError(
-            f"expected names= of the state dict's {len(keys)} parameters, found {len(given)} names"
+            f"expected names= of the state dict's {plural(len(keys), 'parameter')}, found "
+            f"{plural(len(given), 'name')}"
         )
     pairs = zip(map(canonical_name, given), keys, strict=True)
     return [(name, dict(source["state"][key])) for name, key in pairs if key in source["state"]]

@@ -25,7 +25,7 @@ import torch
 import torch.distributed as dist
 
 from stepc._compile import find_compiler
-from stepc.errors import CompileError, StepcError
+from stepc.errors import CompileError, StepcError, plural
 
 _SIZES = (1 << 10, 16 << 10, 256 << 10, 4 << 20)
 _MOST_BYTES, _MOST_MESSAGES, _WARM_UPS, _TIMES = 32 << 20, 16, 2, 7
@@ -34,6 +34,7 @@ _MOST_BYTES, _MOST_MESSAGES, _WARM_UPS, _TIMES = 32 << 20, 16, 2, 7
 def levels_of(hosts: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> list[dict[str, Any]]:
     """Names and ranks of the levels: the given ones, or else hosts and the network between them."""
     size, levels = len(hosts), list(given)
+    there = f"{plural(size, 'rank')} that {'is' if size == 1 else 'are'} there"
     if not levels:
         first = next((rank for rank in range(size) if hosts[rank] != hosts[0]), size)
         runs = [list(hosts[rank : rank + first]) for rank in range(0, size, first)]
@@ -57,15 +58,14 @@ def levels_of(hosts: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> li
             )
         if ranks > size:
             raise ValueError(
-                f"expected a level of at most the {size} ranks that are there, found {ranks} of "
-                f"{name!r}"
+                f"expected a level of at most the {there}, found {ranks} of {name!r}"
             )
         inner = ranks
     # Else nothing is between its domains that could be measured.
     if levels and inner != size and inner * 2 > size:
         raise ValueError(
-            f"expected a level of which several fit into the {size} ranks that are there, found "
-            f"{inner} of {levels[-1][0]!r}"
+            f"expected a level of which several fit into the {there}, found {inner} of "
+            f"{levels[-1][0]!r}"
         )
     if not levels or inner < size:
         levels.append(("network", size))

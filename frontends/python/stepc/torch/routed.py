@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from stepc.errors import CompilerNotFound
+from stepc.errors import CompilerNotFound, plural
 from stepc.torch import groups as group_rules
 from stepc.torch.group import BETAS, Group, has_pair
 from stepc.torch.groups import ROUTE, Routing
@@ -89,7 +89,8 @@ class RoutedGroups(torch.optim.Optimizer):
         names = group.get("param_names", [])
         if len(names) != len(group["params"]):
             raise ValueError(
-                f"a parameter group has {len(group['params'])} parameters and {len(names)} names: "
+                f"a parameter group has {plural(len(group['params']), 'parameter')} and "
+                f"{plural(len(names), 'name')}: "
                 "replaced parameters keep their order, new ones go through add_param_group"
             )
         return names

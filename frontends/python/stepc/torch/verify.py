@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from stepc._library import Library
-from stepc.errors import PlanError
+from stepc.errors import PlanError, plural
 from stepc.torch.placements import split_placements
 from stepc.torch.strided import shape_at
 
@@ -23,7 +23,7 @@ def unknown_parameter(name: str, path: str | None, compiled: Collection[str]) ->
     shown = ", ".join(f"'{one}'" for one in near or list(compiled)[:_SHOWN])
     return PlanError(
         f"parameter '{name}': {library} was not compiled for it\nhint: it was for "
-        f"{len(compiled)} parameters, {'the closest' if near else 'first'} of them {shown}"
+        f"{plural(len(compiled), 'parameter')}, {'the closest' if near else 'first'} of them {shown}"
     )
 
 
