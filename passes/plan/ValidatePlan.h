@@ -11,6 +11,10 @@ namespace stepc {
 mlir::LogicalResult validatePlan(mlir::ModuleOp module, const ProgramPlan &program,
                                  llvm::StringRef expected);
 
+/// The same of sizes that a plan cannot hold, in the user's words: the error is at the first of the
+/// parameters that are too large together, where the manifest has it, with notes at others.
+mlir::LogicalResult blameParameters(mlir::ModuleOp module, const ProgramPlan &program);
+
 } // namespace stepc
 
 #endif

@@ -20,7 +20,7 @@ Check checkHeld(const Plan &plan, const Group &group) {
     int64_t count = static_cast<int64_t>(group.parameters.size()) *
                     geometry::mostElements(group.shape, group.placementsOf(kind), mesh);
     if (count > kMaxHeld)
-      return expected + "of its parameters on one rank, found " + std::to_string(count);
+      return expected + "on one rank, found " + std::to_string(count);
   }
   return {};
 }

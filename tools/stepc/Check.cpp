@@ -6,6 +6,7 @@
 #include "frontends/import/Import.h"
 #include "frontends/text/Text.h"
 #include "passes/decide/Passes.h"
+#include "runtime/text/Plural.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/IR/Verifier.h"
@@ -63,8 +64,7 @@ void printJson(mlir::ModuleOp module) {
 }
 
 void printSummary(StringRef path, const lang::File &file, mlir::ModuleOp module) {
-  llvm::outs() << text::printable(path) << ": " << file.rules.size()
-               << (file.rules.size() == 1 ? " optimizer" : " optimizers");
+  llvm::outs() << text::printable(path) << ": " << plural(int64_t(file.rules.size()), "optimizer");
   if (module) {
     llvm::MapVector<StringRef, int64_t> counts;
     int64_t total = 0;
@@ -74,7 +74,7 @@ void printSummary(StringRef path, const lang::File &file, mlir::ModuleOp module)
       ++counts[*parameter.getRoute()];
       ++total;
     }
-    llvm::outs() << ", " << total << (total == 1 ? " parameter" : " parameters");
+    llvm::outs() << ", " << plural(total, "parameter");
     StringRef separator = ": ";
     for (auto [name, count] : counts) {
       llvm::outs() << separator << count << " by " << name;
@@ -93,7 +93,8 @@ int driver::runCheck(const CheckCommand &command) {
                        (command.json ? "--json" : "--if-present") + ", found none");
     return kUsageError;
   }
-  if (refuseModule(input.report, command.spec))
+  if (refuseModule(input.report, command.spec) ||
+      refuseInputs(input.report, command.spec, command.manifest))
     return kUsageError;
   bool hasManifest = !command.manifest.empty();
   bool good = input.loadSpecification(command.spec, /*requireRoute=*/hasManifest);
@@ -108,7 +109,7 @@ int driver::runCheck(const CheckCommand &command) {
       input.report.internalError("the rules of a specification that was accepted are not legal");
       return kInternalError;
     }
-    printSummary(command.spec, *input.spec.file, nullptr);
+    printSummary(inputName(command.spec), *input.spec.file, nullptr);
     return kSuccess;
   }
   CompileOptions options;
@@ -125,6 +126,6 @@ int driver::runCheck(const CheckCommand &command) {
   if (command.json)
     printJson(*module);
   else
-    printSummary(command.spec, *input.spec.file, *module);
+    printSummary(inputName(command.spec), *input.spec.file, *module);
   return kSuccess;
 }

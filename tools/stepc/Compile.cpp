@@ -137,6 +137,11 @@ int driver::runCompile(const CompileCommand &command) {
     input.report.error("expected a folder after -o for the library, found -");
     return kUsageError;
   }
+  if (command.emit.empty() && command.input == "-") {
+    input.report.error("expected a file for the specification, whose name becomes the library's, "
+                       "found standard input");
+    return kUsageError;
+  }
   // What is asked of a later level would be ignored.
   constexpr const char *kCode = "code is generated", *kDecided = "anything is decided";
   bool isOptim = command.emit == name(Level::Optim);

@@ -16,6 +16,8 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -42,6 +44,34 @@ bool driver::refuseModule(Report &report, StringRef path) {
   return true;
 }
 
+/// Whether a file begins as JSON does. Of what can be read only once nothing is taken.
+static bool beginsAsJson(const std::string &path) {
+  if (!llvm::sys::fs::is_regular_file(path))
+    return false;
+  auto slice = llvm::MemoryBuffer::getFileSlice(path, 4096, 0);
+  return slice && text::withoutByteOrderMark((*slice)->getBuffer()).ltrim().starts_with("{");
+}
+
+bool driver::refuseInputs(Report &report, const std::string &spec, const std::string &manifest) {
+  if (spec == "-" && manifest == "-") {
+    report.error("expected one file that is standard input, found two");
+    return true;
+  }
+  if (!beginsAsJson(spec))
+    return false;
+  if (manifest.empty()) {
+    report.error("expected a specification (.optim), found '" + spec + "', which is JSON");
+    report.hint("a manifest stands behind --manifest, and the specification first");
+    return true;
+  }
+  if (!llvm::sys::fs::is_regular_file(manifest) || beginsAsJson(manifest))
+    return false;
+  report.error("expected a specification (.optim) and then --manifest with JSON, found '" + spec +
+               "', which is JSON, and then '" + manifest + "', which is none");
+  report.hint("they are swapped: write `" + manifest + " --manifest " + spec + "`");
+  return true;
+}
+
 Input::Input() {
   mlir::DialectRegistry registry;
   registerDialects(registry);
@@ -60,7 +90,7 @@ bool Input::loadSpecification(const std::string &path, bool requireRoute) {
   std::optional<StringRef> text = report.read(path, "a specification", kMostSpecification);
   if (!text)
     return false;
-  spec.source = std::make_unique<lang::Source>(path, text->str());
+  spec.source = std::make_unique<lang::Source>(inputName(path), text->str());
   lang::Diagnostics diagnostics;
   spec.file = lang::parse(*spec.source, diagnostics);
   lang::AnalysisOptions options;
@@ -74,10 +104,10 @@ bool Input::loadManifest(const std::string &path) {
   std::optional<StringRef> text = report.read(path, "a manifest", kMostManifest);
   if (!text)
     return false;
-  manifestPath = path;
+  manifestPath = inputName(path);
   manifestText = *text;
   manifest::ErrorList errors;
-  manifest = manifest::readManifest(*text, path, errors);
+  manifest = manifest::readManifest(*text, manifestPath, errors);
   report.errors(errors);
   return manifest.has_value();
 }
@@ -112,7 +142,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   if (!options.cluster.empty() && !overrideCluster(options.cluster))
     return nullptr;
   frontends::ImportOptions import;
-  import.name = frontends::libraryName(options.input);
+  import.name = options.input == "-" ? "stdin" : frontends::libraryName(options.input);
   if (std::string wrong = checkLibraryName(import.name); !wrong.empty()) {
     report.error(options.input, wrong);
     report.hint("the library has the file's name without its ending: muon.optim makes libmuon.so");
@@ -269,6 +299,10 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
         return nullptr;
     }
     return module;
+  }
+  if (refuseInputs(report, options.input, options.manifest)) {
+    exitCode = kUsageError;
+    return nullptr;
   }
   if (options.manifest.empty())
     return usage("expected --manifest with the parameters of '" + options.input + "', found none");

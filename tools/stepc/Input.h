@@ -61,6 +61,9 @@ private:
 
 /// The files that a command which compiles reads.
 std::vector<NamedFile> inputsOf(const CompileOptions &options);
+/// True, after an error, where a specification and a manifest stand in each other's place, or both
+/// are standard input.
+bool refuseInputs(Report &report, const std::string &spec, const std::string &manifest);
 
 /// True for a file that holds IR, by its name's end.
 bool isModulePath(llvm::StringRef path);

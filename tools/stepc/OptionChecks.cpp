@@ -8,6 +8,8 @@
 #include "passes/cost/Profiles.h"
 #include "tools/stepc/Options.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -85,21 +87,39 @@ std::string driver::checkStrategy(const std::string &text) {
   size_t at = text.rfind('=');
   if (at == 0 || at == std::string::npos)
     return "expected PATTERN=NAME, found '" + text + "'";
-  return checkPattern(text.substr(0, at));
+  if (std::string wrong = checkPattern(text.substr(0, at)); !wrong.empty())
+    return wrong;
+  // "local, owner or gather"
+  std::string all = strategyNames();
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(all).split(names, ", ");
+  auto [before, last] = names.pop_back_val().split(" or ");
+  names.append({before, last});
+  llvm::StringRef name = llvm::StringRef(text).drop_front(at + 1);
+  if (llvm::is_contained(names, name))
+    return "";
+  llvm::StringRef nearest = text::nearestName(name, names);
+  return "expected PATTERN=NAME with a strategy's name (" + all + "), found '" + text + "'" +
+         (nearest.empty() ? ""
+                          : ", did you mean '" + text.substr(0, at + 1) + nearest.str() + "'?");
 }
 
 std::string driver::checkNumerics(const std::string &text) {
-  return text == "exact" || text == "fast" ? "" : "expected exact or fast, found '" + text + "'";
+  return text == "exact" || text == "fast" ? ""
+                                           : "expected exact or fast, found '" + text + "'" +
+                                                 manifest::nearestHint(text, {"exact", "fast"});
 }
 
 std::string driver::checkOneOf(const std::string &text, std::initializer_list<const char *> names) {
   std::string list;
+  llvm::SmallVector<llvm::StringRef> known;
   for (const char *name : names) {
     if (text == name)
       return "";
     list += (list.empty() ? "" : ", ") + std::string(name);
+    known.push_back(name);
   }
-  return "expected one of " + list + ", found '" + text + "'";
+  return "expected one of " + list + ", found '" + text + "'" + manifest::nearestHint(text, known);
 }
 
 std::string driver::checkCount(const std::string &text, int64_t most) {
@@ -109,12 +129,36 @@ std::string driver::checkCount(const std::string &text, int64_t most) {
   return "";
 }
 
+/// "64MiB" for "64MB", "64mb", "64M" and "64 MIB"; for the first also the number, which is in thousands.
+static std::string suggestBytes(llvm::StringRef text) {
+  auto isDigit = [](char c) { return llvm::isDigit(c) || c == '.'; };
+  llvm::StringRef digits = text.take_while(isDigit);
+  std::string unit = text.drop_front(digits.size()).trim().upper();
+  double number = 0;
+  if (digits.getAsDouble(number) || unit.empty() || !llvm::StringRef("KMGT").contains(unit[0]))
+    return "";
+  llvm::StringRef rest = llvm::StringRef(unit).drop_front();
+  if (rest != "" && rest != "B" && rest != "IB")
+    return "";
+  std::string meant = digits.str() + unit[0] + "iB", decimal;
+  if (rest == "B") {
+    for (char each : {'K', 'M', 'G', 'T'}) {
+      number *= 1000;
+      if (each == unit[0])
+        break;
+    }
+    if (number == std::floor(number) && number < 9e18)
+      decimal = ", or " + std::to_string(int64_t(number)) + " in units of 1000";
+  }
+  return driver::parseBytes(meant) > 0 ? ", did you mean '" + meant + "'" + decimal + "?" : "";
+}
+
 std::string driver::checkBytes(const std::string &text) {
   return parseBytes(text) > 0 ? ""
                               : "expected a whole number of bytes, or a number of KiB, MiB, GiB or "
                                 "TiB, as 4096, 64KiB "
                                 "or 1.5GiB, found '" +
-                                    text + "'";
+                                    text + "'" + suggestBytes(text);
 }
 
 std::pair<std::string, double> driver::parseHyperparameter(const std::string &text) {

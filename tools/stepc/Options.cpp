@@ -269,18 +269,96 @@ void defineRun(CLI::App &root, RunCommand &command) {
               std::string(kExitCodes));
 }
 
-/// The suggestion for the first word that looks like an option of `app` and is none.
-std::string suggestOption(const CLI::App &app, int argc, char **argv) {
-  std::vector<std::string> names = {"--help"};
+/// All spellings of a command's options.
+std::vector<std::string> optionNames(const CLI::App &app, bool isLong) {
+  std::vector<std::string> names;
   for (const CLI::Option *option : app.get_options())
-    for (const std::string &name : option->get_lnames())
-      names.push_back("--" + name);
-  for (int i = 2; i < argc; ++i) {
-    llvm::StringRef word = llvm::StringRef(argv[i]).split('=').first;
+    for (const std::string &name : isLong ? option->get_lnames() : option->get_snames())
+      names.push_back((isLong ? "--" : "-") + name);
+  return names;
+}
+
+/// The suggestion for the first word that looks like an option of `app` and is none.
+std::string suggestOption(const CLI::App &app, const std::vector<std::string> &words) {
+  std::vector<std::string> names = optionNames(app, /*isLong=*/true);
+  for (llvm::StringRef given : llvm::drop_begin(words)) {
+    llvm::StringRef word = given.split('=').first;
     if (word.starts_with("--") && !llvm::is_contained(names, word))
       return suggest(word, names);
   }
   return "";
+}
+
+bool isOption(llvm::StringRef word) { return word.size() > 1 && word.starts_with("-"); }
+
+/// What a command cannot use of its words, and a hint.
+std::string refuseWords(const CLI::App &app, const std::string &name, std::string &hint) {
+  std::vector<std::string> rest = app.remaining();
+  auto found = llvm::find_if(rest, isOption);
+  if (found == rest.end())
+    return std::string("the following argument") + (rest.size() > 1 ? "s were" : " was") +
+           " not expected: " + llvm::join(rest, " ");
+  if (!llvm::StringRef(*found).starts_with("--"))
+    hint = "its options of one letter are " + llvm::join(optionNames(app, /*isLong=*/false), ", ") +
+           "; ";
+  return "expected an option of `" + name + "`, found '" + *found + "'";
+}
+
+/// The command that stands first, as CLI11 takes it: `help` and `version` are options there. False
+/// after an error.
+bool takeCommand(const CLI::App &app, std::vector<std::string> &words) {
+  std::vector<std::string> names;
+  for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) { return true; }))
+    names.push_back(sub->get_name());
+  auto refuse = [&](const std::string &found, const std::string &hint) {
+    std::cerr << "stepc: error: expected a command (" << llvm::join(names, ", ") << "), found "
+              << stepc::text::printable(found) << "\nhint: " << stepc::text::printable(hint)
+              << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
+    return false;
+  };
+  if (words.empty())
+    return refuse("none", "");
+  std::vector<std::string> known = names;
+  known.insert(known.end(), {"help", "version"});
+  std::string &first = words[0];
+  if (first == "help" || first == "version" || first == "-V") {
+    bool isHelp = first == "help";
+    if (isHelp && words.size() > 1 && !llvm::is_contained(names, words[1]))
+      return refuse("'" + words[1] + "' behind help", suggest(words[1], names));
+    if (words.size() > (isHelp ? 2 : 1))
+      return refuse("'" + words.back() + "' behind " + first, "");
+    first = isHelp ? "--help" : "--version";
+    if (words.size() > 1)
+      std::swap(words[0], words[1]);
+    return true;
+  }
+  if (llvm::is_contained(names, first))
+    return true;
+  if (!isOption(first))
+    return refuse("'" + first + "'", suggest(first, known));
+  llvm::StringRef option = llvm::StringRef(first).split('=').first;
+  auto has = [&](const CLI::App &one) {
+    return llvm::is_contained(optionNames(one, true), option) ||
+           llvm::is_contained(optionNames(one, false), option.take_front(2));
+  };
+  if (has(app))
+    return true;
+  std::vector<std::string> owners, options = optionNames(app, /*isLong=*/true);
+  for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) { return true; })) {
+    if (has(*sub))
+      owners.push_back(sub->get_name());
+    for (std::string &name : optionNames(*sub, /*isLong=*/true))
+      options.push_back(std::move(name));
+  }
+  auto command = llvm::find_if(
+      words, [&](const std::string &word) { return llvm::is_contained(names, word); });
+  std::string hint =
+      owners.empty() ? suggest(option, options)
+      : command != words.end()
+          ? "an option stands behind its command: `stepc " + *command + " " + option.str() + " …`; "
+          : "'" + option.str() + "' is an option of " + llvm::join(owners, ", ") +
+                ", and stands behind the command; ";
+  return refuse("the option '" + option.str() + "'", hint);
 }
 
 } // namespace
@@ -291,8 +369,10 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   app.set_version_flag("--version", version + " (" + kVersionDetails + ")");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App *, const CLI::Error &) { return std::string(); });
-  app.footer("`stepc COMMAND --help` explains a command and shows examples.\n\n" +
-             std::string(kExitCodes));
+  app.footer(
+      "`stepc COMMAND --help`, or `stepc help COMMAND`, explains a command and shows examples. "
+      "`stepc version` and -V say the version. - as a file is standard input or output.\n\n" +
+      std::string(kExitCodes));
   defineCompile(app, line.compile);
   defineCheck(app, line.check);
   defineExplain(app, line.explain);
@@ -305,37 +385,26 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   exitCode = kSuccess;
   std::string name = "stepc";
   // CLI11 would say of a misspelt command only that one is required.
-  std::string names;
-  std::vector<std::string> commandNames;
-  bool isCommand = argc > 1 && argv[1][0] == '-';
-  for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) { return true; })) {
-    names += (names.empty() ? "" : ", ") + sub->get_name();
-    commandNames.push_back(sub->get_name());
-    isCommand |= argc > 1 && sub->get_name() == argv[1];
-  }
-  if (!isCommand) {
-    std::cerr << "stepc: error: expected a command (" << names << "), found "
-              << (argc < 2 ? "none" : "'" + stepc::text::printableName(argv[1]) + "'")
-              << "\nhint: " << (argc < 2 ? "" : suggest(argv[1], commandNames))
-              << "`stepc --help` lists them, `stepc COMMAND --help` explains one\n";
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!takeCommand(app, words)) {
     exitCode = kUsageError;
     return false;
   }
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success &request) { // help or version
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // which takes the last first
+  } catch (const CLI::Success &request) {                              // help or version
     std::ostringstream text;
     app.exit(request, text, std::cerr);
     llvm::outs() << text.str(); // whose errors `finish` tells
     return false;
   } catch (const CLI::ParseError &error) {
-    std::string suggestion, message = tidy(error.what());
+    std::string suggestion, ignored, message = tidy(error.what());
     for (const CLI::App *sub : app.get_subcommands()) {
       name += " " + sub->get_name();
-      suggestion = suggestOption(*sub, argc, argv);
+      suggestion = suggestOption(*sub, words);
       // CLI11 lists them from the last to the first.
-      if (error.get_exit_code() == int(CLI::ExitCodes::ExtrasError) && sub->remaining_size() > 1)
-        message = "the following arguments were not expected: " + llvm::join(sub->remaining(), " ");
+      if (error.get_exit_code() == int(CLI::ExitCodes::ExtrasError))
+        message = refuseWords(*sub, name, suggestion.empty() ? suggestion : ignored);
     }
     std::cerr << name << ": error: " << stepc::text::printable(message) << "\nhint: " << suggestion
               << "`" << name << " --help` shows how it is used\n";

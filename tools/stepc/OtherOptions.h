@@ -15,11 +15,10 @@ inline constexpr int64_t kMostThreads = 1024;
 inline constexpr const char *kExitCodes =
     "Exit status:\n"
     "  0  success\n"
-    "  1  an input file is wrong, or an output's place; the "
-    "messages say where\n"
+    "  1  an input file is wrong, or asks for what cannot be had, or an output cannot be written\n"
     "  2  the command line is wrong\n"
-    "  3  stepc or a tool that it calls failed: a fault of stepc "
-    "where the message says so\n";
+    "  3  a tool that stepc calls is missing or failed (the linker, ptxas), or stepc itself is at "
+    "fault, which a hint says\n";
 
 void defineFormat(CLI::App &root, FormatCommand &command);
 void defineManifest(CLI::App &root, ManifestCommand &command);

@@ -226,8 +226,7 @@ int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
 /// Sizes that a plan cannot hold are found here, where they still are the input's fault.
 bool checkLimits(mlir::ModuleOp module) {
   llvm::FailureOr<ProgramPlan> program = planFromModule(module);
-  return succeeded(program) &&
-         succeeded(validatePlan(module, *program, "expected parameters within a plan's limits: "));
+  return succeeded(program) && succeeded(blameParameters(module, *program));
 }
 
 /// From one level to another; an exit code.

@@ -1,5 +1,6 @@
 //===- ProbeRanks.cpp - What messages between ranks take -------------------===//
 
+#include "runtime/text/Plural.h"
 #include "tools/stepc/Probe.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -26,6 +27,11 @@ Error failure(const llvm::Twine &message) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(), message);
 }
 
+/// "2 ranks that are there"
+std::string thatAreThere(int64_t size) {
+  return plural(size, "rank") + (size == 1 ? " that is there" : " that are there");
+}
+
 stepc_operation operation(int32_t kind, int64_t peer, const void *send, void *receive,
                           int64_t bytes) {
   return {kind, int32_t(peer), nullptr, send, receive, bytes, 1, 0, 0};
@@ -47,18 +53,18 @@ driver::levelsOf(const std::vector<std::string> &hosts,
       if (other.name == name)
         return failure("expected a name that no other level has, found '" + name + "' twice");
     if (ranks % inner != 0 || (!levels.empty() && ranks == inner))
-      return failure("expected levels that grow by whole factors, found " + llvm::Twine(ranks) +
-                     " ranks of '" + name + "' after " + llvm::Twine(inner));
+      return failure("expected levels that grow by whole factors, found " + plural(ranks, "rank") +
+                     " of '" + name + "' after " + llvm::Twine(inner));
     if (ranks > size)
-      return failure("expected a level of at most the " + llvm::Twine(size) +
-                     " ranks that are there, found " + llvm::Twine(ranks) + " of '" + name + "'");
+      return failure("expected a level of at most the " + thatAreThere(size) + ", found " +
+                     llvm::Twine(ranks) + " of '" + name + "'");
     levels.push_back({name, ranks});
   }
   // Else nothing is between its domains that could be measured.
   if (!levels.empty() && levels.back().ranks != size && levels.back().ranks * 2 > size)
-    return failure("expected a level of which several fit into the " + llvm::Twine(size) +
-                   " ranks that are there, found " + llvm::Twine(levels.back().ranks) + " of '" +
-                   levels.back().name + "'");
+    return failure("expected a level of which several fit into the " + thatAreThere(size) +
+                   ", found " + llvm::Twine(levels.back().ranks) + " of '" + levels.back().name +
+                   "'");
   if (given.empty()) {
     int64_t first = 1; // ranks of the first host
     while (first < size && hosts[first] == hosts[0])

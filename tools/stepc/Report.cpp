@@ -32,6 +32,8 @@ static void paint(raw_ostream::Colors color, const Twine &text) {
     os.resetColor();
 }
 
+std::string driver::inputName(const std::string &path) { return path == "-" ? "<stdin>" : path; }
+
 std::optional<StringRef> Report::read(const std::string &path, StringRef what, uint64_t mostBytes) {
   llvm::Expected<std::string> bytes = text::readFile(path, what, mostBytes);
   if (!bytes) {
@@ -39,11 +41,12 @@ std::optional<StringRef> Report::read(const std::string &path, StringRef what, u
     return std::nullopt;
   }
   bytes->erase(0, bytes->size() - text::withoutByteOrderMark(*bytes).size());
+  std::string name = inputName(path);
   if (StringRef(*bytes).trim().empty()) {
-    error(path, "expected " + what + ", found an empty file");
+    error(name, "expected " + what + ", found " + (path == "-" ? "nothing" : "an empty file"));
     return std::nullopt;
   }
-  std::string &text = texts[path];
+  std::string &text = texts[name];
   text = std::move(*bytes);
   return text;
 }

@@ -31,6 +31,9 @@ inline constexpr uint64_t kMostManifest = uint64_t(256) << 20; ///< 10,000 param
 inline constexpr uint64_t kMostModule = uint64_t(512) << 20;   ///< the IR of a level
 inline constexpr uint64_t kMostTable = uint64_t(64) << 20;     ///< clusters, products and samples
 
+/// "-" as messages name it.
+std::string inputName(const std::string &path);
+
 class Report {
 public:
   /// The text of a file, or of standard input for "-", kept to quote from; after an error nothing. `what`

@@ -322,6 +322,8 @@ int driver::runRun(const RunCommand &command) {
     return kInputError;
   if (!command.remarks.empty() && !input.enableRemarks(command.remarks))
     return kUsageError;
+  if (refuseInputs(input.report, command.input, command.manifest))
+    return kUsageError;
   bool good = input.loadSpecification(command.input, /*requireRoute=*/true);
   good &= input.loadManifest(command.manifest);
   if (!good)

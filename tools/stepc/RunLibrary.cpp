@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/text/Plural.h"
 #include "stepc/sized.h"
 #include "tools/stepc/LoadedLibrary.h"
 
@@ -60,7 +61,7 @@ public:
     }
     std::vector<stepc_transport> transports(size, sized<stepc_transport>());
     if (table->in_process_world(size, transports.data())) {
-      report.error("cannot make a world of " + Twine(size) + " ranks in this process");
+      report.error("cannot make a world of " + plural(size, "rank") + " in this process");
       return kInternalError;
     }
     ranks.resize(size);
@@ -262,10 +263,12 @@ private:
     for (auto [index, rank] : llvm::enumerate(ranks)) {
       const stepc_counters &c = rank.executed;
       bool equal = std::memcmp(&rank.executed, &rank.planned, sizeof(c)) == 0;
-      os << "rank " << index << ": " << c.launches << " launches, " << c.chunks << " chunks, "
-         << c.exchanges << " exchanges; sent " << c.messages_sent << " messages, " << c.bytes_sent
-         << " bytes; received " << c.messages_received << " messages, " << c.bytes_received
-         << " bytes; " << (equal ? "as planned" : "not as planned") << '\n';
+      os << "rank " << index << ": " << plural(c.launches, "launch", "launches") << ", "
+         << plural(c.chunks, "chunk") << ", " << plural(c.exchanges, "exchange") << "; sent "
+         << plural(c.messages_sent, "message") << ", " << plural(c.bytes_sent, "byte")
+         << "; received " << plural(c.messages_received, "message") << ", "
+         << plural(c.bytes_received, "byte") << "; " << (equal ? "as planned" : "not as planned")
+         << '\n';
     }
   }
 
