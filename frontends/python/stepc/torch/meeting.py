@@ -7,6 +7,7 @@ exchange what they have to say over connections of their own.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import pickle
 import threading
@@ -212,7 +213,8 @@ class Meeting:
             board.take(me, entry)
             raise
         finally:
-            places.set(str(me), "")
+            with contextlib.suppress(RuntimeError):  # of a store that is gone, which is told above
+                places.set(str(me), "")
 
     def _elsewhere(self, missing: Collection[int], places: dist.Store) -> dict[int, str]:
         """In which other meetings some of the missing ranks wait."""
