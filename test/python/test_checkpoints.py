@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 from models import SGD, SPEC, Model, bits, make, same, set_gradients
+from torch.distributed import checkpoint
 from torch.distributed.checkpoint import state_dict as dcp
 
 import stepc
@@ -338,3 +339,89 @@ def test_errors_after_recover_ask_whether_parameters_were_replaced(real):
     with pytest.raises(stepc.GradientError, match="'v'") as caught:
         fresh.step()
     assert "assign" not in str(caught.value)
+
+
+TWO_RULES = """
+optimizer Momentum(lr, momentum = 0.75) {
+  state m : f32
+  m = momentum * m + grad
+  param = param - lr * m
+}
+optimizer Two(lr, beta1 = 0.8, beta2 = 0.9) {
+  state m : f32
+  state v : f32
+  m = lerp(m, grad, 1 - beta1)
+  v = lerp(v, grad * grad, 1 - beta2)
+  param = param - lr * m / (sqrt(v) + 1e-8)
+}
+route {
+  Momentum(lr = 1) for matrix
+  Two(lr = 1) for rest
+}
+"""
+GROUPS = {"wv": {"lr": 0.125, "momentum": 0.5}, "b": {"lr": 0.25, "betas": (0.5, 0.625), "name": "b"}, "s": {"lr": 0.5, "beta2": 0.75}}
+
+
+def ordered(model, order, tensors, options):
+    """The groups in an order; with the options of GROUPS, or with others."""
+    groups = []
+    for names in order:
+        own = {key: torch.tensor(value) if tensors and key == "lr" else value for key, value in GROUPS[names].items()}
+        own = own if options else {key: own[key] * 3 for key in ("lr",)} | {key: "" for key in own if key == "name"}
+        groups.append({"params": [(name, getattr(model, name)) for name in names], **own})
+    return Optimizer(groups, TWO_RULES)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("tensors", [False, True])
+def test_groups_of_distributed_checkpoints_may_stand_in_another_order(real, tmp_path, flat, tensors):
+    form = dcp.StateDictOptions(flatten_optimizer_state_dict=flat)
+    model = Model()
+    optimizer = ordered(model, ("wv", "b", "s"), tensors, True)
+    for step in range(2):
+        set_gradients(model, step)
+        optimizer.step()
+    keys = [set(group) for group in optimizer.param_groups]
+    checkpoint.save({"optimizer": dcp.get_optimizer_state_dict(model, optimizer, options=form)}, checkpoint_id=tmp_path)
+    assert keys == [set(group) for group in optimizer.param_groups]
+    set_gradients(model, 2)
+    begun = bits(model)
+    optimizer.step()
+    for order in (("s", "wv", "b"), ("b", "s", "wv"), ("wv", "b", "s")):
+        other = Model()
+        other.load_state_dict(dict(zip(("w", "v", "b", "s"), begun, strict=True)))
+        again = ordered(other, order, tensors, False)
+        saved = {"optimizer": dcp.get_optimizer_state_dict(other, again, options=form)}
+        checkpoint.load(saved, checkpoint_id=tmp_path)
+        dcp.set_optimizer_state_dict(other, again, saved["optimizer"], options=form)
+        for names, group in zip(order, again.param_groups, strict=True):
+            assert {key: float(group[key]) for key in ("lr", "momentum", "beta1", "beta2") if key in group} == {
+                "lr": GROUPS[names]["lr"], **({"momentum": 0.5} if names == "wv" else
+                {"beta1": 0.5, "beta2": 0.625} if names == "b" else {"beta1": 0.8, "beta2": 0.75})
+            }, (order, names)  # fmt: skip
+            # A label comes where the group at that place had one, as with torch's optimizers.
+            assert "@absent" not in list(group.values()) and ("name" in group) == (names == "b")
+        set_gradients(other, 2)
+        again.step()
+        assert same(bits(other), bits(model)), order
+        # Loaded again into one that has stepped.
+        saved = {"optimizer": dcp.get_optimizer_state_dict(other, again, options=form)}
+        checkpoint.load(saved, checkpoint_id=tmp_path)
+        dcp.set_optimizer_state_dict(other, again, saved["optimizer"], options=form)
+        assert again.state[other.w]["step"] == 2
+
+
+def test_distributed_checkpoints_without_filled_groups_load(real, tmp_path, monkeypatch):
+    """As older ones are: each group with its own keys."""
+    model, other = Model(), Model()
+    optimizer = ordered(model, ("wv", "b", "s"), False, True)
+    set_gradients(model, 0)
+    optimizer.step()
+    with monkeypatch.context() as patch:
+        patch.setattr("stepc.torch.optimizer.fill_absent", lambda groups: None)
+        checkpoint.save({"optimizer": dcp.get_optimizer_state_dict(model, optimizer)}, checkpoint_id=tmp_path)
+    again = ordered(other, ("wv", "b", "s"), False, False)
+    saved = {"optimizer": dcp.get_optimizer_state_dict(other, again)}
+    checkpoint.load(saved, checkpoint_id=tmp_path)
+    dcp.set_optimizer_state_dict(other, again, saved["optimizer"])
+    assert [group["lr"] for group in again.param_groups] == [0.125, 0.25, 0.5]

@@ -13,7 +13,7 @@ from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.group import BETAS, is_torchs_key, with_pair
 from stepc.torch.names import canonical_name
 from stepc.torch.options import (
-    OPTIONS, ROUTE, RouteInfo, check_saved, frozen_states, merge, unpack,
+    OPTIONS, ROUTE, RouteInfo, check_saved, frozen_states, merge, unpack, without_absent,
 )  # fmt: skip
 from stepc.torch.pieces import Layout, placed
 from stepc.torch.routed import RoutedGroups
@@ -53,7 +53,7 @@ def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
                 f"the state dict's parameter group {number}: expected a name for each of its "
                 f"{plural(len(keys), 'parameter')}, found {plural(len(names), 'name')}"
             )
-    return list(state_dict["param_groups"])
+    return [without_absent(group) for group in state_dict["param_groups"]]
 
 
 def _match(
@@ -129,11 +129,15 @@ def _options(
             group = group_of[name]
             if group is not None and group.get(ROUTE, own[ROUTE]) is None:
                 group = None  # frozen when it was saved
-            if group is None:
-                group = unpack((states.get(key_of[name]) or {}).get(OPTIONS), route, name)
-            elif BETAS in group:
+            packed = (states.get(key_of[name]) or {}).get(OPTIONS)
+            if group is not None and BETAS in group:
                 key = id(group), route.name
                 group = paired[key] = paired.get(key) or _with_pair(group, route, where)
+            if group is None:
+                group = unpack(packed, route, name)
+            elif packed is not None and not route.defaults.keys() <= group.keys():
+                # A nested checkpoint brought what the group of another route has at that place.
+                group = (unpack(packed, route, name) or {}) | group
             options.append(group)
         if names and all(one is None for one in options):
             if all(group_of[name] is not None for name in names):

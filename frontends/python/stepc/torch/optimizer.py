@@ -30,7 +30,7 @@ from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
 from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
-from stepc.torch.options import expect_no_request
+from stepc.torch.options import expect_no_request, fill_absent
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
@@ -426,6 +426,9 @@ class Optimizer(Failures, RoutedGroups):
                 raise
         saved = super().state_dict()
         saved["state"] = {key: dict(state) for key, state in saved["state"].items()}
+        # Not in what is only there to be loaded into: older checkpoints have groups' own keys alone.
+        if self.state.options_shown and any(int(state.get(STEP, 0)) for state in saved["state"].values()):
+            fill_absent(saved["param_groups"])
         self.state.hide_options()
         return saved
 

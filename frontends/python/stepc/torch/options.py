@@ -24,6 +24,9 @@ ROUTE = "route"
 #: can have this name.
 OPTIONS = "@options"
 
+#: What a group has in a distributed checkpoint under a key that only other groups have.
+_ABSENT = "@absent"
+
 _OWN_KEYS = frozenset({"params", "param_names", "name", ROUTE})
 # Written by schedulers ("initial_lr", "max_momentum"), and factors that a trainer multiplies in.
 _SCHEDULER_PREFIXES = ("initial_", "base_", "max_", "min_", "swa_")
@@ -108,6 +111,22 @@ def pack(route: RouteInfo, group: Mapping[str, Any], frozen: int) -> torch.Tenso
     number of frozen parameters that have states."""
     values = [number(group[name]) for name in route.defaults]
     return torch.tensor([_checksum(route), frozen, *values], dtype=torch.float64)
+
+
+def fill_absent(groups: Sequence[dict[str, Any]]) -> None:
+    """Gives saved groups one set of keys. Nested distributed checkpoints find an option by its group's number
+    and its key, so that groups may stand in another order where the checkpoint is loaded."""
+    keys = dict.fromkeys(key for group in groups for key in group)
+    for group in groups:
+        for key in keys:
+            group.setdefault(key, _ABSENT)
+
+
+def without_absent(group: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A saved group without the keys that :func:`fill_absent` gave it."""
+    if not any(isinstance(value, str) and value == _ABSENT for value in group.values()):
+        return group
+    return {key: value for key, value in group.items() if not (isinstance(value, str) and value == _ABSENT)}
 
 
 def frozen_states(saved: Iterable[Mapping[str, Any] | None]) -> int:
