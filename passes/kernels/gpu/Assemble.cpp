@@ -86,9 +86,10 @@ SmallVector<std::string> ptxasCandidates() {
   };
   if (auto onPath = llvm::sys::findProgramByName("ptxas"))
     found.push_back(*onPath);
-  for (StringRef name : {"CUDA_HOME", "CUDA_PATH"})
-    if (std::optional<std::string> folder = llvm::sys::Process::GetEnv(name))
-      add(*folder + "/bin");
+  for (const std::optional<std::string> &cuda :
+       {llvm::sys::Process::GetEnv("CUDA_HOME"), llvm::sys::Process::GetEnv("CUDA_PATH")})
+    if (cuda)
+      add(*cuda + "/bin");
   for (const std::string &folder : pipFolders()) {
     std::error_code wrong;
     SmallVector<std::string> packages; // as nvidia/cu13
