@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import copy
 import ctypes as c
 import json
@@ -9,6 +11,7 @@ import math
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -175,6 +178,9 @@ _CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
 _ONLY_ENQUEUE = frozenset({"enqueue", "poll"})
 
 
+# Instances that are closed where the process ends: later, callbacks find an interpreter that is half gone.
+_live: weakref.WeakSet[Instance] = weakref.WeakSet()
+
 # What instances go on using that nobody can destroy any more: graphs hold their steps.
 _NEVER_DESTROYED: list[tuple[object, ...]] = []
 
@@ -236,6 +242,7 @@ class Instance:
                 self._raise(error_for(status, _text(error.value)))
             self.parameters = library._parameters(handle)
             self._handle = handle
+            _live.add(self)
         except BaseException:
             if handle and self._handle is None:
                 self._apart(lambda: library.table.destroy(handle), allocates=True)
@@ -418,3 +425,10 @@ class Instance:
         return tuple(
             {name: getattr(item, name) for name in _abi.COUNTERS} for item in (executed, planned)
         )  # type: ignore[return-value]
+
+
+@atexit.register
+def _close_all() -> None:
+    for instance in list(_live):
+        with contextlib.suppress(Exception):  # a graph that still holds a step: it goes with the process
+            instance.close()

@@ -17,6 +17,7 @@ from stepc.errors import GradientError, StepcError
 from stepc.torch import extension
 from stepc.torch.copies import Copied, Staged, contiguous_like, copy_back, copy_back_after, refuse_copies
 from stepc.torch.devices import Gpu, Host
+from stepc.torch.group import Group
 from stepc.torch.groups import signature
 from stepc.torch.placements import is_partial_sum, is_whole_where_cut, same_placements, same_spec
 from stepc.torch.record import Record, Resharded, refuse_shared_memory
@@ -45,7 +46,7 @@ class Binding:
         # What is bound, for the extension to look at; None where all of it is looked at from here.
         # The extension reads `grad` itself.
         native = extension.load() if attribute == "grad" else None
-        self._table = native and native.Table(len(self.records), self._gradients, DTensor)
+        self._table = native and native.Table(len(self.records), self._gradients, DTensor, Group)
         # Gradients that the table left to this class, once it has looked.
         self._unusual: list[int] | None = None
         self._copied_parameters = Copied(

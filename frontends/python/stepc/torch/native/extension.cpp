@@ -40,6 +40,8 @@ struct Table {
   /// Owns `gradients`.
   Py_buffer memory;
   PyTypeObject *dtensor;
+  /// The class of parameter groups: a dict that is read as any other (group.py).
+  PyTypeObject *group;
 };
 
 /// An error of torch as Python's.
@@ -109,12 +111,6 @@ PyObject *bindGradients(PyObject *self, PyObject *) {
   });
 }
 
-/// Whether an object is a dict whose entries are what subscripts of it give; group.py makes such ones.
-bool readsAsDict(PyObject *object) {
-  return PyDict_Check(object) && Py_TYPE(object)->tp_as_mapping->mp_subscript ==
-                                     PyDict_Type.tp_as_mapping->mp_subscript;
-}
-
 /// Whether parameter groups have the members that were bound, as frozen as then; of records' own
 /// tensors that is asked only on demand. Groups that are not as torch makes them have not.
 bool haveMembers(const Table &table, PyObject *groups, bool askRecords) {
@@ -124,7 +120,7 @@ bool haveMembers(const Table &table, PyObject *groups, bool askRecords) {
   for (size_t i = 0; i < table.groups->size(); ++i) {
     const Group &bound = (*table.groups)[i];
     PyObject *group = PyList_GET_ITEM(groups, static_cast<Py_ssize_t>(i));
-    if (!readsAsDict(group))
+    if (!PyDict_CheckExact(group) && Py_TYPE(group) != table.group)
       return false;
     PyObject *params = PyDict_GetItemWithError(group, paramsName);
     PyObject *route = PyDict_GetItemWithError(group, routeName);
@@ -270,6 +266,7 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
   Table &table = *reinterpret_cast<Table *>(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(table.dtensor);
+  Py_VISIT(table.group);
   if (table.records)
     for (const std::optional<Record> &record : *table.records)
       if (record) {
@@ -292,6 +289,7 @@ int clear(PyObject *self) {
   if (table.groups)
     table.groups->clear();
   Py_CLEAR(table.dtensor);
+  Py_CLEAR(table.group);
   return 0;
 }
 
@@ -310,8 +308,9 @@ void deallocate(PyObject *self) {
 
 PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *) {
   Py_ssize_t count;
-  PyObject *gradients, *dtensor;
-  if (!PyArg_ParseTuple(arguments, "nOO!", &count, &gradients, &PyType_Type, &dtensor))
+  PyObject *gradients, *dtensor, *group;
+  if (!PyArg_ParseTuple(arguments, "nOO!O!", &count, &gradients, &PyType_Type, &dtensor,
+                        &PyType_Type, &group))
     return nullptr;
   Owned self(type->tp_alloc(type, 0));
   if (!self)
@@ -326,6 +325,7 @@ PyObject *create(PyTypeObject *type, PyObject *arguments, PyObject *) {
   localSlot = findSlot(dtensor, "_local_tensor");
   specSlot = findSlot(dtensor, "_spec");
   table.dtensor = reinterpret_cast<PyTypeObject *>(Py_NewRef(dtensor));
+  table.group = reinterpret_cast<PyTypeObject *>(Py_NewRef(group));
   if (PyObject_GetBuffer(gradients, &table.memory, PyBUF_WRITABLE) < 0)
     return nullptr;
   table.gradients = static_cast<uint64_t *>(table.memory.buf);
