@@ -38,9 +38,9 @@ static Value splat(KernelBuilder &b, Type type, TypedAttr attribute) {
   return arith::ConstantOp::create(b, b.loc, attribute);
 }
 
-/// Numbers as they are, and of all NaNs one: positive, quiet, without a payload. Which of two NaNs an addition, a
-/// product or a maximum gives is the order of its operands, which code for vectors and for single elements may have
-/// in two ways.
+/// Numbers as they are, and of all NaNs one: positive, quiet, without a payload. Which of two NaNs an
+/// addition, a product or a maximum gives follows from the order of its operands. Code for vectors and for
+/// single elements may have that in two ways.
 static Value withOneNaN(KernelBuilder &b, Type element, Value value) {
   auto number = cast<FloatType>(element);
   llvm::APFloat nan = llvm::APFloat::getQNaN(number.getFloatSemantics());

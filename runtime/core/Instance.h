@@ -97,10 +97,12 @@ struct HyperparameterRow {
   int64_t parameter;
 };
 
-/// Memory that the trainer lends a step: the parameter, its gradient or a state, as Overlaps.cpp numbers them.
+/// Memory that the trainer lends: a parameter, its gradient or a state, as Overlaps.cpp numbers them.
 struct LentRange {
-  uintptr_t begin, end; ///< equal where nothing is bound
+  uintptr_t begin, end; ///< 0 where nothing is bound
   int64_t bytes, parameter, what;
+  uintptr_t freeBegin,
+      freeEnd; ///< of a gradient: where it stood between two ranges that are written
 };
 
 /// What a pointer that the trainer bound is known to be.

@@ -1,17 +1,18 @@
 //===- Overlaps.cpp - Whether the trainer lends one piece of memory twice ---===//
 //
-// A step writes parameters, states and step counts in place and in any order, so that memory which two of
-// them share would end as what was written last. Gradients are read alone: two may be one and the same memory,
-// but none may stand where a step writes, and none may begin inside of another.
+// A step writes parameters, states and step counts in place and in any order, so that memory which two
+// of them share would end as what was written last. Gradients are read alone: two may be one and the same
+// memory, but none may stand where a step writes, and none may begin inside of another.
 //
-// Ranges are kept in the order of their addresses. Trainers bind new gradients in every step, mostly in an order
-// that was seen before: then one walk over both lists is all.
+// Ranges are kept in the order of their addresses. Trainers bind new gradients in every step, mostly in an
+// order that was seen before and between the same two ranges: then one look at each is all.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace stepc::runtime {
 namespace {
@@ -62,13 +63,12 @@ void update(const stepc_instance &instance, std::vector<LentRange> &ranges) {
 
 int32_t refuse(const stepc_instance &instance, const LentRange &one, const LentRange &other) {
   uintptr_t begin = std::max(one.begin, other.begin), end = std::min(one.end, other.end);
-  return instance.refuse(STEPC_ERROR_ARGUMENT,
-                         format("expected memory of its own for each parameter, state and "
-                                "gradient, found that %s and %s share "
-                                "%llu bytes from %p on",
-                                nameOf(instance, one).c_str(), nameOf(instance, other).c_str(),
-                                (unsigned long long)(end - begin),
-                                reinterpret_cast<void *>(begin)));
+  return instance.refuse(
+      STEPC_ERROR_ARGUMENT,
+      format("expected memory of its own for each parameter, state and gradient, "
+             "found that %s and %s share %llu bytes from %p on",
+             nameOf(instance, one).c_str(), nameOf(instance, other).c_str(),
+             (unsigned long long)(end - begin), reinterpret_cast<void *>(begin)));
 }
 
 /// Of ranges in order, those that begin inside of one before them.
@@ -83,10 +83,28 @@ int32_t checkWritten(const stepc_instance &instance) {
   return STEPC_OK;
 }
 
-int32_t checkGradients(const stepc_instance &instance) {
+/// Whether each gradient stands behind the one before it, and where nothing is written.
+bool areApart(const stepc_instance &instance, std::vector<LentRange> &gradients) {
+  uintptr_t before = 0;
+  for (LentRange &range : gradients) {
+    auto begin = reinterpret_cast<uintptr_t>(instance.boundGradients[range.parameter]);
+    uintptr_t end = begin + uintptr_t(range.bytes);
+    if (!begin)
+      continue;
+    if (begin < before || begin < range.freeBegin || end > range.freeEnd)
+      return false;
+    before = end;
+  }
+  return true;
+}
+
+int32_t checkGradients(stepc_instance &instance) {
+  if (areApart(instance, instance.gradientRanges))
+    return STEPC_OK;
+  update(instance, instance.gradientRanges);
   const LentRange *longest = nullptr; // of those that begin where the last one did
   auto written = instance.writtenRanges.begin(), end = instance.writtenRanges.end();
-  for (const LentRange &range : instance.gradientRanges) {
+  for (LentRange &range : instance.gradientRanges) {
     if (!range.begin)
       continue;
     if (longest && range.begin != longest->begin && range.begin < longest->end)
@@ -97,6 +115,8 @@ int32_t checkGradients(const stepc_instance &instance) {
       ++written;
     if (written != end && written->begin < range.end)
       return refuse(instance, *written, range);
+    range.freeBegin = written == instance.writtenRanges.begin() ? 0 : (written - 1)->end;
+    range.freeEnd = written == end ? UINTPTR_MAX : written->begin;
   }
   return STEPC_OK;
 }
@@ -108,7 +128,7 @@ void prepareOverlaps(stepc_instance &instance) {
   auto count = int64_t(lib.plan.parameters.size());
   auto add = [](std::vector<LentRange> &ranges, int64_t bytes, int64_t parameter, int64_t what) {
     if (bytes > 0)
-      ranges.push_back({0, 0, bytes, parameter, what});
+      ranges.push_back({0, 0, bytes, parameter, what, 0, 0});
   };
   for (int64_t p = 0; p < count; ++p) {
     int64_t index = lib.parameter(p).group;
@@ -126,11 +146,12 @@ int32_t checkOverlaps(stepc_instance &instance) {
     update(instance, instance.writtenRanges);
     if (int32_t status = checkWritten(instance))
       return status;
+    for (LentRange &range : instance.gradientRanges)
+      range.freeBegin = range.freeEnd = 0;
     instance.writtenDisjoint = true;
     instance.gradientsDisjoint = false;
   }
   if (!instance.gradientsDisjoint) {
-    update(instance, instance.gradientRanges);
     if (int32_t status = checkGradients(instance))
       return status;
     instance.gradientsDisjoint = true;

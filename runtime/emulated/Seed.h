@@ -2,7 +2,7 @@
 #ifndef STEPC_RUNTIME_EMULATED_SEED_H
 #define STEPC_RUNTIME_EMULATED_SEED_H
 
-#include <charconv>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -10,21 +10,20 @@
 
 namespace stepc::runtime {
 
-/// STEPC_EMULATED_SEED of the environment: of the order of streams, of threads and of copies. None where it is
-/// not set; then they come in order. `problem` says what is wrong with a text that is no seed.
+/// STEPC_EMULATED_SEED of the environment: of the order of streams, of threads and of copies. None where it
+/// is not set; then they come in order. `problem` says what is wrong with a text that is no seed.
 inline std::optional<uint64_t> emulatedSeed(std::string &problem) {
   const char *given = std::getenv("STEPC_EMULATED_SEED");
   if (!given)
     return std::nullopt;
-  std::string text = given;
-  uint64_t seed = 0;
-  auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (wrong == std::errc() && end == text.data() + text.size())
+  char *end = nullptr;
+  errno = 0;
+  uint64_t seed = std::strtoull(given, &end, 10);
+  if (*given >= '0' && *given <= '9' && !*end && errno == 0)
     return seed;
   problem = "expected STEPC_EMULATED_SEED to be a whole number from 0 to 18446744073709551615, or "
-            "not set, "
-            "found '" +
-            text + "'";
+            "not set, found '" +
+            std::string(given) + "'";
   return std::nullopt;
 }
 

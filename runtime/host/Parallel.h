@@ -5,10 +5,9 @@
 // pool of std::threads, in which the caller takes part. Which thread runs a piece is
 // left open: kernels write disjoint results and never depend on it.
 //
-// Each piece is counted when it has run, and each adds mark(last) - mark(first) to a sum of the loop, where
-// mark is a hash. Pieces lead from lower to higher numbers, so that the sum is mark(count) - mark(0) only where they
-// lead from 0 to count once: a piece that was dropped, repeated or cut otherwise twice shows, without a list of
-// pieces.
+// Each piece is counted when it has run, and adds mark(last) - mark(first) to a sum of the loop, where
+// mark is a hash. Pieces lead from lower to higher numbers. So the sum is mark(count) - mark(0) only where
+// they lead from 0 to count once: a piece that was dropped or repeated shows, without a list of pieces.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_HOST_PARALLEL_H

@@ -7,8 +7,8 @@
 
 namespace stepc::plan {
 
-/// FNV-1a of 64 bits (Fowler, Noll, Vo), of bytes one after another. Each step maps states one to one, so that
-/// two lists which differ in one byte never have the same hash.
+/// FNV-1a of 64 bits (Fowler, Noll, Vo), of bytes one after another. Each step maps states one to one, so
+/// that two lists which differ in one byte never have the same hash.
 struct Fnv1a {
   uint64_t state = 0xcbf29ce484222325;
 

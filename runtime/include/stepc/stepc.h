@@ -49,8 +49,8 @@ typedef enum stepc_status {
 typedef struct stepc_instance stepc_instance;
 
 /* Runs task(arguments, first, last) over [0, count) in pieces, in any order and on any threads, and
- * returns when all are done. Pieces are counted: a step fails with STEPC_ERROR_COUNTS where some item of a loop ran
- * other than once by then. */
+ * returns when all are done. Pieces are counted: a step fails with STEPC_ERROR_COUNTS where some item
+ * of a loop ran other than once by then. */
 typedef void (*stepc_task)(void *arguments, int64_t first, int64_t last);
 typedef void (*stepc_parallel_for)(void *context, stepc_task task, void *arguments, int64_t count,
                                    int64_t grain);
@@ -212,8 +212,8 @@ typedef struct stepc_library {
    * are checked against the shard's; of pointers to shards, step counts and hyperparameters NVIDIA's
    * driver is asked whether they are the GPU's (or managed memory), and of gradients when they differ
    * from those that are bound. Null is legal where the local shard is empty. What is refused changes
-   * nothing. A step refuses (STEPC_ERROR_ARGUMENT) parameters, states and step counts that share memory, and a
-   * gradient that shares some with one of them. */
+   * nothing. A step refuses (STEPC_ERROR_ARGUMENT) parameters, states and step counts that share
+   * memory, and a gradient that shares some with one of them. */
   int32_t (*bind_parameter)(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
   int32_t (*bind_state)(stepc_instance *, int64_t parameter, int32_t state, void *data,
                         int64_t bytes);

@@ -1,6 +1,6 @@
 //===- LoopsTest.cpp - Compiled steps on a trainer's loop that strays -------===//
 //
-// Every loop of a step is dropped a piece of, given one twice, or one in place of another, on every device that asks
+// Each loop of a step loses a piece, or runs one twice, or in place of another, on every device that asks
 // the trainer for loops. The step must say so: its bits would be other ones.
 //
 //===----------------------------------------------------------------------===//
