@@ -61,9 +61,13 @@ LogicalResult checkPlaces(func::FuncOp step) {
 /// What stands in one pool becomes one buffer where the first of it is allocated.
 LogicalResult placePools(func::FuncOp step) {
   llvm::MapVector<int64_t, SmallVector<memref::AllocOp>> pools;
-  for (auto alloc : step.getOps<memref::AllocOp>())
-    if (auto pool = alloc->getAttrOfType<IntegerAttr>(kPoolAttr))
-      pools[pool.getInt()].push_back(alloc);
+  // Numbered once: each move would let MLIR number the whole block again at the next question.
+  llvm::DenseMap<Operation *, size_t> position;
+  for (Operation &op : step.getOps()) {
+    position[&op] = position.size();
+    if (auto pool = op.getAttrOfType<IntegerAttr>(kPoolAttr); pool && isa<memref::AllocOp>(op))
+      pools[pool.getInt()].push_back(cast<memref::AllocOp>(op));
+  }
   for (auto &[number, members] : pools) {
     memref::AllocOp first = members.front();
     OpBuilder builder(first);
@@ -82,8 +86,11 @@ LogicalResult placePools(func::FuncOp step) {
         auto extent = size.getDefiningOp<ExtentOp>();
         if (!extent)
           return member.emitOpError("expected sizes from comm.extent, found another value");
-        if (first->isBeforeInBlock(extent))
+        size_t &extentAt = position[extent], firstAt = position[first];
+        if (firstAt < extentAt) {
           extent->moveBefore(first);
+          extentAt = firstAt; // beside it: another pool may begin earlier
+        }
         sizes.push_back(size);
       }
     }

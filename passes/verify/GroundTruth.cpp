@@ -52,6 +52,15 @@ std::vector<int64_t> GroundTruth::meetings(const plan::Communicator &communicato
   return result;
 }
 
+void GroundTruth::trim() {
+  constexpr int64_t kMostShards = 1 << 14;
+  if (shardCount <= kMostShards)
+    return;
+  for (auto &maps : shards)
+    std::vector<std::unique_ptr<MemoryMap>>().swap(maps);
+  shardCount = 0;
+}
+
 const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t position,
                                     plan::ShardsKind whose) {
   auto &maps =
@@ -60,9 +69,11 @@ const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t posit
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
   if (maps.empty())
     maps.resize(mesh.ranks.size());
-  if (!maps[position])
+  if (!maps[position]) {
     maps[position] =
         std::make_unique<MemoryMap>(MemoryMap::ofShard(g, mesh, position, kind, whose));
+    ++shardCount;
+  }
   return *maps[position];
 }
 
@@ -87,11 +98,14 @@ const SegmentView &GroundTruth::segment(int64_t index) {
     int64_t block = view->blocks[i];
     view->indices[block - view->least] = int64_t(i);
     view->within[block % perParameter[segment.group]].push_back(int64_t(i));
-    std::vector<int64_t> coordinates;
+    bool anyOwned = false;
+    int64_t coordinates = 0;
     for (size_t hop = 0; hop < group.hops.size(); ++hop)
-      if (!group.hops[hop].owned.empty())
+      if (!group.hops[hop].owned.empty()) {
+        anyOwned = true;
         addCoordinates(segment.group, hop, group.hops[hop].base[block], coordinates);
-    if (!coordinates.empty())
+      }
+    if (anyOwned)
       view->owned[coordinates].push_back(int64_t(i));
   }
   return *view;
@@ -122,12 +136,14 @@ std::vector<int64_t> GroundTruth::held(int64_t segmentIndex, const MemoryMap &sh
   return at(segment(segmentIndex), places);
 }
 
-void GroundTruth::addCoordinates(int64_t group, size_t hop, int64_t position,
-                                 std::vector<int64_t> &coordinates) const {
+void GroundTruth::addCoordinates(int64_t group, size_t hop, int64_t position, int64_t &number) {
   const plan::Group &g = thePlan.groups[group];
-  std::vector<int64_t> along = coordinatesOf(thePlan.meshes[g.mesh], position);
+  const std::vector<int64_t> &sizes = thePlan.meshes[g.mesh].sizes;
+  along.resize(sizes.size());
+  for (size_t axis = sizes.size(); axis-- > 0; position /= sizes[axis])
+    along[axis] = position % sizes[axis];
   for (const plan::Factor &factor : g.hops[hop].owned)
-    coordinates.push_back(along[factor.axis] / factor.stride % factor.size);
+    number = number * factor.size + along[factor.axis] / factor.stride % factor.size;
 }
 
 plan::ShardsKind GroundTruth::beforeHops(int64_t group) const {
@@ -141,6 +157,9 @@ plan::ShardsKind GroundTruth::beforeHops(int64_t group) const {
 const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position) {
   const plan::Group &g = thePlan.groups[group];
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
+  auto &known = broughtTo[group];
+  if (auto all = known.find({}); all != known.end())
+    return all->second;
   bool anyLeft = false;
   auto unresolved = [&](int64_t of) {
     std::vector<int64_t> left = coordinatesOf(mesh, of), sizes = mesh.sizes;
@@ -160,7 +179,9 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
     return left;
   };
   std::vector<int64_t> here = unresolved(position);
-  auto [found, isNew] = broughtTo[group].try_emplace(here);
+  if (!anyLeft)
+    here.clear(); // the same for all positions
+  auto [found, isNew] = known.try_emplace(here);
   if (!isNew)
     return found->second;
   // All shards together hold every block, and of one without elements its single value.
@@ -184,11 +205,15 @@ std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t positio
   const SegmentView &view = segment(segmentIndex);
   if (!g.computes)
     return {};
-  std::vector<int64_t> coordinates, result;
-  for (size_t hop = 0; hop < g.hops.size(); ++hop)
+  std::vector<int64_t> result;
+  bool anyOwned = false;
+  int64_t coordinates = 0;
+  for (size_t hop = 0; hop < g.hops.size(); ++hop) {
+    anyOwned = anyOwned || !g.hops[hop].owned.empty();
     addCoordinates(group, hop, position, coordinates);
+  }
   const std::vector<int64_t> &places = brought(group, position);
-  if (coordinates.empty()) {
+  if (!anyOwned) {
     if (int64_t(places.size()) == perParameter[group])
       return view.blocks;
     result = at(view, places);

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 namespace stepc::verify {
 
@@ -27,8 +28,8 @@ std::vector<int64_t> coordinatesOf(const plan::Mesh &mesh, int64_t position);
 struct SegmentView {
   std::vector<int64_t> blocks;              ///< in order
   std::vector<std::vector<int64_t>> within; ///< indices per block within a parameter
-  /// Indices per coordinates of their blocks' bases along all owned factors.
-  std::map<std::vector<int64_t>, std::vector<int64_t>> owned;
+  /// Indices per coordinates of their blocks' bases along all owned factors, as one number.
+  std::unordered_map<int64_t, std::vector<int64_t>> owned;
   bool has(int64_t block) const { return indexOf(block) >= 0; }
   /// The index in the segment of a block of the group, or -1.
   int64_t indexOf(int64_t block) const {
@@ -47,6 +48,9 @@ public:
   explicit GroundTruth(const plan::Plan &plan);
 
   const plan::Plan &plan() const { return thePlan; }
+  /// Forgets shards where these have become many: with many groups on many ranks they would be memory for
+  /// groups × ranks. Ends references to them.
+  void trim();
   int64_t rankCount() const { return int64_t(world.size()); }
   int64_t groupOf(int64_t segment) const { return thePlan.segments[segment].group; }
   /// The position of a world rank in the mesh of a group, or -1.
@@ -109,16 +113,15 @@ private:
     std::vector<int64_t> first;
   };
   struct SlabsOfGroup {
-    std::map<std::vector<int64_t>, Teams> teams;  // per coordinates beside the slabs
+    std::map<std::vector<int64_t>, Teams> teams;      // per coordinates beside the slabs
     std::vector<std::vector<std::vector<Span>>> runs; // per position and block within a parameter
   };
   std::string checkSlabs(int64_t group);
   /// What ranks have in common that differ along a group's slabs alone.
   std::vector<int64_t> besideSlabs(int64_t group, int64_t position) const;
   const Teams &teamsOf(int64_t group, int64_t position);
-  /// A position's coordinates along the owned factors of hop `hop`, behind those in `coordinates`.
-  void addCoordinates(int64_t group, size_t hop, int64_t position,
-                      std::vector<int64_t> &coordinates) const;
+  /// A position's coordinates along the owned factors of hop `hop`, behind those in `number`, row-major.
+  void addCoordinates(int64_t group, size_t hop, int64_t position, int64_t &number);
   /// By whose placements a group's blocks lie before any hop: where its rule's states are stored, or of a
   /// rule that stores none, the parameter.
   plan::ShardsKind beforeHops(int64_t group) const;
@@ -133,8 +136,10 @@ private:
       shards; // (group · kShardsKinds + whose) · kValueKinds + kind, position
   std::vector<std::unique_ptr<SegmentView>> segments;
   std::vector<SlabsOfGroup> knownSlabs; // per group
-  /// Per group and what no hop resolves of a position's coordinates.
+  /// Per group and what no hop resolves of a position's coordinates; none, where hops resolve all.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;
+  std::vector<int64_t> along; // coordinates of addCoordinates, whose memory is used again
+  int64_t shardCount = 0;
 };
 
 } // namespace stepc::verify

@@ -4,6 +4,7 @@
 #include "passes/verify/ParcelCheck.h"
 
 #include <iterator>
+#include <numeric>
 
 namespace stepc::verify {
 
@@ -25,6 +26,7 @@ bool TableProof::fail(int64_t table, std::string message, int64_t other) {
 }
 
 Reach TableProof::mostComputed(int64_t segment) {
+  truth.trim();
   Reach most;
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank)
     if (int64_t position = truth.position(truth.groupOf(segment), rank); position >= 0)
@@ -34,6 +36,7 @@ Reach TableProof::mostComputed(int64_t segment) {
 
 void TableProof::begin(const ProgramUse &program) {
   std::vector<bool> onWay(plan.tables.size(), false);
+  auto groupOf = [&](int64_t table) { return truth.groupOf(plan.tables[table].from.segment); };
   for (const TableUse &use : program.uses)
     useOf[use.table] = use;
   ways = program.ways;
@@ -43,24 +46,32 @@ void TableProof::begin(const ProgramUse &program) {
   // the way that brought it.
   for (const TableUse &use : program.uses)
     if (!onWay[use.table])
-      tasks.push_back([this, use] { checkAlone(use); });
+      tasks.push_back({groupOf(use.table), [this, use] { checkAlone(use); }});
   for (const Way &way : ways)
     if (!isRelay(way.producer))
-      tasks.push_back([this, &way] { checkWay(way); });
+      tasks.push_back({groupOf(way.message), [this, &way] { checkWay(way); }});
   int64_t index = 0;
   for (const plan::Command *start : plan.starts())
-    tasks.push_back([this, start, at = index++] {
-      if (start->collective == plan::CollectiveKind::AllGather)
-        for (int64_t table : start->tables)
-          checkGathers(table);
-      checkStart(at, *start);
-    });
+    tasks.push_back({int64_t(plan.groups.size()), [this, start, at = index++] {
+                       if (start->collective == plan::CollectiveKind::AllGather)
+                         for (int64_t table : start->tables)
+                           checkGathers(table);
+                       checkStart(at, *start);
+                     }});
 }
 
 void TableProof::doTasks(std::atomic<size_t> &next) {
   faults.resize(tasks.size());
-  while ((task = next++) < tasks.size())
-    tasks[task]();
+  // Group by group, so that what is known of a group is asked for while it is there.
+  std::vector<size_t> order(tasks.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {},
+                    [&](size_t number) { return std::pair(tasks[number].group, number); });
+  for (size_t i = next++; i < order.size(); i = next++) {
+    task = order[i];
+    truth.trim();
+    tasks[task].run();
+  }
 }
 
 void TableProof::include(TableProof &other) {
@@ -168,9 +179,9 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
       next = isFound ? part + 1 - messages.begin() : 0;
       int64_t position = isFound ? truth.position(group, part->peer) : -1;
       // That parts are all there is told by their number, which the rows are checked for.
-      bool isNext = position >= 0 && (ofParts ? position > last && truth.differBySlabs(
-                                                                       group, here, position)
-                                              : i == truth.contributionOf(group, position));
+      bool isNext =
+          position >= 0 && (ofParts ? position > last && truth.differBySlabs(group, here, position)
+                                    : i == truth.contributionOf(group, position));
       last = position;
       if (!isNext)
         return fail(table, "expected contribution " + std::to_string(i) +

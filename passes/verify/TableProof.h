@@ -179,7 +179,11 @@ private:
     Packed received;
     std::vector<std::array<int64_t, 4>> arriving; // sender, its offset, the offset here, elements
   } compared;
-  std::vector<std::function<void()>> tasks;
+  struct Task {
+    int64_t group; ///< whose tables it looks at; behind all groups what looks at many
+    std::function<void()> run;
+  };
+  std::vector<Task> tasks;
   size_t task = 0;
   std::vector<std::vector<Fault>> faults; // per task
   std::vector<Way> ways;

@@ -149,9 +149,23 @@ std::vector<int64_t> coordinates(const Mesh &mesh, int64_t position) {
 
 std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement> &placements,
                           const Mesh &mesh, const std::vector<int64_t> &coords) {
-  std::vector<Run> runs = wholeAxis(size);
+  // A chunk of one run is one run: no list is needed until a placement takes several.
+  Interval whole{0, size};
+  size_t axis = 0;
+  for (; axis < placements.size(); ++axis) {
+    const Placement &placement = placements[axis];
+    if (!placement.isShard() || placement.dim != dim)
+      continue;
+    if (placement.kind != PlacementKind::Shard)
+      break;
+    Interval part = chunk(whole.end - whole.begin, mesh.sizes[axis], coords[axis]);
+    whole = {whole.begin + part.begin, whole.begin + part.end};
+  }
+  std::vector<Run> runs;
+  if (whole.begin < whole.end)
+    runs.push_back({whole.begin, 0, whole.end - whole.begin});
   std::vector<Interval> intervals;
-  for (size_t axis = 0; axis < placements.size(); ++axis) {
+  for (; axis < placements.size(); ++axis) {
     const Placement &placement = placements[axis];
     if (!placement.isShard() || placement.dim != dim)
       continue;
@@ -247,6 +261,8 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
     return axisRuns(static_cast<int64_t>(axis), group.shape[axis], placements, mesh, coords);
   };
   auto runsOfAll = [&](const std::vector<size_t> &axes) {
+    if (axes.size() == 1)
+      return runsOf(axes[0]);
     std::vector<Run> runs = wholeAxis(1);
     for (size_t axis : axes)
       runs = join(runs, runsOf(axis), group.shape[axis]);
@@ -268,8 +284,10 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
       parts.push_back(drops ? std::vector<Run>{{0, part, 1}}
                             : within(runs, group.division.parts[static_cast<size_t>(part)]));
   }
-  if (parts.empty())
-    parts.push_back(columns ? colRuns : rowRuns);
+  const std::vector<Run> &divided = columns ? colRuns : rowRuns;
+  auto partOf = [&](int64_t part) -> const std::vector<Run> & {
+    return parts.empty() ? divided : parts[static_cast<size_t>(part)];
+  };
   std::vector<Rect> result;
   if (localRows == 0 || localCols == 0)
     return result;
@@ -287,12 +305,12 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
     blocks = std::move(next);
   }
 
-  auto count = static_cast<int64_t>(parts.size());
+  auto count = std::max<int64_t>(1, static_cast<int64_t>(parts.size()));
   int64_t base = 0;
   for (int64_t block : blocks) {
     for (int64_t part = 0; part < count; ++part)
-      for (const Run &row : columns ? rowRuns : parts[static_cast<size_t>(part)])
-        for (const Run &col : columns ? parts[static_cast<size_t>(part)] : colRuns)
+      for (const Run &row : columns ? rowRuns : partOf(part))
+        for (const Run &col : columns ? partOf(part) : colRuns)
           result.push_back({block * count + part, row.global, col.global, row.length, col.length,
                             base + row.local * localCols + col.local, localCols});
     base += localRows * localCols;

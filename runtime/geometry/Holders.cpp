@@ -71,9 +71,9 @@ std::vector<Placement> reducedPlacements(const Group &group, const Mesh &mesh,
 std::vector<std::vector<int64_t>> heldElements(const Group &group, const Mesh &mesh,
                                                plan::ShardsKind of) {
   std::vector<std::vector<int64_t>> held;
+  auto blocks = static_cast<size_t>(group.blocksPerParameter());
   for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
-    std::vector<int64_t> &areas =
-        held.emplace_back(static_cast<size_t>(group.blocksPerParameter()), 0);
+    std::vector<int64_t> &areas = held.emplace_back(blocks, 0);
     for (const Rect &rect : rectangles(group, mesh, position, ValueKind::Full, of))
       areas[static_cast<size_t>(rect.block)] += rect.rows * rect.cols;
   }

@@ -86,6 +86,7 @@ const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, 
     result.with.push_back(found - result.classes.begin());
   }
   result.index(static_cast<size_t>(at(blocksPerParameter, group)));
+  heldBytes += result.bytes();
   return result;
 }
 

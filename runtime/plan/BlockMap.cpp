@@ -26,10 +26,29 @@ BlockMap::BlockMap(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
               [&](int64_t a, int64_t b) { return at(view.worldOf, a) < at(view.worldOf, b); });
     meshes.push_back(std::move(view));
   }
-  for (const Group &group : plan.groups)
+  for (const Group &group : plan.groups) {
     blocksPerParameter.push_back(group.blocksPerParameter());
+    presences.push_back(group.rows() * group.cols() > 0 ? ValueKind::Full : ValueKind::One);
+  }
   kinds.resize(plan.groups.size() * kShardsKinds * kValueKinds);
+  likes.resize(kinds.size());
   segments.resize(plan.segments.size());
+}
+
+void BlockMap::trim() {
+  constexpr int64_t kMostBytes = int64_t(32) << 20;
+  if (likeBytes > kMostBytes) {
+    for (std::vector<int32_t> &known : likes)
+      std::vector<int32_t>().swap(known);
+    likeBytes = 0;
+  }
+  if (heldBytes <= kMostBytes)
+    return;
+  for (std::unique_ptr<KindView> &view : kinds)
+    view.reset();
+  for (std::unique_ptr<SegmentBlocks> &blocks : segments)
+    blocks.reset();
+  heldBytes = 0;
 }
 
 int64_t BlockMap::position(int64_t segment, int64_t rank) const {
@@ -39,9 +58,7 @@ int64_t BlockMap::position(int64_t segment, int64_t rank) const {
 }
 
 KindView &BlockMap::kind(int64_t group, Form form) {
-  auto &view = kinds[static_cast<size_t>((group * kShardsKinds + static_cast<int64_t>(form.whose)) *
-                                             kValueKinds +
-                                         static_cast<int64_t>(form.value))];
+  auto &view = kinds[kindIndex(group, form)];
   if (!view) {
     const Group &g = at(thePlan.groups, group);
     view = std::make_unique<KindView>();
@@ -83,6 +100,13 @@ void ShardRects::index(size_t blocks) {
   }
   std::partial_sum(first.begin(), first.end(), first.begin());
   filled = true;
+}
+
+int64_t ShardRects::bytes() const {
+  constexpr size_t kLists = 5, kOfAllocation = 16;
+  return static_cast<int64_t>(
+      sizeof(ShardRects) + kLists * kOfAllocation + rects.size() * sizeof(Rect) +
+      (first.size() + elements.size() + held.size() + inSlab.size()) * sizeof(int64_t));
 }
 
 void ShardRects::findSlabs(Division::Axis axis) {
@@ -132,7 +156,20 @@ const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
   if (same == unlike.end())
     same = unlike.insert(same, position);
   shard.like = *same;
+  heldBytes += shard.bytes();
   return shard;
+}
+
+int64_t BlockMap::like(int64_t group, Form form, int64_t position) {
+  std::vector<int32_t> &known = likes[kindIndex(group, form)];
+  if (known.empty()) {
+    known.resize(at(thePlan.meshes, at(thePlan.groups, group).mesh).ranks.size(), -1);
+    likeBytes += static_cast<int64_t>(known.size() * sizeof(int32_t));
+  }
+  int32_t &result = known[static_cast<size_t>(position)];
+  if (result < 0)
+    result = static_cast<int32_t>(shard(group, form, position).like);
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -215,6 +252,7 @@ const ShardRects &BlockMap::pieces(int64_t group, Form form, int64_t level, int6
       result.rects.insert(result.rects.end(), rects.begin(), rects.end());
     }
   result.index(static_cast<size_t>(blocks));
+  heldBytes += result.bytes();
   return result;
 }
 
@@ -261,6 +299,8 @@ const Bases &BlockMap::bases(int64_t segment, int64_t lower, int64_t upper) {
   }
   result.at =
       Lists(result.of, static_cast<int64_t>(at(meshes, group.mesh).worldOf.size()), nullptr);
+  heldBytes += static_cast<int64_t>(sizeof(int64_t)) *
+               (2 * count + static_cast<int64_t>(result.at.first.size()));
   for (const std::vector<int64_t> &within : blocks.within) {
     auto &list = result.counts.emplace_back();
     for (int64_t index : within)
@@ -334,19 +374,19 @@ std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
   // on ranks that do not compute the block.
   Form form = formOf(place);
   if (!place.standsIn().isShards() && place.standsIn().kind != Distribution::Pieces)
-    form.value = presence(groupOf(place.segment));
+    form.value = presence(place.segment);
   return standing(place.segment, form, place.standsIn().level(groupOf(place.segment)), position);
 }
 
 std::vector<int64_t> BlockMap::computed(int64_t segment, int64_t position) {
-  return groupOf(segment).computes ? standing(computedIn(segment, groupOf(segment)), position)
+  return groupOf(segment).computes ? standing(computedIn(segment), position)
                                    : std::vector<int64_t>();
 }
 
 int64_t BlockMap::computedCount(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
   auto level = static_cast<int64_t>(group.hops.size());
-  Form form = formOf(computedIn(segment, group));
+  Form form = formOf(computedIn(segment));
   if (!group.computes || !at(kind(at(thePlan.segments, segment).group, form).levels, level).all)
     return static_cast<int64_t>(computed(segment, position).size());
   std::optional<std::span<const int64_t>> allowed = based(segment, level, position);

@@ -14,6 +14,7 @@
 #include "runtime/plan/Teams.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <tuple>
@@ -78,6 +79,8 @@ struct ShardRects {
   }
   /// Fills the rest, from rectangles by block.
   void index(size_t blocks);
+  /// About how much memory all of it takes.
+  int64_t bytes() const;
   /// Where rectangles begin in slabs along that axis, once they are indexed.
   void findSlabs(Division::Axis axis);
 };
@@ -154,6 +157,9 @@ struct PeerPart {
   int64_t peer, offset, count; // world rank, elements
 };
 
+/// What tells a place apart, for keys of memos.
+std::vector<int64_t> numbersOf(const Place &place);
+
 /// What stands packed in the lower of the two distributions of a move.
 struct LowerParts {
   std::vector<int64_t> next;    // per world rank that is the least of a part's receivers: its start
@@ -165,7 +171,14 @@ class BlockMap {
 public:
   explicit BlockMap(const Plan &plan);
 
+  /// The parts of a place where nothing stands.
+  const std::shared_ptr<const std::vector<PeerPart>> noPeers =
+      std::make_shared<const std::vector<PeerPart>>();
+
   const Plan &plan() const { return thePlan; }
+  /// Forgets what is known of groups where that has become too much: with many groups on many ranks it would
+  /// be memory for groups × ranks. Called between questions; what was answered by reference ends.
+  void trim();
   int64_t worldSize() const { return static_cast<int64_t>(ranks.size()); }
   const Group &groupOf(int64_t segment) const {
     return at(thePlan.groups, at(thePlan.segments, segment).group);
@@ -205,6 +218,21 @@ public:
   }
   /// The parts of a packed place: one list for positions that have equal ones, as far as is known.
   std::shared_ptr<const std::vector<PeerPart>> peers(const Place &place, int64_t position);
+  /// The same, position after position of one place: what does not differ between them is looked up once.
+  class PeersOfPlace {
+  public:
+    PeersOfPlace(BlockMap &map, const Place &place);
+    std::shared_ptr<const std::vector<PeerPart>> at(int64_t position);
+
+  private:
+    BlockMap &map;
+    const Place &place;
+    const Move *move = nullptr; // none: ask without a short cut
+    const Bases *bases =
+        nullptr; // of what stands in the upper distribution, if these are not everywhere
+    std::array<int64_t, 3> key{}; // of the last answer for the lower one
+    std::shared_ptr<const std::vector<PeerPart>> last;
+  };
   /// Indices in the segment of the blocks of which anything stands in a packed place.
   std::vector<int64_t> standing(const Place &place, int64_t position);
   /// Of what moves between shards: what stands here, cut where the other end's shards end; and where the part
@@ -263,6 +291,17 @@ private:
   /// With an offset per block, of a packed place in the lower distribution.
   LowerParts lowerOffsets(const Place &place, int64_t position);
   const Move &moveOf(const Place &place);
+  /// ShardRects::like of a shard.
+  int64_t like(int64_t group, Form form, int64_t position);
+  std::array<int64_t, 3> lowerKey(const Place &place, const Move &move, int64_t position) {
+    return {like(at(thePlan.segments, place.segment).group, formOf(place), position),
+            at(move.kept->of, position), move.serving->part(position)};
+  }
+  static size_t kindIndex(int64_t group, Form form) {
+    return static_cast<size_t>((group * kShardsKinds + static_cast<int64_t>(form.whose)) *
+                                   kValueKinds +
+                               static_cast<int64_t>(form.value));
+  }
   /// The least world rank of those to which a position's blocks of some base go.
   static int64_t firstOf(const Move &move, const MeshView &mesh, int64_t base, int64_t position) {
     return at(mesh.worldOf, move.targets->members.of(at(move.kept->of, position) + base).front());
@@ -289,11 +328,11 @@ private:
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
 
   /// The kind of value by which a rank has a block. One without elements has a single value nonetheless.
-  static ValueKind presence(const Group &group) {
-    return group.rows() * group.cols() > 0 ? ValueKind::Full : ValueKind::One;
+  ValueKind presence(int64_t segment) const {
+    return at(presences, at(thePlan.segments, segment).group);
   }
-  static Place computedIn(int64_t segment, const Group &group) {
-    return Place::resting(segment, presence(group), Distribution::Blocks);
+  Place computedIn(int64_t segment) const {
+    return Place::resting(segment, presence(segment), Distribution::Blocks);
   }
   /// The teams of those that differ from a position along the factors of slabs alone.
   const Teams &teamsOf(int64_t segment, int64_t position);
@@ -311,12 +350,16 @@ private:
   const Plan &thePlan;
   std::vector<int64_t> ranks;
   std::vector<MeshView> meshes;
-  std::vector<int64_t> blocksPerParameter; // per group
-  std::vector<std::unique_ptr<KindView>>
-      kinds; // (group · kShardsKinds + whose) · kValueKinds + kind
+  std::vector<int64_t> blocksPerParameter;      // per group
+  std::vector<ValueKind> presences;             // per group
+  std::vector<std::unique_ptr<KindView>> kinds; // per kindIndex
+  // Per kindIndex and position what the shard is like, -1: not known. Much less than shards, so kept for longer.
+  std::vector<std::vector<int32_t>> likes;
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   std::map<std::pair<int64_t, int64_t>, Teams> teams; // per group and class along its slabs
-  Memo<std::pair<Place, std::vector<int64_t>>, std::vector<PeerPart>> knownPeers;
+  Memo<std::vector<int64_t>, std::vector<PeerPart>>
+      knownPeers;                       // by place and what tells positions apart
+  int64_t heldBytes = 0, likeBytes = 0; // of kinds and segments, about; of likes
 };
 
 } // namespace stepc::plan

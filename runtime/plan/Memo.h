@@ -7,15 +7,48 @@
 #define STEPC_RUNTIME_PLAN_MEMO_H
 
 #include <cstddef>
-#include <map>
+#include <cstdint>
 #include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace stepc::plan {
+
+/// Hashes the keys of memos: numbers, addresses, and pairs and lists of them.
+struct MemoHash {
+  size_t operator()(int64_t number) const {
+    auto word = static_cast<uint64_t>(number) * 0x9e3779b97f4a7c15U;
+    return static_cast<size_t>(word ^ (word >> 32));
+  }
+  template <typename T> size_t operator()(const T *address) const {
+    return (*this)(static_cast<int64_t>(reinterpret_cast<uintptr_t>(address)));
+  }
+  template <typename T> size_t operator()(const std::shared_ptr<T> &owner) const {
+    return (*this)(owner.get());
+  }
+  template <typename A, typename B> size_t operator()(const std::pair<A, B> &pair) const {
+    return mix((*this)(pair.first), (*this)(pair.second));
+  }
+  template <typename T> size_t operator()(const std::vector<T> &list) const {
+    size_t hash = list.size();
+    for (const T &item : list)
+      hash = mix(hash, (*this)(item));
+    return hash;
+  }
+
+private:
+  static size_t mix(size_t hash, size_t next) {
+    return (hash ^ next) * 0x100000001b3U + (hash >> 29);
+  }
+};
 
 /// Values by what tells them apart. When they have too many rows together, all are forgotten: where
 /// little is equal, memory stays bounded.
 template <typename Key, typename Value> class Memo {
 public:
+  explicit Memo(size_t mostRows = 1 << 17) : mostRows(mostRows) {}
+
   /// The value of a key: the one that make() once gave, which has rows(value).
   template <typename Make, typename Rows>
   std::shared_ptr<const Value> of(const Key &key, Make make, Rows rows) {
@@ -23,7 +56,7 @@ public:
       return found->second;
     auto value = std::make_shared<const Value>(make());
     held += rows(*value) + 1;
-    if (held > kMostRows) {
+    if (held > mostRows) {
       known.clear();
       held = rows(*value) + 1;
     }
@@ -32,8 +65,8 @@ public:
   }
 
 private:
-  static constexpr size_t kMostRows = 1 << 19;
-  std::map<Key, std::shared_ptr<const Value>> known;
+  size_t mostRows;
+  std::unordered_map<Key, std::shared_ptr<const Value>, MemoHash> known;
   size_t held = 0;
 };
 

@@ -8,6 +8,16 @@ namespace stepc::plan {
 
 using geometry::Rect;
 
+std::vector<int64_t> numbersOf(const Place &place) {
+  return {place.segment,
+          static_cast<int64_t>(place.value),
+          place.from.kind,
+          place.from.hop,
+          place.to.kind,
+          place.to.hop,
+          static_cast<int64_t>(place.end)};
+}
+
 const Move &BlockMap::moveOf(const Place &place) {
   const Group &group = groupOf(place.segment);
   KindView &view = kind(at(thePlan.segments, place.segment).group, formOf(place));
@@ -125,7 +135,12 @@ std::vector<PeerPart> BlockMap::upperPeers(const Place &place, int64_t position,
 std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place, int64_t position) {
   auto rows = [](const std::vector<PeerPart> &peers) { return peers.size(); };
   auto known = [&](std::optional<std::vector<int64_t>> key, auto make) {
-    return knownPeers.of({place, key ? *key : std::vector{position}}, make, rows);
+    std::vector<int64_t> full = numbersOf(place);
+    if (key)
+      full.insert(full.end(), key->begin(), key->end());
+    else
+      full.push_back(position);
+    return knownPeers.of(full, make, rows);
   };
   if (place.from.isSummed())
     return known(std::nullopt, [&] { return summedParts(place, position); });
@@ -137,8 +152,11 @@ std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place,
   std::vector<int64_t> key{-1};
   if (travels(place)) {
     const Move &move = moveOf(place);
+    auto allowed = based(place.segment, move.upper, position);
+    if (allowed && allowed->empty()) // most ranks own no block of most groups
+      return noPeers;
     const std::vector<int64_t> &alike = alikeBlocks(place, position);
-    if (auto allowed = based(place.segment, move.upper, position)) {
+    if (allowed) {
       for (int64_t index : *allowed)
         ++counts[at(alike, block(place.segment, index) % static_cast<int64_t>(alike.size()))];
     } else {
@@ -151,6 +169,32 @@ std::shared_ptr<const std::vector<PeerPart>> BlockMap::peers(const Place &place,
       key.insert(key.end(), {within, count});
   }
   return known(std::move(key), [&] { return upperPeers(place, position, counts); });
+}
+
+BlockMap::PeersOfPlace::PeersOfPlace(BlockMap &map, const Place &place) : map(map), place(place) {
+  if (place.from.isSummed() || isBetweenShards(place) || !map.travels(place))
+    return;
+  const Move &found = map.moveOf(place);
+  if (map.isLower(place)) {
+    move = found.lower == 0 ? &found : nullptr;
+  } else if (const Bases &all = map.bases(place.segment, 0, found.upper); all.owned) {
+    move = &found;
+    bases = &all;
+  }
+}
+
+std::shared_ptr<const std::vector<PeerPart>> BlockMap::PeersOfPlace::at(int64_t position) {
+  if (!move)
+    return map.peers(place, position);
+  if (bases) // most ranks own no block of most groups
+    return bases->at.of(bases->owned->part(position)).empty() ? map.noPeers
+                                                              : map.peers(place, position);
+  auto next = map.lowerKey(place, *move, position);
+  if (!last || next != key) {
+    key = next;
+    last = map.peers(place, position);
+  }
+  return last;
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,9 +229,8 @@ std::optional<std::vector<int64_t>> BlockMap::lowerKey(const Place &place, int64
   const Move &move = moveOf(place);
   if (move.lower > 0)
     return std::nullopt;
-  const ShardRects &shard =
-      this->shard(at(thePlan.segments, place.segment).group, formOf(place), position);
-  return std::vector{shard.like, at(move.kept->of, position), move.serving->part(position)};
+  std::array<int64_t, 3> key = lowerKey(place, move, position);
+  return std::vector(key.begin(), key.end());
 }
 
 std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_t position) {

@@ -4,6 +4,7 @@
 #include "runtime/plan/Parcels.h"
 #include "runtime/plan/TableBuilder.h"
 
+#include <functional>
 #include <limits>
 
 namespace stepc::plan {
@@ -71,32 +72,74 @@ size_t countRows(const RankTable &table) {
 struct Expander::Known {
   explicit Known(const Plan &plan) : map(plan) {}
 
+  /// The messages of a table on `count` ranks from `first` on, as far as there are ranks.
+  std::vector<Messages> messagesOf(const Table &table, int64_t first, size_t count);
+
   BlockMap map;
-  Memo<std::pair<Table, std::vector<int64_t>>, RankTable> rows;
-  Memo<std::pair<Place, int64_t>, std::vector<int64_t>> blocks; // by position that has a like shard
+  // By table and its key. Many ranks have many rows of one table.
+  Memo<std::pair<std::vector<int64_t>, std::vector<int64_t>>, RankTable> rows{1 << 18};
+  Memo<std::vector<int64_t>, std::vector<int64_t>>
+      blocks; // by place and position that has a like shard
   Memo<std::pair<Peers, Peers>, RankTable> messages;
   Memo<std::pair<const Command *, std::vector<Messages>>, RankStart> starts;
-  Peers noPeers = std::make_shared<const std::vector<PeerPart>>();
   std::shared_ptr<const RankTable> noRows = std::make_shared<const RankTable>();
+  /// Messages of a table on ranks that follow each other. Who asks about one rank after the other gets more and
+  /// more of them at once, so that a start looks at each of its tables once for many ranks.
+  struct Ahead {
+    int64_t first = 0;
+    std::vector<Messages> of;
+  };
+  std::vector<Ahead> ahead; // per table of the plan
   // What was made last, and its rows: ranks, one after another, have about as many.
   const Table *last = nullptr;
   size_t lastRows = 0;
 };
+
+std::vector<Messages> Expander::Known::messagesOf(const Table &table, int64_t first, size_t count) {
+  map.trim();
+  BlockMap::PeersOfPlace from(map, table.from), to(map, table.to);
+  std::vector<Messages> result;
+  std::pair<Peers, Peers> sides, last;
+  for (int64_t rank = first; result.size() < count && (rank == first || rank < map.worldSize());
+       ++rank) {
+    auto side = [&](const Place &place, BlockMap::PeersOfPlace &peers) {
+      int64_t position = map.position(place.segment, rank);
+      return position < 0 ? map.noPeers : peers.at(position);
+    };
+    sides = {side(table.from, from), side(table.to, to)};
+    if (!result.empty() && sides == last)
+      result.push_back(result.back());
+    else
+      result.push_back(
+          messages.of(sides, [&] { return merge(*sides.first, *sides.second); }, countRows));
+    last = sides;
+  }
+  return result;
+}
 
 Expander::Expander(const Plan &plan) : known(new Known(plan)) {}
 Expander::~Expander() = default;
 Expander::Expander(Expander &&) noexcept = default;
 
 Messages Expander::messages(const Table &table, int64_t rank) {
-  auto side = [&](const Place &place) {
-    int64_t position = known->map.position(place.segment, rank);
-    return position < 0 ? known->noPeers : known->map.peers(place, position);
-  };
-  std::pair<Peers, Peers> sides{side(table.from), side(table.to)};
-  return known->messages.of(sides, [&] { return merge(*sides.first, *sides.second); }, countRows);
+  const std::vector<Table> &tables = known->map.plan().tables;
+  std::less<const Table *> before;
+  bool isOfPlan = !before(&table, tables.data()) && before(&table, tables.data() + tables.size());
+  if (!isOfPlan)
+    return known->messagesOf(table, rank, 1).front();
+  constexpr size_t kMostAhead = 128;
+  known->ahead.resize(tables.size());
+  Known::Ahead &ahead = known->ahead[static_cast<size_t>(&table - tables.data())];
+  int64_t number = rank - ahead.first, count = static_cast<int64_t>(ahead.of.size());
+  if (number >= 0 && number < count)
+    return ahead.of[static_cast<size_t>(number)];
+  size_t next = number == count && count > 0 ? std::min(2 * ahead.of.size(), kMostAhead) : 1;
+  ahead = {rank, known->messagesOf(table, rank, next)};
+  return ahead.of.front();
 }
 
 CommonTable Expander::common(const Table &table, int64_t rank) {
+  known->map.trim();
   CommonTable result;
   result.rows = known->noRows;
   int64_t position = known->map.position(table.from.segment, rank);
@@ -114,12 +157,24 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
     return rows;
   };
   auto key = builder.key();
-  result.rows = key ? known->rows.of({table, *key}, make, countRows)
+  auto ofTable = [&] {
+    std::vector<int64_t> numbers = numbersOf(table.from), to = numbersOf(table.to);
+    numbers.insert(numbers.end(), to.begin(), to.end());
+    numbers.insert(numbers.end(), {static_cast<int64_t>(table.kind), table.elementBytes});
+    return numbers;
+  };
+  result.rows = key ? known->rows.of({ofTable(), std::move(*key)}, make, countRows)
                     : std::make_shared<const RankTable>(make());
   auto blocks = [&] { return builder.blocks(); };
   auto holder = builder.holder();
-  result.blocks = holder ? known->blocks.of(*holder, blocks, [](auto &list) { return list.size(); })
-                         : std::make_shared<const std::vector<int64_t>>(blocks());
+  auto ofHolder = [&] {
+    std::vector<int64_t> numbers = numbersOf(holder->first);
+    numbers.push_back(holder->second);
+    return numbers;
+  };
+  result.blocks = holder
+                      ? known->blocks.of(ofHolder(), blocks, [](auto &list) { return list.size(); })
+                      : std::make_shared<const std::vector<int64_t>>(blocks());
   return result;
 }
 
@@ -150,11 +205,12 @@ std::shared_ptr<const RankStart> Expander::start(const Command &start, int64_t r
   }
   return known->starts.of(
       key, [&] { return layOut(start.collective, values, known->map.worldSize()); },
-      [](const RankStart &made) { return made.messages.size(); });
+      [&](const RankStart &made) { return made.messages.size() + values.size(); });
 }
 
 int64_t Expander::elements(const Place &place, int64_t rank) {
   BlockMap &map = known->map;
+  map.trim();
   int64_t position = map.position(place.segment, rank);
   if (position < 0)
     return 0;
@@ -177,6 +233,7 @@ int64_t Expander::elements(const Place &place, int64_t rank) {
 
 int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {
   BlockMap &map = known->map;
+  map.trim();
   int64_t position = map.position(segment, rank);
   return position < 0 ? 0 : map.computedCount(segment, position);
 }

@@ -15,7 +15,7 @@ const Teams &BlockMap::teamsOf(int64_t segment, int64_t position) {
   if (!isNew)
     return result;
   std::vector<std::vector<int64_t>> holders(static_cast<size_t>(at(blocksPerParameter, index)));
-  Form form = formOf(computedIn(segment, group));
+  Form form = formOf(computedIn(segment));
   for (int64_t member : all.members.of(at(all.of, position)))
     for (int64_t block : shard(index, form, member).held)
       holders[static_cast<size_t>(block)].push_back(member);
@@ -40,11 +40,11 @@ std::vector<Team> BlockMap::teamsAt(const Place &place, int64_t position) {
   const Teams &known = teamsOf(place.segment, position);
   std::vector<int64_t> numbers(known.positions.size(), -1);
   std::vector<Team> result;
-  std::vector<int64_t> order; // of those found: teams stand by their first blocks within a parameter
+  std::vector<int64_t>
+      order; // of those found: teams stand by their first blocks within a parameter
   std::vector<int64_t> slots = computed(place.segment, position);
   for (size_t slot = 0; slot < slots.size(); ++slot) {
-    int64_t team =
-        at(known.of, block(place.segment, slots[slot]) % at(blocksPerParameter, index));
+    int64_t team = at(known.of, block(place.segment, slots[slot]) % at(blocksPerParameter, index));
     int64_t &number = numbers[static_cast<size_t>(team)];
     if (number < 0) {
       number = static_cast<int64_t>(result.size());
