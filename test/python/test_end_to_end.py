@@ -174,6 +174,15 @@ def test_the_workspace_is_bounded_and_the_bits_stay(real):
     assert error.value.exit_code == 1
 
 
+def test_no_name_of_a_definition_is_that_of_a_copy(real, tmp_path):
+    """The compiler writes <name>.json beside the copies of what it reads."""
+    manifest = export_manifest(Net().named_parameters())
+    for name in ("manifest", "manifest.cpu"):
+        (tmp_path / f"{name}.optim").write_text(spec(ADAMW) + "route { AdamW(lr = 1e-2) for rest }")
+        made = stepc.compile(tmp_path / f"{name}.optim", manifest)
+        assert made.library.name == f"lib{name}.so"
+
+
 def test_missing_gradients_follow_the_route(real):
     text = spec(ADAMW) + 'route { AdamW(lr = 1e-2, missing_grad = MODE) for rest }'
     for mode in ("error", "skip", "zero"):

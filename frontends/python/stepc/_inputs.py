@@ -84,7 +84,8 @@ class Inputs:
 
     def write(self, folder: Path) -> list[str]:
         """Writes the copies, and gives the compiler's arguments."""
-        files = folder / self._file, folder / "manifest.json"
+        # No file that the compiler writes beside them has that name, as <name>.json could be manifest.json.
+        files = folder / self._file, folder / f"{self.name}.manifest.json"
         for file, text in zip(files, (self.spec, self.manifest), strict=True):
             file.write_bytes(text.encode())
         spec, manifest = map(str, files)
