@@ -32,11 +32,17 @@ struct Frame {
   llvm::StringSet<> keys = {};
 };
 
+/// Where a text goes beyond a limit, and which: "nests at most 64 levels".
+struct Excess {
+  size_t offset;
+  std::string limit;
+};
+
 /// Walks over JSON text without judging its grammar, so that it is safe on any
-/// bytes. Returns the offset at which the nesting exceeds the limit, if it
-/// does.
-std::optional<size_t> scan(llvm::StringRef text, const ScanEvents &events) {
+/// bytes. Returns the first place that is beyond a limit, if there is one.
+std::optional<Excess> scan(llvm::StringRef text, const ScanEvents &events) {
   std::vector<Frame> stack;
+  size_t values = 0, objects = 0;
   auto childPointer = [&]() -> std::string {
     if (stack.empty())
       return "";
@@ -44,11 +50,16 @@ std::optional<size_t> scan(llvm::StringRef text, const ScanEvents &events) {
     return top.pointer + (top.isObject ? pointerToken(top.key) : "/" + std::to_string(top.index));
   };
   auto sawValue = [&](size_t offset) {
+    ++values;
     if (events.value)
       events.value(childPointer(), offset);
   };
   size_t i = 0;
   while (i < text.size()) {
+    if (values > kMaxJsonValues || objects > kMaxJsonObjects)
+      return Excess{i - 1, values > kMaxJsonValues
+                               ? "has at most " + std::to_string(kMaxJsonValues) + " values"
+                               : "has at most " + std::to_string(kMaxJsonObjects) + " objects"};
     char c = text[i];
     size_t start = i++;
     if (llvm::isSpace(c) || c == ':')
@@ -76,7 +87,8 @@ std::optional<size_t> scan(llvm::StringRef text, const ScanEvents &events) {
     } else if (c == '{' || c == '[') {
       sawValue(start);
       if (stack.size() == kMaxJsonDepth)
-        return start;
+        return Excess{start, "nests at most " + std::to_string(kMaxJsonDepth) + " levels"};
+      objects += c == '{';
       std::string pointer = childPointer();
       stack.push_back({std::move(pointer), c == '{', c == '{'});
     } else if (c == '}' || c == ']') {
@@ -163,10 +175,8 @@ std::optional<json::Value> JsonText::parse() {
   events.doubledKey = [&](const std::string &pointer, size_t offset) {
     doubled.emplace_back(pointer, offset);
   };
-  if (std::optional<size_t> deep = scan(text, events)) {
-    errorAt(*deep, "",
-            "expected JSON that nests at most " + llvm::Twine(kMaxJsonDepth) +
-                " levels, found more");
+  if (std::optional<Excess> excess = scan(text, events)) {
+    errorAt(excess->offset, "", "expected JSON that " + excess->limit + ", found more");
     return std::nullopt;
   }
   llvm::Expected<json::Value> value = json::parse(text);
@@ -271,7 +281,8 @@ void JsonText::locateErrors() {
     if (auto it = wanted.find(pointer); it != wanted.end())
       it->second = offset;
   };
-  scan(text, events);
+  if (!wanted.empty())
+    scan(text, events);
   for (InputError &error : own)
     if (!error.line)
       std::tie(error.line, error.column) = lineAndColumn(wanted[error.pointer]);

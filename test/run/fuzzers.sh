@@ -26,6 +26,7 @@ from stepc._library import Library
 build, work = sys.argv[1], pathlib.Path(sys.argv[2])
 header = json.dumps({"param:w": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
                      "state:w:m": {"dtype": "BF16", "shape": [], "data_offsets": [24, 26]}}).encode()
+(work / "safetensors" / "index").write_text(json.dumps({"metadata": {}, "weight_map": {"w": "1.st", "v": "a/2.st"}}))
 (work / "safetensors" / "two").write_bytes(struct.pack("<Q", len(header)) + header + bytes(26))
 for manifest in sorted(pathlib.Path("test/inputs").glob("*.json")):
     subprocess.run([f"{build}/bin/stepc", "compile", "examples/muon.optim", "--manifest", manifest, "-o", work / "out"],

@@ -109,3 +109,25 @@ TEST(Robustness, MutatedSafetensors) {
   std::printf("%d of 20000 accepted\n", accepted);
   EXPECT_GT(accepted, 0);
 }
+
+TEST(Robustness, TextsThatWouldFillTheMemoryAreRefused) {
+  auto errorOf = [](const std::string &text) {
+    ErrorList errors;
+    EXPECT_FALSE(readManifest(text, "m.json", errors));
+    std::string first = errors.str();
+    return first.substr(first.find("expected"), first.find('\n') - first.find("expected"));
+  };
+  auto listOf = [](const std::string &item, size_t count) {
+    std::string text = "[" + item;
+    for (size_t i = 1; i < count; ++i)
+      text += "," + item;
+    return text + "]";
+  };
+  constexpr size_t objects = size_t(1) << 20, values = size_t(1) << 25;
+  EXPECT_EQ(errorOf(listOf("{}", objects + 1)),
+            "expected JSON that has at most 1048576 objects, found more");
+  EXPECT_EQ(errorOf(listOf("1", values + 1)),
+            "expected JSON that has at most 33554432 values, found more");
+  // As many as may be are looked at.
+  EXPECT_EQ(errorOf(listOf("[]", objects + 1)), "expected a manifest, found an array");
+}
