@@ -15,6 +15,8 @@
 #include <memory>
 #include <optional>
 
+#include <set>
+
 namespace stepc::lang {
 
 //===----------------------------------------------------------------------===//
@@ -312,6 +314,9 @@ struct Rule {
   SourceRange range;
   bool hasSyntaxErrors = false; ///< Statements may be missing.
   bool lacksNames = false;      ///< Declarations may be missing: nothing is said of unknown names.
+  /// Names in text that could not be read: one of them that is unknown may be declared there. The
+  /// analysis adds unknown ones that it has reported.
+  std::set<std::string, std::less<>> unread;
 
   std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason
   bool usesGrad = false;                 ///< analysis

@@ -158,7 +158,7 @@ void RuleAnalyzer::run() {
     else
       analyzeAssign(*llvm::cast<AssignStatement>(statement.get()));
   }
-  if (!paramAssignment && !rule.hasSyntaxErrors)
+  if (!paramAssignment && !isParamMisspelt && !rule.hasSyntaxErrors)
     diagnostics
         .error(rule.name.range, "expected an assignment to 'param' in optimizer '" +
                                     Twine(rule.name.text) + "', found none")
@@ -250,6 +250,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
                      target.text + " = ...'");
     else
       error.withHint("did you mean '" + nearest + "'?");
+    isParamMisspelt |= nearest == "param";
     return;
   }
   Symbol &symbol = it->second;
@@ -279,7 +280,7 @@ void RuleAnalyzer::needMatrix(SourceRange range, const Twine &what) {
 /// False where an unknown name was reported before, as those outside ASCII were, or may be one that
 /// could not be read.
 bool RuleAnalyzer::isFirstMention(StringRef name) {
-  return !rule.lacksNames && llvm::isASCII(name) && unknownNames.insert(name).second;
+  return !rule.lacksNames && llvm::isASCII(name) && rule.unread.emplace(name).second;
 }
 
 /// What a name that stands at `before` can mean.

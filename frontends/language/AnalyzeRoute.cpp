@@ -81,12 +81,13 @@ private:
                    (setting.word ? "'" + Twine(setting.word->text) + "'" : Twine("a number")));
   }
 
-  void checkHyperparameter(const Claim &claim, const Setting &setting) {
+  void checkHyperparameter(Claim &claim, const Setting &setting) {
     std::vector<StringRef> names;
     for (const Hyperparameter &hyper : claim.rule->hyperparameters)
       names.push_back(hyper.name.text);
     if (!llvm::is_contained(names, setting.name.text)) {
-      if (claim.rule->lacksNames)
+      claim.lacksSettings = true; // it may be any
+      if (claim.rule->lacksNames || claim.rule->unread.contains(setting.name.text))
         return;
       names.push_back("missing_grad");
       Diagnostic &error =

@@ -86,7 +86,7 @@ private:
   Diagnostics &diagnostics;
   /// Everything the rule declares anywhere, for "used before" messages.
   llvm::StringMap<Symbol> symbols;
-  llvm::StringSet<> unknownNames; ///< That were reported.
+  bool isParamMisspelt = false; ///< In an assignment, which was reported.
   const AssignStatement *paramAssignment = nullptr;
   /// Where constants become NaN or infinite, and divisions by a constant 0.
   std::vector<const Expr *> notFinite;

@@ -75,7 +75,8 @@ std::unique_ptr<File> Parser::parseFile() {
     }
   }
   for (const auto &rule : file->rules)
-    file->lacksRules |= rule->name.text.empty();
+    file->lacksRules |=
+        rule->name.text.empty() || (rule->lacksNames && rule->hyperparameters.empty());
   return file;
 }
 
@@ -101,6 +102,7 @@ std::unique_ptr<Rule> Parser::parseRule() {
   if (name)
     rule->name = std::move(*name);
   bool parsed = false;
+  size_t header = position;
   if (name && at(TokenKind::LeftBrace))
     expected("'('").withHint("one without hyperparameters is 'optimizer " + rule->name.text +
                              "() { ... }'");
@@ -110,6 +112,7 @@ std::unique_ptr<Rule> Parser::parseRule() {
         /*goOn=*/true);
   if (!parsed) {
     rule->hasSyntaxErrors = true;
+    rememberUnread(*rule, header);
     // The list ended before its bracket.
     rule->lacksNames |= !at(TokenKind::LeftBrace);
     while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) && !at(TokenKind::End) &&
@@ -128,13 +131,19 @@ std::unique_ptr<Rule> Parser::parseRule() {
   return rule;
 }
 
+void Parser::rememberUnread(Rule &rule, size_t from) const {
+  for (; from < position; ++from)
+    if (stream.tokens[from].kind == TokenKind::Name)
+      rule.unread.emplace(spelling(stream.tokens[from]));
+}
+
 bool Parser::parseHyperparameter(Rule &rule) {
   Diagnostic *error = nullptr;
   std::optional<Name> name = parseName("a hyperparameter's name", &error);
   if (!name) {
     if (position >= 2)
       hintGroupedDigits(*error, stream.tokens[position - 2]);
-    rule.lacksNames |= at(TokenKind::String) || at(TokenKind::Invalid);
+    rule.lacksNames |= !at(TokenKind::Number) && !isKeyword(current().kind);
     return false;
   }
   Hyperparameter &hyper = rule.hyperparameters.emplace_back();
@@ -144,6 +153,9 @@ bool Parser::parseHyperparameter(Rule &rule) {
     hyper.isBroken = !hyper.defaultValue;
     if (!hyper.defaultValue)
       return false;
+  } else {
+    // `lr 0.1` lacks its '='.
+    hyper.isBroken = !at(TokenKind::Comma) && !at(TokenKind::RightParen);
   }
   hyper.range = hyper.name.range.to(previousRange());
   return true;
@@ -168,8 +180,13 @@ void Parser::parseBody(Rule &rule) {
                  ? atStatement()
                  : isKeyword(current().kind) && !isBuiltinValue(current().kind) && atStatement();
     });
+    rememberUnread(rule, before);
   }
-  if (!diagnostics.isFull() && !expectClosingBrace(open))
+  // What stands in the brace's place was reported.
+  bool isReplaced = stream.tokens[position - 1].kind == TokenKind::Invalid;
+  if (isReplaced && !at(TokenKind::RightBrace))
+    rule.hasSyntaxErrors = true;
+  else if (!diagnostics.isFull() && !expectClosingBrace(open))
     rule.hasSyntaxErrors = true;
 }
 
@@ -272,8 +289,10 @@ bool Parser::parseStateKind(State &state) {
 bool Parser::parseState(Rule &rule) {
   SourceRange begin = consume().range;
   std::optional<Name> name = parseName("the state's name");
-  if (!name)
+  if (!name) {
+    rule.lacksNames |= !isKeyword(current().kind);
     return false;
+  }
   // Declared even if the rest is wrong, so that its uses are no errors.
   State &state = rule.states.emplace_back();
   state.name = std::move(*name);
@@ -325,8 +344,10 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
   if (isLet) {
     consume();
     std::optional<Name> name = parseName("a name");
-    if (!name)
+    if (!name) {
+      rule.lacksNames |= !isKeyword(current().kind);
       return false;
+    }
     target = std::move(*name);
   } else {
     Token token = consume();
@@ -399,7 +420,8 @@ Route Parser::parseRoute() {
       skip();
     skipTo([&] { return atClaim(); });
   }
-  if (!diagnostics.isFull())
+  bool isReplaced = stream.tokens[position - 1].kind == TokenKind::Invalid;
+  if (!diagnostics.isFull() && (!isReplaced || at(TokenKind::RightBrace)))
     expectClosingBrace(open);
   route.range = begin.to(previousRange());
   return route;
@@ -456,8 +478,9 @@ bool Parser::parseSetting(Claim &claim) {
     return false;
   Setting &setting = claim.settings.emplace_back();
   setting.name = std::move(*name);
-  // A function's name is no word, and a name that is reported gives no further error.
-  if (at(TokenKind::Name) && next().kind != TokenKind::LeftParen) {
+  // A word stands alone, and a name that is reported gives no further error.
+  if (at(TokenKind::Name) &&
+      (next().kind == TokenKind::Comma || next().kind == TokenKind::RightParen)) {
     bool isWrong = current().error >= 0;
     Token word = consume();
     if (isWrong)

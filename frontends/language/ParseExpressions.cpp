@@ -240,7 +240,8 @@ bool Parser::parseArgument(CallExpr &call) {
     call.options.push_back({std::move(*option), std::move(value)});
     return true;
   }
-  if (!call.options.empty()) {
+  // What follows neither as an argument nor as the end is the list's error.
+  if (!call.options.empty() && (at(TokenKind::Comma) || at(TokenKind::RightParen))) {
     const Name &first = call.options[0].name;
     Diagnostic &error = errorAt(value->range, "expected arguments by position before those by name")
                             .withNote(first.range, "the first by name is here");

@@ -69,6 +69,8 @@ private:
   bool parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem,
                  bool goOn = false);
   bool skipItem(TokenKind close);
+  /// Remembers the names from a token on to before the current one, in which something was reported.
+  void rememberUnread(Rule &rule, size_t from) const;
 
   // Expressions, in ParseExpressions.cpp.
   ExprPtr parseExpression() { return parseBinary(0); }

@@ -1,5 +1,6 @@
 //===- HintsTest.cpp - What people bring from other languages --------------===//
 #include "Helpers.h"
+#include "frontends/language/Lexer.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -330,6 +331,38 @@ TEST(Hints, WhatFollowsFromAnErrorIsNotSaid) {
       "unexpected character '%'");
   one("optimizer A(lr) {\n  state m : f32\n  m = 1 2\n  param = param - lr * m\n}\n" + route,
       "expected an operator or the end of the line, found '2'");
+}
+
+/// Each token of a definition is left out, misspelt, and replaced by a character that is none.
+TEST(Hints, OneWrongTokenIsOneError) {
+  const std::string text = R"(optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
+  state m : f32
+  m = momentum * m + grad
+  let u = grad + momentum * m
+  let o = orthogonalize(u, steps = 5, coefficients = simple, precision = bf16)
+  param = (1 - lr * weight_decay) * param - lr * 0.2 * sqrt(max(rows, cols)) * o
+}
+
+route {
+  Muon(lr = 0.02) for matrix except "*embed*", "lm_head*"
+  Muon(lr = 3e-4) as other for rest
+}
+)";
+  Source source("t.optim", text);
+  Diagnostics none;
+  unsigned wrong = 0;
+  for (const Token &token : lex(source, none).tokens) {
+    std::string spelling = source.text(token.range).str();
+    for (std::string instead : {std::string(), std::string("@"), spelling + "q"}) {
+      std::string edited = text;
+      edited.replace(token.range.begin, token.range.end - token.range.begin, instead);
+      Result result = check(edited);
+      wrong += result.diagnostics.hasErrors();
+      EXPECT_LE(result.diagnostics.errorCount(), 1u)
+          << edited << testing::PrintToString(result.messages());
+    }
+  }
+  EXPECT_GT(wrong, 200u);
 }
 
 TEST(Hints, TextsOfOtherLanguages) {
