@@ -17,7 +17,7 @@ inline constexpr const char *kExitCodes =
     "  0  success\n"
     "  1  an input file is wrong, or asks for what cannot be had, or an output cannot be written\n"
     "  2  the command line is wrong\n"
-    "  3  a tool that stepc calls is missing or failed (the linker, ptxas), or stepc itself is at "
+    "  3  a tool that stepc calls is missing or failed, such as ptxas, or stepc itself is at "
     "fault, which a hint says\n";
 
 void defineFormat(CLI::App &root, FormatCommand &command);
