@@ -49,7 +49,7 @@ def test_environment_page_has_what_the_code_reads():
     rows = re.findall(r"^\| `([A-Z_0-9]+)` \|", page, re.M)
     assert len(rows) == len(set(rows))
     found = read_by_the_code()
-    assert {"STEPC", "STEPC_CACHE", "STEPC_LINKER", "STEPC_TORCH_EXTENSION", "STEPC_SEEDS", "STEPC_STUB_NCCL_ASYNC"} <= found
+    assert {"STEPC", "STEPC_CACHE", "STEPC_RUNTIME_DIR", "STEPC_TORCH_EXTENSION", "STEPC_SEEDS", "STEPC_STUB_NCCL_ASYNC"} <= found
     assert set(rows) == found
 
 
