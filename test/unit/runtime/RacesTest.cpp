@@ -154,7 +154,7 @@ public:
 template <typename Kind> std::string stepTwice(Stream first, Stream second) {
   Parallel parallel;
   plan::Plan plan;
-  Kind gpu(std::make_unique<Emulated>(parallel), plan);
+  Kind gpu(std::make_unique<Emulated>(parallel, std::nullopt), plan);
   char from[16] = {}, to[16] = {};
   for (Stream stream : {first, second}) {
     gpu.join(false);
