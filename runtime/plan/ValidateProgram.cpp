@@ -20,10 +20,14 @@ public:
 
   std::string run(int64_t *which) {
     awaited.assign(starts.size(), false);
+    calls.assign(plan.kernels.size(), {});
     for (size_t i = 0; i < plan.commands.size(); ++i) {
       if (which)
         *which = static_cast<int64_t>(i);
-      if (Check wrong = command(plan.commands[i]); !wrong.empty())
+      Check wrong = command(plan.commands[i]);
+      if (wrong.empty())
+        wrong = calling(plan.commands[i]);
+      if (!wrong.empty())
         return "command " + std::to_string(i) + " (" + std::string(name(plan.commands[i].kind)) +
                "): " + wrong;
     }
@@ -38,7 +42,13 @@ public:
         return "expected the last command, and no other, to advance the step counts, found "
                "command " +
                std::to_string(i);
-    return plan.commands.empty() ? "expected commands, found none" : "";
+    if (plan.commands.empty())
+      return "expected commands, found none";
+    for (size_t i = 0; i < calls.size(); ++i)
+      if (calls[i].empty())
+        return "expected each kernel to be called by some command, found that kernel " +
+               plan.kernels[i] + " is by none";
+    return {};
   }
 
 private:
@@ -77,6 +87,46 @@ private:
       return {};
     }
     return unknown("a kind of command", command.kind, CommandKind::Sum);
+  }
+
+  /// A kernel is code for one way to be called: a command that calls it otherwise names a wrong one. The
+  /// command is known to be in order.
+  Check calling(const Command &command) {
+    // What these say of a kernel means nothing.
+    if (command.kind == CommandKind::Start || command.kind == CommandKind::Await)
+      return {};
+    std::vector<int64_t> call = {static_cast<int64_t>(command.kind)};
+    if (command.isBatch()) {
+      for (const Batch::Kernel &kernel : command.batch.kernels) {
+        call.resize(1);
+        call.push_back(kernel.items);
+        if (Check wrong = called(kernel.kernel, call); !wrong.empty())
+          return wrong;
+      }
+      return {};
+    }
+    size_t count =
+        command.kind == CommandKind::Chunks ? command.tables.size() : command.groups.size();
+    if (command.kind == CommandKind::Chunks)
+      call.push_back(static_cast<int64_t>(at(plan.tables, command.tables[0]).kind));
+    for (size_t i = 0; count > 0 && i < command.operands.size() / count; ++i) {
+      const Operand &operand = command.operands[i];
+      // Whose shards they are is all one to a kernel.
+      bool areShards = operand.kind == OperandKind::Gradients || operand.kind == OperandKind::State;
+      call.push_back(static_cast<int64_t>(areShards ? OperandKind::Parameters : operand.kind));
+      call.push_back(operand.kind == OperandKind::Scalars ? operand.bytes : 0);
+    }
+    return command.kernel == -1 ? Check() : called(command.kernel, call);
+  }
+
+  Check called(int64_t kernel, const std::vector<int64_t> &call) {
+    std::vector<int64_t> &known = calls[static_cast<size_t>(kernel)];
+    if (known.empty())
+      known = call;
+    return known == call
+               ? Check()
+               : "expected kernel " + at(plan.kernels, kernel) +
+                     " to be called as by an earlier command, found other items or operands";
   }
 
   static Check ofKind(std::string_view expected, TableKind found) {
@@ -383,6 +433,7 @@ private:
   std::vector<const Command *> starts;
   int64_t started = 0;
   std::vector<bool> awaited;
+  std::vector<std::vector<int64_t>> calls; // by kernel: how it is called
 };
 
 } // namespace

@@ -90,7 +90,7 @@
 
 // A kernel that its dispatch does not fit.
 // RUN: sed -e '/@blocks of .*@sa/,/192/s/#exec.workspace<offset = 128, bytes = 64>, //' %{from} | %{check} FEWER
-// FEWER: error: 'exec.dispatch_chunks' op expected as many operands per table as the kernel has arguments, 3, found 2
+// FEWER: error: 'exec.dispatch_chunks' op expected a consistent program: command 13 (chunks): expected kernel blocks to be called as by an earlier command, found other items or operands
 // RUN: sed -e '/exec.dispatch_parameters/,/576/s/columns = 2/columns = 3/' %{from} | %{check} COLUMNS
 // COLUMNS: error: 'exec.dispatch_parameters' op expected one table of the scalars that its kernel makes of the 6 numbers of group @ga
 // RUN: sed -e '/@out of/,/traveller/s/columns = 2/columns = 1/' %{from} | %{check} MOST

@@ -111,9 +111,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
       message([](Plan &p) { p.parameters[2].indexInGroup = 1; }),
       "group group: expected parameter p2 at place 2 of this group, found that it says place 1 of "
       "group 0");
-  EXPECT_EQ(message([](Plan &p) {
-              p.segments[1].blocks = {1, 1};
-            }),
+  EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {1, 1}; }),
             "segment 1: expected distinct blocks, found block 1 twice");
   EXPECT_EQ(message([](Plan &p) { p.segments[1].blocks = {3}; }),
             "segment 1: expected blocks below 3, found 3");
@@ -189,7 +187,8 @@ Plan program() {
   Operand place{OperandKind::Workspace, 64, 128}, shards{OperandKind::State, state};
   Operand packed{OperandKind::Workspace, 64, 128, 0, 2};
   plan.commands.insert(plan.commands.begin(), {{CommandKind::Copy, -1, 0, {copy}, {shards, packed}},
-                                               {CommandKind::Chunks, 1, 0, {0}, {shards, place}}});
+                                               {CommandKind::Chunks, 2, 0, {0}, {shards, place}}});
+  plan.kernels.push_back("stage");
   return plan;
 }
 
@@ -211,9 +210,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             }),
             "command 0 (copy): expected shards where its table has shards, found a part of the "
             "workspace");
-  EXPECT_EQ(message([](Plan &p) {
-              p.groups[0].statePlacements = {S0, R};
-            }),
+  EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements = {S0, R}; }),
             "command 0 (copy): expected shards that stand in shards, found those of the state");
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
@@ -221,15 +218,11 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
       "cols of f64");
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[0].value = 9; }),
             "command 1 (chunks): expected a state below 3, found 9");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 2; }),
-            "command 1 (chunks): expected a kernel below 2, found 2");
-  EXPECT_EQ(message([](Plan &p) {
-              p.commands[Chunks].tables = {0, 0, 0};
-            }),
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 3; }),
+            "command 1 (chunks): expected a kernel below 3, found 3");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0, 0}; }),
             "command 1 (chunks): expected as many operands for each of its tables, found 2 for 3");
-  EXPECT_EQ(message([](Plan &p) {
-              p.commands[Chunks].tables = {0, 0};
-            }),
+  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
             "command 1 (chunks): expected the same operands for each of its tables, found others "
             "for table 0");
   EXPECT_EQ(
@@ -239,9 +232,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].value = 32; }),
             "command 1 (chunks): expected operands at multiples of 64 bytes, found one at byte 32");
   EXPECT_EQ(
-      message([](Plan &p) {
-        p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048};
-      }),
+      message([](Plan &p) { p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
       "command 1 (chunks): expected scalars that fit in the workspace of 4224 bytes, found 2048 "
       "bytes for each of 3 parameters");
   EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups = {9}; }),
@@ -266,10 +257,10 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
       message([](Plan &p) { p.commands[Product].batch.scratchBytes = 129; }),
       "command 4 (product): expected scratch within the 128 bytes that the workspace has, found "
       "129 for each block");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].kernel = 2; }),
-            "command 0 (copy): expected a kernel below 2, found 2");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 2; }),
-            "command 4 (product): expected a kernel below 2, found 2");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].kernel = 3; }),
+            "command 0 (copy): expected a kernel below 3, found 3");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 3; }),
+            "command 4 (product): expected a kernel below 3, found 3");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].kind = CommandKind::Reduce; }),
             "command 4 (reduce): expected operands whose extents agree, found 6 x 4, 6 x 4, 4 x 4, "
             "4 x 4");
@@ -304,6 +295,21 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 1 (chunks): expected no start of what is not packed, found start 0");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].tables = {0}; }),
             "command 4 (product): expected a table of block chunks, found one of shard chunks");
+  // A kernel is called in one way.
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Chunks].kernel = 0; }),
+      "command 2 (parameters): expected kernel scalars to be called as by an earlier command, "
+      "found other items or operands");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Product].batch.kernels.push_back({1, 8}); }),
+      "command 4 (product): expected kernel double to be called as by an earlier command, found "
+      "other items or operands");
+  EXPECT_EQ(
+      message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 2; }),
+      "command 4 (product): expected kernel stage to be called as by an earlier command, found "
+      "other items or operands");
+  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back("idle"); }),
+            "expected each kernel to be called by some command, found that kernel idle is by none");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].items = 0; }),
             "command 4 (product): expected 1 to 1466015503701 items per block, found 0");
   EXPECT_EQ(
