@@ -37,6 +37,22 @@ static std::string planFile(StringRef name, StringRef chip, bool isFirst) {
   return isFirst ? (name + ".json").str() : (name + "." + kindOfChip(chip) + ".json").str();
 }
 
+/// An error of writing as users see it: they named the folder of the library, not that of its unfinished
+/// file. Errors about temporary files stay as they are.
+static llvm::Error namePlace(llvm::Error error, StringRef library) {
+  StringRef folder = llvm::sys::path::parent_path(library);
+  return llvm::handleErrors(std::move(error),
+                            [&](std::unique_ptr<llvm::FileError> file) -> llvm::Error {
+                              if (!StringRef(file->getFileName()).starts_with(folder))
+                                return llvm::Error(std::move(file));
+                              std::string reason = file->messageWithoutFileInfo();
+                              StringRef why = reason;
+                              why.consume_front("cannot write the file: ");
+                              return text::fileError(llvm::sys::path::parent_path(folder),
+                                                     "cannot write the library: " + why);
+                            });
+}
+
 /// What is wrong with a name of a plan. IR at level llvm has the plan as bytes, so that no name was looked at
 /// when it was read.
 static std::string checkNames(const plan::Plan &plan) {
@@ -108,9 +124,9 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
   if (header.empty())
     return kInputError;
   if (llvm::Error error = codegen::linkLibrary(programs, *archives, library, options.sanitizer))
-    return fail(std::move(error));
+    return fail(namePlace(std::move(error), library));
   if (llvm::Error error = codegen::writeHeader(programs, header))
-    return fail(std::move(error));
+    return fail(namePlace(std::move(error), library));
   for (const codegen::Program &program : programs)
     if (!files.addText(planFile(name, program.plan.chip, &program == &programs.front()),
                        codegen::planToJson(program.plan)))
