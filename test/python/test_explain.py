@@ -31,7 +31,7 @@ route {
 }
 """
 COUNTERS = re.compile(
-    r"rank (\d+): .*; sent (\d+) messages, (\d+) bytes; received (\d+) messages, (\d+) bytes; as planned"
+    r"rank (\d+): .*; sent (\d+) messages?, (\d+) bytes?; received (\d+) messages?, (\d+) bytes?; as planned"
 )
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from compiler import stepc
 
 COUNTERS = re.compile(
-    r"rank (\d+): .*; sent (\d+) messages, (\d+) bytes; received (\d+) messages, (\d+) bytes; as planned"
+    r"rank (\d+): .*; sent (\d+) messages?, (\d+) bytes?; received (\d+) messages?, (\d+) bytes?; as planned"
 )
 KEYS = ("rank", "messages_sent", "bytes_sent", "messages_received", "bytes_received")
 
