@@ -183,7 +183,7 @@ def test_a_graph_that_holds_a_step_keeps_the_instance(fake, cuda, monkeypatch):
     optimizer.step()
     close = Instance.close
     monkeypatch.setattr(Instance, "close", refuses_to_close)
-    with pytest.raises(stepc.GraphError, match="stand in graphs"):
+    with pytest.raises(stepc.GraphError, match="stands in graphs"):
         optimizer.prepare()
     monkeypatch.setattr(Instance, "close", close)
     optimizer.step()
