@@ -187,7 +187,7 @@ def test_an_instance_outlives_the_graphs_that_hold_its_steps(library, driver):
     with pytest.raises(GraphError, match=held):
         bound.instance.close()
     driver.call("cuGraphExecDestroy", second)
-    with pytest.raises(GraphError, match="1 steps of this instance"):
+    with pytest.raises(GraphError, match="1 step of this instance"):
         bound.instance.close()
     driver.replay(first, stream)
     assert bound.steps.tolist() == [1] * len(bound.names)
