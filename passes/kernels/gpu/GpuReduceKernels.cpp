@@ -185,7 +185,7 @@ private:
       auto any = [&](Value condition) { return anyOf(condition, {int32_t(kPartials)}); };
       Value result = again({});
       if (!raw)
-        result = r.result(result, shape.cols, again, any);
+        result = r.result(result, b.getI64IntegerAttr(shape.cols), again, any);
       storeRow(result, raw ? kScratch : kOut, row, isThere);
     });
   }
@@ -197,7 +197,7 @@ private:
   void emitCombine() {
     Value result = longChain(f32, rowPartials(), shape.rows, true, {});
     if (!r.squares())
-      result = r.result(result, shape.rows * shape.cols, nullptr);
+      result = r.result(result, b.getI64IntegerAttr(shape.rows * shape.cols), nullptr);
     b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
   }
 
@@ -216,7 +216,7 @@ private:
     // No thread overwrites it before all have read it.
     b.barrier();
     Value result = r.result(
-        sum, shape.rows * shape.cols,
+        sum, b.getI64IntegerAttr(shape.rows * shape.cols),
         [&](Value) { return longChain(f32, rowPartials(), shape.rows, true, {}); }, uniform);
     b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
   }
@@ -242,7 +242,8 @@ private:
       b.barrier();
       return pairwise(partial);
     };
-    Value result = r.result(block({}), shape.rows * shape.cols, block, uniform);
+    Value result =
+        r.result(block({}), b.getI64IntegerAttr(shape.rows * shape.cols), block, uniform);
     b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
   }
 
@@ -289,7 +290,7 @@ private:
     };
     // All warps have the same columns, and so decide alike.
     auto any = [&](Value condition) { return anyOf(condition, {16, 8, 4, 2, 1}); };
-    Value result = r.result(block({}), shape.rows, block, any);
+    Value result = r.result(block({}), b.getI64IntegerAttr(shape.rows), block, any);
     b.when(b.both(b.below(b.thread, kWarp), b.below(col, shape.cols)),
            [&] { b.store(result, element(kOut, b.add(b.mul(b.slot, shape.cols), col)), 4); });
   }

@@ -9,21 +9,30 @@ using namespace mlir;
 namespace stepc::kernels {
 namespace {
 
-/// One operand as the packing sees it: `extent` lines of the product (rows of the left operand,
-/// columns of the right one) by k, in panels of `used` lines that take `stride` numbers per step.
-struct Side {
+/// How one operand is packed, whatever its shape: in panels of `used` lines of the product (rows of the left
+/// operand, columns of the right one) that take `stride` numbers per step of k.
+struct Form {
   Type type;
-  int64_t extent, k, used, stride, panels;
+  int64_t used, stride;
   bool alongK; ///< numbers of one line are neighbours in memory, not those of one step
 
-  int64_t lineStride() const { return alongK ? k : 1; }
-  int64_t stepStride() const { return alongK ? 1 : extent; }
   // An item is groupPanels panels by chunk steps. Where steps are rows of memory several panels of
   // few steps make whole cache lines and pages; else one panel is a few long rows.
   int64_t groupPanels() const { return alongK ? 1 : 8; }
   int64_t chunk() const { return alongK ? 512 : 128; }
-  int64_t groups() const { return ceilDivide(panels, groupPanels()); }
-  int64_t items() const { return groups() * ceilDivide(k, chunk()); }
+  int64_t items(int64_t panels, int64_t k) const {
+    return ceilDivide(panels, groupPanels()) * ceilDivide(k, chunk());
+  }
+};
+
+/// An operand of one shape, as the code knows it: `extent` lines by k.
+struct Side : Form {
+  Value extent, k, panels, groups;
+
+  Side(VectorBuilder &b, const Form &form, Value extent, Value k, int64_t lines)
+      : Form(form), extent(extent), k(k), panels(b.quotientUp(extent, lines)),
+        groups(b.quotientUp(panels, groupPanels())) {}
+  Value items(VectorBuilder &b) const { return b.mul(groups, b.quotientUp(k, chunk())); }
 };
 
 class Packer {
@@ -32,13 +41,13 @@ public:
 
   /// Item `item` (of one slot) of a side: from the slot's operand into its panels.
   void pack(const Side &side, Value item, Value source, Value panels) {
-    Value group = b.remainder(item, side.groups()), chunk = b.quotient(item, side.groups());
+    Value group = b.remainder(item, side.groups), chunk = b.quotient(item, side.groups);
     Value k0 = b.mul(chunk, side.chunk()), k1 = b.smaller(b.add(k0, side.chunk()), side.k);
     Value p0 = b.mul(group, side.groupPanels());
     Value p1 = b.smaller(b.add(p0, side.groupPanels()), side.panels);
     b.loop(p0, p1, 1, [&](Value panel) {
       Value line = b.mul(panel, side.used);
-      Value to = b.address(panels, b.getF32Type(), b.mul(panel, side.k * side.stride));
+      Value to = b.address(panels, b.getF32Type(), b.mul(b.mul(panel, side.k), side.stride));
       if (side.alongK)
         alongK(side, line, k0, k1, source, to);
       else
@@ -48,7 +57,7 @@ public:
 
 private:
   void alongLines(const Side &side, Value line, Value k0, Value k1, Value source, Value to) {
-    Value whole = b.atMost(b.add(line, side.stride), b.constant(side.extent));
+    Value whole = b.atMost(b.add(line, side.stride), side.extent);
     b.when(
         whole,
         [&] {
@@ -80,7 +89,7 @@ private:
                   continue;
                 }
                 // Lines past the end repeat the last one; their results are not stored.
-                Value row = b.smaller(b.add(line, i), side.extent - 1);
+                Value row = b.smaller(b.add(line, i), b.add(side.extent, -1));
                 rows.push_back(b.read(side.type,
                                       b.element(source, side.type, b.add(b.mul(row, side.k), step)),
                                       lanes));
@@ -97,10 +106,10 @@ private:
   void oneByOne(const Side &side, Value line, Value k0, Value k1, Value source, Value to) {
     b.loop(k0, k1, 1, [&](Value step) {
       b.loop(0, side.used, 1, [&](Value i) {
-        Value row = b.smaller(b.add(line, i), side.extent - 1);
-        Value from =
-            b.element(source, side.type,
-                      b.add(b.mul(row, side.lineStride()), b.mul(step, side.stepStride())));
+        Value row = b.smaller(b.add(line, i), b.add(side.extent, -1));
+        Value from = b.element(source, side.type,
+                               side.alongK ? b.add(b.mul(row, side.k), step)
+                                           : b.add(row, b.mul(step, side.extent)));
         b.write(b.getF32Type(), b.read(side.type, from, 0),
                 b.address(to, b.getF32Type(), b.add(b.mul(step, side.stride), i)));
       });
@@ -115,39 +124,44 @@ private:
 
 Kernel packKernel(SymbolTable &symbols, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
-  Side left{spec.lhs,         tiling.m,         tiling.k,          tiling.tileRows,
-            tiling.rowStride, tiling.rowPanels, !spec.transposeLhs};
-  Side right{spec.rhs,        tiling.n,         tiling.k,         tiling.tileCols,
-             tiling.tileCols, tiling.colPanels, spec.transposeRhs};
-  int64_t items = left.items() + right.items();
-  std::string name =
-      llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}{5}_{6}{7}", tiling.chip(), tiling.m,
-                    tiling.n, tiling.k, typeName(spec.lhs), spec.transposeLhs ? "t" : "",
+  Form left{spec.lhs, tiling.tileRows, tiling.rowStride, !spec.transposeLhs};
+  Form right{spec.rhs, tiling.tileCols, tiling.tileCols, spec.transposeRhs};
+  int64_t items = left.items(tiling.rowPanels, tiling.k) + right.items(tiling.colPanels, tiling.k);
+  std::string types =
+      llvm::formatv("{0}{1}_{2}{3}", typeName(spec.lhs), spec.transposeLhs ? "t" : "",
                     typeName(spec.rhs), spec.transposeRhs ? "t" : "");
-  if (auto known = findKernel(symbols, name))
-    return {known, items};
-  VectorBuilder b(symbols.getOp()->getContext(), spec.loc);
-  auto kernel = startKernel(symbols, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
-  Value arguments = kernel.getArgument(0), scratch = b.argument(arguments, kScratch);
-  Value lhs = b.argument(arguments, kLhs), rhs = b.argument(arguments, kRhs);
-  Packer packer(b, tiling.lanes);
-  b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
-    Value slot = b.quotient(at, items), item = b.remainder(at, items);
-    Value panels = b.address(scratch, b.getF32Type(), b.mul(slot, tiling.scratchElements()));
-    Value isLeft = b.atMost(b.add(item, 1), b.constant(left.items()));
-    b.when(
-        isLeft,
-        [&] {
-          Value source = b.element(lhs, left.type, b.mul(slot, left.extent * left.k));
-          packer.pack(left, item, source, panels);
-        },
-        [&] {
-          Value source = b.element(rhs, right.type, b.mul(slot, right.extent * right.k));
-          packer.pack(right, b.add(item, -left.items()), source,
-                      b.address(panels, b.getF32Type(), b.constant(tiling.rightOffset())));
-        });
-  });
-  return {kernel, items};
+  auto emit = [&](VectorBuilder &b, LLVM::LLVMFuncOp kernel) {
+    Value arguments = kernel.getArgument(0), scratch = b.argument(arguments, kScratch);
+    Value lhs = b.argument(arguments, kLhs), rhs = b.argument(arguments, kRhs);
+    Value m = shapeNumber(kernel, 0), n = shapeNumber(kernel, 1), k = shapeNumber(kernel, 2);
+    ProductShape shape(b, tiling, m, n, k);
+    Side leftSide(b, left, m, k, tiling.tileRows), rightSide(b, right, n, k, tiling.tileCols);
+    Value leftItems = leftSide.items(b), all = b.add(leftItems, rightSide.items(b));
+    Packer packer(b, tiling.lanes);
+    b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
+      Value slot = b.quotient(at, all), item = b.remainder(at, all);
+      Value panels = b.address(scratch, b.getF32Type(), b.mul(slot, shape.scratchElements));
+      Value isLeft = b.atMost(b.add(item, 1), leftItems);
+      b.when(
+          isLeft,
+          [&] {
+            Value source = b.element(lhs, left.type, b.mul(slot, b.mul(m, k)));
+            packer.pack(leftSide, item, source, panels);
+          },
+          [&] {
+            Value source = b.element(rhs, right.type, b.mul(slot, b.mul(n, k)));
+            packer.pack(rightSide, b.sub(item, leftItems), source,
+                        b.address(panels, b.getF32Type(), shape.rightOffset));
+          });
+    });
+  };
+  return {kernelOfShape(symbols,
+                        llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}", tiling.chip(),
+                                      tiling.m, tiling.n, tiling.k, types)
+                            .str(),
+                        "stepc_product_pack_" + tiling.chip() + "_" + types,
+                        {tiling.m, tiling.n, tiling.k}, spec.loc, emit),
+          items};
 }
 
 } // namespace stepc::kernels

@@ -25,6 +25,21 @@ inline std::string typeName(mlir::Type type) {
   return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16";
 }
 
+/// What follows from a shape where the code learns it when it runs (Tiling).
+struct ProductShape {
+  mlir::Value m, n, k, rowPanels, colPanels, rightOffset, scratchElements;
+
+  ProductShape(VectorBuilder &b, const Tiling &tiling, mlir::Value m, mlir::Value n, mlir::Value k)
+      : m(m), n(n), k(k), rowPanels(b.quotientUp(m, tiling.tileRows)),
+        colPanels(b.quotientUp(n, tiling.tileCols)) {
+    auto aligned = [&](mlir::Value elements) {
+      return b.mul(b.quotientUp(elements, Tiling::kAlignment), Tiling::kAlignment);
+    };
+    rightOffset = aligned(b.mul(b.mul(rowPanels, k), tiling.rowStride));
+    scratchElements = b.add(rightOffset, aligned(b.mul(b.mul(colPanels, k), tiling.tileCols)));
+  }
+};
+
 /// tile(left panel, right panel, k, tile): the first `cols` columns of one tile over the whole k,
 /// into f32 [rowStride][tileCols].
 mlir::LLVM::LLVMFuncOp tileFunction(mlir::SymbolTable &symbols, const ProductSpec &spec,

@@ -18,22 +18,31 @@ constexpr int64_t kItemElements = 1 << 14;
 constexpr int64_t kItemColumns = 64;
 
 /// f(item of a slot, slot) for every item of the launch.
-void eachItem(VectorBuilder &b, LLVM::LLVMFuncOp kernel, int64_t items,
+void eachItem(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Value items,
               function_ref<void(Value, Value)> body) {
   b.loop(kernel.getArgument(1), kernel.getArgument(2), 1,
          [&](Value at) { body(b.remainder(at, items), b.quotient(at, items)); });
 }
 
-/// Rows in pieces: f(row, slot); returns the items of a block.
-int64_t eachRow(VectorBuilder &b, LLVM::LLVMFuncOp kernel, const Shape &shape,
-                function_ref<void(Value, Value)> body) {
-  int64_t perItem = std::max<int64_t>(1, kItemElements / std::max<int64_t>(1, shape.cols));
-  int64_t items = ceilDivide(shape.rows, perItem);
-  eachItem(b, kernel, items, [&](Value item, Value slot) {
+/// The numbers of a shape that functions of all shapes are given.
+enum : unsigned { kRowCount, kColCount, kItemCount, kRowsPerItem };
+
+/// One item per block: f(slot).
+void eachSlot(VectorBuilder &b, LLVM::LLVMFuncOp kernel, function_ref<void(Value)> body) {
+  b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, body);
+}
+
+/// Rows in pieces: f(row, slot).
+void eachRow(VectorBuilder &b, LLVM::LLVMFuncOp kernel, const ShapeValues &shape,
+             function_ref<void(Value, Value)> body) {
+  Value perItem = shapeNumber(kernel, kRowsPerItem);
+  eachItem(b, kernel, shapeNumber(kernel, kItemCount), [&](Value item, Value slot) {
     Value first = b.mul(item, perItem), last = b.smaller(b.add(first, perItem), shape.rows);
     b.loop(first, last, 1, [&](Value row) { body(row, slot); });
   });
-  return items;
+}
+int64_t rowsPerItem(const Shape &shape) {
+  return std::max<int64_t>(1, kItemElements / std::max<int64_t>(1, shape.cols));
 }
 
 /// The arguments of every kernel.
@@ -44,11 +53,11 @@ Value buffer(VectorBuilder &b, LLVM::LLVMFuncOp kernel, int64_t index) {
 }
 
 /// One result per row; with raw, the chain's value as f32 into the scratch.
-int64_t emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool raw) {
+void emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape, bool raw) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Value source = buffer(b, kernel, kSource), out = buffer(b, kernel, raw ? kScratch : kOut);
-  return eachRow(b, kernel, shape, [&](Value row, Value slot) {
+  eachRow(b, kernel, shape, [&](Value row, Value slot) {
     Value from = reducer.rowOf(shape, source, slot, row);
     auto line = [&](Value scale) {
       return reducer.line(shape.type, from, shape.cols, false, scale);
@@ -61,29 +70,28 @@ int64_t emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool ra
 }
 
 /// From row partials in the scratch one result per block; with raw, the chain's value.
-int64_t emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape, bool raw) {
+void emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape, bool raw) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Type f32 = b.getF32Type();
   Value partials = buffer(b, kernel, kScratch), out = buffer(b, kernel, kOut);
-  eachItem(b, kernel, 1, [&](Value, Value slot) {
+  eachSlot(b, kernel, [&](Value slot) {
     Value from = b.element(partials, f32, b.mul(slot, shape.rows));
     Value result = reducer.line(f32, from, shape.rows, true);
     if (!raw)
-      result = reducer.result(result, shape.rows * shape.cols, nullptr);
+      result = reducer.result(result, b.mul(shape.rows, shape.cols), nullptr);
     b.store(result, b.element(out, f32, slot));
   });
-  return 1;
 }
 
 /// Where the sum of squares, which is the out so far, left its range: partials of scaled rows.
-int64_t emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+void emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Type f32 = b.getF32Type();
   Value source = buffer(b, kernel, kSource), partials = buffer(b, kernel, kScratch);
   Value sum = buffer(b, kernel, kOut);
-  return eachRow(b, kernel, shape, [&](Value row, Value slot) {
+  eachRow(b, kernel, shape, [&](Value row, Value slot) {
     auto [outside, scale] = reducer.scaleOf(b.load(f32, b.element(sum, f32, slot)));
     b.when(outside, [&, scale = scale] {
       Value from = reducer.rowOf(shape, source, slot, row);
@@ -94,44 +102,41 @@ int64_t emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
 }
 
 /// The out, a sum of squares so far, becomes the result.
-int64_t emitRoot(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+void emitRoot(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Type f32 = b.getF32Type();
   Value partials = buffer(b, kernel, kScratch), out = buffer(b, kernel, kOut);
-  eachItem(b, kernel, 1, [&](Value, Value slot) {
+  eachSlot(b, kernel, [&](Value slot) {
     Value at = b.element(out, f32, slot);
-    Value result = reducer.result(b.load(f32, at), shape.rows * shape.cols, [&](Value) {
+    Value result = reducer.result(b.load(f32, at), b.mul(shape.rows, shape.cols), [&](Value) {
       return reducer.line(f32, b.element(partials, f32, b.mul(slot, shape.rows)), shape.rows, true);
     });
     b.store(result, at);
   });
-  return 1;
 }
 
 /// One result per block without memory for row partials; the same bits.
-int64_t emitOne(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+void emitOne(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
   Value source = buffer(b, kernel, kSource), out = buffer(b, kernel, kOut);
-  eachItem(b, kernel, 1, [&](Value, Value slot) {
+  eachSlot(b, kernel, [&](Value slot) {
     auto block = [&](Value scale) { return reducer.block(shape, source, slot, scale); };
-    b.store(reducer.result(block({}), shape.rows * shape.cols, block),
+    b.store(reducer.result(block({}), b.mul(shape.rows, shape.cols), block),
             b.element(out, b.getF32Type(), slot));
   });
-  return 1;
 }
 
 /// One result per column.
-int64_t emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
+void emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
-  int64_t items = ceilDivide(shape.cols, kItemColumns);
   Type f32 = b.getF32Type();
   Value partials = b.stack(kPartials * kItemColumns);
   Value source = buffer(b, kernel, kSource), out = buffer(b, kernel, kOut);
-  eachItem(b, kernel, items, [&](Value item, Value slot) {
+  eachItem(b, kernel, shapeNumber(kernel, kItemCount), [&](Value item, Value slot) {
     Value first = b.mul(item, kItemColumns);
-    Value columns = b.smaller(b.sub(b.constant(shape.cols), first), kItemColumns);
+    Value columns = b.smaller(b.sub(shape.cols, first), kItemColumns);
     Value whole = b.mul(b.quotient(columns, kPartials), kPartials);
     auto partial = [&](Value j, Value c) {
       return b.element(partials, f32, b.add(b.mul(j, kItemColumns), c));
@@ -163,20 +168,19 @@ int64_t emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, Shape shape) {
       return chains[0];
     };
     eachColumn(clear);
-    b.loop(0, shape.rows, 1, [&](Value row) {
+    b.loop(b.constant(0), shape.rows, 1, [&](Value row) {
       eachColumn([&](Value c, int64_t lanes) { addRow(row, c, lanes, {}); });
     });
     eachColumn([&](Value c, int64_t lanes) {
       Value result = reducer.result(gather(c, lanes), shape.rows, [&](Value scale) {
         clear(c, lanes);
-        b.loop(0, shape.rows, 1, [&](Value row) { addRow(row, c, lanes, scale); });
+        b.loop(b.constant(0), shape.rows, 1, [&](Value row) { addRow(row, c, lanes, scale); });
         return gather(c, lanes);
       });
       Value at = b.add(b.add(b.mul(slot, shape.cols), first), c);
       b.write(f32, result, b.element(out, f32, at));
     });
   });
-  return items;
 }
 
 } // namespace
@@ -187,16 +191,24 @@ bool isShared(exec::ReduceOp op) {
          from.getRows() * from.getCols() > kItemElements;
 }
 
-std::string kernelName(exec::ReduceOp op, StringRef what) {
-  exec::BatchAttr from = op.getSource();
+/// With `shape` between what the kernel does and the type that it reads.
+static std::string nameOf(exec::ReduceOp op, StringRef what, StringRef shape) {
   std::string name =
-      llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", optim::stringifyReduction(op.getKind()),
-                    what, from.getRows(), from.getCols(), from.getType());
+      llvm::formatv("stepc_reduce_{0}_{1}{2}_{3}", optim::stringifyReduction(op.getKind()), what,
+                    shape, op.getSource().getType());
   int64_t exponent = int64_t(op.getExponent());
   if (exponent != 0)
     name += llvm::formatv("_{0}{1}", exponent < 0 ? "m" : "p", std::abs(exponent));
   return name;
 }
+
+std::string kernelName(exec::ReduceOp op, StringRef what) {
+  exec::BatchAttr from = op.getSource();
+  return nameOf(op, what, llvm::formatv("_{0}x{1}", from.getRows(), from.getCols()).str());
+}
+
+/// Of the function of all shapes.
+static std::string functionName(exec::ReduceOp op, StringRef what) { return nameOf(op, what, ""); }
 
 int64_t scratchBytesPerBlock(exec::ReduceOp op, const TargetShape &) {
   return isShared(op) ? 4 * op.getSource().getRows() : 0;
@@ -207,35 +219,37 @@ Kernels emit(SymbolTable &symbols, exec::ReduceOp op, const TargetShape &) {
   Shape shape{from.getType(), from.getRows(), from.getCols()};
   Kernels kernels;
   bool squares = op.getKind() == Reduction::Rms || op.getKind() == Reduction::Norm;
-  auto add = [&](StringRef what, function_ref<int64_t(Reducer &, LLVM::LLVMFuncOp)> emit) {
-    std::string name = kernelName(op, what);
-    // The count of items is a by-product of the code: kept on the function.
-    constexpr StringLiteral kItems = "stepc.items";
-    LLVM::LLVMFuncOp kernel = findKernel(symbols, name);
-    if (!kernel) {
-      VectorBuilder b(symbols.getOp()->getContext(), op.getLoc());
-      kernel = startKernel(symbols, name, {b.pointer, b.getI64Type(), b.getI64Type()}, b);
+  auto add = [&](StringRef what, int64_t items,
+                 function_ref<void(Reducer &, LLVM::LLVMFuncOp, const ShapeValues &)> emit) {
+    if (items == 0)
+      return;
+    auto all = [&](VectorBuilder &b, LLVM::LLVMFuncOp function) {
       Reducer reducer(b, op.getKind(), int64_t(op.getExponent()));
-      kernel->setAttr(kItems, b.getI64IntegerAttr(emit(reducer, kernel)));
-    }
-    if (int64_t items = kernel->getAttrOfType<IntegerAttr>(kItems).getInt(); items > 0)
-      kernels.push_back({kernel, items});
+      emit(reducer, function,
+           {shape.type, shapeNumber(function, kRowCount), shapeNumber(function, kColCount)});
+    };
+    kernels.push_back(
+        {kernelOfShape(symbols, kernelName(op, what), functionName(op, what),
+                       {shape.rows, shape.cols, items, rowsPerItem(shape)}, op.getLoc(), all),
+         items});
   };
   using Function = LLVM::LLVMFuncOp;
+  using Values = const ShapeValues &;
+  int64_t rowItems = ceilDivide(shape.rows, rowsPerItem(shape));
   if (isShared(op)) {
-    add("partials", [&](Reducer &r, Function f) { return emitRows(r, f, shape, true); });
-    add("combine", [&](Reducer &r, Function f) { return emitCombine(r, f, shape, squares); });
+    add("partials", rowItems, [&](Reducer &r, Function f, Values s) { emitRows(r, f, s, true); });
+    add("combine", 1, [&](Reducer &r, Function f, Values s) { emitCombine(r, f, s, squares); });
     if (squares) {
       // In two more kernels, so that a block whose squares leave their range has all threads too.
-      add("rescale", [&](Reducer &r, Function f) { return emitRescale(r, f, shape); });
-      add("root", [&](Reducer &r, Function f) { return emitRoot(r, f, shape); });
+      add("rescale", rowItems, emitRescale);
+      add("root", 1, emitRoot);
     }
   } else if (to.getRows() == 1 && to.getCols() == 1) {
-    add("one", [&](Reducer &r, Function f) { return emitOne(r, f, shape); });
+    add("one", 1, emitOne);
   } else if (to.getCols() == 1) {
-    add("rows", [&](Reducer &r, Function f) { return emitRows(r, f, shape, false); });
+    add("rows", rowItems, [&](Reducer &r, Function f, Values s) { emitRows(r, f, s, false); });
   } else {
-    add("cols", [&](Reducer &r, Function f) { return emitCols(r, f, shape); });
+    add("cols", ceilDivide(shape.cols, kItemColumns), emitCols);
   }
   return kernels;
 }

@@ -11,6 +11,7 @@
 #include "passes/kernels/products/VectorBuilder.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 #include <cmath>
 #include <limits>
@@ -27,6 +28,12 @@ inline constexpr int kScale = 96;
 struct Shape {
   mlir::Type type; ///< of the source; results are f32
   int64_t rows, cols;
+};
+
+/// The same where the code learns rows and columns when it runs.
+struct ShapeValues {
+  mlir::Type type;
+  mlir::Value rows, cols;
 };
 
 /// Whether a block becomes one value by several kernels, by way of partial results of rows in the
@@ -64,7 +71,7 @@ public:
 
   /// The results of chains. Where squares left their range, `again` adds them scaled: by 1 in lanes
   /// that did not. `any` says of a condition whether it holds for one of those that go together.
-  mlir::Value result(mlir::Value chain, int64_t count,
+  mlir::Value result(mlir::Value chain, mlir::OpFoldResult count,
                      llvm::function_ref<mlir::Value(mlir::Value scale)> again,
                      llvm::function_ref<mlir::Value(mlir::Value condition)> any = nullptr) {
     if (!squares())
@@ -113,37 +120,41 @@ public:
     partials = b.stack(kPartials);
   }
   /// One line of `count` neighbours; `raw` ones are results of chains already.
-  mlir::Value line(mlir::Type type, mlir::Value from, int64_t count, bool raw,
+  mlir::Value line(mlir::Type type, mlir::Value from, mlir::Value count, bool raw,
                    mlir::Value scale = {}) {
     auto termOf = [&](mlir::Value x) { return raw ? x : term(x, scale); };
-    int64_t whole = count / kPartials * kPartials;
+    mlir::Value whole = b.mul(b.quotient(count, kPartials), kPartials);
     mlir::Value sum = b.fold(
-        b.constant(0), b.constant(whole), kPartials, b.number(b.vector(kPartials), neutral),
+        b.constant(0), whole, kPartials, b.number(b.vector(kPartials), neutral),
         [&](mlir::Value i, mlir::Value partials) {
           return combine(partials, termOf(b.read(type, b.element(from, type, i), kPartials)));
         });
-    if (whole < count) {
-      b.loop(whole, count, 1, [&](mlir::Value i) {
-        b.store(termOf(b.read(type, b.element(from, type, i), 0)),
-                b.element(tail, b.getF32Type(), b.add(i, -whole)));
-      });
-      sum = combine(sum, b.read(b.getF32Type(), tail, kPartials));
-    }
+    sum = b.choose(
+        b.atMost(count, whole), [&] { return sum; },
+        [&] {
+          b.loop(whole, count, 1, [&](mlir::Value i) {
+            b.store(termOf(b.read(type, b.element(from, type, i), 0)),
+                    b.element(tail, b.getF32Type(), b.sub(i, whole)));
+          });
+          return combine(sum, b.read(b.getF32Type(), tail, kPartials));
+        });
     return pairwise(sum);
   }
   /// The chain of the chains of a block's rows.
-  mlir::Value block(const Shape &shape, mlir::Value source, mlir::Value slot,
+  mlir::Value block(const ShapeValues &shape, mlir::Value source, mlir::Value slot,
                     mlir::Value scale = {}) {
     mlir::Type f32 = b.getF32Type();
     b.write(f32, b.number(b.vector(kPartials), neutral), partials);
-    b.loop(0, shape.rows, 1, [&](mlir::Value row) {
+    b.loop(b.constant(0), shape.rows, 1, [&](mlir::Value row) {
       mlir::Value at = b.element(partials, f32, b.remainder(row, kPartials));
       mlir::Value from = rowOf(shape, source, slot, row);
       b.store(combine(b.load(f32, at), line(shape.type, from, shape.cols, false, scale)), at);
     });
     return pairwise(b.read(f32, partials, kPartials));
   }
-  mlir::Value rowOf(const Shape &shape, mlir::Value source, mlir::Value slot, mlir::Value row) {
+  /// `shape`: a Shape or ShapeValues.
+  template <typename OfShape>
+  mlir::Value rowOf(const OfShape &shape, mlir::Value source, mlir::Value slot, mlir::Value row) {
     mlir::Value line = b.add(b.mul(slot, shape.rows), row);
     return b.element(source, shape.type, b.mul(line, shape.cols));
   }
@@ -178,9 +189,19 @@ private:
       return lanes;
     return mlir::vector::ReductionOp::create(b, b.loc, mlir::vector::CombiningKind::OR, lanes);
   }
-  mlir::Value finish(mlir::Value x, int64_t count, mlir::Value factor) {
+  /// As f32, rounded to nearest even like any conversion.
+  mlir::Value asFloat(mlir::Type type, mlir::OpFoldResult count) {
+    if (auto known = mlir::getConstantIntValue(count))
+      return b.number(type, float(*known));
+    mlir::Value number =
+        mlir::arith::SIToFPOp::create(b, b.loc, b.getF32Type(), llvm::cast<mlir::Value>(count));
+    if (auto vector = llvm::dyn_cast<mlir::VectorType>(type))
+      return b.broadcast(number, vector.getDimSize(0));
+    return number;
+  }
+  mlir::Value finish(mlir::Value x, mlir::OpFoldResult count, mlir::Value factor) {
     if (kind == optim::Reduction::Mean || kind == optim::Reduction::Rms)
-      x = mlir::arith::DivFOp::create(b, b.loc, x, b.number(x.getType(), float(count)));
+      x = mlir::arith::DivFOp::create(b, b.loc, x, asFloat(x.getType(), count));
     if (!squares())
       return x;
     x = mlir::math::SqrtOp::create(b, b.loc, x);

@@ -27,13 +27,17 @@ struct Tiling {
   int64_t rowPanels, colPanels;
   int64_t itemRows, itemCols; ///< tiles of an item
 
-  // Multiples of 16 numbers: panels keep the alignment of the scratch.
-  int64_t rightOffset() const { return (rowPanels * k * rowStride + 15) / 16 * 16; }
-  int64_t scratchElements() const {
-    return rightOffset() + (colPanels * k * tileCols + 15) / 16 * 16;
-  }
+  /// Panels begin at multiples of so many numbers: they keep the alignment of the scratch.
+  static constexpr int64_t kAlignment = 16;
+  int64_t rightOffset() const { return aligned(rowPanels * k * rowStride); }
+  int64_t scratchElements() const { return rightOffset() + aligned(colPanels * k * tileCols); }
   /// "512f": names what the code depends on besides the shape.
   std::string chip() const { return std::to_string(lanes * 32) + (fused ? "f" : ""); }
+
+private:
+  static int64_t aligned(int64_t elements) {
+    return (elements + kAlignment - 1) / kAlignment * kAlignment;
+  }
 };
 
 inline int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -238,6 +238,30 @@ LLVM::LLVMFuncOp findKernel(SymbolTable &symbols, StringRef name) {
   return symbols.lookup<LLVM::LLVMFuncOp>(name);
 }
 
+LLVM::LLVMFuncOp kernelOfShape(SymbolTable &symbols, StringRef name, StringRef shared,
+                               ArrayRef<int64_t> numbers, Location loc,
+                               function_ref<void(VectorBuilder &, LLVM::LLVMFuncOp)> emit) {
+  if (auto known = findKernel(symbols, name))
+    return known;
+  LLVM::LLVMFuncOp body = findKernel(symbols, shared);
+  VectorBuilder b(symbols.getOp()->getContext(), loc);
+  SmallVector<Type> types{b.pointer, b.getI64Type(), b.getI64Type()};
+  if (!body) {
+    SmallVector<Type> all(types);
+    all.append(numbers.size(), b.getI64Type());
+    body = startKernel(symbols, shared, all, b);
+    emit(b, body);
+  } else {
+    body.setNoInline(true);
+  }
+  LLVM::LLVMFuncOp kernel = startKernel(symbols, name, types, b);
+  SmallVector<Value> arguments(kernel.getArguments());
+  for (int64_t number : numbers)
+    arguments.push_back(b.constant(number));
+  LLVM::CallOp::create(b, loc, body, arguments);
+  return kernel;
+}
+
 LLVM::LLVMFuncOp startKernel(SymbolTable &symbols, StringRef name, ArrayRef<Type> arguments,
                              VectorBuilder &builder) {
   builder.setInsertionPointToEnd(cast<ModuleOp>(symbols.getOp()).getBody());

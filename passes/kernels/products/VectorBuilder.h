@@ -18,9 +18,14 @@ public:
 
   //===--- integers ---===//
   Value sub(Value a, Value b) { return mlir::arith::SubIOp::create(*this, loc, a, b); }
-  /// Of values that are not negative, by a constant.
+  /// Of values that are not negative, by positive ones.
   Value quotient(Value a, int64_t b);
   Value remainder(Value a, int64_t b);
+  Value quotient(Value a, Value b) { return mlir::arith::DivUIOp::create(*this, loc, a, b); }
+  Value remainder(Value a, Value b) { return mlir::arith::RemUIOp::create(*this, loc, a, b); }
+  /// The same, rounded up.
+  Value quotientUp(Value a, int64_t b) { return quotient(add(a, b - 1), b); }
+  Value quotientUp(Value a, Value b) { return quotient(add(add(a, b), -1), b); }
   Value add(Value a, int64_t b) { return b == 0 ? a : KernelBuilder::add(a, constant(b)); }
   Value mul(Value a, int64_t b) { return b == 1 ? a : KernelBuilder::mul(a, constant(b)); }
   using KernelBuilder::add;
@@ -90,6 +95,20 @@ public:
 private:
   Value shuffle(Value a, Value b, llvm::function_ref<int64_t(int64_t)> lane);
 };
+
+/// What a shape's kernel does: calls the function of all shapes `shared`, which `emit` writes when it is not there
+/// yet, with the kernel's arguments and these numbers behind them. So the code grows by a few instructions per shape.
+/// LLVM puts a function that one shape alone calls in the place of the call, with its numbers as constants; one
+/// of several shapes stays a function, or each shape would get a copy.
+mlir::LLVM::LLVMFuncOp
+kernelOfShape(mlir::SymbolTable &symbols, llvm::StringRef name, llvm::StringRef shared,
+              llvm::ArrayRef<int64_t> numbers, mlir::Location loc,
+              llvm::function_ref<void(VectorBuilder &, mlir::LLVM::LLVMFuncOp)> emit);
+/// Number `index` of a function of all shapes.
+inline mlir::Value shapeNumber(mlir::LLVM::LLVMFuncOp shared, unsigned index) {
+  constexpr unsigned kKernelArguments = 3;
+  return shared.getArgument(kKernelArguments + index);
+}
 
 /// The kernel `name` of the module when it is there already. Otherwise begins it: the builder then
 /// stands before its return.

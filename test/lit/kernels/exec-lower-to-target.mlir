@@ -29,10 +29,63 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   }
 }
 
-// CHECK: llvm.func internal @[[PACK]](
-// CHECK: llvm.func internal @[[TILES]](
+// A kernel calls the function of all shapes with its own. One shape calls it: LLVM may put it in the kernel.
+// CHECK: llvm.func internal @[[ALL_PACKS:stepc_product_pack_256f_f32_f32t]](%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64)
+// CHECK-NOT: no_inline
+// CHECK: llvm.func internal @[[PACK]](%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64)
+// CHECK-DAG: %[[M:.*]] = arith.constant 16 : i64
+// CHECK-DAG: %[[K:.*]] = arith.constant 32 : i64
+// CHECK: llvm.call @[[ALL_PACKS]](%{{.*}}, %{{.*}}, %{{.*}}, %[[M]], %{{.*}}, %[[K]])
 // CHECK: math.fma
+// CHECK: llvm.func internal @[[TILES]](
 // CHECK: llvm.func internal @stepc_reduce_norm_one_16x32_f32(
+// CHECK: llvm.call @stepc_reduce_norm_one_f32(
+
+// -----
+
+// Products and reductions of two shapes have one function that computes, which LLVM does not copy into their kernels.
+// CHECK: module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"}
+module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.parameter @b shape [16, 48] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+  optim.group @h rule @R parameters [@b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+  comm.segment @s group @g all
+  comm.segment @t group @h all
+
+  exec.program arena 8192 scratch 7680 {
+    exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
+      by <offset = 0, bytes = 2048, block = tensor<16x32xf32>> to <offset = 6144, bytes = 1024, block = tensor<16x16xf32>> scratch 5120
+      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+    exec.product fused_chain of <kind = block_chunks, from = <@t, full, blocks>> <offset = 2048, bytes = 3072, block = tensor<16x48xf32>>
+      by <offset = 2048, bytes = 3072, block = tensor<16x48xf32>> to <offset = 6144, bytes = 1024, block = tensor<16x16xf32>> scratch 7680
+      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+    exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
+      to <offset = 7168, bytes = 4, block = tensor<1x1xf32>>
+    exec.reduce norm of <kind = block_chunks, from = <@t, full, blocks>> <offset = 2048, bytes = 3072, block = tensor<16x48xf32>>
+      to <offset = 7168, bytes = 4, block = tensor<1x1xf32>>
+    exec.advance_steps
+  }
+}
+
+// CHECK: llvm.func internal @stepc_product_pack_256f_f32_f32t({{.*}}no_inline
+// CHECK: llvm.func internal @stepc_product_pack_256f_16x16x32_f32_f32t(
+// CHECK-NEXT: arith.constant
+// CHECK: llvm.call @stepc_product_pack_256f_f32_f32t(
+// CHECK: llvm.func internal @stepc_product_tiles_256f_f32_symmetric({{.*}}no_inline
+// CHECK: llvm.func internal @stepc_product_pack_256f_16x16x48_f32_f32t(
+// CHECK: llvm.call @stepc_product_pack_256f_f32_f32t(
+// CHECK: llvm.func internal @stepc_product_256f_16x16x48_f32_symmetric(
+// CHECK: llvm.call @stepc_product_tiles_256f_f32_symmetric(
+// CHECK: llvm.func internal @stepc_reduce_norm_one_f32({{.*}}no_inline
+// CHECK: llvm.func internal @stepc_reduce_norm_one_16x32_f32(
+// CHECK: llvm.func internal @stepc_reduce_norm_one_16x48_f32(
+// CHECK: llvm.call @stepc_reduce_norm_one_f32(
 
 // -----
 
