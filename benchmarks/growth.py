@@ -28,6 +28,11 @@ FIGURES = {  # name → (model, what stepc does, options)
     "explain 100 of 64 experts, S(1) × 2,048 ranks": ("experts_cut_100", "explain", []),
     "explain 100 of 64 experts, ep 32 × dp 64": ("experts_dealt_100", "explain", []),
     "gather 100 dense × 2,048 ranks, to level 4": ("dense_100", "level 4", ["--strategy", "*=gather"]),
+    "125 shapes × 1,024 ranks, to level 4": ("distinct_125", "level 4", []),
+    "250 shapes × 1,024 ranks, to level 4": ("distinct_250", "level 4", []),
+    "1,000 shapes × 1,024 ranks, to level 4": ("distinct", "level 4", []),
+    "125 shapes × 1,024 ranks": ("distinct_125", "to library", []),
+    "1,000 shapes × 1,024 ranks": ("distinct", "to library", []),
     "1,000 of 1 shape × 64 ranks": ("one_shape", "library", []),
     "1,000 of 40 shapes × 64 ranks": ("forty_shapes", "library", []),
     "125M GPT's matrices, 8 replicas": ("replicas", "library", []),
@@ -36,11 +41,18 @@ FIGURES = {  # name → (model, what stepc does, options)
 
 def manifest(name: str, alone: bool = False, count: int | None = None) -> dict:
     """A model of growth.json, written out; `alone`: on a single rank; `count`: so many parameters in place of the model's."""
+
+    def shape(index: int) -> list[int]:
+        if "shapes_from" in model:
+            first, step, side = model["shapes_from"]
+            return [first + step * (index % side), first + step * (index // side)]
+        return model["shapes"][index % len(model["shapes"])]
+
     models = json.loads((ROOT / "benchmarks" / "growth.json").read_text())
     model = models["models"][name]
     axes = [{"name": axis, "size": 1 if alone else size} for axis, size in models["meshes"][model["mesh"]].items()]
     parameters = [
-        {"name": f"layers.{index}.weight", "shape": model["shapes"][index % len(model["shapes"])],
+        {"name": f"layers.{index}.weight", "shape": shape(index),
          "batch_axes": model.get("batch_axes", 0), "dtype": model.get("dtype", "bf16"), "mesh": model["mesh"],
          "placements": model["placements"]} for index in range(count or model["count"])
     ]  # fmt: skip
@@ -82,6 +94,9 @@ def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> 
         command = [stepc, "compile", SPEC, *rest, "--emit", "scheduled", "-o", folder]
         return [*cells(timed(command, folder / "out")), "", "", "", "", "", ""]
     taken = timed([stepc, "compile", SPEC, *rest, "-o", folder], folder / "out")
+    if what == "to library":
+        size = (folder / "libmuon.so").stat().st_size
+        return [*cells(taken), "", "", "", f"{size / 2**10:,.0f}", "", ""]
     plan = json.loads((folder / "muon.json").read_text())
     explained = explain(stepc, rest, folder)
     path.write_text(json.dumps(manifest(model, alone=True)))

@@ -27,6 +27,7 @@ CURVES = {  # name → (what grows, points, how a point is made, options of step
     "deepseek-v3, ep 64": ("ranks", [128, 256, 512, 1024, 2048, 4096, 8192], "deepseek-v3 --ranks {} --ep 64", []),
     "deepseek-v3, ep 64, h100": ("ranks", [128, 256, 512, 1024, 2048, 4096], "deepseek-v3 --ranks {} --ep 64", GPU_CLUSTER),
     "dense of four shapes, 2,048 ranks": ("parameters", [250, 500, 1000, 2000, 4000, 8000, 16000, 32000], "dense", []),
+    "distinct shapes, 1,024 ranks": ("shapes", [125, 250, 500, 1000], "distinct", []),
     "64 experts each, 2,048 ranks": ("parameters", [125, 250, 500, 1000, 2000, 4000, 8000, 16000], "experts_dealt", []),
 }
 FIGURES = ("CPU s", "peak MiB", "library MiB")
@@ -65,8 +66,8 @@ def plot(curves: dict[str, dict], path: Path) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator
 
-    figure, rows = plt.subplots(2, len(FIGURES), figsize=(9, 6), layout="constrained")
-    for axes_of, what in zip(rows, ("ranks", "parameters"), strict=True):
+    figure, rows = plt.subplots(3, len(FIGURES), figsize=(9, 9), layout="constrained")
+    for axes_of, what in zip(rows, ("ranks", "parameters", "shapes"), strict=True):
         for index, (axes, figure_name) in enumerate(zip(axes_of, FIGURES, strict=True)):
             for name, curve in curves.items():
                 if curve["what"] == what:

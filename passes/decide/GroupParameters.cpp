@@ -41,6 +41,33 @@ private:
   }
   llvm::DenseMap<BlocksAttr, SmallVector<Attribute>> known;
 
+  /// A plan is proven for every group on every rank of its mesh: how many that may be.
+  static LogicalResult checkSize(ModuleOp module) {
+    constexpr int64_t kMost = int64_t(1) << 23; // some two minutes
+    int64_t pairs = 0;
+    llvm::MapVector<Operation *, int64_t> groups; // per mesh
+    for (auto group : module.getOps<GroupOp>())
+      ++groups[lookupMesh(group, group.getExemplar().getMeshAttr())];
+    for (auto [mesh, count] : groups)
+      pairs += count * int64_t(cast<MeshOp>(mesh).getRanks().size());
+    if (pairs <= kMost)
+      return success();
+    Operation *largest =
+        llvm::max_element(groups, [](const auto &a, const auto &b) {
+          auto size = [](const auto &each) {
+            return each.second * int64_t(cast<MeshOp>(each.first).getRanks().size());
+          };
+          return size(a) < size(b);
+        })->first;
+    auto mesh = cast<MeshOp>(largest);
+    return mesh.emitError("expected at most ")
+           << kMost
+           << " pairs of a group and a rank of its mesh, because a plan is proven for each, found "
+           << pairs << ": mesh '" << mesh.getSymName() << "' has " << mesh.getRanks().size()
+           << " ranks and parameters of " << groups[largest]
+           << " groups; parameters of equal shape, types, placements and rule are one group";
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     // Where contributions to a partial gradient are added up.
@@ -112,6 +139,8 @@ private:
           StrategyAttrInterface(), ArrayAttr(), SlabsAttr(), DenseI64ArrayAttr(), StringAttr());
       group.setReducedAttr(placeReduced(group, builder));
     }
+    if (failed(checkSize(module)))
+      return signalPassFailure();
     int64_t parameters = llvm::range_size(module.getOps<ParameterOp>());
     remark::passed(
         module.getLoc(),

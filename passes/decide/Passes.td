@@ -89,6 +89,8 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
     different strategies stand in different groups. Parameters whose matrices are divided stand in a group per size of
     parts, of which it has all, unless their rule does not see blocks: it is elementwise and reads neither rows nor cols nor numel.
 
+    A plan is proven for each group on each rank of its mesh. More than 2^23 of these pairs are an error.
+
     Remark (passed) `parameters-grouped`: how many parameters and groups.
 
     ```mlir
