@@ -38,6 +38,13 @@ public:
     }
     return cost.bytesSent - before;
   }
+  /// With the seal that each message has.
+  RankCost sealed() const {
+    RankCost result = cost;
+    result.bytesSent += cost.messagesSent * plan::kSealBytes;
+    result.bytesReceived += cost.messagesReceived * plan::kSealBytes;
+    return result;
+  }
   const std::vector<bool> &heard() const { return receivedFrom; } ///< of each rank
   RankCost cost;
 
@@ -130,7 +137,7 @@ private:
           }
           costs[group][rank] += own.cost;
         }
-        report.ranks[rank] += all.cost;
+        report.ranks[rank] += all.sealed();
         if (start->collective == plan::CollectiveKind::Exchange)
           for (auto [peer, heard] : llvm::enumerate(all.heard()))
             if (heard)

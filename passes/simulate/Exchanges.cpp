@@ -31,7 +31,7 @@ void Exchanges::count(size_t exchange, int64_t rank) {
   int32_t &receives = allReceives[exchange].emplace_back();
   for (const plan::Message &message : start->messages) {
     if (message.peer == rank) {
-      copies.own = message.sendCount;
+      copies.own = std::max<int64_t>(message.sendCount - plan::kSealBytes, 0);
       continue;
     }
     size_t level = topology.levelOf(rank, message.peer);

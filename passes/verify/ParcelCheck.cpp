@@ -55,6 +55,10 @@ bool ParcelCheck::check(const plan::RankStart &start, const plan::Parcel &parcel
   for (size_t value : order)
     if (!checkParts(value, parcel, offset, count, does))
       return false;
+  // Behind the parts of a message stands its seal; one without parts has no bytes.
+  for (const Message &m : start.messages)
+    if (next[m.peer] > m.*offset)
+      next[m.peer] += plan::kSealBytes;
   for (const Message &m : start.messages)
     if (next[m.peer] != m.*offset + m.*count)
       return fail(0, "expected " + std::to_string(next[m.peer] - m.*offset) +
@@ -122,7 +126,7 @@ bool ParcelCheck::checkRanges(const plan::RankStart &start, const plan::Parcel &
   bool apart = true;
   for (auto [from, to] : ranges) {
     apart &= from >= end;
-    inMessages += to - from;
+    inMessages += to - from - plan::kSealBytes;
     end = to;
   }
   for (size_t value = 0; value < values.size(); ++value)

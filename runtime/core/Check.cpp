@@ -108,19 +108,49 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
   instance.areHyperparametersOnDevice = memory == STEPC_MEMORY_DEVICE;
   if (memory == STEPC_MEMORY_DEVICE) {
     instance.hyperparameterRows.clear(); // nothing for the host to read
+    instance.agreement.place({});
     for (int64_t p = 0; p < count; ++p)
       instance.records[p].hyperparameters = keyOf(p).first;
     return;
   }
-  for (int64_t p = 0; p < count; ++p)
-    if (numbers.emplace(keyOf(p), int64_t(rows.size())).second)
+  std::vector<int64_t> rowOf;
+  for (int64_t p = 0; p < count; ++p) {
+    auto [found, isNew] = numbers.emplace(keyOf(p), int64_t(rows.size()));
+    if (isNew)
       rows.push_back({keyOf(p).first, p});
+    rowOf.push_back(found->second);
+  }
+  instance.agreement.place(rowOf);
   // All memory is there: from here on nothing fails.
   for (int64_t p = 0; p < count; ++p)
     instance.records[p].hyperparameters =
-        instance.hyperparameterAddress +
-        numbers.find(keyOf(p))->second * instance.hyperparameterStride;
+        instance.hyperparameterAddress + rowOf[size_t(p)] * instance.hyperparameterStride;
   instance.hyperparameterRows.swap(rows);
+}
+
+/// Reads the step counts that the host holds.
+static int32_t readSteps(stepc_instance &instance) {
+  int64_t count = int64_t(instance.library.plan.parameters.size());
+  if (instance.areStepsOnDevice) {
+    instance.agreement.forgetSteps();
+    return STEPC_OK;
+  }
+  bool areAlike = true;
+  int64_t moved = count ? instance.steps[0] - instance.stepsTaken[0] : 0;
+  for (int64_t p = 0; p < count; ++p) {
+    if (instance.steps[p] < 0 || instance.steps[p] == INT64_MAX) {
+      instance.agreement.forgetSteps();
+      return instance.refuse(
+          STEPC_ERROR_ARGUMENT,
+          format("expected a step count of parameter '%s' from 0 to %lld, found %lld",
+                 instance.library.parameter(p).name.c_str(), (long long)(INT64_MAX - 1),
+                 (long long)instance.steps[p]));
+    }
+    areAlike &= instance.steps[p] - instance.stepsTaken[p] == moved;
+    instance.stepsTaken[p] = instance.steps[p];
+  }
+  instance.agreement.readSteps(instance.stepsTaken.data(), areAlike, moved);
+  return STEPC_OK;
 }
 
 // Most steps are small, so what only a bind can change is not looked at again.
@@ -145,15 +175,9 @@ int32_t checkStep(stepc_instance &instance) {
     std::copy_n(row.values, namesOf(instance.library, row.parameter).size(), values);
     values += instance.hyperparameterStride;
   }
-  for (int64_t p = 0; p < count && !instance.areStepsOnDevice; ++p) {
-    if (instance.steps[p] < 0 || instance.steps[p] == INT64_MAX)
-      return instance.refuse(
-          STEPC_ERROR_ARGUMENT,
-          format("expected a step count of parameter '%s' from 0 to %lld, found %lld",
-                 instance.library.parameter(p).name.c_str(), (long long)(INT64_MAX - 1),
-                 (long long)instance.steps[p]));
-    instance.stepsTaken[p] = instance.steps[p];
-  }
+  if (int32_t status = readSteps(instance))
+    return status;
+  instance.agreement.readRows(instance.hyperparameterValues.data());
   for (int64_t p = 0; p < count; ++p)
     instance.records[p].active = 1;
   return STEPC_OK;
@@ -204,32 +228,99 @@ void countSteps(stepc_instance &instance, int64_t by) noexcept {
     instance.steps[p] += by * instance.records[p].active;
 }
 
-void preparePresence(stepc_instance &instance) {
-  if (!instance.maySkip)
+void prepareAgreement(stepc_instance &instance) {
+  instance.agreement.prepare(instance.library, instance.rank);
+  if (instance.size == 1 && !instance.maySkip)
     return;
-  int64_t bytes = (int64_t(instance.library.plan.parameters.size()) + 7) / 8;
-  instance.presenceBytes = bytes;
-  instance.presence = std::make_unique<uint8_t[]>(bytes * instance.size);
-  instance.presenceMessages = tellAll(instance, instance.presence.get(), bytes, kPresenceTag,
-                                      instance.transport.kinds >> STEPC_ALL_GATHER & 1);
+  auto seals = int64_t(instance.library.plan.meshes.size() * sizeof(Seal));
+  int64_t bits = instance.maySkip ? (int64_t(instance.library.plan.parameters.size()) + 7) / 8 : 0;
+  instance.toldBytes = seals + bits;
+  instance.told = std::make_unique<uint8_t[]>(instance.toldBytes * instance.size);
+  instance.tellMessages = tellAll(instance, instance.told.get(), instance.toldBytes, kAgreementTag,
+                                  instance.transport.kinds >> STEPC_ALL_GATHER & 1);
 }
 
-int32_t agreeOnPresence(stepc_instance &instance) {
+namespace {
+
+/// What one rank told.
+uint8_t *toldBy(stepc_instance &instance, int32_t rank) {
+  return &instance.told[rank * instance.toldBytes];
+}
+Seal sealOf(stepc_instance &instance, int32_t rank, size_t mesh) {
+  Seal seal;
+  std::memcpy(&seal, toldBy(instance, rank) + mesh * sizeof(Seal), sizeof(Seal));
+  return seal;
+}
+uint8_t *presenceOf(stepc_instance &instance, int32_t rank) {
+  return toldBy(instance, rank) + instance.library.plan.meshes.size() * sizeof(Seal);
+}
+
+/// All see all seals of a mesh: the rank that is named differs from the most.
+void compareSeals(stepc_instance &instance, size_t mesh) {
+  Seal first;
+  bool isEqual = true;
+  for (int32_t rank = 0; rank < instance.size; ++rank) {
+    Seal seal = sealOf(instance, rank, mesh);
+    isEqual &= !seal.isKnown() || !first.isKnown() || seal == first;
+    first = first.isKnown() ? first : seal;
+  }
+  if (isEqual)
+    return;
+  std::vector<std::pair<int32_t, Seal>> known;
+  for (int32_t rank = 0; rank < instance.size; ++rank)
+    if (Seal seal = sealOf(instance, rank, mesh); seal.isKnown())
+      known.push_back({rank, seal});
+  auto votes = [&](const auto &one) {
+    return std::count_if(known.begin(), known.end(),
+                         [&](const auto &other) { return other.second == one.second; });
+  };
+  auto most = std::max_element(known.begin(), known.end(),
+                               [&](const auto &a, const auto &b) { return votes(a) < votes(b); });
+  auto odd = std::find_if(known.begin(), known.end(),
+                          [&](const auto &one) { return one.second != most->second; });
+  Seal own = sealOf(instance, instance.rank, mesh);
+  // A rank can tell in which numbers another one differs from its own.
+  if (own.isKnown() && own != most->second)
+    std::swap(odd, most);
+  instance.fail(STEPC_ERROR_AGREEMENT,
+                disagreement(instance, {int64_t(mesh)}, odd->second, odd->first,
+                             own == most->second ? most->first : instance.rank));
+}
+
+} // namespace
+
+std::string disagreement(const stepc_instance &instance, const std::vector<int64_t> &meshes,
+                         const Seal &other, int32_t otherRank, int32_t ownRank) {
+  std::string found =
+      instance.agreement.describe(meshes, other, otherRank, ownRank, instance.stepsTaken.data());
+  return "expected equal hyperparameters and step counts on all ranks that hold a parameter, "
+         "found " +
+         found;
+}
+
+int32_t agree(stepc_instance &instance) {
   instance.someInactive = false;
-  if (!instance.maySkip)
+  // A graph of the trainer's holds exchanges alone.
+  bool compares = instance.size > 1 && !instance.hasAgreed && !instance.deviceContext.isCaptured;
+  if (!instance.maySkip && !compares)
     return STEPC_OK;
   const Library &lib = instance.library;
   int64_t count = int64_t(lib.plan.parameters.size());
-  int64_t bytes = instance.presenceBytes;
-  uint8_t *own = &instance.presence[instance.rank * bytes];
-  std::memset(own, 0, bytes);
-  for (int64_t p = 0; p < count; ++p)
-    own[p / 8] |= uint8_t(isPresent(instance, p)) << (p % 8);
-  std::string what = "agreeing on absent gradients", error;
+  uint8_t *own = toldBy(instance, instance.rank);
+  std::memset(own, 0, instance.toldBytes);
+  for (size_t mesh = 0; mesh < lib.plan.meshes.size(); ++mesh) {
+    Seal seal = instance.agreement.of({int64_t(mesh)});
+    std::memcpy(own + mesh * sizeof(Seal), &seal, sizeof(Seal));
+  }
+  for (int64_t p = 0; p < count && instance.maySkip; ++p)
+    presenceOf(instance, instance.rank)[p / 8] |= uint8_t(isPresent(instance, p)) << (p % 8);
+  std::string what = instance.maySkip ? "agreeing on absent gradients"
+                                      : "comparing hyperparameters and step counts",
+              error;
   void *handle = nullptr;
   // Before the start: one that fails half-way may leave messages behind.
-  instance.leftInFlight = !instance.presenceMessages.empty();
-  int32_t status = instance.start(instance.presenceMessages, nullptr, &handle, what, error);
+  instance.leftInFlight = !instance.tellMessages.empty();
+  int32_t status = instance.start(instance.tellMessages, nullptr, &handle, what, error);
   if (!status && instance.leftInFlight)
     status = instance.wait(handle, what, error);
   if (status) {
@@ -237,17 +328,20 @@ int32_t agreeOnPresence(stepc_instance &instance) {
     return status;
   }
   instance.leftInFlight = false;
-  for (int64_t p = 0; p < count; ++p) {
+  for (size_t mesh = 0; mesh < lib.plan.meshes.size() && !instance.failure; ++mesh)
+    compareSeals(instance, mesh);
+  instance.hasAgreed = true;
+  for (int64_t p = 0; p < count && instance.maySkip; ++p) {
     if (lib.route(p).missingGrad != plan::MissingGrad::Skip)
       continue;
     for (int32_t holder : instance.groups[lib.parameter(p).group].holders) {
-      bool present = (instance.presence[holder * bytes + p / 8] >> (p % 8)) & 1;
+      bool present = (presenceOf(instance, holder)[p / 8] >> (p % 8)) & 1;
       if (!present)
         instance.records[p].active = 0;
     }
     instance.someInactive |= !instance.records[p].active;
   }
-  return STEPC_OK;
+  return instance.failure;
 }
 
 } // namespace stepc::runtime

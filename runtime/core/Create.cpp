@@ -220,7 +220,7 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   prepareOverlaps(instance);
   instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
                                           "half_stepped() says which parameters may be changed";
-  preparePresence(instance);
+  prepareAgreement(instance);
   int64_t workspaceBytes = lib.plan.workspaceBytes();
   std::string missing = instance.device().open(instance.deviceContext, options);
   if (!missing.empty())
@@ -393,6 +393,6 @@ stepc_instance::~stepc_instance() {
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
   if (leftInFlight && !takesBack()) {
     arena.leak();
-    keepForever(presence.release());
+    keepForever(told.release());
   }
 }

@@ -3,7 +3,10 @@
 #include "runtime/text/Text.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+#include <map>
+#include <set>
 #include <thread>
 
 namespace stepc::runtime {
@@ -84,6 +87,42 @@ std::string checkMessages(const stepc_instance &instance, const Meeting &meeting
   return {};
 }
 
+/// Notes where the operations of an exchange have seals: behind the values of each message.
+class SealPlacer {
+public:
+  SealPlacer(stepc_instance &instance, const plan::Command &start, PreparedExchange &exchange)
+      : instance(instance), exchange(exchange) {
+    const plan::Plan &plan = instance.library.plan;
+    for (int64_t table : start.tables)
+      for (const plan::Message &part : instance.tables.tables[table].messages) {
+        int64_t mesh = plan.groups[plan.segments[plan.tables[table].from.segment].group].mesh;
+        if (part.sendCount > 0)
+          meshes[{part.peer, true}].insert(mesh);
+        if (part.receiveCount > 0)
+          meshes[{part.peer, false}].insert(mesh);
+      }
+  }
+
+  /// Of a message that ends at byte `end` of what the last operation sends or receives.
+  void place(int64_t peer, bool isSent, int64_t end) {
+    if (instance.isOnDevice() || peer == instance.rank)
+      return;
+    const std::set<int64_t> &of = meshes[{peer, isSent}];
+    std::vector<int64_t> list(of.begin(), of.end());
+    auto &all = instance.sealedMeshes;
+    auto number = size_t(std::find(all.begin(), all.end(), list) - all.begin());
+    if (number == all.size())
+      all.push_back(std::move(list));
+    (isSent ? exchange.sealsSent : exchange.sealsReceived)
+        .push_back({exchange.operations.size() - 1, end - plan::kSealBytes, number, int32_t(peer)});
+  }
+
+private:
+  stepc_instance &instance;
+  PreparedExchange &exchange;
+  std::map<std::pair<int64_t, bool>, std::set<int64_t>> meshes; // of a message's values
+};
+
 PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order,
                          int64_t where) {
   PreparedExchange exchange;
@@ -97,24 +136,36 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
   const std::vector<plan::Message> &messages = instance.tables.starts[order].messages;
   for (const plan::PartCopy &copy : instance.tables.starts[order].sent.copies)
     exchange.repeated.push_back({sends + copy.from, sends + copy.to, copy.bytes});
+  SealPlacer seals(instance, start, exchange);
   if (isAllGather(instance, start, messages, meeting)) {
     const plan::Message &first = messages[0];
     exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr, sends + first.sendOffset,
                                    receives + first.receiveOffset, first.sendCount, tag,
                                    STEPC_ELEMENT_NONE, 0});
+    for (const plan::Message &message : messages)
+      seals.place(message.peer, /*isSent=*/false,
+                  message.receiveOffset + message.receiveCount - first.receiveOffset);
+    auto isOther = [&](const plan::Message &message) { return message.peer != instance.rank; };
+    seals.place(std::find_if(messages.begin(), messages.end(), isOther)->peer, /*isSent=*/true,
+                first.sendCount);
     return exchange;
   }
   for (const plan::Message &message : messages) {
     char *from = sends + message.sendOffset, *to = receives + message.receiveOffset;
     if (message.peer == instance.rank) {
-      exchange.own.push_back({from, to, message.sendCount});
+      if (message.sendCount)
+        exchange.own.push_back({from, to, message.sendCount - plan::kSealBytes});
       continue;
     }
     int32_t peer = rankIn(meeting, message.peer);
-    if (message.receiveCount)
+    if (message.receiveCount) {
       exchange.operations.push_back(receiveFrom(peer, to, message.receiveCount, tag));
-    if (message.sendCount)
+      seals.place(message.peer, /*isSent=*/false, message.receiveCount);
+    }
+    if (message.sendCount) {
       exchange.operations.push_back(sendTo(peer, from, message.sendCount, tag));
+      seals.place(message.peer, /*isSent=*/true, message.sendCount);
+    }
   }
   return exchange;
 }
@@ -142,7 +193,13 @@ std::string prepareExchanges(stepc_instance &instance) {
       return exchangeName(instance.library, order) + wrong;
     instance.exchanges.push_back(prepare(instance, *starts[order], order, where));
   }
+  instance.seals.resize(instance.sealedMeshes.size());
   return {};
+}
+
+void prepareSeals(stepc_instance &instance) {
+  for (size_t i = 0; i < instance.seals.size(); ++i)
+    instance.seals[i] = instance.agreement.of(instance.sealedMeshes[i]);
 }
 
 // An all-gather counts as the messages that it stands for, whatever the transport makes of it.
@@ -248,6 +305,13 @@ void startExchange(void *argument) {
   ++instance.executed.exchanges;
   if (exchange.operations.empty())
     return;
+  // What is sent is the exchange's until it is done; no command writes it meanwhile.
+  for (const PreparedExchange::MessageSeal &seal : exchange.sealsSent)
+    std::memcpy(const_cast<void *>(seal.sent(exchange)), &instance.seals[seal.number],
+                sizeof(Seal));
+  // A message that a transport loses leaves no seal of an earlier step: counters find it.
+  for (const PreparedExchange::MessageSeal &seal : exchange.sealsReceived)
+    std::memset(seal.received(exchange), 0, sizeof(Seal));
   // Before the start: one that fails half-way may leave messages behind.
   exchange.inFlight = true;
   std::string error;
@@ -268,6 +332,24 @@ void startExchange(void *argument) {
   instance.fail(status, exchangeName(instance.library, exchange.order) + error);
 }
 
+/// Fails the step where a peer steps with other numbers.
+static void compareSeals(stepc_instance &instance, const PreparedExchange &exchange) {
+  // What the device found before explains it. One that looks for races finds what damages a message.
+  if (!instance.deviceContext.failure.empty() || instance.device().declare)
+    return;
+  for (const PreparedExchange::MessageSeal &place : exchange.sealsReceived) {
+    const Seal &own = instance.seals[place.number];
+    Seal theirs;
+    std::memcpy(&theirs, place.received(exchange), sizeof(Seal));
+    if (theirs == own || !theirs.isKnown() || !own.isKnown())
+      continue;
+    return instance.fail(STEPC_ERROR_AGREEMENT,
+                         exchangeName(instance.library, exchange.order) + ": " +
+                             disagreement(instance, instance.sealedMeshes[place.number], theirs,
+                                          place.peer, instance.rank));
+  }
+}
+
 void awaitExchange(void *argument) {
   PreparedExchange &exchange = *static_cast<PreparedExchange *>(argument);
   stepc_instance &instance = *exchange.instance;
@@ -286,6 +368,7 @@ void awaitExchange(void *argument) {
     // Else the transport itself says what it did.
     if (!instance.transport.traffic)
       countMessages(exchange, instance.executed);
+    compareSeals(instance, exchange);
   }
   exchange.finished = true;
 }

@@ -2,6 +2,7 @@
 #ifndef STEPC_RUNTIME_CORE_INSTANCE_H
 #define STEPC_RUNTIME_CORE_INSTANCE_H
 
+#include "runtime/core/Agreement.h"
 #include "runtime/core/Library.h"
 #include "runtime/core/Watchdog.h"
 #include "runtime/devices/Device.h"
@@ -40,6 +41,21 @@ struct PreparedExchange {
   int64_t meeting = 0;             ///< whose ranks take part
   std::vector<LocalCopy> repeated; ///< in the send buffer, before anything leaves
   std::vector<LocalCopy> own;      ///< of the rank to itself
+  /// Where a message has its seal, from the begin of what an operation sends or receives, and which of the
+  /// instance's that is. By the operation, since a device may give it other memory.
+  struct MessageSeal {
+    size_t operation;
+    int64_t offset;
+    size_t number;
+    int32_t peer;
+    const void *sent(const PreparedExchange &exchange) const {
+      return static_cast<const char *>(exchange.operations[operation].send) + offset;
+    }
+    void *received(const PreparedExchange &exchange) const {
+      return static_cast<char *>(exchange.operations[operation].receive) + offset;
+    }
+  };
+  std::vector<MessageSeal> sealsSent, sealsReceived; ///< where the host carries out exchanges
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
 };
@@ -81,7 +97,7 @@ void backOff(Clock::duration waited);
 int32_t statusOf(int32_t code);
 
 /// Tags of messages: those outside the exchanges of a step, then one per exchange.
-inline constexpr int64_t kHelloTag = 0, kPresenceTag = 1, kFirstExchangeTag = 2;
+inline constexpr int64_t kHelloTag = 0, kAgreementTag = 1, kFirstExchangeTag = 2;
 
 /// Operations between two ranks of the world.
 inline stepc_operation sendTo(int32_t peer, const void *buffer, int64_t bytes, int64_t tag) {
@@ -171,9 +187,16 @@ struct stepc_instance {
   std::vector<stepc_parameter_record> records;
   std::vector<int64_t> firstRecord; // per group, of its records; -1: those of its parameters
   bool someInactive = false;
-  std::unique_ptr<uint8_t[]> presence; // [size][presenceBytes]
-  int64_t presenceBytes = 0;
-  std::vector<stepc_operation> presenceMessages;
+  // What ranks tell each other outside of exchanges: a seal per mesh, then, where a route may skip, a bit per
+  // parameter that says whether its gradient is present.
+  std::unique_ptr<uint8_t[]> told; // [size][toldBytes]
+  int64_t toldBytes = 0;
+  std::vector<stepc_operation> tellMessages;
+  stepc::runtime::Agreement agreement;
+  // Of messages: the meshes of their values, each set of them once, and its seal in this step.
+  std::vector<std::vector<int64_t>> sealedMeshes;
+  std::vector<stepc::runtime::Seal> seals;
+  bool hasAgreed = false; // once, in the first step
   stepc_traffic before{}; // of the transport, when the program began
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
@@ -289,6 +312,8 @@ void declareUses(void *command, MemoryUses &uses);
 std::string prepareExchanges(stepc_instance &);
 /// Tells the device what kernels read of the host, and the commands where they find it.
 std::string lendLists(stepc_instance &);
+/// The seals that messages of this step have.
+void prepareSeals(stepc_instance &);
 /// Hands all commands to the device, or the graph of them.
 void walkProgram(stepc_instance &);
 /// Makes that graph, at create.
@@ -323,7 +348,7 @@ int32_t openConnections(stepc_instance &, std::string &error);
 std::vector<stepc_operation> tellAll(const stepc_instance &, void *all, int64_t bytes, int64_t tag,
                                      bool gathers);
 void closeCommunicators(stepc_instance &) noexcept;
-void preparePresence(stepc_instance &);
+void prepareAgreement(stepc_instance &);
 /// Tells the records which hyperparameters are theirs: at create, and after a bind.
 /// With null values they are their routes'.
 void placeHyperparameters(stepc_instance &, const double *values, int64_t stride,
@@ -341,9 +366,14 @@ int32_t checkOverlaps(stepc_instance &);
 int32_t checkStep(stepc_instance &);
 /// Checks what else a step needs that becomes part of a graph of the trainer's, and brings the device what it reads.
 int32_t checkCapture(stepc_instance &);
-/// Agrees with all ranks on the parameters that this step skips.
-int32_t agreeOnPresence(stepc_instance &);
+/// Agrees with all ranks on the parameters that this step skips. Then, and in the first step, ranks also compare
+/// their hyperparameters and step counts.
+int32_t agree(stepc_instance &);
 bool isPresent(const stepc_instance &, int64_t parameter);
+/// How the numbers of another rank, whose seal of meshes this is, differ from those of this rank; `ownRank` has
+/// the same as this one.
+std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
+                         const Seal &other, int32_t otherRank, int32_t ownRank);
 
 /// "group 'g0' ('w0', 'w1' and 3 more)".
 std::string groupName(const Library &, int64_t group);

@@ -10,7 +10,7 @@
 namespace stepc::runtime {
 namespace {
 
-constexpr uint64_t kMagic = 0x34304350455453; // "STEPC04"
+constexpr uint64_t kMagic = 0x35304350455453; // "STEPC05"
 
 /// Of the ranks of a meeting, or of none to help others.
 int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string &error) {
@@ -188,9 +188,9 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
   instance.device().finish(context);
   if (!status)
     status = instance.waitForDevice(instance.timeout, what, error);
-  // A step that may skip parameters agrees on them first.
-  if (void *handle = nullptr; !status && !instance.presenceMessages.empty()) {
-    status = instance.start(instance.presenceMessages, nullptr, &handle, what, error);
+  // Before its first exchange a step may tell other ranks something through the host.
+  if (void *handle = nullptr; !status && !instance.tellMessages.empty()) {
+    status = instance.start(instance.tellMessages, nullptr, &handle, what, error);
     status = status ? status : instance.wait(handle, what, error);
   }
   if (status)

@@ -124,7 +124,7 @@ void beginStep(stepc_instance &instance) noexcept {
 /// From here on messages travel and kernels write: no failure is without consequence.
 void runStep(stepc_instance &instance) noexcept {
   try {
-    if (agreeOnPresence(instance))
+    if (agree(instance))
       return;
     walkProgram(instance);
   } catch (...) {

@@ -143,6 +143,7 @@ int32_t recordGraph(stepc_instance &instance, std::string &error) {
 
 void walkProgram(stepc_instance &instance) {
   completeRecords(instance);
+  prepareSeals(instance);
   beginTraffic(instance);
   DeviceContext &context = instance.deviceContext;
   Walk walk{instance.device(), context};

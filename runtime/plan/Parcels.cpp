@@ -34,6 +34,7 @@ public:
     for (size_t i = 0; i < messages.size(); ++i) {
       if (messages[i].*count == 0)
         continue;
+      messages[i].*count += kSealBytes;
       int64_t free = aligned(parcel.bytes, alignment);
       auto [found, isNew] = known.try_emplace(std::move(made[i]), free);
       messages[i].*offset = found->second;

@@ -9,7 +9,7 @@ from stepc._compile import Compiled, check, compile, explain, find_compiler
 from stepc._device import Device
 from stepc._library import Instance, Library
 from stepc.errors import (
-    AbiError, ArgumentError, CacheError, ChipError, CompileError, CompileWarning, CompilerNotFound,
+    AbiError, AgreementError, ArgumentError, CacheError, ChipError, CompileError, CompileWarning, CompilerNotFound,
     CountsError, DeviceError, GradientError, GraphError, HyperparameterError, PlanError, PoisonedError,
     StepcError, StepcMemoryError, StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
@@ -17,7 +17,7 @@ from stepc.errors import (
 __version__ = "0.2.0"
 
 __all__ = [
-    "AbiError", "ArgumentError", "CacheError", "ChipError", "CompileError", "CompileWarning", "Compiled",
+    "AbiError", "AgreementError", "ArgumentError", "CacheError", "ChipError", "CompileError", "CompileWarning", "Compiled",
     "CompilerNotFound", "CountsError", "Device", "DeviceError", "GradientError", "GraphError",
     "HyperparameterError", "Instance", "Library", "PlanError", "PoisonedError", "StepcError",
     "StepcMemoryError", "StepcTimeout", "TransportError", "UnboundError", "WorldError",

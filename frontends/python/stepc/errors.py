@@ -115,12 +115,18 @@ class GraphError(StepcError):
     status = 15
 
 
+class AgreementError(StepcError):
+    """Ranks step with other hyperparameters or step counts than this one."""
+
+    status = 16
+
+
 _BY_STATUS: dict[int, type[StepcError]] = {
     cls.status: cls
     for cls in (
         ArgumentError, AbiError, ChipError, WorldError, PlanError, UnboundError, GradientError,
         StepcTimeout, TransportError, StepcMemoryError, CountsError, PoisonedError,
-        HyperparameterError, DeviceError, GraphError,
+        HyperparameterError, DeviceError, GraphError, AgreementError,
     )
 }  # fmt: skip
 

@@ -43,7 +43,8 @@ typedef enum stepc_status {
   STEPC_ERROR_POISONED = 12, /* an earlier step failed half way; see stepc_half_stepped */
   STEPC_ERROR_HYPERPARAMETER = 13, /* a hyperparameter without default was never set */
   STEPC_ERROR_DEVICE = 14,         /* the device is not there, not the library's, or failed */
-  STEPC_ERROR_GRAPH = 15           /* what a graph of the device cannot hold, or still holds */
+  STEPC_ERROR_GRAPH = 15,          /* what a graph of the device cannot hold, or still holds */
+  STEPC_ERROR_AGREEMENT = 16       /* ranks step with other hyperparameters or step counts */
 } stepc_status;
 
 typedef struct stepc_instance stepc_instance;

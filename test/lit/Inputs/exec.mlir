@@ -23,40 +23,40 @@ module @small attributes {stepc.level = "exec", stepc.numerics = "exact"} {
   optim.group @gb rule @Small parameters [@b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @sa group @ga all
   comm.segment @sb group @gb all
-  exec.program arena 640 scratch 1536 {
+  exec.program arena 1280 scratch 1536 {
     exec.dispatch_parameters @scalars of [@ga, @gb]
       [#exec.scalars<offset = 512, columns = 2>,
        #exec.scalars<offset = 576, columns = 2>]
     exec.dispatch_chunks @in of [#exec.table<kind = shard_chunks, from = <@sa, full, shards>, to = <@sa, full, shards to blocks, sent>>,
       #exec.table<kind = shard_chunks, from = <@sb, full, shards>, to = <@sb, full, shards to blocks, sent>>]
-      [#exec.scalars<offset = 512, columns = 2>, #exec.shards<state, "m">, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 96, start = 0>,
-       #exec.scalars<offset = 576, columns = 2>, #exec.shards<state, "m">, #exec.shards<gradient>, #exec.workspace<offset = 128, bytes = 96, start = 0, traveller = 1>]
+      [#exec.scalars<offset = 512, columns = 2>, #exec.shards<state, "m">, #exec.shards<gradient>, #exec.workspace<offset = 640, bytes = 192, start = 0>,
+       #exec.scalars<offset = 576, columns = 2>, #exec.shards<state, "m">, #exec.shards<gradient>, #exec.workspace<offset = 640, bytes = 192, start = 0, traveller = 1>]
     %0 = exec.start exchange [#exec.table<kind = message, from = <@sa, full, shards to blocks, sent>, to = <@sa, full, shards to blocks, received>, element_bytes = 2>,
-      #exec.table<kind = message, from = <@sb, full, shards to blocks, sent>, to = <@sb, full, shards to blocks, received>, element_bytes = 2>] from <offset = 128, bytes = 96> to <offset = 0, bytes = 128>
+      #exec.table<kind = message, from = <@sb, full, shards to blocks, sent>, to = <@sb, full, shards to blocks, received>, element_bytes = 2>] from <offset = 640, bytes = 192> to <offset = 1024, bytes = 256>
     exec.await %0
-    exec.copy <kind = copy, from = <@sa, full, shards to blocks, received>, to = <@sa, full, blocks>, element_bytes = 2> from #exec.workspace<offset = 0, bytes = 128, start = 0> to #exec.workspace<offset = 128, bytes = 64>
+    exec.copy <kind = copy, from = <@sa, full, shards to blocks, received>, to = <@sa, full, blocks>, element_bytes = 2> from #exec.workspace<offset = 1024, bytes = 256, start = 0> to #exec.workspace<offset = 128, bytes = 64>
     exec.reduce norm of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 128, bytes = 64, block = tensor<8x4xbf16>> to <offset = 256, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
     exec.dispatch_chunks @blocks of [#exec.table<kind = block_chunks, from = <@sa, full, blocks>>]
       [#exec.workspace<offset = 128, bytes = 64>, #exec.workspace<offset = 256, bytes = 4>, #exec.workspace<offset = 192, bytes = 64>]
     exec.product fused_chain of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 192, bytes = 64, block = tensor<8x4xbf16>> by <offset = 192, bytes = 64, block = tensor<8x4xbf16>> to <offset = 128, bytes = 32, block = tensor<4x4xbf16>> scratch 1536 {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
     exec.product fused_chain of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 128, bytes = 32, block = tensor<4x4xbf16>> by <offset = 128, bytes = 32, block = tensor<4x4xbf16>> plus <offset = 128, bytes = 32, block = tensor<4x4xbf16>> to <offset = 320, bytes = 32, block = tensor<4x4xbf16>> scratch 768 {alpha = 2.000000e+00 : f64, beta = -4.000000e+00 : f64, symmetric}
     exec.product fused_chain of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 192, bytes = 64, block = tensor<8x4xbf16>> by <offset = 320, bytes = 32, block = tensor<4x4xbf16>> plus <offset = 192, bytes = 64, block = tensor<8x4xbf16>> to <offset = 256, bytes = 64, block = tensor<8x4xbf16>> scratch 768 {alpha = 1.000000e+00 : f64, beta = 3.000000e+00 : f64}
-    exec.copy <kind = copy, from = <@sa, full, blocks>, to = <@sa, full, blocks to shards, sent>, element_bytes = 2> from #exec.workspace<offset = 256, bytes = 64> to #exec.workspace<offset = 128, bytes = 128, start = 1>
-    exec.copy <kind = copy, from = <@sb, full, shards to blocks, received>, to = <@sb, full, blocks>, element_bytes = 2> from #exec.workspace<offset = 0, bytes = 128, start = 0, traveller = 1> to #exec.workspace<offset = 256, bytes = 128>
+    exec.copy <kind = copy, from = <@sa, full, blocks>, to = <@sa, full, blocks to shards, sent>, element_bytes = 2> from #exec.workspace<offset = 256, bytes = 64> to #exec.workspace<offset = 640, bytes = 224, start = 1>
+    exec.copy <kind = copy, from = <@sb, full, shards to blocks, received>, to = <@sb, full, blocks>, element_bytes = 2> from #exec.workspace<offset = 1024, bytes = 256, start = 0, traveller = 1> to #exec.workspace<offset = 256, bytes = 128>
     exec.reduce norm of <kind = block_chunks, from = <@sb, full, blocks>> <offset = 256, bytes = 128, block = tensor<8x8xbf16>> to <offset = 384, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
     exec.dispatch_chunks @blocks of [#exec.table<kind = block_chunks, from = <@sb, full, blocks>>]
       [#exec.workspace<offset = 256, bytes = 128>, #exec.workspace<offset = 384, bytes = 4>, #exec.workspace<offset = 0, bytes = 128>]
     exec.product fused_chain of <kind = block_chunks, from = <@sb, full, blocks>> <offset = 0, bytes = 128, block = tensor<8x8xbf16>> by <offset = 0, bytes = 128, block = tensor<8x8xbf16>> to <offset = 256, bytes = 128, block = tensor<8x8xbf16>> scratch 1536 {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
     exec.product fused_chain of <kind = block_chunks, from = <@sb, full, blocks>> <offset = 256, bytes = 128, block = tensor<8x8xbf16>> by <offset = 256, bytes = 128, block = tensor<8x8xbf16>> plus <offset = 256, bytes = 128, block = tensor<8x8xbf16>> to <offset = 384, bytes = 128, block = tensor<8x8xbf16>> scratch 1536 {alpha = 2.000000e+00 : f64, beta = -4.000000e+00 : f64, symmetric}
     exec.product fused_chain of <kind = block_chunks, from = <@sb, full, blocks>> <offset = 384, bytes = 128, block = tensor<8x8xbf16>> by <offset = 0, bytes = 128, block = tensor<8x8xbf16>> plus <offset = 0, bytes = 128, block = tensor<8x8xbf16>> to <offset = 256, bytes = 128, block = tensor<8x8xbf16>> scratch 1536 {alpha = 1.000000e+00 : f64, beta = 3.000000e+00 : f64}
-    exec.copy <kind = copy, from = <@sb, full, blocks>, to = <@sb, full, blocks to shards, sent>, element_bytes = 2> from #exec.workspace<offset = 256, bytes = 128> to #exec.workspace<offset = 128, bytes = 128, start = 1, traveller = 1>
+    exec.copy <kind = copy, from = <@sb, full, blocks>, to = <@sb, full, blocks to shards, sent>, element_bytes = 2> from #exec.workspace<offset = 256, bytes = 128> to #exec.workspace<offset = 640, bytes = 224, start = 1, traveller = 1>
     %1 = exec.start exchange [#exec.table<kind = message, from = <@sa, full, blocks to shards, sent>, to = <@sa, full, blocks to shards, received>, element_bytes = 2>,
-      #exec.table<kind = message, from = <@sb, full, blocks to shards, sent>, to = <@sb, full, blocks to shards, received>, element_bytes = 2>] from <offset = 128, bytes = 128> to <offset = 0, bytes = 96>
+      #exec.table<kind = message, from = <@sb, full, blocks to shards, sent>, to = <@sb, full, blocks to shards, received>, element_bytes = 2>] from <offset = 640, bytes = 224> to <offset = 1024, bytes = 192>
     exec.await %1
     exec.dispatch_chunks @out of [#exec.table<kind = shard_chunks, from = <@sa, full, shards>, to = <@sa, full, blocks to shards, received>>,
       #exec.table<kind = shard_chunks, from = <@sb, full, shards>, to = <@sb, full, blocks to shards, received>>]
-      [#exec.scalars<offset = 512, columns = 2>, #exec.shards<parameter>, #exec.workspace<offset = 0, bytes = 96, start = 1>,
-       #exec.scalars<offset = 576, columns = 2>, #exec.shards<parameter>, #exec.workspace<offset = 0, bytes = 96, start = 1, traveller = 1>]
+      [#exec.scalars<offset = 512, columns = 2>, #exec.shards<parameter>, #exec.workspace<offset = 1024, bytes = 192, start = 1>,
+       #exec.scalars<offset = 576, columns = 2>, #exec.shards<parameter>, #exec.workspace<offset = 1024, bytes = 192, start = 1, traveller = 1>]
     exec.advance_steps
   }
   func.func private @scalars(%arg0: f64, %arg1: f64, %arg2: f64, %arg3: f64, %arg4: f64, %arg5: f64) -> (f32, f32) {

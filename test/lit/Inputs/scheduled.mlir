@@ -74,7 +74,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
 
     // Wave 0 leaves.
     %sn0 = comm.extent <@g0_w0, full, shards to blocks, sent>
-    %s0 = comm.buffer offset 128 bytes 32 (%sn0) : memref<?xbf16, #s0>
+    %s0 = comm.buffer offset 128 bytes 64 (%sn0) : memref<?xbf16, #s0>
     comm.stage @g0_w0 over shards active %active ins(%d0, %m0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>) writes(%m0 : !comm.shards<@g0, f32>) outs(%s0 : memref<?xbf16, #s0>) {
     ^bb0(%g: f32, %m: f32):
       %m1 = arith.addf %m, %g : f32
@@ -82,12 +82,12 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
       comm.yield %m1, %u : f32, bf16
     }
     %rn0 = comm.extent <@g0_w0, full, shards to blocks, received>
-    %r0 = comm.buffer offset 192 bytes 96 (%rn0) : memref<?xbf16, #r0>
+    %r0 = comm.buffer offset 192 bytes 128 (%rn0) : memref<?xbf16, #r0>
     %in0 = comm.start exchange %world order 0 sends(%s0 : memref<?xbf16, #s0>) receives(%r0 : memref<?xbf16, #r0>)
 
     // Wave 1 leaves; elementwise parameters fill the gap.
     %sn1 = comm.extent <@g0_w1, full, shards to blocks, sent>
-    %s1 = comm.buffer offset 320 bytes 32 (%sn1) : memref<?xbf16, #s1>
+    %s1 = comm.buffer offset 320 bytes 64 (%sn1) : memref<?xbf16, #s1>
     comm.stage @g0_w1 over shards active %active ins(%d0, %m0 : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>) writes(%m0 : !comm.shards<@g0, f32>) outs(%s1 : memref<?xbf16, #s1>) {
     ^bb0(%g: f32, %m: f32):
       %m1 = arith.addf %m, %g : f32
@@ -95,7 +95,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
       comm.yield %m1, %u : f32, bf16
     }
     %rn1 = comm.extent <@g0_w1, full, shards to blocks, received>
-    %r1 = comm.buffer offset 384 bytes 96 (%rn1) : memref<?xbf16, #r1>
+    %r1 = comm.buffer offset 384 bytes 128 (%rn1) : memref<?xbf16, #r1>
     %in1 = comm.start exchange %world order 1 sends(%s1 : memref<?xbf16, #s1>) receives(%r1 : memref<?xbf16, #r1>)
     comm.stage @g1_w0 over shards active %active ins(%p1, %d1 : !comm.shards<@g1, f32>, !comm.shards<@g1, f32>) writes(%p1 : !comm.shards<@g1, f32>) scalars(%t1 : memref<1x1xf32, #t1>) {
     ^bb0(%p: f32, %g: f32, %lr: f32):
@@ -119,10 +119,10 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
       comm.yield %o : bf16
     }
     %kn0 = comm.extent <@g0_w0, full, blocks to shards, sent>
-    %k0 = comm.buffer offset 192 bytes 96 (%kn0) : memref<?xbf16, #k0>
+    %k0 = comm.buffer offset 192 bytes 128 (%kn0) : memref<?xbf16, #k0>
     comm.copy ins(%x0 : memref<?x8x4xbf16, #x0>) outs(%k0 : memref<?xbf16, #k0>)
     %on0 = comm.extent <@g0_w0, full, blocks to shards, received>
-    %o0 = comm.buffer offset 576 bytes 32 (%on0) : memref<?xbf16, #o0>
+    %o0 = comm.buffer offset 576 bytes 64 (%on0) : memref<?xbf16, #o0>
     %out0 = comm.start exchange %world order 2 sends(%k0 : memref<?xbf16, #k0>) receives(%o0 : memref<?xbf16, #o0>)
 
     // Wave 1 is computed and returns.
@@ -140,10 +140,10 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
       comm.yield %o : bf16
     }
     %kn1 = comm.extent <@g0_w1, full, blocks to shards, sent>
-    %k1 = comm.buffer offset 384 bytes 96 (%kn1) : memref<?xbf16, #k1>
+    %k1 = comm.buffer offset 384 bytes 128 (%kn1) : memref<?xbf16, #k1>
     comm.copy ins(%x1 : memref<?x8x4xbf16, #x1>) outs(%k1 : memref<?xbf16, #k1>)
     %on1 = comm.extent <@g0_w1, full, blocks to shards, received>
-    %o1 = comm.buffer offset 704 bytes 32 (%on1) : memref<?xbf16, #o1>
+    %o1 = comm.buffer offset 704 bytes 64 (%on1) : memref<?xbf16, #o1>
     %out1 = comm.start exchange %world order 3 sends(%k1 : memref<?xbf16, #k1>) receives(%o1 : memref<?xbf16, #o1>)
 
     comm.wait %out0

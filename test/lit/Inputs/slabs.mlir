@@ -37,10 +37,10 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
     %5 = comm.buffer offset 192 bytes 4(%4) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>
     optim.block_reduce norm %3 outs(%5 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>) {exponent = -24 : i64} : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>
     %6 = comm.extent <@group.0.w0, one, parts to ranges, sent>
-    %7 = comm.buffer offset 256 bytes 4(%6) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>
+    %7 = comm.buffer offset 256 bytes 36(%6) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>
     comm.copy ins(%5 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>) outs(%7 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>)
     %8 = comm.extent <@group.0.w0, one, parts to ranges, received>
-    %9 = comm.buffer offset 0 bytes 68(%8) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>
+    %9 = comm.buffer offset 0 bytes 100(%8) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>
     %10 = comm.communicator <@world, [<0, 1, 2>]>
     %11 = comm.start exchange %10 order 0 sends(%7 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>) receives(%9 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>)
     comm.wait %11
@@ -48,10 +48,10 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
     %13 = comm.buffer offset 256 bytes 4(%12) : memref<?xf32, #comm.place<@group.0.w0, one, ranges, kept>>
     comm.sum by 1 ins(%9 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>) outs(%13 : memref<?xf32, #comm.place<@group.0.w0, one, ranges, kept>>)
     %14 = comm.extent <@group.0.w0, one, ranges to blocks, sent>
-    %15 = comm.buffer offset 0 bytes 4(%14) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>
+    %15 = comm.buffer offset 0 bytes 36(%14) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>
     comm.copy ins(%13 : memref<?xf32, #comm.place<@group.0.w0, one, ranges, kept>>) outs(%15 : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>)
     %16 = comm.extent <@group.0.w0, one, ranges to blocks, received>
-    %17 = comm.buffer offset 64 bytes 4(%16) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, received>>
+    %17 = comm.buffer offset 64 bytes 36(%16) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, received>>
     %18 = comm.start all_gather %10 order 1 sends(%15 : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>) receives(%17 : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, received>>)
     comm.wait %18
     %19 = comm.buffer offset 256 bytes 4(%4) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
@@ -66,20 +66,20 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
       comm.yield %56 : f32
     }
     %21 = comm.extent <@group.0.w0, one, parts to ranges, sent>
-    %22 = comm.buffer offset 192 bytes 4(%21) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>
+    %22 = comm.buffer offset 192 bytes 36(%21) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>
     comm.copy ins(%20 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>) outs(%22 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>)
     %23 = comm.extent <@group.0.w0, one, parts to ranges, received>
-    %24 = comm.buffer offset 0 bytes 68(%23) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>
+    %24 = comm.buffer offset 0 bytes 100(%23) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>
     %25 = comm.start exchange %10 order 2 sends(%22 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>) receives(%24 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>)
     comm.wait %25
     %26 = comm.extent <@group.0.w0, one, ranges, kept>
     %27 = comm.buffer offset 192 bytes 4(%26) : memref<?xf32, #comm.place<@group.0.w0, one, ranges, kept>>
     comm.sum by 1 ins(%24 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, received>>) outs(%27 : memref<?xf32, #comm.place<@group.0.w0, one, ranges, kept>>)
     %28 = comm.extent <@group.0.w0, one, ranges to blocks, sent>
-    %29 = comm.buffer offset 0 bytes 4(%28) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>
+    %29 = comm.buffer offset 0 bytes 36(%28) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>
     comm.copy ins(%27 : memref<?xf32, #comm.place<@group.0.w0, one, ranges, kept>>) outs(%29 : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>)
     %30 = comm.extent <@group.0.w0, one, ranges to blocks, received>
-    %31 = comm.buffer offset 64 bytes 4(%30) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, received>>
+    %31 = comm.buffer offset 64 bytes 36(%30) : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, received>>
     %32 = comm.start all_gather %10 order 3 sends(%29 : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, sent>>) receives(%31 : memref<?xf32, #comm.place<@group.0.w0, one, ranges to blocks, received>>)
     comm.wait %32
     %33 = comm.buffer offset 0 bytes 4(%4) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
@@ -108,23 +108,23 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
     %36 = comm.buffer offset 128 bytes 64(%4) : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, parts>>
     optim.product %35, %35 outs(%36 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, parts>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>
     %37 = comm.extent <@group.0.w0, gram, parts to ranges, sent>
-    %38 = comm.buffer offset 0 bytes 96(%37) : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, sent>>
+    %38 = comm.buffer offset 0 bytes 128(%37) : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, sent>>
     comm.copy ins(%36 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, parts>>) outs(%38 : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, sent>>)
     %39 = comm.extent <@group.0.w0, gram, parts to ranges, received>
-    %40 = comm.buffer offset 128 bytes 96(%39) : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, received>>
+    %40 = comm.buffer offset 128 bytes 128(%39) : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, received>>
     %41 = comm.start exchange %10 order 4 sends(%38 : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, sent>>) receives(%40 : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, received>>)
     comm.wait %41
     %42 = comm.extent <@group.0.w0, gram, ranges, kept>
     %43 = comm.buffer offset 0 bytes 32(%42) : memref<?xf32, #comm.place<@group.0.w0, gram, ranges, kept>>
     comm.sum by 1 ins(%40 : memref<?xf32, #comm.place<@group.0.w0, gram, parts to ranges, received>>) outs(%43 : memref<?xf32, #comm.place<@group.0.w0, gram, ranges, kept>>)
     %44 = comm.extent <@group.0.w0, gram, ranges to blocks, sent>
-    %45 = comm.buffer offset 64 bytes 32(%44) : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, sent>>
+    %45 = comm.buffer offset 128 bytes 64(%44) : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, sent>>
     comm.copy ins(%43 : memref<?xf32, #comm.place<@group.0.w0, gram, ranges, kept>>) outs(%45 : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, sent>>)
     %46 = comm.extent <@group.0.w0, gram, ranges to blocks, received>
-    %47 = comm.buffer offset 0 bytes 64(%46) : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, received>>
+    %47 = comm.buffer offset 0 bytes 128(%46) : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, received>>
     %48 = comm.start all_gather %10 order 5 sends(%45 : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, sent>>) receives(%47 : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, received>>)
     comm.wait %48
-    %49 = comm.buffer offset 64 bytes 64(%4) : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>
+    %49 = comm.buffer offset 128 bytes 64(%4) : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>
     comm.copy ins(%47 : memref<?xf32, #comm.place<@group.0.w0, gram, ranges to blocks, received>>) outs(%49 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>)
     %50 = comm.buffer offset 0 bytes 32(%4) : memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>
     comm.stage @group.0.w0 over blocks ins(%49 : memref<?x4x4xf32, #comm.place<@group.0.w0, gram, blocks>>) outs(%50 : memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>) {

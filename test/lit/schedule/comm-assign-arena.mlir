@@ -93,9 +93,9 @@ func.func @largest() {
 // -----
 
 // What is sent and received lives until the wait, so the buffer that is used between has a place of its own.
-// CHECK-LABEL: func.func @step() attributes {comm.arena_bytes = 384 : i64}
-// CHECK: %[[SEND:.*]] = memref.alloc({{.*}}) {comm.bytes = 112 : i64, comm.offset = [[S:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
-// CHECK: %[[RECEIVE:.*]] = memref.alloc({{.*}}) {comm.bytes = 112 : i64, comm.offset = [[R:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
+// CHECK-LABEL: func.func @step() attributes {comm.arena_bytes = 640 : i64}
+// CHECK: %[[SEND:.*]] = memref.alloc({{.*}}) {comm.bytes = 208 : i64, comm.offset = [[S:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
+// CHECK: %[[RECEIVE:.*]] = memref.alloc({{.*}}) {comm.bytes = 208 : i64, comm.offset = [[R:[0-9]+]] : i64} : memref<?xf32, #comm.place<{{.*}}>>
 // CHECK-NOT: comm.offset = [[S]] : i64
 // CHECK-NOT: comm.offset = [[R]] : i64
 // CHECK: comm.start exchange %{{.*}} order 0 sends(%[[SEND]] : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%[[RECEIVE]] : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>)

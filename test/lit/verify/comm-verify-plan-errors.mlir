@@ -50,7 +50,7 @@
 
 // Overlapping live buffers: what wave 1 receives stands where wave 0 arrives.
 // RUN: sed -e 's/r1 = comm.buffer offset 384/r1 = comm.buffer offset 192/' %{from} | %{check} OVERLAP
-// OVERLAP: error: 'comm.start' op expected a buffer of its own, found bytes 192 to 288 of the workspace shared with a value that lives
+// OVERLAP: error: 'comm.start' op expected a buffer of its own, found bytes 192 to 320 of the workspace shared with a value that lives
 // OVERLAP: note: the buffer is here
 // OVERLAP: note: the other buffer is here
 // OVERLAP: note: the other value is written here
@@ -58,7 +58,7 @@
 
 // What is sent lives until the wait: what wave 1 packs may not stand there.
 // RUN: sed -e 's/s1 = comm.buffer offset 320/s1 = comm.buffer offset 128/' %{from} | %{check} LIVESEND
-// LIVESEND: error: 'comm.stage' op expected a buffer of its own, found bytes 128 to 160 of the workspace shared with a value that lives
+// LIVESEND: error: 'comm.stage' op expected a buffer of its own, found bytes 128 to 192 of the workspace shared with a value that lives
 
 // Workspace beyond the limit.
 // RUN: sed -e 's/workspace_limit = 1024/workspace_limit = 512/' %{from} | %{check} LIMIT
@@ -74,11 +74,11 @@
 // NOARENA: error: 'func.func' op expected comm.arena_bytes, the workspace per rank, found none
 
 // Too small: for what is received, sent, computed, and for the scalars.
-// RUN: sed -e 's/r0 = comm.buffer offset 192 bytes 96/r0 = comm.buffer offset 192 bytes 64/' %{from} | %{check} SMALL
-// SMALL: error: 'comm.buffer' op expected at least 96 bytes, which rank 0 needs, found 64 bytes
+// RUN: sed -e 's/r0 = comm.buffer offset 192 bytes 128/r0 = comm.buffer offset 192 bytes 64/' %{from} | %{check} SMALL
+// SMALL: error: 'comm.buffer' op expected at least 128 bytes, which rank 0 needs, found 64 bytes
 // SMALL: note: used here
-// RUN: sed -e 's/k1 = comm.buffer offset 384 bytes 96/k1 = comm.buffer offset 384 bytes 48/' %{from} | %{check} SMALLSEND
-// SMALLSEND: error: 'comm.buffer' op expected at least 96 bytes, which rank 1 needs, found 48 bytes
+// RUN: sed -e 's/k1 = comm.buffer offset 384 bytes 128/k1 = comm.buffer offset 384 bytes 48/' %{from} | %{check} SMALLSEND
+// SMALLSEND: error: 'comm.buffer' op expected at least 128 bytes, which rank 1 needs, found 48 bytes
 // RUN: sed -e 's/x1 = comm.buffer offset 640 bytes 64/x1 = comm.buffer offset 640 bytes 63/' %{from} | %{check} SMALLBATCH
 // SMALLBATCH: error: 'comm.buffer' op expected at least 64 bytes, which rank 1 needs, found 63 bytes
 // RUN: sed -e 's/t0 = comm.buffer offset 0 bytes 8/t0 = comm.buffer offset 0 bytes 4/' %{from} | %{check} SMALLSCALARS
@@ -104,7 +104,7 @@
 // RUN: sed -e 's/sn0 = comm.extent .*/sn0 = arith.constant 16 : index/' %{from} | %{check} NOEXTENT
 // NOEXTENT: error: 'comm.buffer' op expected the size of #comm.place<@g0_w0, full, shards to blocks, sent>, found a value that is no comm.extent
 // NOEXTENT: note: the value is here
-// RUN: sed -e 's/bytes 32 (.sn0) : memref<?xbf16/bytes 32 : memref<16xbf16/' -e 's/\(.s0 : memref<\)?/\116/' %{from} | %{check} FIXED
+// RUN: sed -e 's/bytes 64 (.sn0) : memref<?xbf16/bytes 32 : memref<16xbf16/' -e 's/\(.s0 : memref<\)?/\116/' %{from} | %{check} FIXED
 // FIXED: error: 'comm.buffer' op expected the size of #comm.place<@g0_w0, full, shards to blocks, sent>, found a type that fixes it
 
 // Read before the wait.
@@ -139,17 +139,17 @@
 
 // Both waves travel with one start (Inputs/together.sed): each side stands in one buffer, with room for all of it.
 // RUN: sed -f %S/../Inputs/together.sed %{from} | stepc-opt --comm-verify-plan -o /dev/null
-// RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/s1 = comm.buffer offset 768 bytes 96/s1 = comm.buffer offset 320 bytes 96/' | %{check} TWOBUFFERS
-// TWOBUFFERS: error: 'comm.start' op expected all that travels together in one buffer, found 96 bytes at byte 320 beside 96 bytes at byte 768
+// RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/s1 = comm.buffer offset 768 bytes 128/s1 = comm.buffer offset 320 bytes 128/' | %{check} TWOBUFFERS
+// TWOBUFFERS: error: 'comm.start' op expected all that travels together in one buffer, found 128 bytes at byte 320 beside 128 bytes at byte 768
 // TWOBUFFERS: note: the one is here
 // TWOBUFFERS: note: the other is here
-// RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/\([rs]. = comm.buffer offset [0-9]* bytes\) 96/\1 64/' | %{check} SMALLSHARED
-// SMALLSHARED: error: 'comm.buffer' op expected at least 96 bytes, which rank 0 needs, found 64 bytes
+// RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/\([rs]. = comm.buffer offset [0-9]* bytes\) 128/\1 64/' | %{check} SMALLSHARED
+// SMALLSHARED: error: 'comm.buffer' op expected at least 128 bytes, which rank 0 needs, found 64 bytes
 // RUN: sed -f %S/../Inputs/together.sed %{from} | sed -e 's/\(x0 = comm.buffer offset\) 128/\1 896/' | %{check} SHAREDLIVES
 // SHAREDLIVES: error: 'comm.copy' op expected a buffer of its own, found bytes 896 to 960 of the workspace shared with a value that lives
 
 // An allocation, a copy, a tensor, an operation that level 4 does not have, and a collective in a region.
-// RUN: sed -e 's/.r0 = comm.buffer offset 192 bytes 96/%%r0 = memref.alloc/' %{from} | %{check} ALLOC
+// RUN: sed -e 's/.r0 = comm.buffer offset 192 bytes 128/%%r0 = memref.alloc/' %{from} | %{check} ALLOC
 // ALLOC: error: 'memref.alloc' op expected no allocation past level scheduled, because every buffer has its place in the workspace, found 'memref<?xbf16, #comm.place<@g0_w0, full, shards to blocks, received>>'
 // RUN: sed -e '/comm.wait .in0/a memref.copy %%t0, %%t0 : memref<2x1xf32, #t0> to memref<2x1xf32, #t0>' %{from} | %{check} COPY
 // COPY: error: 'memref.copy' op expected no copy past level scheduled, found one of 'memref<2x1xf32, #comm.place<@g0, scalars>>', 'memref<2x1xf32, #comm.place<@g0, scalars>>'

@@ -1,6 +1,6 @@
 // A step in slabs is proven; each fault that is planted in it is refused.
 // RUN: stepc-opt --comm-verify-plan --remark-policy=all --remarks-filter=comm-verify-plan %S/../Inputs/slabs.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=PROVEN
-// PROVEN: plan-proven {{.*}} bytes=144, exchanges=6, messages=8, ranks=2
+// PROVEN: plan-proven {{.*}} bytes=400, exchanges=6, messages=8, ranks=2
 
 // Bits depend on the ranks.
 // RUN: sed -e 's/"fast"/"exact"/' %S/../Inputs/slabs.mlir | not stepc-opt --comm-verify-plan -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXACT

@@ -66,7 +66,7 @@
 
 // A product that is mirrored, but not symmetric; mirroring is a matter of speed where it is.
 // RUN: sed -e 's/beta = 0.0, transpose_rhs, symmetric/beta = 0.0, transpose_rhs/' %S/comm-verify-plan.mlir | stepc-opt --comm-verify-plan --split-input-file -o /dev/null
-// RUN: sed -e 's/%x, %x outs/%x, %r2 outs/' -e 's/    .y = comm.buffer/    %%r2 = comm.buffer offset 576 bytes 96 (%%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>\n    comm.stage @s over blocks ins(%%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) outs(%%r2 : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {\n    ^bb0(%%a: f32):\n      %%0 = arith.negf %%a : f32\n      comm.yield %%0 : f32\n    }\n&/' -e 's/bytes = 544/bytes = 704/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix MIRRORED
+// RUN: sed -e 's/%x, %x outs/%x, %r2 outs/' -e 's/    .y = comm.buffer/    %%r2 = comm.buffer offset 768 bytes 96 (%%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>\n    comm.stage @s over blocks ins(%%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) outs(%%r2 : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {\n    ^bb0(%%a: f32):\n      %%0 = arith.negf %%a : f32\n      comm.yield %%0 : f32\n    }\n&/' -e 's/bytes = 736/bytes = 864/' %S/comm-verify-plan.mlir | not stepc-opt --comm-verify-plan --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix MIRRORED
 // MIRRORED: error: 'optim.product' op expected a product that equals its transpose, because half of it is mirrored, found one of other matrices
 
 // Stages over blocks: an out that many elements would write, an operand of other extents.

@@ -1,6 +1,6 @@
 // The hand-written program: accepted, unchanged, and with a remark that says what was proven.
 // RUN: stepc-opt --comm-verify-plan --remark-policy=all --remarks-filter=comm-verify-plan %S/../Inputs/scheduled.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
-// REMARK: remark: [Analysis] plan-proven | Category:comm-verify-plan | blocks=3, bytes=128, exchanges=4, messages=4, ranks=2, routed-elements=128, workspace-bytes=768
+// REMARK: remark: [Analysis] plan-proven | Category:comm-verify-plan | blocks=3, bytes=256, exchanges=4, messages=4, ranks=2, routed-elements=128, workspace-bytes=768
 // RUN: stepc-opt %S/../Inputs/scheduled.mlir -o %t.before
 // RUN: stepc-opt --comm-verify-plan %S/../Inputs/scheduled.mlir -o %t.after
 // RUN: diff %t.before %t.after
@@ -9,17 +9,20 @@
 // bias, and one rank.
 // RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1shard<1>/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
 // RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1replicate/' \
-// RUN:   -e 's/s1 = comm.buffer offset 320 bytes 32/s1 = comm.buffer offset 768 bytes 96/' \
-// RUN:   -e 's/s0 = comm.buffer offset 128 bytes 32/s0 = comm.buffer offset 896 bytes 96/' \
-// RUN:   -e 's/k0 = comm.buffer offset 192 bytes 96/k0 = comm.buffer offset 1024 bytes 256/' \
-// RUN:   -e 's/k1 = comm.buffer offset 384 bytes 96/k1 = comm.buffer offset 1280 bytes 256/' \
-// RUN:   -e 's/o0 = comm.buffer offset 576 bytes 32/o0 = comm.buffer offset 576 bytes 64/' \
-// RUN:   -e 's/o1 = comm.buffer offset 704 bytes 32/o1 = comm.buffer offset 704 bytes 64/' \
-// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1536/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN:   -e 's/s1 = comm.buffer offset 320 bytes 64/s1 = comm.buffer offset 768 bytes 128/' \
+// RUN:   -e 's/s0 = comm.buffer offset 128 bytes 64/s0 = comm.buffer offset 896 bytes 128/' \
+// RUN:   -e 's/k0 = comm.buffer offset 192 bytes 128/k0 = comm.buffer offset 1024 bytes 256/' \
+// RUN:   -e 's/k1 = comm.buffer offset 384 bytes 128/k1 = comm.buffer offset 1280 bytes 256/' \
+// RUN:   -e 's/o0 = comm.buffer offset 576 bytes 64/o0 = comm.buffer offset 1536 bytes 96/' \
+// RUN:   -e 's/o1 = comm.buffer offset 704 bytes 64/o1 = comm.buffer offset 1664 bytes 96/' \
+// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1792/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
 // RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [3] ranks [4, 9, 2]/' -e 's/<0, 1, 2>/<0, 1, 3>/' -e 's/shape \[7\]/shape [2]/' \
-// RUN:   -e 's/\([rk]0 = comm.buffer offset\) 192 bytes 96/\1 768 bytes 192/' -e 's/\([rk]1 = comm.buffer offset\) 384 bytes 96/\1 960 bytes 192/' \
+// RUN:   -e 's/\([rk]0 = comm.buffer offset\) 192 bytes 128/\1 768 bytes 192/' -e 's/\([rk]1 = comm.buffer offset\) 384 bytes 128/\1 960 bytes 192/' \
 // RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1152/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
-// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [1] ranks [0]/' -e 's/<0, 1, 2>\] base \[0, 1\]/<0, 1, 1>] base [0, 0]/' -e 's/bytes 32/bytes 64/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [1] ranks [0]/' -e 's/<0, 1, 2>\] base \[0, 1\]/<0, 1, 1>] base [0, 0]/' \
+// RUN:   -e 's/s0 = comm.buffer offset 128 bytes 64/s0 = comm.buffer offset 768 bytes 96/' -e 's/s1 = comm.buffer offset 320 bytes 64/s1 = comm.buffer offset 896 bytes 96/' \
+// RUN:   -e 's/o0 = comm.buffer offset 576 bytes 64/o0 = comm.buffer offset 1024 bytes 96/' -e 's/o1 = comm.buffer offset 704 bytes 64/o1 = comm.buffer offset 1152 bytes 96/' \
+// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1280/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
 
 // A memory-less operation may stand in the step; a value that the rule gives back unchanged need
 // not be written; a master is written with its parameter; every strategy has its program.
@@ -82,7 +85,7 @@ module @gather attributes {stepc.level = "scheduled"} {
   optim.parameter @b shape [3, 4] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @route
   optim.group @g rule @R parameters [@a, @b] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>]
   comm.segment @s group @g all
-  func.func @step() attributes {comm.arena_bytes = 544 : i64} {
+  func.func @step() attributes {comm.arena_bytes = 736 : i64} {
     %steps = comm.steps
     %active = comm.active
     %world = comm.world
@@ -90,13 +93,13 @@ module @gather attributes {stepc.level = "scheduled"} {
     %d = comm.shards gradient @g : !comm.shards<@g, f32>
     %w = comm.shards state @g "w" : !comm.shards<@g, f32>
     %n = comm.extent <@s, full, shards to blocks, sent>
-    %s = comm.buffer offset 0 bytes 48 (%n) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
+    %s = comm.buffer offset 0 bytes 80 (%n) : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>
     comm.stage @s over shards active %active ins(%d : !comm.shards<@g, f32>) outs(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
     %nr = comm.extent <@s, full, shards to blocks, received>
-    %r = comm.buffer offset 64 bytes 96 (%nr) : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>
+    %r = comm.buffer offset 576 bytes 160 (%nr) : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>
     %t = comm.start all_gather %world order 0 sends(%s : memref<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>)
     comm.wait %t
     %nb = comm.extent <@s, full, blocks>

@@ -32,19 +32,19 @@
 // GROUP: error: 'exec.dispatch_chunks' op expected to read 2 scalars per parameter at byte 512, found 2 scalars per parameter at byte 512
 // GROUP: note: it was written here
 // RUN: sed -e '/@out of/,/traveller/d' %{from} | %{check} UNREAD
-// UNREAD: error: 'exec.start' op expected a reader of all that it receives, found none for what is received, of bf16 at byte 0
+// UNREAD: error: 'exec.start' op expected a reader of all that it receives, found none for what is received, of bf16 at byte 1024
 
 // Another part of the workspace, another layout, bytes that something else stands in, and none at all.
 // RUN: sed '/exec.reduce.*8x4/s/<offset = 128, bytes = 64/<offset = 192, bytes = 64/' %{from} | %{check} OFFSET
 // OFFSET: error: 'exec.reduce' op expected to read blocks of 8 x 4 of bf16 at byte 192, found none
 // RUN: sed '/exec.reduce.*8x4/s/8x4xbf16/4x8xbf16/' %{from} | %{check} LAYOUT
 // LAYOUT: error: 'exec.reduce' op expected to read blocks of 4 x 8 of bf16 at byte 128, found blocks of 8 x 4 of bf16 at byte 128
-// RUN: sed '/@sb.*from #exec.workspace<offset = 0/s/to #exec.workspace<offset = 256/to #exec.workspace<offset = 128/' %{from} | %{check} OVERWRITTEN
+// RUN: sed '/@sb.*from #exec.workspace<offset = 1024/s/to #exec.workspace<offset = 256/to #exec.workspace<offset = 128/' %{from} | %{check} OVERWRITTEN
 // OVERWRITTEN: error: 'exec.reduce' op expected to read blocks of 8 x 8 of bf16 at byte 256, found blocks of 8 x 4 of bf16 at byte 256
-// RUN: sed 's/arena 640 /arena 576 /' %{from} | %{check} OUTSIDE
+// RUN: sed 's/arena 1280 /arena 576 /' %{from} | %{check} OUTSIDE
 // OUTSIDE: error: 'exec.dispatch_parameters' op expected operands of some bytes inside of the workspace of 576 bytes, found 8 bytes at byte 576
 // RUN: sed -e 's/stepc.level/comm.workspace_limit = 1024, stepc.level/' %{from} | %{check} LIMIT
-// LIMIT: error: 'exec.program' op expected a workspace within the limit of 1024 bytes per rank, found 2176 bytes
+// LIMIT: error: 'exec.program' op expected a workspace within the limit of 1024 bytes per rank, found 2816 bytes
 // LIMIT: note: the limit is set here
 // RUN: sed '/exec.copy.*@sa, full, blocks>, element/s/offset = 128, bytes = 64/offset = 128, bytes = 32/' %{from} | %{check} BYTES
 // BYTES: error: 'exec.copy' op expected at least 64 bytes, which rank 1 needs, found 32 bytes
@@ -65,7 +65,7 @@
 // RUN: sed -e '/exec.await %0/{h;d}' -e '/exec.copy.*@sa.*received/G' %{from} | %{check} ARRIVING
 // ARRIVING: error: 'exec.copy' op expected exec.await before what is received is read, found it in flight
 // ARRIVING: note: it was written here
-// RUN: sed -e '/exec.start.*blocks to shards/,/advance/{s/to <offset = 0, bytes = 96>/to <offset = 128, bytes = 128>/;s/offset = 0, bytes = 96/offset = 128, bytes = 128/}' %{from} | %{check} LEAVING
+// RUN: sed -e '/exec.start.*blocks to shards/,/advance/{s/to <offset = 1024, bytes = 192>/to <offset = 640, bytes = 224>/;s/offset = 1024, bytes = 192/offset = 640, bytes = 224/}' %{from} | %{check} LEAVING
 // LEAVING: error: 'exec.start' op expected exec.await before it is overwritten, found it in flight
 
 // Elements of another size than a table moves, and nothing to move.

@@ -9,6 +9,6 @@
 // The groups of a dispatch in another order, with their operands.
 // RUN: sed -e 's/of .@ga, @gb./of [@gb, @ga]/' -e '/exec.dispatch_parameters/,/exec.dispatch_chunks/{s/512/570/;s/576/512/;s/570/576/}' %{from} | %{check}
 // An operand elsewhere, where nothing else stands: more workspace than needed is no fault.
-// RUN: sed -e 's/arena 640 /arena 1280 /' -e 's/offset = 512, columns/offset = 640, columns/' %{from} | %{check}
+// RUN: sed -e 's/arena 1280 /arena 1408 /' -e 's/offset = 512, columns/offset = 1280, columns/' %{from} | %{check}
 // Smaller rows of tables.
 // RUN: sed -e 's/scratch 1536 {$/scratch 1536 chunk 8 {/' %{from} | %{check}

@@ -2,6 +2,7 @@
 
 #include "passes/codegen/Codegen.h"
 #include "passes/kernels/TargetShape.h"
+#include "runtime/plan/Tables.h"
 #include "test/unit/codegen/Compile.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -85,8 +86,8 @@ TEST(Output, ThePlanIsJson) {
   EXPECT_EQ((*hop.getArray("owned"))[0].getAsObject()->getInteger("size"), 2);
   // Blocks 0 and 2 belong to rank 0: rank 1 sends half of two, rank 0 half of one.
   const llvm::json::Object &exchange = *(*plan.getArray("exchanges"))[0].getAsObject();
-  EXPECT_EQ((*exchange.getArray("bytes_sent"))[0], 35 * 40 * 2);
-  EXPECT_EQ((*exchange.getArray("bytes_sent"))[1], 2 * 35 * 40 * 2);
+  EXPECT_EQ((*exchange.getArray("bytes_sent"))[0], 35 * 40 * 2 + plan::kSealBytes);
+  EXPECT_EQ((*exchange.getArray("bytes_sent"))[1], 2 * 35 * 40 * 2 + plan::kSealBytes);
 }
 
 TEST(Output, LibrariesAreReproducible) {

@@ -23,13 +23,13 @@ TEST(Parcels, ValuesStandByFallingSizeAndPeersApart) {
   RankStart start = layOut(CollectiveKind::Exchange, values, 4);
   EXPECT_EQ(start.sent.values[0], (Parts{{0, 3, 4}, {3, 3, 68}, {6, 1, 128}}));
   EXPECT_EQ(start.sent.values[1], (Parts{{0, 1, 0}, {1, 1, 64}}));
-  EXPECT_EQ(start.sent.bytes, 130);
+  EXPECT_EQ(start.sent.bytes, 130 + kSealBytes);
   EXPECT_EQ(start.received.values[0], (Parts{{0, 3, 4}, {3, 5, 72}}));
   EXPECT_EQ(start.received.values[1], (Parts{{0, 1, 0}, {1, 2, 64}}));
   ASSERT_EQ(start.messages.size(), 3u);
   EXPECT_EQ(start.messages[1].sendOffset, 64);
-  EXPECT_EQ(start.messages[1].sendCount, 10);
-  EXPECT_EQ(start.messages[1].receiveCount, 18);
+  EXPECT_EQ(start.messages[1].sendCount, 10 + kSealBytes);
+  EXPECT_EQ(start.messages[1].receiveCount, 18 + kSealBytes);
   EXPECT_EQ(start.messages[2].receiveCount, 0);
   EXPECT_EQ(start.sent.find(0, 5)->byte, 68);
   EXPECT_EQ(start.sent.find(0, 7), nullptr);
@@ -43,7 +43,7 @@ TEST(Parcels, PeersShareACopyInAnyOrder) {
   EXPECT_EQ(start.sent.values[0], (Parts{{0, 3, 0}, {3, 5, 64}}));
   EXPECT_EQ(start.messages[2].sendOffset, 0);
   EXPECT_EQ(start.messages[3].sendOffset, 64);
-  EXPECT_EQ(start.sent.bytes, 84);
+  EXPECT_EQ(start.sent.bytes, 84 + kSealBytes);
 }
 
 TEST(Parcels, AGatherSendsOneCopyToAllAndHasNoGaps) {
@@ -51,11 +51,11 @@ TEST(Parcels, AGatherSendsOneCopyToAllAndHasNoGaps) {
   std::vector<Traveller> values{{&halves, 2}, {&halves, 2}};
   RankStart start = layOut(CollectiveKind::AllGather, values, 2);
   EXPECT_EQ(start.sent.values[1], (Parts{{0, 3, 6}}));
-  EXPECT_EQ(start.received.values[1], (Parts{{0, 3, 6}, {3, 3, 18}}));
-  EXPECT_EQ(start.sent.bytes, 12);
-  EXPECT_EQ(start.received.bytes, 24);
+  EXPECT_EQ(start.received.values[1], (Parts{{0, 3, 6}, {3, 3, 18 + kSealBytes}}));
+  EXPECT_EQ(start.sent.bytes, 12 + kSealBytes);
+  EXPECT_EQ(start.received.bytes, 24 + 2 * kSealBytes);
   EXPECT_EQ(start.messages[1].sendOffset, 0);
-  EXPECT_EQ(start.messages[1].receiveOffset, 12);
+  EXPECT_EQ(start.messages[1].receiveOffset, 12 + kSealBytes);
 }
 
 TEST(Parcels, WhatIsSharedBesideOtherValuesIsCopied) {
@@ -69,7 +69,7 @@ TEST(Parcels, WhatIsSharedBesideOtherValuesIsCopied) {
   EXPECT_EQ(start.sent.copies, (std::vector<PartCopy>{{0, 64, 12}}));
   EXPECT_EQ(start.messages[1].sendOffset, 64);
   EXPECT_EQ(start.messages[2].sendOffset, 64);
-  EXPECT_EQ(start.sent.bytes, 80);
+  EXPECT_EQ(start.sent.bytes, 80 + kSealBytes);
 }
 
 /// All ranks' starts of one command, carried out byte by byte.
@@ -89,6 +89,7 @@ public:
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       fill(rank);
       repeat(rank);
+      seal(rank);
     }
     for (size_t rank = 0; rank < ranks.size(); ++rank)
       for (const Message &message : ranks[rank].messages)
@@ -132,6 +133,19 @@ private:
         if (to.value >= 0)
           error = "a copy overwrites what is packed";
         to = sent[rank].at(static_cast<size_t>(copy.from + i));
+      }
+  }
+
+  /// Behind the values of each message stands the sender's seal, which no value overlaps.
+  void seal(size_t rank) {
+    for (const Message &message : ranks[rank].messages)
+      for (int64_t i = 0; message.sendCount > 0 && i < kSealBytes; ++i) {
+        Byte &byte = sent[rank].at(
+            static_cast<size_t>(message.sendOffset + message.sendCount - kSealBytes + i));
+        Byte seal{1000, static_cast<int64_t>(rank), 0, i};
+        if (byte.value >= 0 && !(byte == seal))
+          error = "a seal overwrites what is packed";
+        byte = seal;
       }
   }
 

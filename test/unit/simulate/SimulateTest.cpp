@@ -16,6 +16,9 @@ namespace {
 
 constexpr Placement S0{PlacementKind::Shard, 0, 1};
 constexpr double kNever = 1e30;
+// A message of a row, of eight elements of four bytes and a seal: its bytes, and its seconds inside of a node and between.
+constexpr int64_t kMessage = 32 + kSealBytes;
+constexpr double kInside = 10 + kMessage, kBetween = 100 + 2 * kMessage;
 
 /// Nothing takes time but messages: 10 s and 1 s per byte inside of a node, 100 s and 2 s per byte between
 /// nodes.
@@ -78,18 +81,19 @@ std::vector<double> exposed(const Result &result) {
 }
 
 using testing::DoubleEq;
+using testing::Each;
 using testing::ElementsAre;
 
 TEST(Simulate, OneMessage) {
   Program program = shardedRows(2, {2, 8});
   program.start(program.tables.gather);
   program.await(0);
-  // Eight elements of four bytes from rank 1 to the owner: 10 + 32 s.
+  // A row from rank 1 to the owner.
   Result result = program.run(network(2));
-  EXPECT_EQ(result.latency, 42);
-  EXPECT_THAT(exposed(result), ElementsAre(42, 42));
-  EXPECT_EQ(result.ranks[1].sent, (std::vector<Traffic>{{1, 32}, {}}));
-  EXPECT_EQ(result.ranks[0].received, (std::vector<Traffic>{{1, 32}, {}}));
+  EXPECT_EQ(result.latency, kInside);
+  EXPECT_THAT(exposed(result), ElementsAre(kInside, kInside));
+  EXPECT_EQ(result.ranks[1].sent, (std::vector<Traffic>{{1, kMessage}, {}}));
+  EXPECT_EQ(result.ranks[0].received, (std::vector<Traffic>{{1, kMessage}, {}}));
   EXPECT_EQ(result.ranks[0].sent, (std::vector<Traffic>{{}, {}}));
   EXPECT_EQ(result.groupBytes, (std::vector<std::vector<int64_t>>{{32, 0}}));
   // Two matrices of f32 (parameter and gradient) and a state, a row of each.
@@ -100,8 +104,8 @@ TEST(Simulate, TwoMessagesShareTheReceiversPort) {
   Program program = shardedRows(3, {3, 8});
   program.start(program.tables.gather);
   program.await(0);
-  // The owner has both after 2 · 42 s. Rank 1's message is the first to arrive.
-  EXPECT_THAT(ends(program.run(network(3))), ElementsAre(84, 42, 84));
+  // The owner has both after twice the time of one. Rank 1's message is the first to arrive.
+  EXPECT_THAT(ends(program.run(network(3))), ElementsAre(2 * kInside, kInside, 2 * kInside));
 }
 
 TEST(Simulate, TwoMessagesShareTheSendersPort) {
@@ -109,7 +113,7 @@ TEST(Simulate, TwoMessagesShareTheSendersPort) {
   program.start(program.tables.scatter);
   program.await(0);
   // The owner begins behind itself: rank 1's row, then rank 2's.
-  EXPECT_THAT(ends(program.run(network(3))), ElementsAre(84, 42, 84));
+  EXPECT_THAT(ends(program.run(network(3))), ElementsAre(2 * kInside, kInside, 2 * kInside));
 }
 
 TEST(Simulate, FurtherMessagesAddAGap) {
@@ -118,34 +122,34 @@ TEST(Simulate, FurtherMessagesAddAGap) {
   program.await(0);
   cost::Cluster cluster = network(3);
   cluster.levels[0].link.gap = 4;
-  // What the choosing models say of a rank that receives both: 10 + 4 + 2 · 32 s.
-  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(78, 42, 78));
-  EXPECT_EQ(cluster.levels[0].link.seconds(2, 64), 78);
-  // A thread takes each in for 4 + 32 s, the first 6 s after it was sent.
-  EXPECT_THAT(ends(program.run(cluster, {Progress::Waits})), ElementsAre(78, 42, 78));
+  // What the choosing models say of a rank that receives both.
+  constexpr double kBoth = 10 + 4 + 2 * kMessage;
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(kBoth, kInside, kBoth));
+  EXPECT_EQ(cluster.levels[0].link.seconds(2, 2 * kMessage), kBoth);
+  // A thread takes each in for 4 s and its bytes, the first 6 s after it was sent.
+  EXPECT_THAT(ends(program.run(cluster, {Progress::Waits})), ElementsAre(kBoth, kInside, kBoth));
 }
 
 TEST(Simulate, LevelsWorkSideBySide) {
   Program program = shardedRows(4, {4, 8});
   program.start(program.tables.gather);
   program.await(0);
-  // Ranks 0 and 1 share a node: 10 + 32 s; the other two share the owner's port between nodes: 100 + 64 s
-  // each.
+  // Ranks 0 and 1 share a node; the other two share the owner's port between nodes.
   Result result = program.run(network(2));
-  EXPECT_THAT(ends(result), ElementsAre(328, 42, 164, 328));
+  EXPECT_THAT(ends(result), ElementsAre(2 * kBetween, kInside, kBetween, 2 * kBetween));
   EXPECT_EQ(result.groupBytes, (std::vector<std::vector<int64_t>>{{32, 64}}));
   EXPECT_THAT(result.levels, ElementsAre("inside", "between"));
 }
 
 TEST(Simulate, NoTwoRanksOfANodeTurnToOneAtATime) {
-  // All bring together what all have: 10 + 32 s in the node, and two messages of 100 + 64 s to and from the other one.
+  // All bring together what all have: a message in the node, and two to and from the other one.
   Program program(simplePlan({4}, {S0}, {4, 8}, 0, test::Strategy::Gather));
   program.start(program.tables.gather);
   program.await(0);
-  EXPECT_THAT(ends(program.run(network(2))), ElementsAre(328, 328, 328, 328));
+  EXPECT_THAT(ends(program.run(network(2))), Each(2 * kBetween));
   // An all-gather is the messages that it stands for.
   program.plan.commands[0].collective = CollectiveKind::AllGather;
-  EXPECT_THAT(ends(program.run(network(2))), ElementsAre(328, 328, 328, 328));
+  EXPECT_THAT(ends(program.run(network(2))), Each(2 * kBetween));
 }
 
 TEST(Simulate, WhatGoesToSeveralIsCopiedBesideOthers) {
@@ -170,9 +174,11 @@ TEST(Simulate, WhatGoesToSeveralIsCopiedBesideOthers) {
   cluster.device.memory = 1;
   cluster.device.launch = 5;
   // A row of 32 bytes goes to one rank with one of the other matrix and to one without: a copy takes 5 + 64 s. Then rank 0
-  // receives 10 + 64 s from rank 2, and as much from rank 1, while it copies its own rows for 5 + 128 s.
+  // receives two rows and a seal from rank 2, and as much from rank 1, while it copies its own rows for 5 + 128 s.
   Result result = program.run(cluster);
-  EXPECT_THAT(ends(result), ElementsAre(69 + 2 * 74, 69 + 2 * 74, 69 + 74 + 42));
+  constexpr double kTwoRows = kInside + 32;
+  EXPECT_THAT(ends(result),
+              ElementsAre(69 + 2 * kTwoRows, 69 + 2 * kTwoRows, 69 + kTwoRows + kInside));
   EXPECT_EQ(result.ranks[0].compute, 69 + 133);
   EXPECT_EQ(result.ranks[1].compute, 69 + 69);
   EXPECT_EQ(result.groupKinds[0].of(MoveKind::There), 6 * 32);
@@ -186,19 +192,19 @@ TEST(Simulate, MessagesTravelWhileRanksCompute) {
   program.start(program.tables.gather);
   program.kernel();
   program.await(0);
-  // Each reads 32 bytes at 1 byte per second while 42 s of travel go on; the owner's own row is copied
+  // Each reads 32 bytes at 1 byte per second while the message travels; the owner's own row is copied
   // first, 64 bytes read and written.
   Result result = program.run(cluster);
-  EXPECT_THAT(ends(result), ElementsAre(96, 42));
-  EXPECT_THAT(exposed(result), ElementsAre(0, 10));
+  EXPECT_THAT(ends(result), ElementsAre(96, kInside));
+  EXPECT_THAT(exposed(result), ElementsAre(0, kInside - 32));
   EXPECT_EQ(result.ranks[0].compute, 96);
   EXPECT_EQ(result.idle(0), 0);
   EXPECT_EQ(result.idle(1), 96 - 32);
 
   // A thread that takes messages in itself begins with that when it waits.
   result = program.run(cluster, {Progress::Waits});
-  EXPECT_THAT(ends(result), ElementsAre(96 + 42, 96 + 42));
-  EXPECT_THAT(exposed(result), ElementsAre(42, 96 + 42 - 32));
+  EXPECT_THAT(ends(result), Each(96 + kInside));
+  EXPECT_THAT(exposed(result), ElementsAre(kInside, 96 + kInside - 32));
 }
 
 TEST(Simulate, ExchangesFollowEachOtherOnAStream) {
@@ -208,7 +214,7 @@ TEST(Simulate, ExchangesFollowEachOtherOnAStream) {
   program.await(1);
   program.await(0);
   // The second begins when the first is done, in the order of the stream.
-  EXPECT_THAT(ends(program.run(network(2))), ElementsAre(84, 84));
+  EXPECT_THAT(ends(program.run(network(2))), Each(2 * kInside));
 }
 
 TEST(Simulate, APeerThatComesLateHoldsOthersUp) {
@@ -220,8 +226,8 @@ TEST(Simulate, APeerThatComesLateHoldsOthersUp) {
   program.await(0);
   // Rank 0 has two rows and begins after 64 s; the message needs both.
   Result result = program.run(cluster);
-  EXPECT_THAT(ends(result), ElementsAre(64 + 128, 64 + 42));
-  EXPECT_THAT(exposed(result), ElementsAre(0, 64 + 42 - 32));
+  EXPECT_THAT(ends(result), ElementsAre(64 + 128, 64 + kInside));
+  EXPECT_THAT(exposed(result), ElementsAre(0, 64 + kInside - 32));
 }
 
 TEST(Simulate, WorkIsBoundByArithmeticOrMemory) {
@@ -320,10 +326,10 @@ TEST(Simulate, TakingInSharesDevicesToo) {
   program.await(0);
   cost::Cluster cluster = network(2);
   cluster.device.memory = 1;
-  // One device: 64 s of copying and 32 s of kernel at the owner, 32 s at the other; then 42 s of taking in by
-  // the owner alone.
+  // One device: 64 s of copying and 32 s of kernel at the owner, 32 s at the other; then the owner alone takes
+  // the message in.
   Result result = program.run(cluster, {Progress::Waits, 2, 1});
-  EXPECT_THAT(ends(result), ElementsAre(128 + 42, 128 + 42));
+  EXPECT_THAT(ends(result), Each(128 + kInside));
 }
 
 TEST(Simulate, TracksTellClassesApart) {
@@ -347,13 +353,13 @@ TEST(Simulate, TracksTellClassesApart) {
     return std::pair(-1.0, -1.0);
   };
   EXPECT_EQ(find(result.tracks[1], Lane::Compute), std::pair(0.0, 32.0));
-  EXPECT_EQ(find(result.tracks[1], Lane::Wait), std::pair(32.0, 32.0 + 3 * 42));
-  EXPECT_EQ(find(result.tracks[1], Lane::Messages), std::pair(32.0, 32.0 + 3 * 42));
+  EXPECT_EQ(find(result.tracks[1], Lane::Wait), std::pair(32.0, 32.0 + 3 * kInside));
+  EXPECT_EQ(find(result.tracks[1], Lane::Messages), std::pair(32.0, 32.0 + 3 * kInside));
   // Bytes under way, summed over time: a message counts from when it is sent until it is there.
   double sum = 0;
   for (double bytes : result.flight.bytes[0])
     sum += bytes * result.flight.part;
-  EXPECT_NEAR(sum, 32 * (42 + 84 + 126), 1);
+  EXPECT_NEAR(sum, kMessage * (1 + 2 + 3) * kInside, 1);
 
   EXPECT_EQ(program.run(cluster, {}, 1).tracks.size(), 1);
 }

@@ -8,18 +8,44 @@ using namespace stepc;
 
 namespace {
 
-/// Rank 0 of two sends four elements of 4 bytes to `peer`, as the value's table says, in a message to rank 1.
-std::string check(int64_t peer) {
+/// Rank 0 of two sends four elements of 4 bytes to `peer`, as the value's table says, in a message to rank 1, with a
+/// seal behind them.
+std::string check(int64_t peer, int64_t seal = plan::kSealBytes) {
   std::vector<plan::Message> value{{peer, 0, 4, 0, 0}};
   plan::RankStart start;
-  start.messages = {{1, 0, 16, 0, 0}};
-  start.sent = {{{{0, 4, 0}}}, {}, 16};
+  start.messages = {{1, 0, 16 + seal, 0, 0}};
+  start.sent = {{{{0, 4, 0}}}, {}, 16 + seal};
   start.received = {{{}}, {}, 0};
   auto fault = verify::ParcelCheck({{&value, 4}}, /*rank=*/0, /*ranks=*/2).run(start);
   return fault ? fault->second : "";
 }
 
 TEST(ParcelCheck, AcceptsAMessage) { EXPECT_EQ(check(1), ""); }
+
+// A message has room for one seal, where nothing else stands.
+TEST(ParcelCheck, RefusesAnotherSeal) {
+  for (int64_t seal : {int64_t(0), plan::kSealBytes - 1, 2 * plan::kSealBytes})
+    EXPECT_EQ(check(1, seal), "expected 48 bytes in the message that rank 0 sends, with rank 1, found " +
+                                  std::to_string(16 + seal));
+}
+
+/// Rank 0 sends the same element to rank 1, and two others to rank 2, from this byte on.
+std::string checkBehind(int64_t byte) {
+  std::vector<plan::Message> value{{1, 0, 1, 0, 0}, {2, 1, 2, 0, 0}};
+  plan::RankStart start;
+  start.messages = {{1, 0, 4 + plan::kSealBytes, 0, 0}, {2, byte, 8 + plan::kSealBytes, 0, 0}};
+  start.sent = {{{{0, 1, 0}, {1, 2, byte}}}, {}, byte + 8 + plan::kSealBytes};
+  start.received = {{{}}, {}, 0};
+  auto fault = verify::ParcelCheck({{&value, 4}}, /*rank=*/0, /*ranks=*/3).run(start);
+  return fault ? fault->second : "";
+}
+
+TEST(ParcelCheck, RefusesValuesInASeal) {
+  EXPECT_EQ(checkBehind(64), "");
+  EXPECT_EQ(checkBehind(4 + plan::kSealBytes), "");
+  EXPECT_NE(checkBehind(plan::kSealBytes).find("expected parts that share no byte"), std::string::npos);
+  EXPECT_NE(checkBehind(4).find("expected parts that share no byte"), std::string::npos);
+}
 
 TEST(ParcelCheck, RefusesRanksThatThereAreNot) {
   for (int64_t peer : {int64_t(-1), int64_t(2), int64_t(1) << 40})

@@ -26,11 +26,11 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
   optim.parameter @w3 shape [70, 40] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Muon
   optim.group @group.0 rule @Muon parameters [@w, @w2, @w3] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0]>] waves [0, 0, 0] reason "blocks span ranks: exact routes to a balanced owner"
   comm.segment @group.0.w0 group @group.0 wave 0 all
-  func.func @step() attributes {comm.arena_bytes = 87104 : i64} {
+  func.func @step() attributes {comm.arena_bytes = 40064 : i64} {
     %hyperparameters = comm.hyperparameters
     %steps = comm.steps
     %active = comm.active
-    %0 = comm.buffer offset 87040 bytes 36 : memref<3x3xf32, #comm.place<@group.0, scalars>>
+    %0 = comm.buffer offset 40000 bytes 36 : memref<3x3xf32, #comm.place<@group.0, scalars>>
     comm.scalars of %hyperparameters, %steps active %active outs(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f64, %arg1: f64, %arg2: f64, %arg3: f64, %arg4: f64, %arg5: f64, %arg6: f64):
       %cst = arith.constant 1.000000e+00 : f64
@@ -41,7 +41,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %1 = comm.shards state @group.0 "m" : <@group.0, f32>
     %2 = comm.shards gradient @group.0 : <@group.0, f32>
     %3 = comm.extent <@group.0.w0, full, shards to blocks, sent>
-    %4 = comm.buffer offset 11264 bytes 8432(%3) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>
+    %4 = comm.buffer offset 11264 bytes 8464(%3) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>
     comm.stage @group.0.w0 over shards active %active ins(%1, %2 : !comm.shards<@group.0, f32>, !comm.shards<@group.0, f32>) writes(%1 : !comm.shards<@group.0, f32>) outs(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: f32, %arg2: f32, %arg3: f32, %arg4: f32):
       %33 = arith.mulf %arg2, %arg0 : f32
@@ -53,16 +53,16 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     }
     %5 = comm.world
     %6 = comm.extent <@group.0.w0, full, shards to blocks, received>
-    %7 = comm.buffer offset 0 bytes 11232(%6) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>
+    %7 = comm.buffer offset 0 bytes 11264(%6) : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>
     %8 = comm.start exchange %5 order 0 sends(%4 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, sent>>) receives(%7 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>)
     comm.wait %8
     %9 = comm.extent <@group.0.w0, full, blocks>
     %10 = comm.buffer offset 11264 bytes 11200(%9) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     comm.copy ins(%7 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>) outs(%10 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>)
     %11 = comm.extent <@group.0.w0, full, blocks>
-    %12 = comm.buffer offset 576 bytes 8(%11) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
+    %12 = comm.buffer offset 11200 bytes 8(%11) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
     optim.block_reduce norm %10 outs(%12 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) {exponent = -24 : i64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %14 = comm.buffer offset 58240 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %14 = comm.buffer offset 0 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     comm.stage @group.0.w0 over blocks ins(%10, %12 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) outs(%14 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {
     ^bb0(%arg0: bf16, %arg1: f32):
       %cst = arith.constant 0x27D6BF95 : f32
@@ -74,23 +74,23 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
       %36 = arith.truncf %scaled : f32 to bf16
       comm.yield %36 : bf16
     }
-    %15 = comm.buffer offset 69440 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %15 = comm.buffer offset 11200 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
     optim.product %14, %14 outs(%15 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %17 = comm.buffer offset 46080 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %17 = comm.buffer offset 22400 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
     optim.product %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    %19 = comm.buffer offset 69440 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %19 = comm.buffer offset 11200 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     optim.product %14, %17 plus %14 outs(%19 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %21 = comm.buffer offset 58240 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %21 = comm.buffer offset 0 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
     optim.product %19, %19 outs(%21 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %23 = comm.buffer offset 80640 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %23 = comm.buffer offset 33600 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
     optim.product %21, %21 plus %21 outs(%23 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    %25 = comm.buffer offset 46080 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %25 = comm.buffer offset 22400 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     optim.product %19, %23 plus %19 outs(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %27 = comm.extent <@group.0.w0, full, blocks to shards, sent>
-    %28 = comm.buffer offset 0 bytes 11232(%27) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>
+    %28 = comm.buffer offset 0 bytes 11264(%27) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>
     comm.copy ins(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) outs(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>)
     %29 = comm.extent <@group.0.w0, full, blocks to shards, received>
-    %30 = comm.buffer offset 11264 bytes 8432(%29) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>
+    %30 = comm.buffer offset 11264 bytes 8464(%29) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>
     %31 = comm.start exchange %5 order 1 sends(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>) receives(%30 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, received>>)
     comm.wait %31
     %32 = comm.shards parameter @group.0 : <@group.0, f32>

@@ -1,0 +1,85 @@
+//===- Agreement.h - Whether ranks step with equal numbers -------*- C++ -*-===//
+//
+// Ranks that hold a parameter together must step it with equal hyperparameters and after equally many steps:
+// otherwise their replicas part. Each rank adds up these numbers, with weights, to a seal per mesh. Seals travel in
+// messages (plan::kSealBytes of each), and when ranks step for the first time.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_CORE_AGREEMENT_H
+#define STEPC_RUNTIME_CORE_AGREEMENT_H
+
+#include "runtime/core/Library.h"
+#include "runtime/plan/Tables.h"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace stepc::runtime {
+
+/// Sums of numbers with four lists of weights, modulo the largest prime below 2^64. The difference of two seals says
+/// which numbers differ and by how much, where these are few (README.md).
+struct Seal {
+  static constexpr size_t kWords = plan::kSealBytes / sizeof(uint64_t);
+  std::array<uint64_t, kWords> words{};
+
+  /// Of numbers in a device's memory the host knows no seal.
+  bool isKnown() const { return *this != Seal{}; }
+  bool operator==(const Seal &) const = default;
+};
+
+/// What the host knows of the numbers of one rank.
+class Agreement {
+public:
+  /// Finds the parameters that are compared: those of which each rank of their mesh holds elements. A rank that
+  /// holds none may know nothing of the parameter. Of meshes without `worldRank` no seal is known.
+  void prepare(const Library &library, int64_t worldRank);
+
+  /// From here on each parameter has the hyperparameters of a row, which `rowOf` numbers. None: the host has no
+  /// numbers to read.
+  void place(std::vector<int64_t> rowOf);
+  /// Adds up the hyperparameters, in rows as long as the longest of a rule, where they are others than before.
+  void readRows(const double *values);
+  /// Adds up the step counts, one per parameter. If all are by `moved` larger than last time, that is enough.
+  void readSteps(const int64_t *steps, bool areAlike, int64_t moved);
+  /// Step counts are not known: those that are read next are added up anew.
+  void forgetSteps() { areStepsKnown = false; }
+
+  /// The seal of parameters on any of these meshes, which this rank is one of.
+  Seal of(const std::vector<int64_t> &meshes) const;
+
+  /// What differs between the numbers of this rank and those of a rank with `other`, on the same meshes:
+  /// "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0". `steps` are those read last.
+  std::string describe(const std::vector<int64_t> &meshes, const Seal &other, int64_t otherRank,
+                       int64_t ownRank, const int64_t *steps) const;
+
+private:
+  /// Parameters of which this rank has one number, and what it is.
+  struct Class {
+    int64_t column;                  // 0: step counts; 1 + i: hyperparameter i of the route
+    std::vector<int64_t> parameters; // of the plan, ascending
+    uint64_t bits;                   // of the number
+  };
+  using Change = std::pair<const Class *, uint64_t>; // and the bits that the other rank has
+  std::vector<Class> classes(const std::vector<int64_t> &meshes, const int64_t *steps) const;
+  static std::vector<Change> solve(const Seal &difference, const std::vector<Class> &classes);
+  int64_t columns(int64_t parameter) const;
+
+  const Library *library = nullptr;
+  std::vector<int64_t> meshOf; // per parameter; -1: it is not compared, or this rank is no member
+  std::vector<int64_t> rowOf;
+  std::vector<int64_t> columnsOf; // per row, how many hyperparameters it has
+  std::vector<double> rows;       // as they were added up
+  int64_t stride = 0;
+  bool areRowsKnown = false, areStepsKnown = false;
+  // Per mesh: sums of step counts, of their weights, and of hyperparameters; and the weights of its rows.
+  std::vector<Seal> stepSums, stepWeights, rowSums;
+  std::vector<std::vector<Seal>> rowWeights;
+  std::vector<bool> isMember;
+};
+
+} // namespace stepc::runtime
+
+#endif
