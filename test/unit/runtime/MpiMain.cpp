@@ -115,6 +115,7 @@ void aLateRankTimesOut() {
   Trainer trainer(library, instance);
   trainer.place(rank, size);
   trainer.bindAll();
+  EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
   // As a rank that is stopped: it neither computes nor lets MPI progress.
   if (rank == 2)
     std::this_thread::sleep_for(std::chrono::seconds(3));
@@ -129,6 +130,25 @@ void aLateRankTimesOut() {
   EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
   EXPECT_EQ(library->recover(instance), STEPC_ERROR_TRANSPORT);
   library->destroy(instance);
+}
+
+// In the first step by what ranks tell each other, later by the messages of exchanges.
+void otherRatesAreNamed() {
+  for (int64_t before : {0, 2}) {
+    const stepc_library *library = load(size);
+    stepc_instance *instance = create(library, 60);
+    Trainer trainer(library, instance);
+    trainer.place(rank, size);
+    trainer.bindAll();
+    for (int64_t step = 0; step < before; ++step)
+      EXPECT_EQ(trainer.step(), STEPC_OK) << trainer.error();
+    if (rank == 2)
+      EXPECT_EQ(library->set_hyperparameter(instance, Double, "lr", 0.75), STEPC_OK);
+    EXPECT_THAT(trainer.step(), AnyOf(STEPC_ERROR_AGREEMENT, STEPC_ERROR_TRANSPORT));
+    EXPECT_THAT(trainer.error(), AllOf(HasSubstr("of 'w0' and 2 more on rank "), HasSubstr("0.75 "),
+                                       HasSubstr("0.125 "), HasSubstr("rank 2")));
+    library->destroy(instance);
+  }
 }
 
 void anAbortReachesThePeers() {
@@ -174,6 +194,7 @@ int main(int argc, char **argv) {
   run("gathers on a communicator", gathersOnACommunicator);
   run("refuses another library", refusesAnotherLibrary);
   run("a late rank times out", aLateRankTimesOut);
+  run("other rates are named", otherRatesAreNamed);
   run("an abort reaches the peers", anAbortReachesThePeers);
   // A world after aborted ones is as good as new.
   run("steps like one rank again", stepsLikeOneRank);
