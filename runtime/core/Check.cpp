@@ -136,7 +136,11 @@ static int32_t readSteps(stepc_instance &instance) {
     return STEPC_OK;
   }
   bool areAlike = true;
-  int64_t moved = count ? instance.steps[0] - instance.stepsTaken[0] : 0;
+  // A count that is none yet may be any number.
+  auto change = [&](int64_t p) {
+    return int64_t(uint64_t(instance.steps[p]) - uint64_t(instance.stepsTaken[p]));
+  };
+  int64_t moved = count ? change(0) : 0;
   for (int64_t p = 0; p < count; ++p) {
     if (instance.steps[p] < 0 || instance.steps[p] == INT64_MAX) {
       instance.agreement.forgetSteps();
@@ -146,7 +150,7 @@ static int32_t readSteps(stepc_instance &instance) {
                  instance.library.parameter(p).name.c_str(), (long long)(INT64_MAX - 1),
                  (long long)instance.steps[p]));
     }
-    areAlike &= instance.steps[p] - instance.stepsTaken[p] == moved;
+    areAlike &= change(p) == moved;
     instance.stepsTaken[p] = instance.steps[p];
   }
   instance.agreement.readSteps(instance.stepsTaken.data(), areAlike, moved);
