@@ -84,7 +84,7 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
   return text;
 }
 
-void refuse(Library &library, int32_t status, std::string problem) {
+void markUnusable(Library &library, int32_t status, std::string problem) {
   library.status = status;
   library.problem = std::move(problem);
 }
@@ -100,27 +100,27 @@ void read(Library &library) {
   // Before anything else of the program is looked at: another version may lay it out otherwise.
   const stepc_program &program = library.program;
   if (program.abi_version != STEPC_KERNEL_ABI_VERSION)
-    return refuse(library, STEPC_ERROR_ABI,
-                  format("the program was compiled for kernel ABI %lld, expected %d",
-                         (long long)program.abi_version, STEPC_KERNEL_ABI_VERSION));
+    return markUnusable(library, STEPC_ERROR_ABI,
+                        format("the program was compiled for kernel ABI %lld, expected %d",
+                               (long long)program.abi_version, STEPC_KERNEL_ABI_VERSION));
   // Before a byte of the plan is read, and before one is believed. What the compiler wrote was valid: what is
   // other is damage, which checks of its own could take for something else.
   uint64_t numbers = plan::fnv1a({uint64_t(program.plan_bytes), program.plan_hash});
   if (numbers != program.numbers_hash)
-    return refuse(library, STEPC_ERROR_PLAN,
-                  damaged("the length of its plan", program.numbers_hash, numbers));
+    return markUnusable(library, STEPC_ERROR_PLAN,
+                        damaged("the length of its plan", program.numbers_hash, numbers));
   uint64_t hash = plan::fnv1a({}, program.plan, program.plan_bytes);
   if (hash != program.plan_hash)
-    return refuse(library, STEPC_ERROR_PLAN, damaged("its plan", program.plan_hash, hash));
+    return markUnusable(library, STEPC_ERROR_PLAN, damaged("its plan", program.plan_hash, hash));
   std::string error;
   auto plan = plan::deserialize(program.plan, size_t(program.plan_bytes), error);
   if (!plan)
-    return refuse(library, STEPC_ERROR_PLAN, "the library's plan cannot be read: " + error);
+    return markUnusable(library, STEPC_ERROR_PLAN, "the library's plan cannot be read: " + error);
   error = plan::validate(*plan);
   if (error.empty())
     error = plan::validateProgram(*plan);
   if (!error.empty())
-    return refuse(library, STEPC_ERROR_PLAN, "the library's plan is not valid: " + error);
+    return markUnusable(library, STEPC_ERROR_PLAN, "the library's plan is not valid: " + error);
   library.plan = std::move(*plan);
   library.world = library.plan.world();
   library.hash = hash; // plan::hash's, since a plan is written in one way only
@@ -142,8 +142,8 @@ const Library *readLibrary(const stepc_program &program) {
   try {
     read(*made);
   } catch (const std::exception &exception) {
-    refuse(*made, STEPC_ERROR_MEMORY,
-           std::string("the library's plan cannot be read: ") + exception.what());
+    markUnusable(*made, STEPC_ERROR_MEMORY,
+                 std::string("the library's plan cannot be read: ") + exception.what());
     made->plan = {};
     made->world.clear();
   }

@@ -61,7 +61,8 @@ void update(const stepc_instance &instance, std::vector<LentRange> &ranges) {
               [](const LentRange &a, const LentRange &b) { return a.begin < b.begin; });
 }
 
-int32_t refuse(const stepc_instance &instance, const LentRange &one, const LentRange &other) {
+int32_t refuseOverlap(const stepc_instance &instance, const LentRange &one,
+                      const LentRange &other) {
   uintptr_t begin = std::max(one.begin, other.begin), end = std::min(one.end, other.end);
   return instance.refuse(
       STEPC_ERROR_ARGUMENT,
@@ -76,7 +77,7 @@ int32_t checkWritten(const stepc_instance &instance) {
   const LentRange *last = nullptr;
   for (const LentRange &range : instance.writtenRanges) {
     if (last && range.begin < last->end)
-      return refuse(instance, *last, range);
+      return refuseOverlap(instance, *last, range);
     if (range.begin)
       last = &range;
   }
@@ -108,13 +109,13 @@ int32_t checkGradients(stepc_instance &instance) {
     if (!range.begin)
       continue;
     if (longest && range.begin != longest->begin && range.begin < longest->end)
-      return refuse(instance, *longest, range);
+      return refuseOverlap(instance, *longest, range);
     if (!longest || range.begin != longest->begin || range.end > longest->end)
       longest = &range;
     while (written != end && written->end <= range.begin)
       ++written;
     if (written != end && written->begin < range.end)
-      return refuse(instance, *written, range);
+      return refuseOverlap(instance, *written, range);
     range.freeBegin = written == instance.writtenRanges.begin() ? 0 : (written - 1)->end;
     range.freeEnd = written == end ? UINTPTR_MAX : written->begin;
   }
