@@ -5,7 +5,7 @@
 steps twice and prints, as JSON, what each rank came to: its error or null, and how long its last step took. A rank that is "absent"
 does not step the second time; "late" steps 3 seconds after the others; "polls" enqueues, and polls until a step is done; "ahead" enqueues
 20 steps the second time, more than its staging memory holds, before it polls; "replays" captures the second step in a graph of its own, and
-replays it; "graph" replays all by the library's graph.
+replays it; "graph" replays all by the library's graph; one that "parts" begins after five steps of others.
 """
 
 import ctypes
@@ -106,6 +106,8 @@ def run(rank, size, library, stub, ways, timeout, meeting, found):
         device = Device(stream=driver.stream()) if replays else CPU
         instance = Instance(library, transport, threads=1, timeout=timeout, device=device, graph=way == "graph")
         kept = bind(instance, int(replays))
+        if way == "parts":
+            kept[-1][:] = 5
         for step in range(2):
             begin = time.monotonic()
             if step == 1 and way == "absent":

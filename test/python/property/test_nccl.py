@@ -197,6 +197,15 @@ def test_polling_never_waits_for_peers(owner, streams):
     assert all(re.search(HALF, found[rank]["error"]) for rank in (0, 2, 3))
 
 
+@pytest.mark.parametrize("streams", STREAMS[:2])
+def test_a_rank_with_other_step_counts_is_named_before_anything_is_written(owner, streams):
+    for one in owner.ranks({"2": "parts"}, **streams):
+        assert re.search("5 steps taken of 'w0' and [0-9]+ more on rank 2, and 0 on rank 0", one["error"]) or re.search(
+            "0 steps taken of 'w0' and [0-9]+ more on rank 0, and 5 on rank 2", one["error"]), one  # fmt: skip
+        assert "no parameter or state was changed" in one["error"], one
+        assert set(one["counts"]) in ({0}, {5}), one
+
+
 def test_ranks_meet_by_a_file(tmp_path, owner):
     meeting = tmp_path / "id"
     assert {one["error"] for one in owner.ranks({}, meeting)} == {None}
