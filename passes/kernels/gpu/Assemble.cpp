@@ -138,16 +138,20 @@ llvm::Expected<std::string> findPtxas() {
     return ptxasError(
         "expected NVIDIA's assembler ptxas in the PATH, in CUDA_HOME, in /usr/local/cuda or "
         "among pip's packages, found none");
-  std::string problem;
+  std::optional<llvm::Error> problem;
   for (const std::string &candidate : candidates) {
     llvm::Error wrong = checkRelease(candidate);
-    if (!wrong)
+    if (!wrong) {
+      if (problem)
+        llvm::consumeError(std::move(*problem));
       return candidate;
-    std::string text = llvm::toString(std::move(wrong));
-    if (problem.empty())
-      problem = std::move(text);
+    }
+    if (problem)
+      llvm::consumeError(std::move(wrong));
+    else
+      problem = std::move(wrong);
   }
-  return llvm::createStringError(llvm::inconvertibleErrorCode(), problem);
+  return std::move(*problem);
 }
 
 llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef chip) {
