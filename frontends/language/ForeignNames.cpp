@@ -378,9 +378,6 @@ std::string stepc::lang::asciiName(StringRef name) {
 StringRef stepc::lang::foreignTextKind(StringRef text) {
   text = text.take_front(1 << 16);
   StringRef front = text.ltrim();
-  auto isControl = [](char c) { return (c >= 0 && c < 0x20 && !llvm::isSpace(c)) || c == 0x7F; };
-  if (text.find_if(isControl) != StringRef::npos)
-    return "binary data";
   if (front.starts_with("{") || front.starts_with("["))
     return "JSON";
   if (front.starts_with("<"))

@@ -53,11 +53,11 @@ TEST(Link, NoProgramIsCalledAndTheLibraryRuns) {
   Compiled compiled = compile({input("adamw.mlir")});
   ASSERT_EQ(compiled.error, "");
   std::string path = temporaryFile("libbare.so");
-  auto linkBare = [&] {
-    setenv("PATH", "/nowhere", 1);
-    _exit(codegen::linkLibrary(compiled.programs, archives(), path) ? 1 : 0); // the folder stays
-  };
-  EXPECT_EXIT(linkBare(), testing::ExitedWithCode(0), "");
+  std::string programs = getenv("PATH");
+  setenv("PATH", "/nowhere", 1);
+  std::string error = llvm::toString(codegen::linkLibrary(compiled.programs, archives(), path));
+  setenv("PATH", programs.c_str(), 1);
+  EXPECT_EQ(error, "");
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_TRUE(library) << dlerror();
   EXPECT_TRUE(dlsym(library, compiled.entry.c_str()));
@@ -116,7 +116,7 @@ TEST(Link, RefusalsSayWhy) {
   EXPECT_NE(error.find("/nowhere/libstepc_runtime.a"), std::string::npos) << error;
   EXPECT_FALSE(llvm::sys::fs::exists(path));
   error = errorOf(programOf("closed", ""), archives(), "/nowhere/libbroken.so");
-  EXPECT_NE(error.find("expected to write '/nowhere/libbroken.so'"), std::string::npos) << error;
+  EXPECT_NE(error.find("'/nowhere': expected a folder for the output"), std::string::npos) << error;
   codegen::Program twice[] = {broken, broken};
   error = llvm::toString(codegen::linkLibrary(twice, {}, path));
   EXPECT_EQ(error, "expected targets of different kinds in a library, found two of kind cpu");
@@ -145,12 +145,9 @@ TEST(Link, ALibraryThatDoesNotFitIsAnError) {
   std::string error = errorOf(program, archives(), path);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, handler);
-  EXPECT_NE(error.find("expected to write '" + path), std::string::npos) << error;
-  EXPECT_NE(error.find("File too large"), std::string::npos) << error;
+  EXPECT_EQ(error, "'" + path + "': cannot write the file: file too large");
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   EXPECT_EQ(errorOf(program, archives(), path), "");
-  EXPECT_EQ(std::filesystem::status(path).permissions() & std::filesystem::perms::owner_all,
-            std::filesystem::perms::owner_all);
 }
 
 TEST(Link, ArchivesThatAreMissingAreNamed) {

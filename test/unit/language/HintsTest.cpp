@@ -396,10 +396,6 @@ TEST(Hints, TextsOfOtherLanguages) {
           ", but like C or C++");
   foreign("module @m {\n}\n", ", but like the IR of a level, whose files end with .mlir");
   foreign("<html></html>", ", but like HTML or XML");
-  foreign(std::string("\x7F"
-                      "ELF\0\1\2",
-                      7),
-          ", but like binary data");
   foreign("optimizer = torch.optim.AdamW(params, lr=1e-3)\noptimizer.step()\n", "");
   foreign("}", "");
   // A misspelt word, comments alone and one declaration of this language are not foreign.

@@ -65,8 +65,8 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
   };
   EXPECT_EQ(huge(true), "group group: expected at most 68719476736 elements in a block, found "
                         "1099511627776");
-  EXPECT_THAT(huge(false), HasSubstr("group group: expected at most 68719476736 elements of its "
-                                     "parameters on one rank, found "));
+  EXPECT_THAT(huge(false), HasSubstr("group group: expected at most 68719476736 elements on one "
+                                     "rank, found "));
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base[1] = 4; }),
             "group group: expected a position in mesh mesh below 4, found 4");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base.pop_back(); }),
