@@ -20,7 +20,7 @@ namespace stepc::manifest {
 /// Arrays and objects may nest this deep; deeper text is an error, not a stack
 /// overflow.
 inline constexpr unsigned kMaxJsonDepth = 64;
-/// So many values and so many objects may stand in one text, which is refused before it is parsed: a few
+/// The most values and objects of one text. A text with more is refused before it is parsed: a few
 /// bytes of text become up to 40 bytes of a value, and 4 KiB of an object.
 inline constexpr size_t kMaxJsonValues = size_t(1) << 25, kMaxJsonObjects = size_t(1) << 20;
 

@@ -2,6 +2,8 @@
 #include "frontends/manifest/Safetensors.h"
 #include "frontends/text/Files.h"
 #include "frontends/text/Text.h"
+#include "runtime/text/Plural.h"
+
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -166,8 +168,7 @@ void SafetensorsOpener::addShard(const std::string &index, const std::string &sh
   path::append(file, shard);
   if (!fs::exists(file))
     return errors.add(index, "expected the shard '" + file.str() + "', which has " +
-                                 llvm::Twine(names.size()) +
-                                 (names.size() == 1 ? " tensor" : " tensors") +
+                                 plural(int64_t(names.size()), "tensor") +
                                  " by the index, found no such file");
   size_t first = made.views.size(), before = errors.size();
   openFile(file.str().str(), /*mayBeIndex=*/false);

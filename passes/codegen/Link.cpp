@@ -83,7 +83,8 @@ Expected<std::vector<std::string>> findRuntimeArchives(StringRef executable, San
                                                     : "libstepc_runtime.a";
   SmallString<128> own = sys::path::parent_path(executable);
   sys::path::append(own, "..", "lib");
-  SmallString<128> runtime(sys::Process::GetEnv("STEPC_RUNTIME_DIR").value_or(std::string(own)));
+  std::string given = sys::Process::GetEnv("STEPC_RUNTIME_DIR").value_or("");
+  SmallString<128> runtime(given.empty() ? own.str() : StringRef(given));
   sys::path::append(runtime, name);
   std::string hint = "STEPC_RUNTIME_DIR names its folder";
   if (sanitizer != Sanitizer::None)

@@ -25,12 +25,12 @@ struct Seal {
   static constexpr size_t kWords = plan::kSealBytes / sizeof(uint64_t);
   std::array<uint64_t, kWords> words{};
 
-  /// Of numbers in a device's memory the host knows no seal.
+  /// The host knows no seal of numbers in a device's memory.
   bool isKnown() const { return *this != Seal{}; }
   bool operator==(const Seal &) const = default;
 };
 
-/// What the host knows of the numbers of one rank.
+/// The host's knowledge of one rank's numbers.
 class Agreement {
 public:
   /// Finds the parameters that are compared: those of which each rank of their mesh holds elements. A rank that

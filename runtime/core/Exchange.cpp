@@ -103,7 +103,7 @@ public:
       }
   }
 
-  /// Of a message that ends at byte `end` of what the last operation sends or receives.
+  /// Places the seal of a message that ends at byte `end` of the last operation's buffer.
   void place(int64_t peer, bool isSent, int64_t end) {
     if (instance.isOnDevice() || peer == instance.rank)
       return;
@@ -305,7 +305,7 @@ void startExchange(void *argument) {
   ++instance.executed.exchanges;
   if (exchange.operations.empty())
     return;
-  // What is sent is the exchange's until it is done; no command writes it meanwhile.
+  // The sent bytes are the exchange's until it is done; no command writes them meanwhile.
   for (const PreparedExchange::MessageSeal &seal : exchange.sealsSent)
     std::memcpy(const_cast<void *>(seal.sent(exchange)), &instance.seals[seal.number],
                 sizeof(Seal));
@@ -334,7 +334,7 @@ void startExchange(void *argument) {
 
 /// Fails the step where a peer steps with other numbers.
 static void compareSeals(stepc_instance &instance, const PreparedExchange &exchange) {
-  // What the device found before explains it. One that looks for races finds what damages a message.
+  // The device's own error, found before, explains it. One that looks for races finds what damages a message.
   if (!instance.deviceContext.failure.empty() || instance.device().declare)
     return;
   for (const PreparedExchange::MessageSeal &place : exchange.sealsReceived) {

@@ -178,7 +178,7 @@ struct stepc_instance {
   int64_t hyperparameterStride = 0;
   const double *hyperparameterAddress = nullptr;        // where kernels find these
   bool shardsChecked = false, gradientsChecked = false; // since they were bound
-  // What a step writes, and the gradients that it reads, by their addresses when they were looked at last.
+  // The memory that a step writes, and the gradients that it reads, by their addresses at the last look.
   std::vector<stepc::runtime::LentRange> writtenRanges, gradientRanges;
   bool writtenDisjoint = false, gradientsDisjoint = false; // since an address changed
 
@@ -187,13 +187,13 @@ struct stepc_instance {
   std::vector<stepc_parameter_record> records;
   std::vector<int64_t> firstRecord; // per group, of its records; -1: those of its parameters
   bool someInactive = false;
-  // What ranks tell each other outside of exchanges: a seal per mesh, then, where a route may skip, a bit per
+  // Ranks tell each other this outside of exchanges: a seal per mesh, then, where a route may skip, a bit per
   // parameter that says whether its gradient is present.
   std::unique_ptr<uint8_t[]> told; // [size][toldBytes]
   int64_t toldBytes = 0;
   std::vector<stepc_operation> tellMessages;
   stepc::runtime::Agreement agreement;
-  // Of messages: the meshes of their values, each set of them once, and its seal in this step.
+  // The meshes of each message's values, every set of them once, and its seal in this step.
   std::vector<std::vector<int64_t>> sealedMeshes;
   std::vector<stepc::runtime::Seal> seals;
   bool hasAgreed = false; // once, in the first step

@@ -17,7 +17,7 @@
 namespace stepc::runtime {
 namespace {
 
-// What a range is of its parameter, beside the number of one of the rule's states.
+// The kinds of ranges that are no state of the rule.
 constexpr int64_t kParameter = -1, kGradient = -2, kStepCounts = -3;
 
 std::string nameOf(const stepc_instance &instance, const LentRange &range) {
@@ -72,7 +72,7 @@ int32_t refuseOverlap(const stepc_instance &instance, const LentRange &one,
              (unsigned long long)(end - begin), reinterpret_cast<void *>(begin)));
 }
 
-/// Of ranges in order, those that begin inside of one before them.
+/// Finds ranges that begin inside of one before them, among ranges in order.
 int32_t checkWritten(const stepc_instance &instance) {
   const LentRange *last = nullptr;
   for (const LentRange &range : instance.writtenRanges) {

@@ -1,4 +1,4 @@
-//===- Seed.h - Of what is drawn on the device `emulated` --------*- C++ -*-===//
+//===- Seed.h - The seed of orders on the device `emulated` ------*- C++ -*-===//
 #ifndef STEPC_RUNTIME_EMULATED_SEED_H
 #define STEPC_RUNTIME_EMULATED_SEED_H
 

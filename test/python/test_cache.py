@@ -494,6 +494,25 @@ def test_what_killed_processes_left_goes_after_a_while(own):
     assert not any(path.exists() for path in left)
 
 
+def test_what_moves_while_it_is_looked_at_is_no_leftover(own, monkeypatch):
+    """Another process moves its finished entry out of its folder meanwhile, or its clock is ahead."""
+    build()
+    (own / ".compile-x" / "made").mkdir(parents=True)
+    (own / ".compile-ahead").mkdir()
+    age(own / ".compile-ahead", -3 * 24 * 3600)
+    look = os.lstat
+
+    def gone(path, *arguments, **options):
+        if ".compile-x" in os.fspath(path):
+            raise FileNotFoundError(path)
+        return look(path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_cache.os, "lstat", gone)
+        build(5)
+    assert (own / ".compile-x" / "made").exists() and (own / ".compile-ahead").exists()
+
+
 def test_a_failed_compilation_leaves_nothing(own):
     with pytest.raises(stepc.CompileError):
         build(spec="error {}")

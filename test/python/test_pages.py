@@ -86,7 +86,7 @@ def test_growth_table_is_of_the_points_that_are_kept():
     command = [sys.executable, script, "--json", script.with_suffix(".json"), "--stepc", "/nonexistent"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     page = (ROOT / "docs" / "growth.md").read_text()
-    assert done.stdout.count("\n") == 7
+    assert done.stdout.count("\n") == 8
     assert done.stdout in page
 
 

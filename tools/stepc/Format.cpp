@@ -15,7 +15,7 @@ static bool formatFile(Report &report, const std::string &path, bool check, bool
   std::optional<llvm::StringRef> read = report.read(path, "a specification", kMostSpecification);
   if (!read)
     return false;
-  lang::Source source(path == "-" ? "<stdin>" : path, read->str());
+  lang::Source source(inputName(path), read->str());
   lang::Diagnostics diagnostics;
   std::optional<std::string> formatted = lang::format(source, diagnostics);
   report.diagnostics(diagnostics, source);

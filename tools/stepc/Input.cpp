@@ -44,7 +44,7 @@ bool driver::refuseModule(Report &report, StringRef path) {
   return true;
 }
 
-/// Whether a file begins as JSON does. Of what can be read only once nothing is taken.
+/// Whether a file begins as JSON does. A pipe, which can be read only once, is left alone.
 static bool beginsAsJson(const std::string &path) {
   if (!llvm::sys::fs::is_regular_file(path))
     return false;
@@ -131,7 +131,7 @@ static void setLimits(mlir::ModuleOp module, const CompileOptions &options) {
     module->setAttr(optim::kMaxPeersAttr, builder.getI64IntegerAttr(options.maxPeers));
 }
 
-/// What is wrong with a library's name, which becomes that of its files and of what it has in C.
+/// The error of a library's name, which names its files and its functions in C; empty if it is good.
 static std::string checkLibraryName(StringRef name) {
   if (name.empty() || name.contains('/'))
     return ("expected a name that can be a library's, found '" + text::printableName(name) + "'");

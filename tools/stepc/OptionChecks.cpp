@@ -83,23 +83,27 @@ static std::string checkPattern(const std::string &text) {
   return NamePattern::parse(text, error) ? "" : error.text() + ", of '" + text + "'";
 }
 
+std::string driver::alternatives(llvm::ArrayRef<std::string> names) {
+  std::string text;
+  for (auto [index, name] : llvm::enumerate(names))
+    text += (index == 0 ? "" : index + 1 < names.size() ? ", " : " or ") + name;
+  return text;
+}
+
 std::string driver::checkStrategy(const std::string &text) {
   size_t at = text.rfind('=');
   if (at == 0 || at == std::string::npos)
     return "expected PATTERN=NAME, found '" + text + "'";
   if (std::string wrong = checkPattern(text.substr(0, at)); !wrong.empty())
     return wrong;
-  // "local, owner or gather"
-  std::string all = strategyNames();
-  llvm::SmallVector<llvm::StringRef> names;
-  llvm::StringRef(all).split(names, ", ");
-  auto [before, last] = names.pop_back_val().split(" or ");
-  names.append({before, last});
+  std::vector<std::string> all = strategyNames();
+  llvm::SmallVector<llvm::StringRef> names(all.begin(), all.end());
   llvm::StringRef name = llvm::StringRef(text).drop_front(at + 1);
   if (llvm::is_contained(names, name))
     return "";
   llvm::StringRef nearest = text::nearestName(name, names);
-  return "expected PATTERN=NAME with a strategy's name (" + all + "), found '" + text + "'" +
+  return "expected PATTERN=NAME with a strategy's name (" + alternatives(all) + "), found '" +
+         text + "'" +
          (nearest.empty() ? ""
                           : ", did you mean '" + text.substr(0, at + 1) + nearest.str() + "'?");
 }

@@ -6,6 +6,7 @@
 #ifndef STEPC_TOOLS_STEPC_OPTIONCHECKS_H
 #define STEPC_TOOLS_STEPC_OPTIONCHECKS_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <initializer_list>
@@ -21,6 +22,8 @@ std::string checkCluster(const std::string &text);
 /// "nvlink=8"
 std::string checkLevel(const std::string &text);
 std::string checkTarget(const std::string &text);
+/// "local, owner or gather".
+std::string alternatives(llvm::ArrayRef<std::string> names);
 std::string checkStrategy(const std::string &text);
 std::string checkNumerics(const std::string &text);
 std::string checkOneOf(const std::string &text, std::initializer_list<const char *> names);

@@ -71,7 +71,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "with --target cuda:<gpu>,…")
       ->type_name("FILE");
   app.add_option("--strategy", options.strategies,
-                 "Force " + strategyNames() +
+                 "Force " + alternatives(strategyNames()) +
                      " for the parameters that match; the last match holds")
       ->check(checkStrategy)
       ->expected(1)

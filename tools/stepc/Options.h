@@ -111,8 +111,8 @@ struct CommandLine {
 /// printed and `exitCode` is set.
 bool parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode);
 
-/// "local, owner or gather": all that the dialects list.
-std::string strategyNames();
+/// The names of all strategies that the dialects list.
+std::vector<std::string> strategyNames();
 
 /// "4096", "64KiB", "1.5 MiB", "2GiB" as bytes, rounded down behind a unit; -1 if it is none.
 int64_t parseBytes(const std::string &text);

@@ -54,17 +54,14 @@ void driver::registerDialects(mlir::DialectRegistry &registry) {
   kernels::registerGpuInterfaces(registry);
 }
 
-std::string driver::strategyNames() {
+std::vector<std::string> driver::strategyNames() {
   mlir::DialectRegistry registry;
   registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  llvm::SmallVector<optim::StrategyAttrInterface> all = optim::strategies(&context);
-  std::string names;
-  for (auto [index, strategy] : llvm::enumerate(all)) {
-    names += index == 0 ? "" : index + 1 < all.size() ? ", " : " or ";
-    names += strategy.name();
-  }
+  std::vector<std::string> names;
+  for (optim::StrategyAttrInterface strategy : optim::strategies(&context))
+    names.push_back(strategy.name().str());
   return names;
 }
 

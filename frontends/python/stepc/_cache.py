@@ -23,6 +23,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from stepc.errors import CacheError, CompileError
@@ -72,7 +73,7 @@ def cache_limit() -> int:
             f"STEPC_CACHE_LIMIT: expected a number of bytes, or a text as '2GB' or '500MiB', found '{text}'"
         )
     base = 1024 if found[3] else 1000
-    return int(float(found[1]) * base ** _FACTORS[(found[2] or "").lower()])
+    return int(Fraction(found[1]) * base ** _FACTORS[(found[2] or "").lower()])
 
 
 class Cache:
@@ -190,7 +191,7 @@ class Cache:
         processes that were killed left behind."""
         with contextlib.suppress(OSError), self._locked():
             now, total = time.time(), 0
-            found: list[tuple[float, int, Path]] = []
+            found: list[tuple[float, float, int, Path]] = []
             received = self.root / _RECEIVED
             for path in [*self.root.iterdir(), *(received.iterdir() if received.is_dir() else ())]:
                 if path.name.startswith((_COMPILING, _RECEIVING, _REMOVED)):
@@ -199,12 +200,14 @@ class Cache:
                 elif _ENTRY.fullmatch(path.name):
                     used, size = _measure(path)
                     total += size
-                    found.append((used, size, path))
-            for used, size, path in sorted(found):
+                    # A clock that was ahead must not keep an entry for ever.
+                    since = used if used < now + _GRACE_SECONDS else 0.0
+                    found.append((since, used, size, path))
+            for since, used, size, path in sorted(found):
                 if total <= self._limit:
                     break
                 # The second look finds what another process has begun to use in the meantime.
-                if path == keep or now - used < _GRACE_SECONDS or _measure(path)[0] != used:
+                if path == keep or now - since < _GRACE_SECONDS or _measure(path)[0] != used:
                     continue
                 self._discard(path)
                 total -= size
@@ -386,18 +389,19 @@ def _use(path: Path) -> None:
 
 
 def _measure(path: Path) -> tuple[float, int]:
-    """When a file, or the last of a folder's files, was used, and their bytes."""
-    used, size = 0.0, 0
-    with contextlib.suppress(OSError):
-        files = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
-        for file in files:
-            with contextlib.suppress(OSError):
-                found = os.lstat(file)
-                is_file = stat.S_ISREG(found.st_mode)
-                used = max(used, found.st_mtime, found.st_atime if is_file else 0.0)
-                size += found.st_size if is_file else 0
-    # A clock that was ahead must not keep an entry for ever.
-    return (used if used < time.time() + _GRACE_SECONDS else 0.0), size
+    """When a file, or the last of a folder's files, was used, and their bytes. What is gone was used now."""
+    used, size = None, 0
+    files = [os.fspath(path)]
+    # It goes on where another process moves what it finds.
+    for folder, folders, names in os.walk(path):
+        files += [os.path.join(folder, name) for name in (*folders, *names)]
+    for file in files:
+        with contextlib.suppress(OSError):
+            found = os.lstat(file)
+            is_file = stat.S_ISREG(found.st_mode)
+            used = max(used or 0.0, found.st_mtime, found.st_atime if is_file else 0.0)
+            size += found.st_size if is_file else 0
+    return time.time() if used is None else used, size
 
 
 def _remove(path: Path) -> None:

@@ -59,7 +59,7 @@ class NcclTransport:
 def find_library(named: str | os.PathLike[str] | None = None) -> Path:
     """``libstepc_nccl.so``: as named, $STEPC_NCCL, beside the compiler (``../lib``), or in this package."""
     given = named or os.environ.get("STEPC_NCCL")
-    if given is None:
+    if not given:
         folders = [Path(__file__).resolve().parent / "lib"]
         with contextlib.suppress(CompilerNotFound):
             folders.insert(0, find_compiler().parent.parent / "lib")

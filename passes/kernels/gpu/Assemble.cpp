@@ -127,8 +127,9 @@ llvm::Error checkRelease(StringRef ptxas) {
 /// The first that is new enough. Where none is, the error is the first choice's.
 llvm::Expected<std::string> findPtxas() {
   SmallVector<std::string> candidates;
-  if (std::optional<std::string> given = llvm::sys::Process::GetEnv("STEPC_CUDA_BIN")) {
-    candidates.push_back(*given + "/ptxas");
+  if (std::string given = llvm::sys::Process::GetEnv("STEPC_CUDA_BIN").value_or("");
+      !given.empty()) {
+    candidates.push_back(given + "/ptxas");
     if (!llvm::sys::fs::can_execute(candidates[0]))
       return ptxasError("expected ptxas in STEPC_CUDA_BIN, found no program " + candidates[0]);
   } else {
@@ -136,8 +137,8 @@ llvm::Expected<std::string> findPtxas() {
   }
   if (candidates.empty())
     return ptxasError(
-        "expected NVIDIA's assembler ptxas in the PATH, in CUDA_HOME, in /usr/local/cuda or "
-        "among pip's packages, found none");
+        "expected NVIDIA's assembler ptxas in the PATH, in CUDA_HOME or CUDA_PATH, among pip's "
+        "packages or in /usr/local/cuda, found none");
   std::optional<llvm::Error> problem;
   for (const std::string &candidate : candidates) {
     llvm::Error wrong = checkRelease(candidate);

@@ -33,7 +33,7 @@ typedef enum stepc_status {
   STEPC_ERROR_ABI = 2,       /* another ABI or transport version, or too small a struct_size */
   STEPC_ERROR_CHIP = 3,      /* this CPU lacks what the library was compiled for */
   STEPC_ERROR_WORLD = 4,     /* rank or size does not fit the plan */
-  STEPC_ERROR_PLAN = 5,      /* ranks hold different libraries */
+  STEPC_ERROR_PLAN = 5,      /* ranks hold different libraries, or this one is damaged */
   STEPC_ERROR_UNBOUND = 6,   /* a pointer is missing; null is legal for empty shards only */
   STEPC_ERROR_GRADIENT = 7,  /* a gradient is absent and the route says error */
   STEPC_ERROR_TIMEOUT = 8,   /* a peer did not answer in time */

@@ -36,8 +36,9 @@ from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
-# Ranks come from loading their models when they make optimizers, which takes some of them minutes longer.
-_LOADING_SECONDS = 600.0
+# How long ranks wait for each other without a timeout=: in a step, and when they make optimizers, since they come
+# from loading their models then, which takes some of them minutes longer.
+_STEP_SECONDS, _LOADING_SECONDS = 120.0, 600.0
 
 
 class Optimizer(Failures, RoutedGroups):
@@ -57,7 +58,8 @@ class Optimizer(Failures, RoutedGroups):
         library: a compiled library, for machines without the compiler. Of several targets the first
             is taken that is for where the parameters are; for a CPU are ``cpu`` and ``emulated``.
         process_group: the ranks that make this optimizer and step together; the default group without it.
-        timeout: seconds after which a step gives up waiting for another rank.
+        timeout: seconds after which a rank gives up waiting for another one; without it 120 in steps,
+            and 600 when the optimizer is made.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
         batch, replicated, placements, blocks, buckets, flatten, gradient: see
             :func:`stepc.torch.export_manifest`.
@@ -78,7 +80,7 @@ class Optimizer(Failures, RoutedGroups):
         *,
         library: str | os.PathLike[str] | None = None,
         process_group: dist.ProcessGroup | None = None,
-        timeout: float = 120.0,
+        timeout: float | None = None,
         threads: int | None = None,
         batch: Sequence[str] | Mapping[str, int] = (),
         replicated: Sequence[str] = (),
@@ -98,40 +100,45 @@ class Optimizer(Failures, RoutedGroups):
         cluster: Cluster | None = None,
         **routes: Any,
     ) -> None:
-        if (spec is None) == (library is None):
-            raise TypeError(f"expected a definition or library=, found {'neither' if spec is None else 'both'}")
-        if partial_gradients not in ("reduce", "error"):
-            raise ValueError(f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}")
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
-        self._timeout, self._threads, self._capturable = float(timeout), threads, capturable
-        self._declarations = Declarations.of(
-            batch, replicated, placements, blocks, buckets, flatten, gradient, partial_gradients == "reduce"
-        )
-        self._compile_options = compile_options(
-            library, target=target, strategy=strategy, workspace_limit=workspace_limit,
-            numerics=numerics, arguments=arguments, if_present=if_present, cluster=cluster,
-        )  # fmt: skip
-        self._given_library = Library(library) if library is not None else None
+        self._timeout = _STEP_SECONDS if timeout is None else float(timeout)
+        self._threads, self._capturable = threads, capturable
         self._binding: Binding | None = None
         self._hyperparameters: Hyperparameters | None = None
         self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
         self._warned: set[str] = set()
-        with self._together() as self._meeting:
+        # An error of one rank, with its own arguments, is one of all.
+        with self._together(library, _LOADING_SECONDS if timeout is None else self._timeout) as self._meeting:
+            if (spec is None) == (library is None):
+                raise TypeError(
+                    f"expected a definition or library=, found {'neither' if spec is None else 'both'}"
+                )
+            if partial_gradients not in ("reduce", "error"):
+                raise ValueError(
+                    f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}"
+                )
+            self._declarations = Declarations.of(
+                batch, replicated, placements, blocks, buckets, flatten, gradient, partial_gradients == "reduce"
+            )
+            self._compile_options = compile_options(
+                library, target=target, strategy=strategy, workspace_limit=workspace_limit,
+                numerics=numerics, arguments=arguments, if_present=if_present, cluster=cluster,
+            )  # fmt: skip
+            self._given_library = Library(library) if library is not None else None
             super().__init__(params, routes)
             if self._meeting is not None:
-                agree(None, self._meeting)  # an error of one rank, with its own options, is one of all
+                agree(None, self._meeting)
         self._meeting = None
         self.state = LazyStates(self)
 
-    def _together(self) -> contextlib.AbstractContextManager[Meeting | None]:
+    def _together(
+        self, library: str | os.PathLike[str] | None, seconds: float
+    ) -> contextlib.AbstractContextManager[Meeting | None]:
         """The ranks that make their optimizers together, so that one of them asks the compiler for all."""
-        if self._given_library is not None or is_pretended():
+        if library is not None or is_pretended():
             return contextlib.nullcontext()
-        seconds = self._timeout
-        if seconds == Optimizer.__init__.__kwdefaults__["timeout"]:
-            seconds = max(seconds, _LOADING_SECONDS)
         return Meeting(self._process_group, "making an optimizer", seconds)
 
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
@@ -382,6 +389,7 @@ class Optimizer(Failures, RoutedGroups):
             if self._capturable:
                 self._binding.expect_gradients_in_place()
             getattr(self._binding, then)()
+            self._recovered = False
         except GraphError:
             raise  # nothing was sent or written
         except BaseException as error:

@@ -226,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     backend = options.backend or ("nccl" if torch.cuda.is_available() else "gloo")
     device = None
     if backend == "nccl":
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK") or "0"))
         torch.cuda.set_device(device)
     dist.init_process_group(backend)
     try:
