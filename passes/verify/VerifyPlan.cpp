@@ -7,6 +7,11 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Threading.h"
 
+#include <cstdlib>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
@@ -45,6 +50,12 @@ LogicalResult verify::proveTables(TableProof &proof, const StepFacts &facts, MLI
   constexpr unsigned kMostWorkers = 4; // each has tables of its own, of some hundred MiB
   size_t workers =
       proof.tableCount() < many ? 1 : std::clamp(context->getNumThreads(), 1u, kMostWorkers);
+#ifdef __GLIBC__
+  // Each worker allocates in an arena of its own, and does not reuse what the passes before freed in that of the
+  // main thread: this gives those pages back.
+  if (workers > 1)
+    malloc_trim(0);
+#endif
   std::vector<Fault> faults = proof.prove(
       facts.program, workers, [&](size_t count, const std::function<void(size_t)> &work) {
         parallelFor(context, 0, count, work);
