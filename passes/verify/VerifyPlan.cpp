@@ -51,8 +51,8 @@ LogicalResult verify::proveTables(TableProof &proof, const StepFacts &facts, MLI
   size_t workers =
       proof.tableCount() < many ? 1 : std::clamp(context->getNumThreads(), 1u, kMostWorkers);
 #ifdef __GLIBC__
-  // Each worker allocates in an arena of its own, and does not reuse what the passes before freed in that of the
-  // main thread: this gives those pages back.
+  // Each worker allocates in an arena of its own, and does not reuse what the passes before freed in that of
+  // the main thread: this gives those pages back.
   if (workers > 1)
     malloc_trim(0);
 #endif

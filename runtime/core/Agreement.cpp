@@ -102,8 +102,8 @@ bool allHold(const plan::Group &group, const plan::Mesh &mesh) {
   return true;
 }
 
-/// The numbers by which the sums of classes differ: `sums` has a seal per class. Nothing unless there is exactly one
-/// answer, which has no zero.
+/// The numbers by which the sums of classes differ: `sums` has a seal per class. Nothing unless there is
+/// exactly one answer, which has no zero.
 std::vector<uint64_t> solved(const std::vector<Seal> &sums, const Seal &difference) {
   size_t count = sums.size();
   std::vector<std::vector<uint64_t>> rows(Seal::kWords, std::vector<uint64_t>(count + 1));

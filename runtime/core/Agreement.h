@@ -1,8 +1,8 @@
 //===- Agreement.h - Whether ranks step with equal numbers -------*- C++ -*-===//
 //
 // Ranks that hold a parameter together must step it with equal hyperparameters and after equally many steps:
-// otherwise their replicas part. Each rank adds up these numbers, with weights, to a seal per mesh. Seals travel in
-// messages (plan::kSealBytes of each), and when ranks step for the first time.
+// otherwise their replicas part. Each rank adds up these numbers, with weights, to a seal per mesh. Seals
+// travel in messages (plan::kSealBytes of each), and when ranks step for the first time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_CORE_AGREEMENT_H
@@ -19,8 +19,8 @@
 
 namespace stepc::runtime {
 
-/// Sums of numbers with four lists of weights, modulo the largest prime below 2^64. The difference of two seals says
-/// which numbers differ and by how much, where these are few (README.md).
+/// Sums of numbers with four lists of weights, modulo the largest prime below 2^64. The difference of two
+/// seals says which numbers differ and by how much, where these are few (README.md).
 struct Seal {
   static constexpr size_t kWords = plan::kSealBytes / sizeof(uint64_t);
   std::array<uint64_t, kWords> words{};
@@ -33,14 +33,15 @@ struct Seal {
 /// The host's knowledge of one rank's numbers.
 class Agreement {
 public:
-  /// Finds the parameters that are compared: those of which each rank of their mesh holds elements. A rank that
-  /// holds none may know nothing of the parameter. Of meshes without `worldRank` no seal is known.
+  /// Finds the parameters that are compared: those of which each rank of their mesh holds elements. A rank
+  /// that holds none may know nothing of the parameter. Of meshes without `worldRank` no seal is known.
   void prepare(const Library &library, int64_t worldRank);
 
-  /// From here on each parameter has the hyperparameters of a row, which `rowOf` numbers. None: the host has no
-  /// numbers to read.
+  /// From here on each parameter has the hyperparameters of a row, which `rowOf` numbers. None: the host has
+  /// no numbers to read.
   void place(std::vector<int64_t> rowOf);
-  /// Adds up the hyperparameters, in rows as long as the longest of a rule, where they are others than before.
+  /// Adds up the hyperparameters, in rows as long as the longest of a rule, where they are others than
+  /// before.
   void readRows(const double *values);
   /// Adds up the step counts, one per parameter. If all are by `moved` larger than last time, that is enough.
   void readSteps(const int64_t *steps, bool areAlike, int64_t moved);

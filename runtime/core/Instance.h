@@ -366,12 +366,12 @@ int32_t checkOverlaps(stepc_instance &);
 int32_t checkStep(stepc_instance &);
 /// Checks what else a step needs that becomes part of a graph of the trainer's, and brings the device what it reads.
 int32_t checkCapture(stepc_instance &);
-/// Agrees with all ranks on the parameters that this step skips. Then, and in the first step, ranks also compare
-/// their hyperparameters and step counts.
+/// Agrees with all ranks on the parameters that this step skips. Then, and in the first step, ranks also
+/// compare their hyperparameters and step counts.
 int32_t agree(stepc_instance &);
 bool isPresent(const stepc_instance &, int64_t parameter);
-/// How the numbers of another rank, whose seal of meshes this is, differ from those of this rank; `ownRank` has
-/// the same as this one.
+/// How the numbers of another rank, whose seal of meshes this is, differ from those of this rank; `ownRank`
+/// has the same as this one.
 std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
                          const Seal &other, int32_t otherRank, int32_t ownRank);
 

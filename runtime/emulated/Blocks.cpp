@@ -48,8 +48,8 @@ bool isOfWarp(State state) {
   return state == State::Shuffle || state == State::Matrices || state == State::Product;
 }
 
-/// The seed of the environment. A text that is none was refused when the instance was made; one that was set since
-/// counts as none.
+/// The seed of the environment. A text that is none was refused when the instance was made; one that was set
+/// since counts as none.
 std::optional<uint64_t> seedOrNone() {
   std::string problem;
   return stepc::runtime::emulatedSeed(problem);

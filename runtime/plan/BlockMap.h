@@ -353,7 +353,8 @@ private:
   std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<ValueKind> presences;             // per group
   std::vector<std::unique_ptr<KindView>> kinds; // per kindIndex
-  // Per kindIndex and position what the shard is like, -1: not known. Much less than shards, so kept for longer.
+  // Per kindIndex and position what the shard is like, -1: not known. Much less than shards, so kept for
+  // longer.
   std::vector<std::vector<int32_t>> likes;
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   std::map<std::pair<int64_t, int64_t>, Teams> teams; // per group and class along its slabs

@@ -83,8 +83,8 @@ struct Expander::Known {
   Memo<std::pair<Peers, Peers>, RankTable> messages;
   Memo<std::pair<const Command *, std::vector<Messages>>, RankStart> starts;
   std::shared_ptr<const RankTable> noRows = std::make_shared<const RankTable>();
-  /// Messages of a table on ranks that follow each other. Who asks about one rank after the other gets more and
-  /// more of them at once, so that a start looks at each of its tables once for many ranks.
+  /// Messages of a table on ranks that follow each other. Who asks about one rank after the other gets more
+  /// and more of them at once, so that a start looks at each of its tables once for many ranks.
   struct Ahead {
     int64_t first = 0;
     std::vector<Messages> of;

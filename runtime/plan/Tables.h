@@ -131,9 +131,9 @@ inline constexpr int64_t kSealBytes = 32;
 
 /// The buffer that a start sends, or receives into. Peers' parts begin at multiples of 64 bytes
 /// (of an all-gather: of its largest element); the gap is not sent. In each part stand those of the
-/// values by falling size of their elements, then in the start's order, without gaps, and behind them the seal.
-/// Peers to whom the same goes share a part. What goes to several peers beside different values is packed for the first of them
-/// and copied for the others when the start begins.
+/// values by falling size of their elements, then in the start's order, without gaps, and behind them the
+/// seal. Peers to whom the same goes share a part. What goes to several peers beside different values is
+/// packed for the first of them and copied for the others when the start begins.
 struct Parcel {
   std::vector<std::vector<Part>> values; // of each value that travels, by element
   std::vector<PartCopy> copies;

@@ -9,17 +9,17 @@ from stepc._compile import Compiled, check, compile, explain, find_compiler
 from stepc._device import Device
 from stepc._library import Instance, Library
 from stepc.errors import (
-    AbiError, AgreementError, ArgumentError, CacheError, ChipError, CompileError, CompileWarning, CompilerNotFound,
-    CountsError, DeviceError, GradientError, GraphError, HyperparameterError, PlanError, PoisonedError,
-    StepcError, StepcMemoryError, StepcTimeout, TransportError, UnboundError, WorldError,
+    AbiError, AgreementError, ArgumentError, CacheError, ChipError, CompileError, CompileWarning,
+    CompilerNotFound, CountsError, DeviceError, GradientError, GraphError, HyperparameterError, PlanError,
+    PoisonedError, StepcError, StepcMemoryError, StepcTimeout, TransportError, UnboundError, WorldError,
 )  # fmt: skip
 
 __version__ = "0.2.0"
 
 __all__ = [
-    "AbiError", "AgreementError", "ArgumentError", "CacheError", "ChipError", "CompileError", "CompileWarning", "Compiled",
-    "CompilerNotFound", "CountsError", "Device", "DeviceError", "GradientError", "GraphError",
-    "HyperparameterError", "Instance", "Library", "PlanError", "PoisonedError", "StepcError",
+    "AbiError", "AgreementError", "ArgumentError", "CacheError", "ChipError", "CompileError",
+    "CompileWarning", "Compiled", "CompilerNotFound", "CountsError", "Device", "DeviceError", "GradientError",
+    "GraphError", "HyperparameterError", "Instance", "Library", "PlanError", "PoisonedError", "StepcError",
     "StepcMemoryError", "StepcTimeout", "TransportError", "UnboundError", "WorldError",
     "cache_directory", "check", "compile", "explain", "find_compiler",
 ]  # fmt: skip

@@ -96,10 +96,10 @@ private:
   Value shuffle(Value a, Value b, llvm::function_ref<int64_t(int64_t)> lane);
 };
 
-/// What a shape's kernel does: calls the function of all shapes `shared`, which `emit` writes when it is not there
-/// yet, with the kernel's arguments and these numbers behind them. So the code grows by a few instructions per shape.
-/// LLVM puts a function that one shape alone calls in the place of the call, with its numbers as constants; one
-/// of several shapes stays a function, or each shape would get a copy.
+/// What a shape's kernel does: calls the function of all shapes `shared`, which `emit` writes when it is not
+/// there yet, with the kernel's arguments and these numbers behind them. So the code grows by a few
+/// instructions per shape. LLVM puts a function that one shape alone calls in the place of the call, with its
+/// numbers as constants; one of several shapes stays a function, or each shape would get a copy.
 mlir::LLVM::LLVMFuncOp
 kernelOfShape(mlir::SymbolTable &symbols, llvm::StringRef name, llvm::StringRef shared,
               llvm::ArrayRef<int64_t> numbers, mlir::Location loc,

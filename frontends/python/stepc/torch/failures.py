@@ -78,7 +78,8 @@ class Failures:
     def recover(self) -> None:
         """Declares parameters and states whole after a failed step; every rank has to call it.
 
-        Load a model's state dict in place: ``assign=True`` makes other parameters, which the optimizer has not.
+        Load a model's state dict in place: ``assign=True`` makes other parameters, which the optimizer has
+        not.
         """
         self._failure, self._recovered = None, True
 

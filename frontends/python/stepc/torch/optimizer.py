@@ -36,8 +36,8 @@ from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
-# How long ranks wait for each other without a timeout=: in a step, and when they make optimizers, since they come
-# from loading their models then, which takes some of them minutes longer.
+# How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. They come from
+# loading their models then, which takes some of them minutes longer.
 _STEP_SECONDS, _LOADING_SECONDS = 120.0, 600.0
 
 
@@ -120,7 +120,8 @@ class Optimizer(Failures, RoutedGroups):
                     f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}"
                 )
             self._declarations = Declarations.of(
-                batch, replicated, placements, blocks, buckets, flatten, gradient, partial_gradients == "reduce"
+                batch, replicated, placements, blocks, buckets, flatten, gradient,
+                partial_gradients == "reduce",
             )
             self._compile_options = compile_options(
                 library, target=target, strategy=strategy, workspace_limit=workspace_limit,
