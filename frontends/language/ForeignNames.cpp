@@ -172,7 +172,7 @@ struct Range {
   StringRef hint;
 };
 
-/// What is no letter, by rising code points.
+/// Characters that are no letters, by rising code points.
 constexpr Range characters[] = {
     {0x80, 0x9F, useNothing},
     {0xA0, 0xA0, usePlainSpace},

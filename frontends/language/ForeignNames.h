@@ -23,10 +23,10 @@ std::optional<llvm::StringRef> foreignFunctionHint(llvm::StringRef name);
 std::optional<llvm::StringRef> foreignValueHint(llvm::StringRef name);
 /// The hint for a word where a number must stand; empty where there is none.
 llvm::StringRef foreignConstantHint(llvm::StringRef word);
-/// The same as of functions, for a type of elements.
+/// The hint for the name of a type of elements, as for functions.
 std::optional<llvm::StringRef> foreignDtypeHint(llvm::StringRef name);
 
-/// What a text that is no definition is most likely: "Python", "JSON"; empty where that is unknown.
+/// The likely language of a text that is no definition: "Python", "JSON"; empty if it is unknown.
 llvm::StringRef foreignTextKind(llvm::StringRef text);
 
 /// The hint for a character outside ASCII that is no letter: the operator that it stands for, or

@@ -254,7 +254,7 @@ private:
     double value = numberValue(spelling);
     if (!isNumber(spelling)) {
       std::optional<std::string> right = rightNumber(spelling);
-      // What was meant goes on as a number, so that nothing else is reported of it.
+      // The intended number goes on, so that nothing else is reported of it.
       push(right ? TokenKind::Number : TokenKind::Invalid);
       Diagnostic &error = errorOfToken(
           {begin, position}, "expected a number such as 1, 0.95 or 3e-4, found '" + spelling + "'");
@@ -274,7 +274,7 @@ private:
     stream.tokens.back().value = value;
   }
 
-  /// What regular expressions escape.
+  /// The characters that regular expressions escape.
   static void hintEscape(Diagnostic &error, char c) {
     if (StringRef(".+(){}|$^").contains(c))
       error.withHint("patterns are no regular expressions: '" + Twine(c) +

@@ -17,6 +17,20 @@ route { Sgd(lr = 0.5) for rest }
 """
 
 
+def adamw(beta1: float = 0.9, beta2: float = 0.95) -> str:
+    """The rule AdamW of the examples, without routes, with these defaults."""
+    return f"""
+optimizer AdamW(lr, beta1 = {beta1}, beta2 = {beta2}, eps = 1e-8, weight_decay = 0.1) {{
+  state m : f32
+  state v : f32
+  m = lerp(m, grad, 1 - beta1)
+  v = lerp(v, grad * grad, 1 - beta2)
+  let update = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + eps)
+  param = (1 - lr * weight_decay) * param - lr * update
+}}
+"""
+
+
 class Model(nn.Module):
     def __init__(self, dtype=torch.float32):
         super().__init__()

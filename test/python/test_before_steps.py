@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 import torch.distributed as dist
-from models import SGD, SPEC, Model, bits, make, same, set_gradients
+from models import SGD, SPEC, Model, adamw, bits, make, same, set_gradients
 from ranks import run_ranks
 from torch import nn
 from torch.distributed.checkpoint import state_dict as dcp
@@ -13,17 +13,7 @@ from torch.distributed.checkpoint import state_dict as dcp
 import stepc
 from stepc.torch import Optimizer
 
-ADAMW = """
-optimizer AdamW(lr, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1) {
-  state m : f32
-  state v : f32
-  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, grad * grad, 1 - beta2)
-  let update = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + eps)
-  param = (1 - lr * weight_decay) * param - lr * update
-}
-route { AdamW(lr = 0.125) for rest }
-"""
+ADAMW = adamw() + "route { AdamW(lr = 0.125) for rest }\n"
 
 
 @pytest.fixture

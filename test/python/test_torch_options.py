@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from models import SPEC, Model, bits, make, same, set_gradients
+from models import SPEC, Model, adamw, bits, make, same, set_gradients
 from torch.distributed.checkpoint import state_dict as dcp
 from torch.optim.lr_scheduler import CyclicLR, LambdaLR, OneCycleLR
 
@@ -13,16 +13,7 @@ import stepc
 from stepc.torch import Optimizer
 from stepc.torch.group import Group
 
-ADAMW = """
-optimizer AdamW(lr, beta1 = 0.8, beta2 = 0.9, eps = 1e-8, weight_decay = 0.1) {
-  state m : f32
-  state v : f32
-  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, grad * grad, 1 - beta2)
-  let update = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + eps)
-  param = (1 - lr * weight_decay) * param - lr * update
-}
-"""
+ADAMW = adamw(0.8, 0.9)
 OTHERS = """
 optimizer Momentum(lr, momentum = 0.75) {
   state m : f32
