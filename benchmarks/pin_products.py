@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import json
 import statistics
+import struct
 import sys
 import time
 from pathlib import Path
@@ -189,8 +190,15 @@ def timed(driver, work, rounds):
     return statistics.median(times[1:])
 
 
+def arguments_of_kernel(product, scratch, addresses):
+    """What a library's kernel for a product takes (kernel_abi.h): the address of the scratch, which tensor cores do not use,
+    those of the operands, and both factors as f32 in one word."""
+    return [scratch, *addresses, *struct.unpack("<Q", struct.pack("<ff", product.alpha, product.beta))]
+
+
 def time_of_kernel(driver, library, product, kernels, batch, rounds):
-    """Of the library's own kernel; arguments are the scratch, which it does not use, and the operands."""
+    """Microseconds that a batch takes by the library's own kernels."""
+    arguments = arguments_of_kernel(product, batch.memory[0], batch.addresses)
     for image in images(library):
         try:
             found = [(driver.kernel(image, one["kernel"]), one["items_per_block"]) for one in kernels]
@@ -199,7 +207,7 @@ def time_of_kernel(driver, library, product, kernels, batch, rounds):
 
         def work(found=found):
             for kernel, items in found:
-                driver.launch(kernel, items * batch.blocks, [batch.memory[0], *batch.addresses])
+                driver.launch(kernel, items * batch.blocks, arguments)
 
         return timed(driver, work, rounds)
     raise Refused(f"expected machine code of {kernels[0]['kernel']} for this GPU in {library}, found none")

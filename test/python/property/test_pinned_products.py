@@ -6,6 +6,7 @@ that a test can tell which was called. STEPC_SEED repeats a run.
 
 import json
 import re
+import struct
 import subprocess
 import sys
 from collections import Counter
@@ -281,19 +282,39 @@ assert traced(Bound(Library({str(library)!r})), 2) == first
     assert done.returncode == 0, done.stderr
 
 
+def parameters(code, kernel):
+    """How many parameters a kernel has by a cubin: records of the kind KPARAM_INFO in its section .nv.info."""
+    sections = struct.unpack_from("<Q", code, 40)[0]
+    size, count, names = struct.unpack_from("<HHH", code, 58)
+    headers = [struct.unpack_from("<II16xQQ", code, sections + i * size) for i in range(count)]
+
+    def name(header):
+        at = headers[names][2] + header[0]
+        return code[at : code.index(b"\0", at)].decode()
+
+    ((_, _, at, length),) = (one for one in headers if name(one) == f".nv.info.{kernel}")
+    end, found = at + length, 0
+    while at < end:
+        form, kind, value = struct.unpack_from("<BBH", code, at)
+        found += kind == 0x17
+        at += 4 + (value if form == 4 else 0)  # form 4: so many bytes follow
+    return found
+
+
 def test_kernels_are_found_in_a_library(tmp_path, muon):
     """What pin_products.py compares algorithms with: machine code of each chip, and in it the kernels that the JSON names."""
     files, _, _ = muon
     stepc("compile", *files[:1], "-m", files[1], "--target", "cuda:sm_80,sm_90", "-o", tmp_path)
     sys.path.append(str(ROOT / "benchmarks"))  # behind: its models.py is another one
-    from pin_products import add_products, images
+    from pin_products import add_products, arguments_of_kernel, images
 
     found, codes = {}, list(images(tmp_path / "libmuon.so"))
     add_products(json.loads((tmp_path / "muon.json").read_text()), found)
     assert len(codes) == 2 and len(found) == sum(map(takes, products(*files[:2])))
-    for _, kernels in found.values():
+    for product, kernels in found.values():
         assert len(kernels) == 1 and kernels[0]["items_per_block"] >= 1
-        assert all(kernels[0]["kernel"].encode() in code for code in codes)
+        arguments = arguments_of_kernel(product, 0, [0] * len(product.types()))
+        assert [parameters(code, kernels[0]["kernel"]) for code in codes] == [len(arguments)] * 2
 
 
 def test_another_table_is_another_library_of_the_cache(tmp_path, muon, monkeypatch):
