@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -75,6 +76,14 @@ def test_an_instance_is_of_the_librarys_kind_of_device(fake):
     for device, found in ((None, 1), (stepc.Device(), 0)):
         with pytest.raises(stepc.StepcError, match=f"expected device 1 with a stream and an allocator, found {found}"):
             stepc.Instance(library, device=device)
+
+
+def test_a_library_of_the_current_folder_needs_no_path(fake, tmp_path, monkeypatch):
+    """A name without a folder means a file here, not one of the loader's folders."""
+    library = stepc.compile("rule {}", MANIFEST)
+    shutil.copy(library.library, tmp_path / "libmine.so")
+    monkeypatch.chdir(tmp_path)
+    assert stepc.Library("libmine.so").parameters
 
 
 def test_libraries_that_are_none_or_old_are_refused(fake, tmp_path):

@@ -91,6 +91,21 @@ def test_bad_constructions_are_refused(fake):
         make(model, "error {}")
 
 
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (lambda model: dict(model.named_parameters()), "under 'params', found a dict of 'w', 'v', 'b', 's'\nhint: pass its items()"),
+        (lambda model: {"Momentum": [model.w]}, "under 'params', found a dict of 'Momentum'$"),
+        (lambda model: [{"named_params": []}], "under 'params', found a dict of 'named_params'$"),
+        (lambda model: [{}], "under 'params', found a dict of nothing$"),
+        (lambda model: [("decay", list(model.named_parameters()))], "found list beside the name 'decay'\nhint: pass model.named"),
+    ],
+)
+def test_groups_of_another_form_are_refused(fake, groups, message):
+    with pytest.raises(TypeError, match=message):
+        Optimizer(groups(Model()), SPEC, lr=1)
+
+
 def test_schedulers_change_what_the_next_step_reads(fake):
     model = Model()
     optimizer = make(model)

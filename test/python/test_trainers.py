@@ -140,11 +140,15 @@ def _hugging_face(rank, size, which, folder, steps, resume, kind):
     # accelerate has FSDP2 on GPUs alone: this has it take the ranks' gloo group for one of GPUs.
     PartialState._prepare_backend = lambda *_: ("gloo", DistributedType.MULTI_GPU)
 
-    class Theirs(transformers.Trainer):
+    class Plain(transformers.Trainer):
+        """What a user writes first: torch's defaults for all parameters."""
+
         def create_optimizer(self, model=None):
-            if self.optimizer is None:
-                params = (self.model if model is None else model).parameters()
-                self.optimizer = torch.optim.AdamW(params, lr=self.args.learning_rate)
+            named = (self.model if model is None else model).named_parameters()
+            if self.optimizer is None and which == "plain torch":
+                self.optimizer = torch.optim.AdamW([one for _, one in named], lr=self.args.learning_rate)
+            elif self.optimizer is None:
+                self.optimizer = Optimizer(named, ADAMW, lr=self.args.learning_rate)
             return self.optimizer
 
     config = transformers.LlamaConfig(
@@ -156,15 +160,16 @@ def _hugging_face(rank, size, which, folder, steps, resume, kind):
     tokens = torch.randint(0, 64, (96, 16), generator=torch.Generator().manual_seed(0))
     arguments = transformers.TrainingArguments(
         output_dir=folder, per_device_train_batch_size=8 // size, max_steps=steps, learning_rate=0.01, logging_steps=1,
-        save_steps=6, report_to=[], seed=0, disable_tqdm=True, dataloader_pin_memory=False, fsdp=True,
+        save_steps=6, report_to=[], weight_decay=0.5, adam_beta2=0.95, optim="adamw_torch", seed=0, disable_tqdm=True, dataloader_pin_memory=False, fsdp=True,
         fsdp_config={"version": 2, "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"], "state_dict_type": kind},
     )  # fmt: skip
-    trainer = (recipe("hf_trainer").Trainer if which == "stepc" else Theirs)(
+    kinds = {"stepc": recipe("hf_trainer").Trainer, "torch": transformers.Trainer}
+    trainer = kinds.get(which, Plain)(
         model=model, args=arguments, train_dataset=[{"input_ids": row, "labels": row} for row in tokens]
     )
     trainer.train(resume_from_checkpoint=resume)
     optimizer = trainer.optimizer.optimizer
-    assert type(optimizer) is (Optimizer if which == "stepc" else torch.optim.AdamW)
+    assert type(optimizer) is (torch.optim.AdamW if "torch" in which else Optimizer)
     assert all(type(p).__name__ == "DTensor" for group in optimizer.param_groups for p in group["params"])
     return [one["loss"] for one in trainer.state.log_history if "loss" in one]
 
@@ -180,6 +185,9 @@ def test_hugging_faces_trainer_with_fsdp2(real, tmp_path):
     _, theirs = run(2, "torch", 12)
     folder, mine = run(2, "stepc", 12)
     assert len(theirs) == 12 and mine == pytest.approx(theirs, abs=1e-5)
+    _, plain = run(2, "plain torch", 6)
+    assert plain != pytest.approx(theirs[:6], abs=1e-4)
+    assert run(2, "plain", 6)[1] == pytest.approx(plain, abs=1e-5)
     for size in (2, 4):
         _, resumed = run(size, "stepc", 12, str(folder / "checkpoint-6"))
         assert resumed == pytest.approx(theirs, abs=1e-5), size

@@ -17,7 +17,8 @@ def text(value: bytes | None) -> str:
 def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
     """The library at ``path``, with its tables in the order in which its targets were named."""
     try:
-        dll = c.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
+        # A name without a folder would be looked for where the loader keeps its libraries.
+        dll = c.CDLL(os.path.abspath(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as error:
         raise StepcError(f"cannot open the library '{path}': {error}") from error
     try:

@@ -152,6 +152,8 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
     written: dict[str, str] = {}
     aliases: dict[str, list[str]] = {}
     for group in groups:
+        if "params" not in group:
+            raise _not_a_group(group)
         members = group["params"]
         members = [members] if isinstance(members, torch.Tensor) else list(members)
         names = group.pop("param_names", None)
@@ -161,6 +163,8 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         for member in members:
             if not (isinstance(member, tuple) and len(member) == 2 and isinstance(member[0], str)):
                 raise _unnamed(member)
+            if not isinstance(member[1], torch.Tensor):
+                raise _unnamed(member[1], f" beside the name '{member[0]}'")
             name, tensor = canonical_name(member[0]), member[1]
             if id(tensor) in seen:
                 if name != seen[id(tensor)]:
@@ -176,10 +180,20 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
     return groups, aliases
 
 
-def _unnamed(found: Any) -> TypeError:
+def _not_a_group(group: dict[Any, Any]) -> TypeError:
+    keys = ", ".join(f"'{key}'" for key in list(group)[:4]) + (", …" if len(group) > 4 else "")
+    hint = ""
+    if group and all(isinstance(value, torch.Tensor) for value in group.values()):
+        hint = "\nhint: pass its items(), which are (name, tensor) pairs"
+    return TypeError(
+        f"expected groups with their parameters under 'params', found a dict of {keys or 'nothing'}{hint}"
+    )
+
+
+def _unnamed(found: Any, where: str = "") -> TypeError:
     return TypeError(
         "expected (name, tensor) pairs, since definitions route parameters by name, found "
-        f"{type(found).__name__}\nhint: pass model.named_parameters() instead of model.parameters(), "
+        f"{type(found).__name__}{where}\nhint: pass model.named_parameters() instead of model.parameters(), "
         'and in a group {"params": [(name, p) for name, p in model.named_parameters() if …]}'
     )
 
