@@ -89,16 +89,21 @@ LogicalResult DispatchParametersOp::verifySymbolUses(SymbolTableCollection &symb
   return verifyKernel(*this, symbols, getKernelAttr());
 }
 
+/// Of a command that has a kernel on some devices alone.
+template <typename Op>
+static LogicalResult verifyOptionalKernel(Op op, SymbolTableCollection &symbols) {
+  FlatSymbolRefAttr kernel = op.getKernelAttr();
+  return kernel ? verifyKernel(op, symbols, kernel) : success();
+}
+
 LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (FlatSymbolRefAttr kernel = getKernelAttr();
-      kernel && failed(verifyKernel(*this, symbols, kernel)))
+  if (failed(verifyOptionalKernel(*this, symbols)))
     return failure();
   return verifyTable(*this, symbols, getTable());
 }
 
 LogicalResult SumOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  if (FlatSymbolRefAttr kernel = getKernelAttr();
-      kernel && failed(verifyKernel(*this, symbols, kernel)))
+  if (failed(verifyOptionalKernel(*this, symbols)))
     return failure();
   return verifyTable(*this, symbols, getTable());
 }
@@ -109,13 +114,14 @@ LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (TableAttr table : getTables().getAsRange<TableAttr>())
     if (failed(verifyTable(*this, symbols, table)))
       return failure();
-  return success();
+  return verifyOptionalKernel(*this, symbols);
 }
 
-LogicalResult AwaitOp::verifySymbolUses(SymbolTableCollection &) { return success(); }
+LogicalResult AwaitOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyOptionalKernel(*this, symbols);
+}
 LogicalResult AdvanceStepsOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FlatSymbolRefAttr kernel = getKernelAttr();
-  return kernel ? verifyKernel(*this, symbols, kernel) : success();
+  return verifyOptionalKernel(*this, symbols);
 }
 
 //===----------------------------------------------------------------------===//

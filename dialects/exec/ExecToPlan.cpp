@@ -190,6 +190,13 @@ FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
   return command;
 }
 
+/// Of a command that has a kernel on some devices alone.
+template <typename Op>
+static void numberKernel(Op op, Numbering &numbering, plan::Command &command) {
+  if (FlatSymbolRefAttr kernel = op.getKernelAttr())
+    command.kernel = numbering.kernel(kernel);
+}
+
 /// What copies and sums have in common.
 template <typename Op>
 static FailureOr<plan::Command> lowerRows(Op op, Numbering &numbering, plan::CommandKind kind) {
@@ -200,8 +207,7 @@ static FailureOr<plan::Command> lowerRows(Op op, Numbering &numbering, plan::Com
   if (failed(table) || failed(numbering.operands(op, ends, numbering.groupOf(*table), command)))
     return failure();
   command.tables = {*table};
-  if (FlatSymbolRefAttr kernel = op.getKernelAttr())
-    command.kernel = numbering.kernel(kernel);
+  numberKernel(op, numbering, command);
   return command;
 }
 
@@ -236,6 +242,7 @@ FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
   Attribute ends[] = {getSource(), getTarget()};
   if (failed(numbering.operands(*this, ends, /*group=*/-1, command)))
     return failure();
+  numberKernel(*this, numbering, command);
   return command;
 }
 
@@ -246,13 +253,13 @@ FailureOr<plan::Command> AwaitOp::lower(Numbering &numbering) {
   plan::Command command;
   command.kind = plan::CommandKind::Await;
   command.index = *start;
+  numberKernel(*this, numbering, command);
   return command;
 }
 
 FailureOr<plan::Command> AdvanceStepsOp::lower(Numbering &numbering) {
   plan::Command command;
   command.kind = plan::CommandKind::AdvanceSteps;
-  if (FlatSymbolRefAttr kernel = getKernelAttr())
-    command.kernel = numbering.kernel(kernel);
+  numberKernel(*this, numbering, command);
   return command;
 }

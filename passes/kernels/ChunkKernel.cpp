@@ -38,6 +38,20 @@ static Value splat(KernelBuilder &b, Type type, TypedAttr attribute) {
   return arith::ConstantOp::create(b, b.loc, attribute);
 }
 
+/// Whether a rounding of this f32 rounds: no fold makes of it what was loaded as bf16.
+static bool staysRounded(Value value) {
+  auto isConstant = [](Value operand) {
+    while (auto broadcast = operand.getDefiningOp<vector::BroadcastOp>())
+      operand = broadcast.getSource();
+    return matchPattern(operand, m_Constant());
+  };
+  Operation *op = value.getDefiningOp();
+  if (!op || isa<LLVM::LoadOp>(op))
+    return op;
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp>(op) &&
+         llvm::none_of(op->getOperands(), isConstant);
+}
+
 /// Numbers as they are, and of all NaNs one: positive, quiet, without a payload. Which of two NaNs an
 /// addition, a product or a maximum gives follows from the order of its operands. Code for vectors and for
 /// single elements may have that in two ways.
@@ -49,8 +63,9 @@ static Value withOneNaN(KernelBuilder &b, Type element, Value value) {
     Value only = splat(b, value.getType(), b.getFloatAttr(number, nan));
     return arith::SelectOp::create(b, b.loc, isNaN, only, value);
   }
-  // A rounding to bf16 gives no other (ExpandNumerics).
-  if (number.isBF16() && value.getDefiningOp<arith::TruncFOp>())
+  // A rounding to bf16 gives no other (ExpandNumerics), if it does not become a copy of what was loaded.
+  if (auto rounding = value.getDefiningOp<arith::TruncFOp>();
+      rounding && number.isBF16() && staysRounded(rounding.getIn()))
     return value;
   Type word = b.getIntegerType(number.getWidth());
   Type words =

@@ -40,6 +40,8 @@ public:
     return {{addCpuSumKernel(symbols, op), 1}};
   }
   Kernels kernels(mlir::SymbolTable &, exec::AdvanceStepsOp) const override { return {}; }
+  Kernels kernels(mlir::SymbolTable &, exec::StartOp) const override { return {}; }
+  Kernels kernels(mlir::SymbolTable &, exec::AwaitOp) const override { return {}; }
   Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const override {
     return emit(symbols, op, shape);
   }

@@ -73,7 +73,8 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
         auto result = llvm::TypeSwitch<Operation *, LogicalResult>(&op)
                           .Case<exec::ProductOp, exec::ReduceOp>(
                               [&](auto op) { return lower(op, **target, symbols); })
-                          .Case<exec::CopyOp, exec::SumOp, exec::AdvanceStepsOp>(
+                          .Case<exec::CopyOp, exec::SumOp, exec::StartOp, exec::AwaitOp,
+                                exec::AdvanceStepsOp>(
                               [&](auto op) { return lowerToOne(op, **target, symbols); })
                           .Default(success());
         if (failed(result))

@@ -223,7 +223,7 @@ LogicalResult ProgramBuilder::lowerStart(comm::StartOp op) {
   auto start = exec::StartOp::create(
       b, op.getLoc(), exec::TokenType::get(b.getContext()), op.getKind(),
       comm::ranksOf(op.getCommunicator()).value_or(nullptr), b.getArrayAttr(tables),
-      buffer(op.getSends()), buffer(op.getReceives()));
+      buffer(op.getSends()), buffer(op.getReceives()), FlatSymbolRefAttr());
   tokens.map(op.getToken(), start.getToken());
   return success();
 }
@@ -232,7 +232,7 @@ LogicalResult ProgramBuilder::lowerWait(comm::WaitOp op) {
   Value token = tokens.lookupOrNull(op.getToken());
   if (!token)
     return op.emitOpError("expected the token of a comm.start, found ") << op.getToken();
-  exec::AwaitOp::create(b, op.getLoc(), token);
+  exec::AwaitOp::create(b, op.getLoc(), token, FlatSymbolRefAttr());
   return success();
 }
 

@@ -1,6 +1,7 @@
 //===- Agreement.cpp - Whether ranks step with equal numbers ----------------===//
 #include "runtime/core/Agreement.h"
 #include "runtime/geometry/Geometry.h"
+#include "runtime/text/Plural.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace {
 __extension__ typedef unsigned __int128 Wide;
 
 /// The largest prime below 2^64, and how far below.
-constexpr uint64_t kBelow = 59, kPrime = uint64_t(0) - kBelow;
+constexpr uint64_t kPrime = STEPC_SEAL_PRIME, kBelow = uint64_t(0) - kPrime;
+static_assert(sizeof(Seal) == sizeof(stepc_seal) && sizeof(Seal) == plan::kSealBytes);
 
 constexpr uint64_t reduced(Wide number) {
   for (int i = 0; i < 2; ++i)
@@ -231,9 +233,34 @@ Seal Agreement::of(const std::vector<int64_t> &meshes) const {
   return sum;
 }
 
+void Agreement::listTerms(const std::vector<std::vector<int64_t>> &sets,
+                          std::vector<stepc_seal_row> &listed, std::vector<stepc_seal_term> &terms,
+                          std::vector<stepc_seal> &columnList) const {
+  auto asStruct = [](const Seal &seal) {
+    stepc_seal made;
+    std::memcpy(&made, &seal, sizeof(made));
+    return made;
+  };
+  for (int64_t column = 0; column <= stride; ++column)
+    columnList.push_back(asStruct(columnWeights(column)));
+  for (size_t number = 0; number < sets.size(); ++number) {
+    const std::vector<int64_t> &meshes = sets[number];
+    bool isKnown = std::all_of(meshes.begin(), meshes.end(),
+                               [&](int64_t mesh) { return isMember[size_t(mesh)]; });
+    Seal start;
+    for (size_t i = 0; isKnown && i < meshes.size(); ++i)
+      add(start, knownWeights());
+    auto first = int64_t(terms.size());
+    for (size_t p = 0; isKnown && p < meshOf.size(); ++p)
+      if (std::find(meshes.begin(), meshes.end(), meshOf[p]) != meshes.end())
+        terms.push_back({int64_t(p), columns(int64_t(p)), asStruct(weights(int64_t(p)))});
+    listed.push_back({int64_t(number), 1, first, int64_t(terms.size()), 0, 0, asStruct(start)});
+  }
+}
+
 // First those that a group of parameters has in common, then those of one parameter.
 std::vector<Agreement::Class> Agreement::classes(const std::vector<int64_t> &meshes,
-                                                 const int64_t *steps) const {
+                                                 const SealedNumbers &numbers) const {
   std::vector<Class> result, single;
   std::map<std::tuple<int64_t, int64_t, uint64_t>, size_t> known; // by column, route and number
   for (size_t p = 0; p < meshOf.size(); ++p) {
@@ -246,12 +273,12 @@ std::vector<Agreement::Class> Agreement::classes(const std::vector<int64_t> &mes
       result[found->second].parameters.push_back(int64_t(p));
     };
     int64_t route = library->parameter(int64_t(p)).route;
-    auto taken = uint64_t(steps[p]);
+    auto taken = uint64_t(numbers.steps[p]);
     put(0, -1, taken);
     put(0, route, taken);
     single.push_back({0, {int64_t(p)}, taken});
     for (int64_t i = 0; i < columns(int64_t(p)); ++i) {
-      uint64_t bits = bitsOf(rows[size_t(rowOf[p] * stride + i)]);
+      uint64_t bits = bitsOf(numbers.rowOfParameter(int64_t(p))[i]);
       put(1 + i, route, bits);
       single.push_back({1 + i, {int64_t(p)}, bits});
     }
@@ -297,14 +324,15 @@ std::vector<Agreement::Change> Agreement::solve(const Seal &difference,
   return found;
 }
 
-std::string Agreement::describe(const std::vector<int64_t> &meshes, const Seal &other,
-                                int64_t otherRank, int64_t ownRank, const int64_t *steps) const {
-  Seal own = of(meshes), difference;
+std::string Agreement::describe(const std::vector<int64_t> &meshes, const SealedNumbers &numbers,
+                                const Seal &own, const Seal &other, int64_t otherRank,
+                                int64_t ownRank) const {
+  Seal difference;
   for (size_t word = 0; word < Seal::kWords; ++word)
     difference.words[word] = minus(other.words[word], own.words[word]);
   std::vector<Class> all;
   if (own.isKnown())
-    all = classes(meshes, steps);
+    all = classes(meshes, numbers);
   std::string theirs = rankName(*library, otherRank), ours = rankName(*library, ownRank);
   auto nameOf = [&](const Class &one) {
     const plan::Route &route = library->route(one.parameters[0]);
@@ -316,7 +344,7 @@ std::string Agreement::describe(const std::vector<int64_t> &meshes, const Seal &
   std::string text;
   for (const auto &[one, bits] : solve(difference, all)) {
     text += text.empty() ? "" : "; ";
-    text += one->column == 0 ? textOf(*one, bits) + " steps taken"
+    text += one->column == 0 ? plural(int64_t(bits), "step") + " taken"
                              : nameOf(*one) + " = " + textOf(*one, bits);
     text += " of '" + library->parameter(one->parameters[0]).name + "'";
     if (one->parameters.size() > 1)
@@ -331,9 +359,9 @@ std::string Agreement::describe(const std::vector<int64_t> &meshes, const Seal &
   // Too many at once: what this rank has of its first parameter.
   int64_t first = all[0].parameters[0];
   text += ", where '" + library->parameter(first).name + "' has taken " +
-          std::to_string(steps[first]) + " steps";
+          plural(numbers.steps[first], "step");
   for (int64_t i = 0; i < columns(first); ++i) {
-    Class one{1 + i, {first}, bitsOf(rows[size_t(rowOf[size_t(first)] * stride + i)])};
+    Class one{1 + i, {first}, bitsOf(numbers.rowOfParameter(first)[i])};
     text += ", " + nameOf(one) + " = " + textOf(one, one.bits);
   }
   return text;

@@ -10,6 +10,7 @@
 
 #include "runtime/core/Library.h"
 #include "runtime/plan/Tables.h"
+#include "stepc/kernel_abi.h"
 
 #include <array>
 #include <cstdint>
@@ -28,6 +29,16 @@ struct Seal {
   /// The host knows no seal of numbers in a device's memory.
   bool isKnown() const { return *this != Seal{}; }
   bool operator==(const Seal &) const = default;
+};
+
+/// What a seal was added up from: step counts, one per parameter of the plan, and hyperparameters, in rows of
+/// `stride`. `rowOf` says which row is a parameter's; null: each has its own.
+struct SealedNumbers {
+  const int64_t *steps;
+  const double *rows;
+  const int64_t *rowOf;
+  int64_t stride;
+  const double *rowOfParameter(int64_t p) const { return rows + (rowOf ? rowOf[p] : p) * stride; }
 };
 
 /// The host's knowledge of one rank's numbers.
@@ -51,10 +62,22 @@ public:
   /// The seal of parameters on any of these meshes, which this rank is one of.
   Seal of(const std::vector<int64_t> &meshes) const;
 
-  /// What differs between the numbers of this rank and those of a rank with `other`, on the same meshes:
-  /// "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0". `steps` are those read last.
-  std::string describe(const std::vector<int64_t> &meshes, const Seal &other, int64_t otherRank,
-                       int64_t ownRank, const int64_t *steps) const;
+  /// What differs between the numbers of this rank, of which `own` is the seal, and those of a rank with `other`,
+  /// on the same meshes: "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0".
+  std::string describe(const std::vector<int64_t> &meshes, const SealedNumbers &numbers,
+                       const Seal &own, const Seal &other, int64_t otherRank,
+                       int64_t ownRank) const;
+  /// What was read last, with these step counts.
+  SealedNumbers numbers(const int64_t *steps) const {
+    return {steps, rows.data(), rowOf.data(), stride};
+  }
+  /// Hyperparameters of the longest rule.
+  int64_t longestRow() const { return stride; }
+
+  /// How kernels add up a seal of each set of meshes: a row per set, which names no message yet, the terms, and
+  /// the weights of columns. A set with a mesh that this rank is none of has the seal zero.
+  void listTerms(const std::vector<std::vector<int64_t>> &sets, std::vector<stepc_seal_row> &rows,
+                 std::vector<stepc_seal_term> &terms, std::vector<stepc_seal> &columns) const;
 
 private:
   /// Parameters of which this rank has one number, and what it is.
@@ -64,7 +87,8 @@ private:
     uint64_t bits;                   // of the number
   };
   using Change = std::pair<const Class *, uint64_t>; // and the bits that the other rank has
-  std::vector<Class> classes(const std::vector<int64_t> &meshes, const int64_t *steps) const;
+  std::vector<Class> classes(const std::vector<int64_t> &meshes,
+                             const SealedNumbers &numbers) const;
   static std::vector<Change> solve(const Seal &difference, const std::vector<Class> &classes);
   int64_t columns(int64_t parameter) const;
 

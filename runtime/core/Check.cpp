@@ -295,11 +295,17 @@ void compareSeals(stepc_instance &instance, size_t mesh) {
 
 std::string disagreement(const stepc_instance &instance, const std::vector<int64_t> &meshes,
                          const Seal &other, int32_t otherRank, int32_t ownRank) {
-  std::string found =
-      instance.agreement.describe(meshes, other, otherRank, ownRank, instance.stepsTaken.data());
+  const Agreement &agreement = instance.agreement;
+  return disagreement(instance, meshes, agreement.numbers(instance.stepsTaken.data()),
+                      agreement.of(meshes), other, otherRank, ownRank);
+}
+
+std::string disagreement(const stepc_instance &instance, const std::vector<int64_t> &meshes,
+                         const SealedNumbers &numbers, const Seal &own, const Seal &other,
+                         int32_t otherRank, int32_t ownRank) {
   return "expected equal hyperparameters and step counts on all ranks that hold a parameter, "
          "found " +
-         found;
+         instance.agreement.describe(meshes, numbers, own, other, otherRank, ownRank);
 }
 
 int32_t agree(stepc_instance &instance) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <unordered_set>
 
 namespace stepc::runtime {
 
@@ -47,6 +48,20 @@ bool isAllGather(const stepc_instance &instance, const plan::Command &start,
   return first.sendCount > 0;
 }
 
+/// The meshes that all of these ranks of the world are members of.
+std::vector<int64_t> meshesOf(const Library &library, const std::vector<int32_t> &ranks) {
+  std::vector<int64_t> found;
+  for (size_t mesh = 0; mesh < library.plan.meshes.size(); ++mesh) {
+    const std::vector<int64_t> &all = library.plan.meshes[mesh].ranks;
+    std::unordered_set<int64_t> members(all.begin(), all.end());
+    if (std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
+          return members.contains(library.world[size_t(rank)]);
+        }))
+      found.push_back(int64_t(mesh));
+  }
+  return found;
+}
+
 /// The ranks that a start brings together. Those of the whole world have no communicator of their
 /// own, nor have any where the transport opens none. One that opens them together, at a cost, opens those
 /// that gather: messages travel between ranks of the world as well.
@@ -57,8 +72,10 @@ int64_t meetingOf(stepc_instance &instance, const plan::Command &start) {
   auto &all = instance.meetings;
   auto known = std::find_if(all.begin(), all.end(),
                             [&](const Meeting &one) { return one.members == members; });
-  if (known == all.end())
-    known = all.insert(all.end(), {std::move(members), false, nullptr});
+  if (known == all.end()) {
+    std::vector<int64_t> meshes = meshesOf(instance.library, members);
+    known = all.insert(all.end(), {std::move(members), std::move(meshes), false, nullptr});
+  }
   size_t count = known->members.size();
   known->isOpened |= count > 1 && int32_t(count) < instance.size && opensFor(instance, start);
   return known - all.begin();
@@ -87,28 +104,32 @@ std::string checkMessages(const stepc_instance &instance, const Meeting &meeting
   return {};
 }
 
-/// Notes where the operations of an exchange have seals: behind the values of each message.
+/// Notes where the operations of an exchange have seals: behind the values of each message. A seal speaks of the
+/// meshes of these values, and of all others that each rank is a member of that meets in the exchange. What goes to
+/// several ranks has one seal for them, so it may not depend on the receiver.
 class SealPlacer {
 public:
-  SealPlacer(stepc_instance &instance, const plan::Command &start, PreparedExchange &exchange)
-      : instance(instance), exchange(exchange) {
+  SealPlacer(stepc_instance &instance, const plan::Command &start, const Meeting &meeting,
+             PreparedExchange &exchange)
+      : instance(instance), meeting(meeting), exchange(exchange) {
     const plan::Plan &plan = instance.library.plan;
     for (int64_t table : start.tables)
       for (const plan::Message &part : instance.tables.tables[table].messages) {
         int64_t mesh = plan.groups[plan.segments[plan.tables[table].from.segment].group].mesh;
         if (part.sendCount > 0)
-          meshes[{part.peer, true}].insert(mesh);
+          ofValues[{part.peer, true}].insert(mesh);
         if (part.receiveCount > 0)
-          meshes[{part.peer, false}].insert(mesh);
+          ofValues[{part.peer, false}].insert(mesh);
       }
   }
 
   /// Places the seal of a message that ends at byte `end` of the last operation's buffer.
   void place(int64_t peer, bool isSent, int64_t end) {
-    if (instance.isOnDevice() || peer == instance.rank)
+    if (peer == instance.rank)
       return;
-    const std::set<int64_t> &of = meshes[{peer, isSent}];
-    std::vector<int64_t> list(of.begin(), of.end());
+    std::set<int64_t> meshes = ofValues[{peer, isSent}];
+    meshes.insert(meeting.meshes.begin(), meeting.meshes.end());
+    std::vector<int64_t> list(meshes.begin(), meshes.end());
     auto &all = instance.sealedMeshes;
     auto number = size_t(std::find(all.begin(), all.end(), list) - all.begin());
     if (number == all.size())
@@ -119,8 +140,9 @@ public:
 
 private:
   stepc_instance &instance;
+  const Meeting &meeting;
   PreparedExchange &exchange;
-  std::map<std::pair<int64_t, bool>, std::set<int64_t>> meshes; // of a message's values
+  std::map<std::pair<int64_t, bool>, std::set<int64_t>> ofValues;
 };
 
 PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order,
@@ -136,7 +158,7 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
   const std::vector<plan::Message> &messages = instance.tables.starts[order].messages;
   for (const plan::PartCopy &copy : instance.tables.starts[order].sent.copies)
     exchange.repeated.push_back({sends + copy.from, sends + copy.to, copy.bytes});
-  SealPlacer seals(instance, start, exchange);
+  SealPlacer seals(instance, start, meeting, exchange);
   if (isAllGather(instance, start, messages, meeting)) {
     const plan::Message &first = messages[0];
     exchange.operations.push_back({STEPC_ALL_GATHER, -1, nullptr, sends + first.sendOffset,
@@ -198,6 +220,8 @@ std::string prepareExchanges(stepc_instance &instance) {
 }
 
 void prepareSeals(stepc_instance &instance) {
+  if (instance.isOnDevice())
+    return; // kernels add them up
   for (size_t i = 0; i < instance.seals.size(); ++i)
     instance.seals[i] = instance.agreement.of(instance.sealedMeshes[i]);
 }
@@ -306,12 +330,14 @@ void startExchange(void *argument) {
   if (exchange.operations.empty())
     return;
   // The sent bytes are the exchange's until it is done; no command writes them meanwhile.
-  for (const PreparedExchange::MessageSeal &seal : exchange.sealsSent)
-    std::memcpy(const_cast<void *>(seal.sent(exchange)), &instance.seals[seal.number],
-                sizeof(Seal));
-  // A message that a transport loses leaves no seal of an earlier step: counters find it.
-  for (const PreparedExchange::MessageSeal &seal : exchange.sealsReceived)
-    std::memset(seal.received(exchange), 0, sizeof(Seal));
+  if (!instance.isOnDevice()) {
+    for (const PreparedExchange::MessageSeal &seal : exchange.sealsSent)
+      std::memcpy(const_cast<void *>(seal.sent(exchange)), &instance.seals[seal.number],
+                  sizeof(Seal));
+    // A message that a transport loses leaves no seal of an earlier step: counters find it.
+    for (const PreparedExchange::MessageSeal &seal : exchange.sealsReceived)
+      std::memset(seal.received(exchange), 0, sizeof(Seal));
+  }
   // Before the start: one that fails half-way may leave messages behind.
   exchange.inFlight = true;
   std::string error;
@@ -319,8 +345,15 @@ void startExchange(void *argument) {
   if (instance.watchdog)
     device.mark(instance.deviceContext, Stream::Communication,
                 int32_t(Watchdog::kFirstExchange + exchange.order));
+  auto launch = [&](const SealLaunch &one) {
+    if (one.launch.items > 0)
+      device.launch(instance.deviceContext, Stream::Communication, one.launch);
+  };
+  launch(exchange.seal);
   int32_t status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
                                   std::string(), error);
+  if (!status)
+    launch(exchange.check);
   if (instance.watchdog)
     device.mark(instance.deviceContext, Stream::Communication, Watchdog::kOutside);
   if (!status)

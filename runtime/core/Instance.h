@@ -3,6 +3,7 @@
 #define STEPC_RUNTIME_CORE_INSTANCE_H
 
 #include "runtime/core/Agreement.h"
+#include "runtime/core/DeviceSeals.h"
 #include "runtime/core/Library.h"
 #include "runtime/core/Watchdog.h"
 #include "runtime/devices/Device.h"
@@ -55,7 +56,8 @@ struct PreparedExchange {
       return static_cast<char *>(exchange.operations[operation].receive) + offset;
     }
   };
-  std::vector<MessageSeal> sealsSent, sealsReceived; ///< where the host carries out exchanges
+  std::vector<MessageSeal> sealsSent, sealsReceived;
+  SealLaunch seal, check; ///< where they stand on a stream: before messages leave, and when they came
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
 };
@@ -64,6 +66,7 @@ struct PreparedExchange {
 /// by a communicator, or as ranks of the world.
 struct Meeting {
   std::vector<int32_t> members; ///< world ranks, ascending
+  std::vector<int64_t> meshes;  ///< that each of them is a member of
   bool isOpened = false;
   void *communicator = nullptr;
 };
@@ -195,7 +198,8 @@ struct stepc_instance {
   stepc::runtime::Agreement agreement;
   // The meshes of each message's values, every set of them once, and its seal in this step.
   std::vector<std::vector<int64_t>> sealedMeshes;
-  std::vector<stepc::runtime::Seal> seals;
+  std::vector<stepc::runtime::Seal> seals; // where the host carries out exchanges
+  stepc::runtime::DeviceSeals deviceSeals; // where they stand on a stream
   bool hasAgreed = false; // once, in the first step
   stepc_traffic before{}; // of the transport, when the program began
   bool stepsAdvanced = false;
@@ -374,6 +378,17 @@ bool isPresent(const stepc_instance &, int64_t parameter);
 /// has the same as this one.
 std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
                          const Seal &other, int32_t otherRank, int32_t ownRank);
+/// The same where `own` was added up from these numbers.
+std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
+                         const SealedNumbers &, const Seal &own, const Seal &other,
+                         int32_t otherRank, int32_t ownRank);
+/// Lists what kernels need that put seals on the messages of a stream, once all exchanges are ready; and tells them
+/// where the device has these lists.
+void prepareDeviceSeals(stepc_instance &);
+std::string placeDeviceSeals(stepc_instance &,
+                             const std::function<const void *(const void *)> &addressOf);
+/// What such a kernel found in a message, as a status.
+int32_t findDisagreement(const stepc_instance &, std::string &message);
 
 /// "group 'g0' ('w0', 'w1' and 3 more)".
 std::string groupName(const Library &, int64_t group);

@@ -215,6 +215,9 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
 using namespace stepc::runtime;
 
 int32_t stepc_instance::findTransportProblem(std::string &message) {
+  // First: ranks that find each other with other numbers end the transport.
+  if (int32_t status = findDisagreement(*this, message))
+    return status;
   if (int32_t status = watchdog ? watchdog->found(message) : STEPC_OK)
     return status;
   char text[512] = "";

@@ -234,8 +234,13 @@ void countPlanned(stepc_instance &instance) {
       planned.chunks += int64_t(command.copies.size());
   }
   planned.exchanges = int64_t(instance.exchanges.size());
-  for (const PreparedExchange &exchange : instance.exchanges)
+  for (const PreparedExchange &exchange : instance.exchanges) {
     countMessages(exchange, planned);
+    for (const SealLaunch *one : {&exchange.seal, &exchange.check}) {
+      planned.launches += one->launch.items > 0;
+      planned.chunks += one->launch.items;
+    }
+  }
 }
 
 } // namespace
@@ -270,6 +275,7 @@ std::string prepareProgram(stepc_instance &instance) {
       return "the program has no kernel that adds up contributions";
   for (const plan::Command &command : plan.commands)
     instance.program.push_back(preparer.prepare(command));
+  prepareDeviceSeals(instance);
   countPlanned(instance);
   return {};
 }
@@ -291,6 +297,12 @@ std::string lendLists(stepc_instance &instance) {
     lend(command.rows, false);
     lend(command.copies, false);
   }
+  const DeviceSeals &seals = instance.deviceSeals;
+  lend(seals.rows, false);
+  lend(seals.terms, false);
+  lend(seals.columns, false);
+  lend(seals.messages, false);
+  lend(seals.seals, false);
   std::string wrong = instance.device().lend(instance.deviceContext, lists);
   if (!wrong.empty())
     return wrong;
@@ -338,6 +350,11 @@ std::string lendLists(stepc_instance &instance) {
     addressOf(copy.toShards);
     prepare(copy.launch);
   }
+  if (wrong.empty())
+    wrong = placeDeviceSeals(instance, [&](const void *list) {
+      addressOf(list);
+      return list;
+    });
   return wrong;
 }
 

@@ -172,6 +172,9 @@ struct stepc_device_table {
   /// far. Graphs that are replayed write again.
   int32_t *(*marks)(Context &, int64_t values);
   void (*mark)(Context &, Stream, int32_t value);
+  /// Of such a device: memory of the host to which kernels write by its address, of zeros, for as long as the
+  /// device is open; null where there is none.
+  void *(*report)(Context &, int64_t bytes);
   /// Why a pointer does not lead to memory of that kind (stepc_memory), where it does not. Null, of devices
   /// that work on the host's memory.
   std::string (*checkPointer)(Context &, const void *pointer, int32_t memory);

@@ -73,6 +73,8 @@ private:
     case CommandKind::Start:
       return start(command);
     case CommandKind::Await:
+      if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
+        return outside("kernel", command.kernel, plan.kernels);
       if (command.index < 0 || command.index >= started)
         return "expected a collective that is under way, found number " +
                std::to_string(command.index);
@@ -92,9 +94,6 @@ private:
   /// A kernel is code for one way to be called: a command that calls it otherwise names a wrong one. The
   /// command is known to be in order.
   Check calling(const Command &command) {
-    // What these say of a kernel means nothing.
-    if (command.kind == CommandKind::Start || command.kind == CommandKind::Await)
-      return {};
     std::vector<int64_t> call = {static_cast<int64_t>(command.kind)};
     if (command.isBatch()) {
       for (const Batch::Kernel &kernel : command.batch.kernels) {
@@ -105,6 +104,9 @@ private:
       }
       return {};
     }
+    // What kernels of messages take does not depend on the command.
+    if (command.kind == CommandKind::Start || command.kind == CommandKind::Await)
+      return command.kernel == -1 ? Check() : called(command.kernel, call);
     size_t count =
         command.kind == CommandKind::Chunks ? command.tables.size() : command.groups.size();
     if (command.kind == CommandKind::Chunks)
@@ -409,6 +411,8 @@ private:
 
   Check start(const Command &command) {
     ++started;
+    if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
+      return outside("kernel", command.kernel, plan.kernels);
     if (command.collective != CollectiveKind::Exchange &&
         command.collective != CollectiveKind::AllGather)
       return unknown("a kind of collective", command.collective, CollectiveKind::AllGather);

@@ -67,6 +67,12 @@ public:
   Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
     return onHost(symbols, addGpuAdvanceKernel(codeOf(moduleOf(symbols)), op));
   }
+  Kernels kernels(SymbolTable &symbols, exec::StartOp op) const override {
+    return onHost(symbols, addGpuSealKernel(codeOf(moduleOf(symbols)), op));
+  }
+  Kernels kernels(SymbolTable &symbols, exec::AwaitOp op) const override {
+    return onHost(symbols, addGpuSealCheckKernel(codeOf(moduleOf(symbols)), op));
+  }
 
   void addKernelPasses(OpPassManager &manager) const override {
     buildPtxPipeline(manager);

@@ -60,6 +60,13 @@ public:
   Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
     return emulate(symbols, op, addGpuAdvanceKernel);
   }
+  // For drivers that stand in for NVIDIA's. Its own device leaves messages to the host.
+  Kernels kernels(SymbolTable &symbols, exec::StartOp op) const override {
+    return emulate(symbols, op, addGpuSealKernel);
+  }
+  Kernels kernels(SymbolTable &symbols, exec::AwaitOp op) const override {
+    return emulate(symbols, op, addGpuSealCheckKernel);
+  }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   /// Its own device has no library. Its programs also run on drivers that stand in for NVIDIA's, with one.
   ArrayRef<int64_t> libraryChips() const override { return chips; }

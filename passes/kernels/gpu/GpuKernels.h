@@ -56,6 +56,10 @@ GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
 GpuKernels addGpuSumKernel(mlir::gpu::GPUModuleOp code, exec::SumOp op);
 /// The kernel that counts a step, a parameter per thread, likewise.
 GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
+/// The kernel that adds up seals and puts them on messages, a seal per block; and the one that compares those of
+/// messages that came, in one block. Likewise; arguments are those of seals in kernel_abi.h.
+GpuKernels addGpuSealKernel(mlir::gpu::GPUModuleOp code, exec::StartOp op);
+GpuKernels addGpuSealCheckKernel(mlir::gpu::GPUModuleOp code, exec::AwaitOp op);
 
 /// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
 /// another; where they wait for each other, by the runtime (runtime/emulated). With `races` they tell it

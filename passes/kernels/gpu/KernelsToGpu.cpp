@@ -90,6 +90,10 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
           addGpuSumKernel(code, sum);
         if (auto advance = dyn_cast<exec::AdvanceStepsOp>(op))
           addGpuAdvanceKernel(code, advance);
+        if (auto start = dyn_cast<exec::StartOp>(op))
+          addGpuSealKernel(code, start);
+        if (auto await = dyn_cast<exec::AwaitOp>(op))
+          addGpuSealCheckKernel(code, await);
         if (auto reduce = dyn_cast<exec::ReduceOp>(op))
           addGpuReduceKernels(code, reduce);
         auto product = dyn_cast<exec::ProductOp>(op);

@@ -138,6 +138,12 @@ void mark(DeviceContext &context, Stream stream, int32_t value) {
   notice(context);
 }
 
+void *report(DeviceContext &context, int64_t bytes) {
+  void *memory = stateOf(context).openReport(bytes);
+  notice(context);
+  return memory;
+}
+
 void beginGraph(DeviceContext &context) {
   gpuOf(context).beginGraph();
   notice(context);
@@ -233,6 +239,7 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           hasOwnMemory ? streamHandle : nullptr,
           marks,
           mark,
+          report,
           hasOwnMemory ? checkPointer : nullptr,
           checkLaunch,
           &kGraphs,

@@ -38,6 +38,7 @@ public:
     for (Gpu::Event *event : events)
       gpu->destroy(event);
     gpu->releaseStaging(marks);
+    gpu->releaseStaging(report);
     gpu->release(numbers);
     gpu->release(mirror);
   }
@@ -118,6 +119,13 @@ public:
     gpu->releaseStaging(all);
     return numbers && all ? marks : nullptr;
   }
+  /// Staging memory has the same address on the host and on the GPU.
+  void *openReport(int64_t bytes) {
+    report = gpu->allocateStaging(bytes);
+    if (report)
+      std::memset(report, 0, size_t(bytes));
+    return report;
+  }
   void mark(Stream stream, int32_t value) {
     gpu->download(stream, marks, numbers + 2 * value, 2 * sizeof(int32_t));
   }
@@ -171,6 +179,7 @@ private:
   int64_t changing = 0;        // bytes
   char *mirror = nullptr;      // of all lists
   int32_t *marks = nullptr, *numbers = nullptr;
+  void *report = nullptr;
 };
 
 } // namespace stepc::runtime

@@ -30,7 +30,12 @@
  *    targets count from, in the workspace; arguments[3] = the records;
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
  *    the address of the scratch, then those of its batches in the workspace; of a product behind them
- *    stepc_factors, so that products that differ in these alone share a kernel.
+ *    stepc_factors, so that products that differ in these alone share a kernel;
+ *  - seals that messages get (of a start), and one item for all that came (of its await), on a device
+ *    whose messages the host may not touch: arguments[0] = rows, each a stepc_seal_row, of which an await has
+ *    one; arguments[1] = the stepc_seal_terms, [2] = of each column its weights, a stepc_seal, [3] = the
+ *    stepc_sealed_messages, [4] = the records, [5] = the seals of this step, and of an await
+ *    [6] = a stepc_seal_report in the host's memory.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_KERNEL_ABI_H
 #define STEPC_KERNEL_ABI_H
@@ -41,7 +46,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 9
+#define STEPC_KERNEL_ABI_VERSION 10
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -66,6 +71,37 @@ typedef struct stepc_parameter_record {
 typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
+
+/* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some parameters, each
+ * times a weight (runtime/core/Agreement.h). All zeros say that a rank knows none. */
+#define STEPC_SEAL_PRIME 0xffffffffffffffc5u /* 2^64 - 59 */
+typedef struct stepc_seal {
+  uint64_t words[4];
+} stepc_seal;
+/* What a parameter adds: its weights times the sum, over column 0, which is its step count, and its `columns`
+ * hyperparameters behind it, of the column's weights times the number's bits. */
+typedef struct stepc_seal_term {
+  int64_t parameter, columns;
+  stepc_seal weights;
+} stepc_seal_term;
+/* Lists are [first, last). A seal that is not new was added up earlier in this step. */
+typedef struct stepc_seal_row {
+  int64_t seal, is_new, first_term, last_term, first_message, last_message;
+  stepc_seal start; /* of its sums */
+} stepc_seal_row;
+/* Where a message has its seal, and which of this rank's that is. */
+typedef struct stepc_sealed_message {
+  void *address;
+  int64_t seal, peer, exchange;
+} stepc_sealed_message;
+/* What the first message says that came with another seal than this rank's. Behind it stand the numbers that
+ * this rank added up: per parameter of the plan its step count, then per parameter `columns` hyperparameters. */
+typedef struct stepc_seal_report {
+  int64_t is_there; /* 1, written last */
+  int64_t parameters, columns; /* written by the host */
+  stepc_sealed_message message;
+  stepc_seal own, theirs;
+} stepc_seal_report;
 
 typedef void (*stepc_kernel)(void *const *arguments, int64_t first, int64_t last);
 typedef struct stepc_device_table stepc_device_table;

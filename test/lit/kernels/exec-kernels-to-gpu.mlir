@@ -99,6 +99,26 @@
 // CHECK: exec.dispatch_parameters @scalars
 // CHECK: func.func private @scalars
 
+// Ranks find that they part: a block adds up a seal, of what the step reads, and puts it on messages byte by byte. Another kernel
+// compares those that came; it tells the host last that there is a report.
+// RUN: stepc-opt %S/../Inputs/exec.mlir --exec-kernels-to-gpu | FileCheck %s --check-prefix SEALS
+// SEALS-LABEL: gpu.func @stepc_seal_messages(
+// SEALS-SAME: workgroup(%{{.*}} : memref<1024xi64, #gpu.address_space<workgroup>>
+// SEALS: %[[NEW:.*]] = arith.cmpi ne
+// SEALS: scf.if %[[NEW]]
+// SEALS: %[[RECORD:.*]] = llvm.getelementptr %arg4[
+// SEALS: %[[TAKEN:.*]] = llvm.getelementptr %[[RECORD]][24]
+// SEALS: %[[COUNT:.*]] = llvm.load %[[TAKEN]] {{.*}} -> !llvm.ptr<1>
+// SEALS: llvm.load %[[COUNT]] {{.*}} -> i64
+// SEALS: arith.muli %{{.*}} : i128
+// SEALS: arith.subi %{{.*}} : i128
+// SEALS: gpu.barrier
+// SEALS: llvm.store %{{.*}} {alignment = 1 : i64} : i8
+// SEALS-LABEL: gpu.func @stepc_check_seals(
+// SEALS: arith.xori
+// SEALS: gpu.barrier
+// SEALS: llvm.store %{{.*}}, %{{.*}} atomic release
+
 // Another order of accumulation is not a GPU's.
 // RUN: sed 's/fused_chain/rounded_chain/' %S/../Inputs/exec.mlir | not stepc-opt --exec-kernels-to-gpu 2>&1 | FileCheck %s --check-prefix CHAIN
 // CHAIN: error: 'exec.product' op expected a product of the accumulation fused_chain or tensorcore, which a GPU has, found rounded_chain

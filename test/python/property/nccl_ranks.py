@@ -5,7 +5,9 @@
 steps twice and prints, as JSON, what each rank came to: its error or null, and how long its last step took. A rank that is "absent"
 does not step the second time; "late" steps 3 seconds after the others; "polls" enqueues, and polls until a step is done; "ahead" enqueues
 20 steps the second time, more than its staging memory holds, before it polls; "replays" captures the second step in a graph of its own, and
-replays it; "graph" replays all by the library's graph; one that "parts" begins after five steps of others.
+replays it; "graph" replays all by the library's graph; one that "parts" begins after five steps of others. Before the second step one with
+another "rate" doubles the first learning rate, and one with other "counts" adds 3 to the first step count; "device" has these numbers in the
+device's memory. Ways of one rank are joined by a plus sign.
 """
 
 import ctypes
@@ -98,25 +100,29 @@ def capture_and_replay(instance, driver, stream):
 
 def run(rank, size, library, stub, ways, timeout, meeting, found):
     begin = time.monotonic()
-    way = ways.get(str(rank), "")
+    way = set(ways.get(str(rank), "").split("+"))
     try:
         transport = nccl_transport(rank, size, 0, **meeting, timeout=2 * timeout, library=stub / "libstepc_nccl.so")
-        replays = way == "replays"
+        replays = "replays" in way
         driver = stub_driver.StubDriver() if replays else None
         device = Device(stream=driver.stream()) if replays else CPU
-        instance = Instance(library, transport, threads=1, timeout=timeout, device=device, graph=way == "graph")
-        kept = bind(instance, int(replays))
-        if way == "parts":
+        instance = Instance(library, transport, threads=1, timeout=timeout, device=device, graph="graph" in way)
+        kept = bind(instance, int(replays or "device" in way))
+        if "parts" in way:
             kept[-1][:] = 5
         for step in range(2):
             begin = time.monotonic()
-            if step == 1 and way == "absent":
+            if step == 1 and "rate" in way:
+                kept[-2][0, list(library.routes[0].defaults).index("lr")] *= 2
+            if step == 1 and "counts" in way:
+                kept[-1][0] += 3
+            if step == 1 and "absent" in way:
                 time.sleep(2 * timeout)
                 break
-            if step == 1 and way == "late":
+            if step == 1 and "late" in way:
                 time.sleep(3)
-            if way in ("polls", "ahead"):
-                enqueue_and_poll(instance, 20 if step == 1 and way == "ahead" else 1)
+            if way & {"polls", "ahead"}:
+                enqueue_and_poll(instance, 20 if step == 1 and "ahead" in way else 1)
             elif replays and step == 1:
                 capture_and_replay(instance, driver, device.stream)
             else:

@@ -27,6 +27,8 @@ BODIES = {
     "sum": "param = param + grad",
     "maximum": "param = max(grad, min(param, m))\n  m = max(m, grad)",
     "adam": "m = lerp(m, grad, 0.1)\n  let s = sqrt(m * m) + 0.1\n  param = 0.9 * param - grad / s",
+    "copy": "param = grad\n  m = grad",
+    "copies": "param = grad * 1\n  m = select(grad > 0, grad, grad * (3 - 2)) + 0",
     "kept": "let old = param\n  param = select(grad > 0, old, m)\n  m = select(grad > 0, m, old)",
 }
 

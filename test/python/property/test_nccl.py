@@ -206,6 +206,30 @@ def test_a_rank_with_other_step_counts_is_named_before_anything_is_written(owner
         assert set(one["counts"]) in ({0}, {5}), one
 
 
+LATER = {"rate": r"lr = 0\.0[24] of '\w+'( and \d+ more)? on rank (2, and 0\.02 on rank [013]|[013], and 0\.04 on rank 2)",
+         "counts": r"(4 steps|1 step) taken of '\w+' on rank (2, and 1 on rank [013]|[013], and 4 on rank 2)"}  # fmt: skip
+
+
+@pytest.mark.parametrize("streams", [{"STEPC_STUB_ASYNC": 2}, {}])
+@pytest.mark.parametrize("what", LATER)
+@pytest.mark.parametrize("mode", ["", "polls", "graph", "device", "device+graph", "replays"])
+def test_ranks_that_part_after_the_first_step_are_named(owner, mode, what, streams):
+    """Numbers of the host and of the device: kernels compare what messages bring, and tell all of it, or that a peer gave up."""
+    ways = {str(rank): "+".join([mode, what] if rank == 2 else [mode]) for rank in range(4)}
+    errors = [one["error"] for one in owner.ranks(ways, **streams)]
+    assert all(errors), errors
+    named = [error for error in errors if "expected equal hyperparameters and step counts" in error]
+    assert named and all(re.search(LATER[what], error) for error in named), errors
+    assert all("exchange 0 of group" in error for error in named), errors
+
+
+@pytest.mark.parametrize("mode", ["device", "device+graph"])
+def test_ranks_with_equal_numbers_in_the_device_step(owner, mode):
+    found = owner.ranks({str(rank): mode for rank in range(4)})
+    assert [one["error"] for one in found] == [None] * 4, found
+    assert [one["counts"][0] for one in found] == [2] * 4, found
+
+
 def test_ranks_meet_by_a_file(tmp_path, owner):
     meeting = tmp_path / "id"
     assert {one["error"] for one in owner.ranks({}, meeting)} == {None}

@@ -66,6 +66,12 @@ public:
   stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
     return real->kernels(symbols, op);
   }
+  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::StartOp op) const override {
+    return real->kernels(symbols, op);
+  }
+  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::AwaitOp op) const override {
+    return real->kernels(symbols, op);
+  }
   int64_t chunkElements() const override { return real->chunkElements(); }
   void addKernelPasses(OpPassManager &manager) const override { real->addKernelPasses(manager); }
   bool fuses() const override { return real->fuses(); }
