@@ -1,6 +1,6 @@
 """One of several ranks: steps a library on drawn values, and leaves what came of it in a file.
 
-    python3 rank.py LIBRARY RANK SIZE SEED STEPS FOLDER [--dry] [--dies] [--graph]
+    python3 rank.py LIBRARY RANK SIZE SEED STEPS FOLDER [--dry] [--dies] [--parts] [--graph] [--device]
 
 Ranks meet in FOLDER. They are processes that share a GPU, and talk by NCCL; in a dry run by gloo.
 """
@@ -17,6 +17,7 @@ import stepc  # noqa: E402
 import torch  # noqa: E402
 from checks.machine import HOST, Place  # noqa: E402
 from checks.steps import Steps  # noqa: E402
+from checks.streams import bind_schedule  # noqa: E402
 
 TIMEOUT = 20.0
 
@@ -40,16 +41,24 @@ def main():
         parser.add_argument(name, type=kind)
     parser.add_argument("--dry", action="store_true")
     parser.add_argument("--dies", action="store_true", help="the last rank is gone before the last step")
+    parser.add_argument("--parts", action="store_true", help="the last rank has another learning rate in the last step")
+    parser.add_argument("--device", action="store_true", help="hyperparameters and step counts stand in the device's memory")
     parser.add_argument("--graph", action="store_true", help="steps replay a graph")
     options = parser.parse_args()
     torch.set_num_threads(1)
     place = HOST if options.dry else Place(torch.device("cuda", 0))
     library = stepc.Library(options.library)
-    steps = Steps(library, place, options.seed, misaligned=True, transport=transport(options), timeout=TIMEOUT / 4, graph=options.graph)
+    steps = Steps(library, place, options.seed, misaligned=True, transport=transport(options), timeout=TIMEOUT / 4, graph=options.graph,
+                  counts_itself=options.device)  # fmt: skip
+    last = options.rank == options.size - 1
+    if options.parts:
+        set_rows = bind_schedule(steps)
     try:
         for number in range(1, options.steps + 1):
-            if options.dies and number == options.steps and options.rank == options.size - 1:
+            if options.dies and number == options.steps and last:
                 os._exit(0)
+            if options.parts:
+                set_rows(number == options.steps and last)
             steps.step(number)
     except stepc.StepcError as error:
         (options.folder / f"{options.rank}.error").write_text(f"{type(error).__name__}: {error}")

@@ -61,6 +61,19 @@ def a_rank_that_dies(machine, case):
     return text.splitlines()[0]
 
 
+def a_rank_that_parts(machine, case, *options):
+    """All ranks fail, and those that found it name the learning rate."""
+    with tempfile.TemporaryDirectory() as folder:
+        run(machine, case, 2, folder, 1, "--parts", *options)
+        texts = [path.read_text() for path in sorted(Path(folder).glob("*.error"))]
+    if len(texts) != 2:
+        raise Failed(f"expected an error on both ranks, found {texts}")
+    named = [text for text in texts if text.startswith("AgreementError") and " lr = " in text]
+    if not named:
+        raise Failed(f"expected an error that names the learning rate, found {texts}")
+    return named[0]
+
+
 def the_example(machine):
     """examples/gpu_trainer.cpp on one rank and on two: it trains, with the same losses and weights."""
     if machine.about["without_trainer"]:
@@ -89,5 +102,10 @@ def checks(machine):
         size = int(case.split(".")[1])
         yield Check(f"ranks.{case.removeprefix('world.')}", 60, lambda case=case, size=size: compare(machine, case, size))
     yield Check("ranks.graph", 60, lambda: compare(machine, "world.2.owner", 2, "--graph"))
+    yield Check("ranks.device", 60, lambda: compare(machine, "world.2.owner", 2, *([] if machine.dry else ["--device"])))
+    for options in ([], ["--graph"], ["--device"], ["--device", "--graph"]):
+        name = "ranks.one_parts" + "".join(option.replace("--", ".") for option in options)
+        if not machine.dry or not options:
+            yield Check(name, 60, lambda options=options: a_rank_that_parts(machine, "world.2.owner", *options))
     yield Check("ranks.one_dies", 60, lambda: a_rank_that_dies(machine, "world.2.owner"))
     yield Check("ranks.cpp_example", 60, lambda: the_example(machine))
