@@ -130,30 +130,35 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
 
 /// Reads the step counts that the host holds.
 static int32_t readSteps(stepc_instance &instance) {
-  int64_t count = int64_t(instance.library.plan.parameters.size());
+  size_t count = instance.library.plan.parameters.size();
   if (instance.areStepsOnDevice) {
     instance.agreement.forgetSteps();
     return STEPC_OK;
   }
-  bool areAlike = true;
-  // A count that is none yet may be any number.
-  auto change = [&](int64_t p) {
-    return int64_t(uint64_t(instance.steps[p]) - uint64_t(instance.stepsTaken[p]));
-  };
-  int64_t moved = count ? change(0) : 0;
-  for (int64_t p = 0; p < count; ++p) {
-    if (instance.steps[p] < 0 || instance.steps[p] == INT64_MAX) {
-      instance.agreement.forgetSteps();
-      return instance.refuse(
-          STEPC_ERROR_ARGUMENT,
-          format("expected a step count of parameter '%s' from 0 to %lld, found %lld",
-                 instance.library.parameter(p).name.c_str(), (long long)(INT64_MAX - 1),
-                 (long long)instance.steps[p]));
-    }
-    areAlike &= change(p) == moved;
-    instance.stepsTaken[p] = instance.steps[p];
+  // A pass without branches takes vectors. The lower 63 bits of the words that are collected say nothing.
+  const int64_t *steps = instance.steps;
+  int64_t *before = instance.stepsTaken.data();
+  uint64_t isNone = 0;
+  for (size_t p = 0; p < count; ++p)
+    isNone |= uint64_t(steps[p]) | (uint64_t(steps[p]) + 1); // negative, or INT64_MAX
+  if (isNone >> 63) {
+    instance.agreement.forgetSteps();
+    auto wrong = std::find_if(steps, steps + count,
+                              [](int64_t step) { return step < 0 || step == INT64_MAX; });
+    return instance.refuse(
+        STEPC_ERROR_ARGUMENT,
+        format("expected a step count of parameter '%s' from 0 to %lld, found %lld",
+               instance.library.parameter(wrong - steps).name.c_str(), (long long)(INT64_MAX - 1),
+               (long long)*wrong));
   }
-  instance.agreement.readSteps(instance.stepsTaken.data(), areAlike, moved);
+  if (instance.size > 1) { // one rank agrees with none
+    int64_t moved = count ? steps[0] - before[0] : 0;
+    int64_t unlike = 0;
+    for (size_t p = 0; p < count; ++p)
+      unlike |= (steps[p] - before[p]) ^ moved;
+    instance.agreement.readSteps(steps, unlike == 0, moved);
+  }
+  std::copy_n(steps, count, before);
   return STEPC_OK;
 }
 
@@ -181,9 +186,12 @@ int32_t checkStep(stepc_instance &instance) {
   }
   if (int32_t status = readSteps(instance))
     return status;
-  instance.agreement.readRows(instance.hyperparameterValues.data());
-  for (int64_t p = 0; p < count; ++p)
+  if (instance.size > 1)
+    instance.agreement.readRows(instance.hyperparameterValues.data());
+  // Without skipped parameters in the last step they are active.
+  for (int64_t p = 0; instance.someInactive && p < count; ++p)
     instance.records[p].active = 1;
+  instance.someInactive = false;
   return STEPC_OK;
 }
 
@@ -228,8 +236,17 @@ void completeRecords(stepc_instance &instance) {
 }
 
 void countSteps(stepc_instance &instance, int64_t by) noexcept {
-  for (size_t p = 0; p < instance.library.plan.parameters.size() && !instance.areStepsOnDevice; ++p)
-    instance.steps[p] += by * instance.records[p].active;
+  if (instance.areStepsOnDevice)
+    return;
+  size_t count = instance.library.plan.parameters.size();
+  int64_t *steps = instance.steps;
+  if (!instance.someInactive) {
+    for (size_t p = 0; p < count; ++p)
+      steps[p] += by;
+    return;
+  }
+  for (size_t p = 0; p < count; ++p)
+    steps[p] += by * instance.records[p].active;
 }
 
 void prepareAgreement(stepc_instance &instance) {
@@ -309,7 +326,6 @@ std::string disagreement(const stepc_instance &instance, const std::vector<int64
 }
 
 int32_t agree(stepc_instance &instance) {
-  instance.someInactive = false;
   // A graph of the trainer's holds exchanges alone.
   bool compares = instance.size > 1 && !instance.hasAgreed && !instance.deviceContext.isCaptured;
   if (!instance.maySkip && !compares)
