@@ -3,7 +3,10 @@
 #include "passes/kernels/ChunkKernel.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include "llvm/ADT/SetVector.h"
 
 #include <cstddef>
 
@@ -52,40 +55,61 @@ static bool staysRounded(Value value) {
          llvm::none_of(op->getOperands(), isConstant);
 }
 
-/// Numbers as they are, and of all NaNs one: positive, quiet, without a payload. Which of two NaNs an
-/// addition, a product or a maximum gives follows from the order of its operands. Code for vectors and for
-/// single elements may have that in two ways.
-static Value withOneNaN(KernelBuilder &b, Type element, Value value) {
+Value withOneNaN(KernelBuilder &b, Type element, Value value) {
   auto number = cast<FloatType>(element);
   llvm::APFloat nan = llvm::APFloat::getQNaN(number.getFloatSemantics());
-  if (number.getWidth() >= 32) {
-    Value isNaN = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNO, value, value);
-    Value only = splat(b, value.getType(), b.getFloatAttr(number, nan));
-    return arith::SelectOp::create(b, b.loc, isNaN, only, value);
-  }
-  // A rounding to bf16 gives no other (ExpandNumerics), if it does not become a copy of what was loaded.
-  if (auto rounding = value.getDefiningOp<arith::TruncFOp>();
-      rounding && number.isBF16() && staysRounded(rounding.getIn()))
-    return value;
   Type word = b.getIntegerType(number.getWidth());
   Type words =
       isa<VectorType>(value.getType()) ? Type(cast<VectorType>(value.getType()).clone(word)) : word;
   auto constant = [&](const llvm::APInt &bits) {
     return splat(b, words, b.getIntegerAttr(word, bits));
   };
-  Value bits = arith::BitcastOp::create(b, b.loc, words, value);
+  auto bitsOf = [&]() -> Value { return arith::BitcastOp::create(b, b.loc, words, value); };
+  if (number.getWidth() >= 32) {
+    Value isNaN = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNO, value, value);
+    // Among words, not numbers: LLVM leaves out a choice between a NaN and the result of a square root, whose
+    // NaN it takes to be that one.
+    return arith::SelectOp::create(b, b.loc, isNaN, constant(nan.bitcastToAPInt()), bitsOf());
+  }
+  // A rounding to bf16 gives no other (ExpandNumerics), if it does not become a copy of what was loaded.
+  if (auto rounding = value.getDefiningOp<arith::TruncFOp>();
+      rounding && number.isBF16() && staysRounded(rounding.getIn()))
+    return value;
+  Value bits = bitsOf();
   Value magnitude = arith::AndIOp::create(
       b, b.loc, bits, constant(llvm::APInt::getSignedMaxValue(number.getWidth())));
   llvm::APFloat infinity = llvm::APFloat::getInf(number.getFloatSemantics());
   Value isNaN = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::sgt, magnitude,
                                       constant(infinity.bitcastToAPInt()));
-  bits = arith::SelectOp::create(b, b.loc, isNaN, constant(nan.bitcastToAPInt()), bits);
-  return arith::BitcastOp::create(b, b.loc, value.getType(), bits);
+  return arith::SelectOp::create(b, b.loc, isNaN, constant(nan.bitcastToAPInt()), bits);
+}
+
+/// Whether a NaN among the operands makes each result a NaN.
+static bool passesNaNs(Operation *op) {
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp,
+             arith::MaximumFOp, arith::MinimumFOp, arith::ExtFOp, arith::TruncFOp, math::SqrtOp,
+             math::AbsFOp, math::FmaOp>(op);
+}
+
+/// Leaves out values whose NaNs make another one of these values a NaN.
+static void dropImplied(SmallVectorImpl<Value> &values) {
+  llvm::SmallSetVector<Value, 8> kept(values.begin(), values.end());
+  llvm::SmallPtrSet<Value, 32> passed;
+  SmallVector<Value> next(kept.begin(), kept.end());
+  while (!next.empty()) {
+    Operation *op = next.pop_back_val().getDefiningOp();
+    if (op && passesNaNs(op))
+      for (Value operand : op->getOperands())
+        if (passed.insert(operand).second)
+          next.push_back(operand);
+  }
+  values.assign(kept.begin(), kept.end());
+  llvm::erase_if(values, [&](Value value) { return passed.contains(value); });
 }
 
 void storeElements(KernelBuilder &b, Type element, Value value, Value to, int64_t width,
                    unsigned alignment) {
-  if (storageOf(element) != element)
+  if (storageOf(element) != element && isa<FloatType>(getElementTypeOrSelf(value)))
     value = arith::BitcastOp::create(b, b.loc, widen(storageOf(element), width), value);
   b.store(value, to, alignment ? alignment : element.getIntOrFloatBitWidth() / 8);
 }
@@ -310,7 +334,7 @@ Value ChunkEmitter::at(const ChunkOperand &operand, Value row, Value column) {
 }
 
 void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool storeStaged,
-                                unsigned alignment) {
+                                unsigned alignment, SmallVectorImpl<Value> *unsure) {
   // All loads come before the first store: an input may be written.
   SmallVector<Value> values;
   for (const ChunkOperand &operand : kernel.reads) {
@@ -324,10 +348,18 @@ void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool sto
       values.push_back(operand.single);
   }
   SmallVector<Value> results = body.emit(b, values, width);
-  for (auto [operand, result] : llvm::zip_equal(kernel.writes, results))
-    if (storeStaged || !kernel.mayBeAbsent(operand))
-      storeElements(b, operand.element, withOneNaN(b, operand.element, result),
-                    at(operand, row, column), width, operand.alongColumns() ? alignment : 0);
+  for (auto [operand, result] : llvm::zip_equal(kernel.writes, results)) {
+    if (!storeStaged && kernel.mayBeAbsent(operand))
+      continue;
+    if (unsure && isUnsure(operand, storeStaged))
+      unsure->push_back(result);
+    else
+      result = withOneNaN(b, operand.element, result);
+    storeElements(b, operand.element, result, at(operand, row, column), width,
+                  operand.alongColumns() ? alignment : 0);
+  }
+  if (unsure)
+    dropImplied(*unsure);
 }
 
 } // namespace stepc::kernels

@@ -32,17 +32,69 @@ public:
   }
 
 private:
+  // NaNs are rare. So the loop over vectors only sums up what may be one: a sum is a NaN if a term is, and
+  // seldom otherwise (infinities of both signs). Then a second look at the chunk replaces NaNs.
   void emitRows(Value rows, Value cols, bool storeStaged) override {
     Value zero = b.constant(0);
     Value whole = arith::AndIOp::create(b, b.loc, cols, b.constant(-kWidth));
-    b.loop(zero, rows, 1, [&](Value row) {
+    SmallVector<Value> sum;
+    if (llvm::any_of(kernel.writes,
+                     [&](const ChunkOperand &write) { return isUnsure(write, storeStaged); }))
+      sum.push_back(arith::ConstantOp::create(
+          b, b.loc, b.getZeroAttr(VectorType::get(kWidth, b.getF32Type()))));
+    sum = b.loop(zero, rows, 1, sum, [&](Value row, ValueRange before) {
       for (ChunkOperand &operand : kernel.reads)
         if (operand.place == ChunkOperand::Place::Row)
           operand.single = loadElements(b, operand.element, at(operand, row, {}), 0);
-      b.loop(zero, whole, kWidth,
-             [&](Value column) { emitElements(row, column, kWidth, storeStaged); });
+      SmallVector<Value> after =
+          b.loop(zero, whole, kWidth, before, [&](Value column, ValueRange terms) {
+            SmallVector<Value> unsure, result(terms);
+            emitElements(row, column, kWidth, storeStaged, /*alignment=*/0, &unsure);
+            for (Value value : unsure)
+              result[0] = arith::AddFOp::create(b, b.loc, result[0], value);
+            return result;
+          });
       b.loop(whole, cols, 1, [&](Value column) { emitElements(row, column, 0, storeStaged); });
+      return after;
     });
+    if (!sum.empty())
+      replaceNaNs(rows, whole, storeStaged, sum[0]);
+  }
+
+  /// Replaces NaNs in the vectors of a chunk, of which there are none unless `sum` has one.
+  void replaceNaNs(Value rows, Value whole, bool storeStaged, Value sum) {
+    Value isNaN = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNO, sum, sum);
+    Value any = LLVM::vector_reduce_or::create(b, b.loc, b.getI1Type(), isNaN);
+    auto found = scf::IfOp::create(b, b.loc, any, /*withElseRegion=*/false);
+    LLVM::LLVMFuncOp replace = nanReplacer();
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(found.thenBlock());
+    for (const ChunkOperand &write : kernel.writes)
+      if (isUnsure(write, storeStaged))
+        LLVM::CallOp::create(b, b.loc, replace, ValueRange{write.base, write.stride, rows, whole});
+  }
+
+  /// A function of all kernels: f(first element, numbers from one row to the next, rows, columns). It stands
+  /// out of line, because in place it would take registers from the loops.
+  LLVM::LLVMFuncOp nanReplacer() {
+    auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+    constexpr StringLiteral kName = "stepc_replace_nans_f32";
+    if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(kName))
+      return known;
+    OpBuilder::InsertionGuard guard(b);
+    Type i64 = b.getI64Type(), f32 = b.getF32Type();
+    LLVM::LLVMFuncOp made = beginKernel(module, kName, b, {b.pointer, i64, i64, i64});
+    made.setNoInline(true);
+    made.setPassthroughAttr(b.getStrArrayAttr({"cold"}));
+    auto [first, stride, rows, cols] = std::tuple(made.getArgument(0), made.getArgument(1),
+                                                  made.getArgument(2), made.getArgument(3));
+    b.loop(b.constant(0), rows, 1, [&](Value row) {
+      b.loop(b.constant(0), cols, kWidth, [&](Value column) {
+        Value at = b.address(first, f32, b.add(b.mul(row, stride), column));
+        storeElements(b, f32, withOneNaN(b, f32, loadElements(b, f32, at, kWidth)), at, kWidth);
+      });
+    });
+    return made;
   }
 };
 

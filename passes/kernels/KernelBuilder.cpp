@@ -6,11 +6,12 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-LLVM::LLVMFuncOp beginKernel(ModuleOp module, StringRef name, KernelBuilder &builder) {
+LLVM::LLVMFuncOp beginKernel(ModuleOp module, StringRef name, KernelBuilder &builder,
+                             ArrayRef<Type> arguments) {
   builder.setInsertionPointToEnd(module.getBody());
-  auto type =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                  {builder.pointer, builder.getI64Type(), builder.getI64Type()});
+  SmallVector<Type> ofKernels{builder.pointer, builder.getI64Type(), builder.getI64Type()};
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                          arguments.empty() ? ofKernels : arguments);
   auto kernel =
       LLVM::LLVMFuncOp::create(builder, builder.loc, name, type, LLVM::Linkage::Internal, true);
   builder.setInsertionPointToStart(kernel.addEntryBlock(builder));

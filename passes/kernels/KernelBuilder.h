@@ -69,12 +69,25 @@ public:
     setInsertionPointToStart(forOp.getBody());
     body(forOp.getInductionVar());
   }
+  /// The same with values that each turn changes. Returns what the last turn left.
+  llvm::SmallVector<mlir::Value>
+  loop(mlir::Value first, mlir::Value last, int64_t step, mlir::ValueRange values,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body) {
+    auto forOp = mlir::scf::ForOp::create(*this, loc, first, last, constant(step), values);
+    InsertionGuard guard(*this);
+    setInsertionPointToStart(forOp.getBody());
+    auto left = body(forOp.getInductionVar(), forOp.getRegionIterArgs());
+    if (!values.empty()) // a loop without values has its end already
+      mlir::scf::YieldOp::create(*this, loc, left);
+    return forOp.getResults();
+  }
 };
 
-/// Begins `llvm.func internal @name(!llvm.ptr, i64, i64)` at the module's end, with its return;
-/// the builder stands before that.
+/// Begins `llvm.func internal @name` at the module's end, with its return; the builder stands before that.
+/// Without `arguments` they are a kernel's: !llvm.ptr, i64, i64.
 mlir::LLVM::LLVMFuncOp beginKernel(mlir::ModuleOp module, llvm::StringRef name,
-                                   KernelBuilder &builder);
+                                   KernelBuilder &builder,
+                                   llvm::ArrayRef<mlir::Type> arguments = {});
 
 /// The runtime's function `name`, declared when it is not yet.
 mlir::LLVM::LLVMFuncOp declare(mlir::ModuleOp module, llvm::StringRef name, mlir::Type result,

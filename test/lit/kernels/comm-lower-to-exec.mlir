@@ -98,20 +98,31 @@ module @sgd {
 // TARGET: %[[COLUMN:.*]] = llvm.load %{{.*}} : !llvm.ptr -> f32
 // TARGET: %[[WHOLE:.*]] = arith.andi
 // TARGET: scf.for
-// TARGET: scf.for %{{.*}} = %{{.*}} to %[[WHOLE]]
+// TARGET: scf.for %{{.*}} = %{{.*}} to %[[WHOLE]] {{.*}} iter_args(%[[BEFORE:.*]] = %{{.*}}) -> (vector<16xf32>)
 // TARGET: %[[P:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
 // TARGET: %[[Q:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
 // TARGET: %[[SPLAT:.*]] = vector.broadcast %[[COLUMN]]
 // TARGET: %[[D:.*]] = arith.mulf %[[SPLAT]], %[[Q]]
 // TARGET: %[[N:.*]] = arith.subf %[[P]], %[[D]]
-// Of all NaNs one is stored, in vectors and in the tail.
-// TARGET: %[[WRONG:.*]] = arith.cmpf uno, %[[N]], %[[N]]
-// TARGET: %[[NAN:.*]] = arith.constant dense<0x7FC00000> : vector<16xf32>
-// TARGET: %[[STORED:.*]] = arith.select %[[WRONG]], %[[NAN]], %[[N]]
-// TARGET: llvm.store %[[STORED]], %{{.*}} {alignment = 4 : i64} : vector<16xf32>
+// For each NaN one is stored: in vectors afterwards, if their sum is a NaN, and in the tail at once.
+// TARGET: llvm.store %[[N]], %{{.*}} {alignment = 4 : i64} : vector<16xf32>
+// TARGET: %[[AFTER:.*]] = arith.addf %[[BEFORE]], %[[N]]
+// TARGET: scf.yield %[[AFTER]]
 // TARGET: scf.for %{{.*}} = %[[WHOLE]] to
-// TARGET: arith.mulf %[[COLUMN]], %{{.*}} : f32
-// TARGET: arith.constant 0x7FC00000 : f32
+// TARGET: %[[PRODUCT:.*]] = arith.mulf %[[COLUMN]], %{{.*}} : f32
+// TARGET: %[[ONE:.*]] = arith.subf %{{.*}}, %[[PRODUCT]]
+// TARGET: %[[WRONG:.*]] = arith.cmpf uno, %[[ONE]], %[[ONE]]
+// TARGET-DAG: %[[NAN:.*]] = arith.constant 2143289344 : i32
+// TARGET-DAG: %[[BITS:.*]] = arith.bitcast %[[ONE]] : f32 to i32
+// TARGET: %[[STORED:.*]] = arith.select %[[WRONG]], %[[NAN]], %[[BITS]]
+// TARGET: llvm.store %[[STORED]]
+// TARGET: %[[LANES:.*]] = arith.cmpf uno, %[[SUM:.*]], %[[SUM]] : vector<16xf32>
+// TARGET: %[[ANY:.*]] = "llvm.intr.vector.reduce.or"(%[[LANES]])
+// TARGET: scf.if %[[ANY]]
+// TARGET-NEXT: llvm.call @stepc_replace_nans_f32
+// TARGET: llvm.func internal @stepc_replace_nans_f32
+// TARGET: arith.cmpf uno
+// TARGET: arith.select
 // TARGET-NOT: @Sgd_elementwise_f32_1
 
 // -----

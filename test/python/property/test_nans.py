@@ -1,7 +1,8 @@
 """A NaN that a step stores is one NaN, whatever made it and wherever its element stands.
 
-Additions, products and maxima of a CPU give the NaN of their first operand, and code for vectors and for single elements may
-have operands in two orders. So an element's NaN depended on how many elements its rank held.
+Additions, products and maxima of a CPU give the NaN of their first operand, and code for vectors and for
+single elements may have operands in two orders. So an element's NaN depended on how many elements its rank
+held.
 """
 
 import json
@@ -29,6 +30,7 @@ BODIES = {
     "adam": "m = lerp(m, grad, 0.1)\n  let s = sqrt(m * m) + 0.1\n  param = 0.9 * param - grad / s",
     "copy": "param = grad\n  m = grad",
     "copies": "param = grad * 1\n  m = select(grad > 0, grad, grad * (3 - 2)) + 0",
+    "apart": "param = select(m > 0, param, 0.5)\n  m = m * grad",
     "kept": "let old = param\n  param = select(grad > 0, old, m)\n  m = select(grad > 0, m, old)",
 }
 
@@ -94,13 +96,21 @@ def test_matrices_store_one_nan(tmp_path, name):
     """Also where a product or a reduction makes it, and nothing else comes behind."""
     body, shape = MATRICES[name], (12, 20)
     states = "".join(f"  state {s} : {kind}\n" for s, kind in STATES.items() if f"{s} = " in body)
-    (tmp_path / "spec.optim").write_text(f"optimizer R() {{\n{states}  {body}\n}}\nroute {{ R() for rest }}\n")
+    (tmp_path / "spec.optim").write_text(
+        f"optimizer R() {{\n{states}  {body}\n}}\nroute {{ R() for rest }}\n"
+    )
     generator = np.random.default_rng(6)
     roles = (f"{role}:w{i}" for i in range(3) for role in ("param", "grad"))
-    save(tmp_path / "in.safetensors", {role: nans("f32", generator, 0.02 + 0.1 * (role[-1] == "2"), shape) for role in roles})
+    save(
+        tmp_path / "in.safetensors",
+        {role: nans("f32", generator, 0.02 + 0.1 * (role[-1] == "2"), shape) for role in roles},
+    )
     found = {}
     for world, placement in ((1, "R"), (2, "S(0)"), (3, "S(1)"), (5, "S(0)")):
-        parameters = [{"name": f"w{i}", "shape": shape, "dtype": "f32", "mesh": "m", "placements": [placement]} for i in range(3)]
+        parameters = [
+            {"name": f"w{i}", "shape": shape, "dtype": "f32", "mesh": "m", "placements": [placement]}
+            for i in range(3)
+        ]
         mesh = {"name": "m", "axes": [{"name": "x", "size": world}]}
         document = {"version": 1, "meshes": [mesh], "parameters": parameters}
         (tmp_path / "m.json").write_text(json.dumps(document))
