@@ -61,13 +61,22 @@ private:
     b.when(
         whole,
         [&] {
-          b.loop(k0, k1, 1, [&](Value step) {
-            Value from = b.element(source, side.type, b.add(b.mul(step, side.extent), line));
-            Value toStep = b.address(to, b.getF32Type(), b.mul(step, side.stride));
-            for (int64_t i = 0; i < side.stride; i += lanes)
-              b.write(b.getF32Type(), b.read(side.type, b.element(from, side.type, i), lanes),
-                      b.address(toStep, b.getF32Type(), i));
-          });
+          auto copy = [&](Value first, int64_t steps) {
+            Value from = b.element(source, side.type, b.add(b.mul(first, side.extent), line));
+            Value toStep = b.address(to, b.getF32Type(), b.mul(first, side.stride));
+            for (int64_t step = 0; step < steps; ++step) {
+              if (step > 0)
+                from = b.element(from, side.type, side.extent);
+              for (int64_t i = 0; i < side.stride; i += lanes)
+                b.write(b.getF32Type(), b.read(side.type, b.element(from, side.type, i), lanes),
+                        b.address(toStep, b.getF32Type(), step * side.stride + i));
+            }
+          };
+          // LLVM does not unroll a loop whose strides it does not know.
+          constexpr int64_t kSteps = 4;
+          Value rest = b.sub(k1, b.remainder(k1, kSteps)); // k0 is a multiple
+          b.loop(k0, rest, kSteps, [&](Value step) { copy(step, kSteps); });
+          b.loop(rest, k1, 1, [&](Value step) { copy(step, 1); });
         },
         [&] { oneByOne(side, line, k0, k1, source, to); });
   }
@@ -104,9 +113,9 @@ private:
   }
 
   void oneByOne(const Side &side, Value line, Value k0, Value k1, Value source, Value to) {
-    b.loop(k0, k1, 1, [&](Value step) {
-      b.loop(0, side.used, 1, [&](Value i) {
-        Value row = b.smaller(b.add(line, i), b.add(side.extent, -1));
+    b.loop(0, side.used, 1, [&](Value i) {
+      Value row = b.smaller(b.add(line, i), b.add(side.extent, -1));
+      b.loop(k0, k1, 1, [&](Value step) {
         Value from = b.element(source, side.type,
                                side.alongK ? b.add(b.mul(row, side.k), step)
                                            : b.add(row, b.mul(step, side.extent)));

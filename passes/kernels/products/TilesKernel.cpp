@@ -130,26 +130,32 @@ private:
   /// symmetric one, not above the diagonal).
   void storeRows(bool edge) {
     Type f32 = b.getF32Type();
-    Value rows = b.constant(t.tileRows);
-    if (edge)
-      rows = b.smaller(b.sub(m, row0), rows);
-    b.loop(b.constant(0), rows, 1, [&](Value r) {
+    // LLVM does not unroll the loop over a whole tile's rows, as it does not know their stride.
+    if (!edge) {
+      Value at = b.add(b.mul(row0, n), column0);
+      for (int64_t r = 0; r < t.tileRows; ++r, at = b.add(at, n))
+        storeRow(at, b.address(tile, f32, r * t.tileCols), {});
+      return;
+    }
+    b.loop(b.constant(0), b.smaller(b.sub(m, row0), t.tileRows), 1, [&](Value r) {
       Value row = b.add(row0, r);
-      Value at = b.add(b.mul(row, n), column0);
-      Value end = n;
-      if (edge && spec.symmetric)
-        end = b.smaller(b.add(row, 1), end);
-      Value tileRow = b.address(tile, f32, b.mul(r, t.tileCols));
-      for (int64_t c = 0; c < t.tileCols; c += t.lanes) {
-        Value mask = edge ? b.lanesBelow(b.add(column0, c), end, t.lanes) : Value();
-        Value tileAt = b.address(tileRow, f32, c), here = b.add(at, c);
-        Value addendAt = spec.addend ? b.element(addendBlock, spec.addend, here) : Value();
-        Value result = epilogue(b.read(f32, tileAt, t.lanes), addendAt, mask);
-        b.write(spec.out, result, b.element(outBlock, spec.out, here), mask);
-        if (spec.symmetric)
-          b.write(f32, result, tileAt);
-      }
+      Value end = spec.symmetric ? b.smaller(b.add(row, 1), n) : n;
+      storeRow(b.add(b.mul(row, n), column0), b.address(tile, f32, b.mul(r, t.tileCols)), end);
     });
+  }
+
+  /// A tile's row from element `at` of the block on; with `end`, of its columns before that one.
+  void storeRow(Value at, Value tileRow, Value end) {
+    Type f32 = b.getF32Type();
+    for (int64_t c = 0; c < t.tileCols; c += t.lanes) {
+      Value mask = end ? b.lanesBelow(b.add(column0, c), end, t.lanes) : Value();
+      Value tileAt = b.address(tileRow, f32, c), here = b.add(at, c);
+      Value addendAt = spec.addend ? b.element(addendBlock, spec.addend, here) : Value();
+      Value result = epilogue(b.read(f32, tileAt, t.lanes), addendAt, mask);
+      b.write(spec.out, result, b.element(outBlock, spec.out, here), mask);
+      if (spec.symmetric)
+        b.write(f32, result, tileAt);
+    }
   }
 
   /// Columns of the finished tile as rows of the upper half.
