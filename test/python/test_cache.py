@@ -415,18 +415,34 @@ def test_a_disk_that_a_linker_fills_is_one_error(own, real):
 
 
 @pytest.mark.parametrize(("text", "size"), [
-    ("", 2 * 10**9), ("0", 0), ("12345", 12345), ("2GB", 2 * 10**9), ("1.5 gib", 3 * 2**29), ("64k", 64000),
-    ("3 MB", 3 * 10**6), ("1TiB", 2**40), ("77 B", 77),
+    ("", 2 * 2**30), ("0", 0), ("12345", 12345), ("2GiB", 2 * 2**30), ("1.5 GiB", 3 * 2**29), ("64KiB", 2**16),
+    ("0.5MiB", 2**19), ("1TiB", 2**40), ("77 B", 77),
 ])  # fmt: skip
 def test_limits(monkeypatch, text, size):
     monkeypatch.setenv("STEPC_CACHE_LIMIT", text)
     assert cache_limit() == size
 
 
-@pytest.mark.parametrize("text", ["-1", "many", "2 GBs", "1e9", "GB", "iB", "inf", "0x10", "1,5GB"])
-def test_a_limit_that_is_no_size_is_an_error(own, monkeypatch, text):
+# The compiler's --workspace-limit refuses these texts, too, with the same words.
+WRONG_SIZES = {"-1": "", "many": "", "2 GiBs": "", "1e9": "", "GiB": "", "iB": "", "inf": "", "0x10": "", "1,5GiB": "",
+               "1.5": "", "1.5B": "", "64k": ", did you mean '64KiB'?", "64 kib": ", did you mean '64KiB'?",
+               "64MB": ", did you mean '64MiB', or 64000000 in units of 1000?",
+               "1.5gb": ", did you mean '1.5GiB', or 1500000000 in units of 1000?"}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRONG_SIZES)
+def test_a_limit_that_is_no_size_is_an_error(own, monkeypatch, text, quick):
     monkeypatch.setenv("STEPC_CACHE_LIMIT", text)
-    refused(f"STEPC_CACHE_LIMIT: expected a number of bytes, or a text as '2GB' or '500MiB', found '{text}'")
+    expected = (
+        "expected a whole number of bytes, or a number of KiB, MiB, GiB or TiB, as 4096, 64KiB or 1.5GiB, "
+        f"found '{text}'{WRONG_SIZES[text]}"
+    )
+    refused(f"STEPC_CACHE_LIMIT: {expected}")
+    if quick is None:
+        pytest.skip("build/bin/stepc was not built")
+    command = [quick, "compile", "x.optim", "-m", "m.json", f"--workspace-limit={text}"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2 and f"--workspace-limit: {expected}\n" in done.stderr, done.stderr
 
 
 def test_entries_go_by_last_use(own, monkeypatch):

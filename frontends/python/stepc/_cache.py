@@ -31,7 +31,7 @@ from stepc.errors import CacheError, CompileError
 # As `sha256sum -c` reads it.
 _SUMS = "SHA256SUMS"
 _RECEIVED = "received"
-_DEFAULT_LIMIT = 2 * 10**9
+_DEFAULT_LIMIT = 2 * 2**30
 # Entries that were used within this time stay: another process may be about to open one.
 _GRACE_SECONDS = 600.0
 # A process that was killed left what is older.
@@ -39,7 +39,7 @@ _LEFTOVER_SECONDS = 24 * 3600.0
 _LOCK_SECONDS = 30.0
 _COMPILING, _RECEIVING, _REMOVED = ".compile-", ".receive-", ".remove-"
 _ENTRY = re.compile(r"[0-9a-f]{40}(\.so)?")
-_FACTORS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_FACTORS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _PLACE = re.compile(r"^\S.*:\d+:\d+: error: ", re.MULTILINE)
 # Bytes that a compilation takes at least.
 _ROOM = 4 * 2**20
@@ -63,17 +63,29 @@ def cache_directory() -> Path:
 
 
 def cache_limit() -> int:
-    """Bytes that the cache may have before it drops entries: $STEPC_CACHE_LIMIT, or 2 GB."""
+    """Bytes that the cache may have before it drops entries: $STEPC_CACHE_LIMIT, or 2 GiB."""
     text = os.environ.get("STEPC_CACHE_LIMIT", "").strip()
-    if not text:
-        return _DEFAULT_LIMIT
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)?", text, re.IGNORECASE)
-    if found is None:
-        raise CacheError(
-            f"STEPC_CACHE_LIMIT: expected a number of bytes, or a text as '2GB' or '500MiB', found '{text}'"
-        )
-    base = 1024 if found[3] else 1000
-    return int(Fraction(found[1]) * base ** _FACTORS[(found[2] or "").lower()])
+    return _bytes_of("STEPC_CACHE_LIMIT", text) if text else _DEFAULT_LIMIT
+
+
+def _bytes_of(what: str, text: str) -> int:
+    """A size as the compiler's ``--workspace-limit`` reads it: "4096", "64KiB" or "1.5 GiB"."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Za-z]*)", text, re.ASCII)
+    number, unit = (Fraction(found[1]), found[2]) if found else (Fraction(0), None)
+    # A number of bytes with a fraction lacks its unit.
+    if unit in _FACTORS and (_FACTORS[unit] > 1 or number.denominator == 1):
+        return int(number * _FACTORS[unit])
+    hint, power = "", 0 if not unit else "KMGT".find(unit[0].upper()) + 1
+    if power and unit[1:].upper() in ("", "B", "IB"):
+        hint = f", did you mean '{found[1]}{unit[0].upper()}iB'"
+        decimal = number * 1000**power
+        if unit[1:].upper() == "B" and decimal.denominator == 1:
+            hint += f", or {decimal} in units of 1000"
+        hint += "?"
+    raise CacheError(
+        f"{what}: expected a whole number of bytes, or a number of KiB, MiB, GiB or TiB, as 4096, 64KiB or "
+        f"1.5GiB, found '{text}'{hint}"
+    )
 
 
 class Cache:
