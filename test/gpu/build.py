@@ -5,8 +5,8 @@
 
 import argparse
 import concurrent.futures
-import gzip
 import json
+import lzma
 import os
 import re
 import shutil
@@ -43,9 +43,9 @@ def compiled(folder, case, target, kind):
         (made / "step.json").unlink(missing_ok=True)
     library = made / "libstep.so"
     expect_old_glibc(library)
-    # A third of the size; the checks unpack what they open.
-    packed = library.with_suffix(".so.gz")
-    packed.write_bytes(gzip.compress(library.read_bytes(), 6))
+    # A quarter of the size. The checks unpack what they open.
+    packed = library.with_suffix(".so.xz")
+    packed.write_bytes(lzma.compress(library.read_bytes(), preset=1))
     library.unlink()
     return packed
 

@@ -1,8 +1,8 @@
 """Where libraries step: a GPU, or in a dry run this CPU in its place, with libraries of `emulated`."""
 
 import contextlib
-import gzip
 import json
+import lzma
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class Machine:
         path = packed.with_suffix("")
         if not path.exists():
             own = path.with_suffix(f".{os.getpid()}")
-            own.write_bytes(gzip.decompress(packed.read_bytes()))
+            own.write_bytes(lzma.decompress(packed.read_bytes()))
             own.rename(path)
         return path
 
