@@ -238,6 +238,9 @@ LLVM::LLVMFuncOp findKernel(SymbolTable &symbols, StringRef name) {
   return symbols.lookup<LLVM::LLVMFuncOp>(name);
 }
 
+/// Shapes that get a copy of a function of all shapes, with their numbers as constants.
+constexpr int64_t kCopies = 8;
+
 LLVM::LLVMFuncOp kernelOfShape(SymbolTable &symbols, StringRef name, StringRef shared,
                                ArrayRef<int64_t> numbers, Location loc,
                                function_ref<void(VectorBuilder &, LLVM::LLVMFuncOp)> emit) {
@@ -251,14 +254,16 @@ LLVM::LLVMFuncOp kernelOfShape(SymbolTable &symbols, StringRef name, StringRef s
     all.append(numbers.size(), b.getI64Type());
     body = startKernel(symbols, shared, all, b);
     emit(b, body);
-  } else {
-    body.setNoInline(true);
+  } else if (!body.isNoInline()) {
+    auto known = SymbolTable::getSymbolUses(body, symbols.getOp());
+    body.setNoInline(!known || llvm::range_size(*known) >= kCopies);
   }
   LLVM::LLVMFuncOp kernel = startKernel(symbols, name, types, b);
   SmallVector<Value> arguments(kernel.getArguments());
   for (int64_t number : numbers)
     arguments.push_back(b.constant(number));
-  LLVM::CallOp::create(b, loc, body, arguments);
+  auto call = LLVM::CallOp::create(b, loc, body, arguments);
+  call.setAlwaysInline(!body.isNoInline());
   return kernel;
 }
 
