@@ -98,6 +98,15 @@ def test_ranks_part(before, change, texts):
             assert part in text
 
 
+def clear_states(optimizer, named):
+    optimizer.state.clear()
+
+
+def test_one_rank_that_clears_its_states():
+    for name, text in run_ranks(_parts, 2, 2, 2, clear_states):
+        assert name in ("AgreementError", "TransportError") and "steps taken of" in text, text
+
+
 def _together(rank, size):
     """Groups that ranks split in their own ways, a schedule, a gradient that comes and goes."""
     named, _ = model(rank, size)

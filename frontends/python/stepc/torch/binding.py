@@ -21,8 +21,11 @@ from stepc.torch.group import Group
 from stepc.torch.groups import signature
 from stepc.torch.placements import is_partial_sum, is_whole_where_cut, same_placements, same_spec
 from stepc.torch.record import Record, Resharded, refuse_shared_memory
+from stepc.torch.shown import expect_names, is_empty
 from stepc.torch.slices import arrived, cut
-from stepc.torch.states import STEP, check_state, local, refresh_masters, same_shard, whole_step
+from stepc.torch.states import (
+    STEP, allocate, begin_anew, check_state, local, refresh_masters, same_shard, whole_step,
+)  # fmt: skip
 
 # How often a step that is waited for is asked whether it is done.
 _LOOK_SECONDS = 50e-6
@@ -33,9 +36,9 @@ class Binding:
 
     def __init__(
         self, instance: Instance, device: Host | Gpu, records: Sequence[Record],
-        steps: torch.Tensor, partial: str, attribute: str = "grad",
+        steps: torch.Tensor, partial: str, attribute: str = "grad", in_place: bool = False,
     ) -> None:  # fmt: skip
-        self.instance, self._device = instance, device
+        self.instance, self._device, self._in_place = instance, device, in_place
         self.records = list(records)
         self.steps = steps
         self.partial, self._attribute = partial, attribute
@@ -92,6 +95,9 @@ class Binding:
         differing = range(len(self.records))
         if self._table is not None:
             differing = self._table.differing()
+        if any(not self.records[position].state for position in differing):
+            self.take_states({record.name: record.state for record in self.records})
+            differing = range(len(self.records))
         for position in differing:
             self._check_record(position)
         if differing:
@@ -100,6 +106,69 @@ class Binding:
             refuse_shared_memory(self.records)
             self._moved = False
         self._copied_parameters.warn()
+
+    def take_states(self, left: Mapping[str, dict[str, Any]]) -> None:
+        """Takes the states that the trainer left, by parameter's name; those of absent names begin anew.
+
+        Nothing is taken where one does not fit. The next :meth:`check` binds their memory. The trainer may have
+        kept the tensors that were bound before, so new ones take their place. If ``in_place``, new values are
+        written into the old tensors, because captured graphs go on with these.
+        """
+        counts: dict[Record, int] = {}
+        for record in self.records:
+            own, names = left.get(record.name), [*(one.name for one in record.info.states), STEP]
+            if is_empty(own):
+                counts[record] = 0
+                continue
+            expect_names(own, names, record.name, others=own is not record.state)
+            if own is record.state:
+                continue
+            for number, info in enumerate(record.info.states):
+                self._expect_state(record, number, own[info.name])
+            counts[record] = whole_step(own[STEP], f"parameter '{record.name}': state '{STEP}'")
+        if not counts:
+            return
+        self.settle()
+        for record in counts:
+            own = left.get(record.name)
+            if own is not None and own is record.state:
+                own.update(self._new_states(record))
+            else:
+                record.state = self._new_states(record) if is_empty(own) else own
+        if not self._in_place:
+            self.steps = self.steps.clone()
+            self.instance.bind_steps(self.steps.data_ptr(), self._device.memory)
+        for record in self.records:
+            view = self.steps[record.index]
+            record.step_pointer = view.data_ptr()
+            if record in counts:
+                view.fill_(counts[record])
+            elif record.state[STEP] is not record.step_view:
+                continue  # check() takes it
+            record.state[STEP] = record.step_view = view
+        self.expect_loaded()
+
+    def _new_states(self, record: Record) -> dict[str, Any]:
+        if not self._in_place:
+            return allocate(record.info, record.tensor, record.mesh_axes, self.instance)
+        bound = {info.name: held[0] for info, held in zip(record.info.states, record.state_tensors, strict=True)}
+        bound[STEP] = record.step_view
+        begin_anew(record.info, record.tensor, bound, self.instance)
+        return bound
+
+    def _expect_state(self, record: Record, number: int, found: Any) -> torch.Tensor:
+        """The shard of a state that the trainer put in the place of the bound one."""
+        info, bound, dtensor = record.info.states[number], record.state_tensors[number], record.state_dtensor[number]
+        data = check_state(found, info, dtensor, record.device, record.name)
+        where = f"parameter '{record.name}': state '{info.name}'"
+        if bound is not None and dtensor and not same_spec(found._spec, bound[4]):
+            raise StepcError(
+                f"{where}: expected the placements {list(bound[4].placements)}, found "
+                f"{list(found._spec.placements)}"
+            )
+        if data.numel() and not data.data_ptr():
+            raise StepcError(f"{where}: its storage was freed")
+        return data
 
     def _check_record(self, position: int) -> None:
         record = self.records[position]
@@ -139,18 +208,8 @@ class Binding:
                     and (bound[4] is None or found._spec is bound[4])
                 ):  # fmt: skip
                     continue
-            dtensor = record.state_dtensor[number]
-            data = check_state(found, info, dtensor, record.device, record.name)
-            pointer, spec = data.data_ptr(), found._spec if dtensor else None
-            if bound is not None and spec is not None and not same_spec(spec, bound[4]):
-                raise StepcError(
-                    f"parameter '{record.name}': state '{info.name}': expected the placements "
-                    f"{list(bound[4].placements)}, found {list(spec.placements)}"
-                )
-            if data.numel() and not pointer:
-                raise StepcError(
-                    f"parameter '{record.name}': state '{info.name}': its storage was freed"
-                )
+            data = self._expect_state(record, number, found)
+            pointer, spec = data.data_ptr(), found._spec if record.state_dtensor[number] else None
             self._moved = True
             self.instance.bind_state(
                 record.index, number, pointer, data.numel() * data.element_size()

@@ -238,7 +238,7 @@ def _load_states(
             begin_anew(record.info, record.tensor, record.state, optimizer._binding.instance)
         for name, (tensor, state) in frozen.items():
             optimizer._kept_states[name] = state
-            optimizer.state.pop(tensor, None)
+            optimizer._hide(tensor)
         show_states(optimizer)
         _put_options(optimizer, groups)
     except BaseException as error:

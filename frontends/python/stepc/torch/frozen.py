@@ -65,7 +65,7 @@ def show_states(optimizer: RoutedGroups) -> None:
     for name, tensor in optimizer._named():
         kept = optimizer._kept_states.get(name)
         if kept and not tensor.requires_grad:
-            optimizer.state[tensor] = kept
+            optimizer._show(name, tensor, kept)
 
 
 class Unchecked(dict):

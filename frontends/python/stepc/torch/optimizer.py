@@ -32,6 +32,7 @@ from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
 from stepc.torch.options import expect_no_request, fill_absent
 from stepc.torch.routed import RoutedGroups
+from stepc.torch.shown import expect_names, is_empty, states_left
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
@@ -108,6 +109,8 @@ class Optimizer(Failures, RoutedGroups):
         self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
+        # What `state` has from here, by parameter: its name and states. The trainer made the rest.
+        self._shown: dict[torch.Tensor, tuple[str, dict[str, Any]]] = {}
         self._warned: set[str] = set()
         # An error of one rank, with its own arguments, is one of all.
         with self._together(library, _LOADING_SECONDS if timeout is None else self._timeout) as self._meeting:
@@ -132,7 +135,6 @@ class Optimizer(Failures, RoutedGroups):
             if self._meeting is not None:
                 agree(None, self._meeting)
         self._meeting = None
-        self.state = LazyStates(self)
 
     def _together(
         self, library: str | os.PathLike[str] | None, seconds: float
@@ -164,6 +166,27 @@ class Optimizer(Failures, RoutedGroups):
                 question = self._question(self._all_names(self._named()))
         answer = ask_first(question, meeting)
         return None if answer is None else Routing.of_answer(answer)
+
+    @property
+    def state(self) -> LazyStates:  # type: ignore[override]
+        """States by parameter. What is cleared or deleted begins anew in the next step; states that are put
+        in their place are taken where they fit."""
+        return self._states
+
+    @state.setter
+    def state(self, entries: Any) -> None:
+        states = LazyStates.of(self, entries)
+        if "_states" in self.__dict__:
+            self._states.hide_options()
+        self._states = states
+
+    def _show(self, name: str, tensor: torch.Tensor, states: dict[str, Any]) -> None:
+        self._shown[tensor] = name, states
+        self._states.put(tensor, states)
+
+    def _hide(self, tensor: torch.Tensor) -> None:
+        self._shown.pop(tensor, None)
+        self._states.put(tensor, None)
 
     # --- prepare ---
 
@@ -287,36 +310,50 @@ class Optimizer(Failures, RoutedGroups):
             max(len(instance.parameters), 1), dtype=torch.int64, device=device.numbers or "cpu"
         )
         records = []
-        self.state.clear()
+        kept, given = states_left(self)
         for info in instance.parameters:
             tensor = tensors.get(info.name)
             if tensor is None or not info.member:
                 continue
             state = allocate(info, tensor, mesh_of[info.name], instance)
             state[STEP] = steps[info.index]
-            carry_over(state, self._kept_states.get(info.name, {}), info, instance.transport)
-            self.state[tensor] = state
+            old = kept.pop(info.name, {})
+            if info.name in given:
+                expect_names(old, state, info.name)
+            carry_over(state, old, info, instance.transport)
             records.append(Record(info, tensor, state, state[STEP], mesh_of[info.name]))
         self._hyperparameters = Hyperparameters(
             instance.library, self.param_groups, device.numbers
         )
         self._hyperparameters.write(self.param_groups)
-        self._binding = Binding(instance, device, records, steps, self._partial, self._declarations.gradient)
+        self._binding = Binding(
+            instance, device, records, steps, self._partial, self._declarations.gradient, self._capturable
+        )
         table = self._hyperparameters
         instance.bind_hyperparameters(
             table.pointer, table.count, table.stride, table.groups, device.memory
         )
         self._binding.remember(self.param_groups)
         # What is not bound now (a frozen parameter's) is kept for when it comes back.
-        for record in records:
-            self._kept_states.pop(record.name, None)
+        self._show_bound(kept)
+
+    def _show_bound(self, kept: dict[str, dict[str, Any]]) -> None:
+        """Makes `state` of the bound states, and of those that are kept of frozen parameters."""
+        self._kept_states = kept
+        self._shown = {record.tensor: (record.name, record.state) for record in self._binding.records}
+        self._states.show({tensor: states for tensor, (_, states) in self._shown.items()})
         show_states(self)
 
     def _prepared(self) -> None:
-        """Prepares unless what is bound is what the groups hold."""
+        """Prepares unless what is bound is what the groups hold, and follows changes of `state`."""
         why = self._changed()
         if why is not None:
             self._prepare(why)
+        elif self._states.changed:
+            left, _ = states_left(self)
+            self._binding.take_states(left)
+            bound = {record.name for record in self._binding.records}
+            self._show_bound({name: states for name, states in left.items() if name not in bound})
 
     def _changed(self) -> str | None:
         """What makes another prepare() necessary, if anything does."""
@@ -375,7 +412,10 @@ class Optimizer(Failures, RoutedGroups):
             devices.refuse_capture("expected an optimizer with capturable=True")
         self.state.hide_options()
         try:
-            if self._binding is None or not self._binding.is_bound(self.param_groups):
+            if (
+                self._binding is None or self._states.changed
+                or not self._binding.is_bound(self.param_groups)
+            ):  # fmt: skip
                 self._prepared()
                 try:
                     self._binding.check()
@@ -403,6 +443,9 @@ class Optimizer(Failures, RoutedGroups):
             raise StepcError(f"forget: expected a parameter of this optimizer, found '{name}'")
         self._close()
         self._kept_states.pop(name, None)
+        shown = [tensor for tensor, (other, _) in self._shown.items() if other == name]
+        for tensor in shown + [tensor for other, tensor in self._named() if other == name]:
+            self._hide(tensor)
 
     @property
     def library(self) -> Library:
@@ -427,14 +470,16 @@ class Optimizer(Failures, RoutedGroups):
         """
         self._refuse_torn()
         if not self._never_stepped():
+            self._states.changed = True  # the dicts in it may be, too
             self._prepared()
             try:
                 self._binding.settle()  # what failed must not be saved
             except BaseException as error:
                 self._fail(error)
                 raise
+        self._states.drop_empty()
         saved = super().state_dict()
-        saved["state"] = {key: dict(state) for key, state in saved["state"].items()}
+        saved["state"] = {key: dict(state) for key, state in saved["state"].items() if not is_empty(state)}
         # Not in what is only there to be loaded into: older checkpoints have groups' own keys alone.
         if self.state.options_shown and any(int(state.get(STEP, 0)) for state in saved["state"].values()):
             fill_absent(saved["param_groups"])

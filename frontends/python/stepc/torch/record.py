@@ -30,7 +30,7 @@ class Record:
 
     __slots__ = (
         "apart", "device", "dtype", "grad_dtensor", "grad_dtype", "grad_placements", "grad_shape", "index",
-        "info", "is_dtensor", "masters", "moved", "name", "pending", "pointer", "ranges", "shape", "spec",
+        "info", "is_dtensor", "masters", "mesh_axes", "moved", "name", "pending", "pointer", "ranges", "shape", "spec",
         "staged", "state", "state_dtensor", "state_tensors", "step_pointer", "step_view", "stride",
         "tensor", "versions",
     )  # fmt: skip
@@ -40,6 +40,7 @@ class Record:
         mesh_axes: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.info, self.tensor, self.state, self.step_view = info, tensor, state, step
+        self.mesh_axes = mesh_axes
         self.name, self.index = info.name, info.index
         self.is_dtensor = isinstance(tensor, DTensor)
         # Dimensions that FSDP2 cut as DTensor would not (see strided.py): the library has other words.

@@ -45,7 +45,16 @@ class RoutedGroups(torch.optim.Optimizer):
     _binding: Any
     _capturable: bool = False
     _kept_states: dict[str, dict[str, Any]]
+    _shown: dict[torch.Tensor, tuple[str, dict[str, Any]]]
     transport: Any
+
+    def _show(self, name: str, tensor: torch.Tensor, states: dict[str, Any]) -> None:
+        """Puts a parameter's states into ``optimizer.state``."""
+        raise NotImplementedError
+
+    def _hide(self, tensor: torch.Tensor) -> None:
+        """Takes a parameter's states out of ``optimizer.state``."""
+        raise NotImplementedError
 
     def _prepared(self) -> None:
         """Prepares unless what is bound is what the groups hold."""

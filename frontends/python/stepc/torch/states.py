@@ -7,7 +7,7 @@ import sys
 import types
 import weakref
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -46,16 +46,64 @@ class LazyStates(defaultdict):
     saving or loading every parameter has its options here as well.
     """
 
-    def __init__(self, owner: RoutedGroups) -> None:
-        super().__init__(dict)
+    def __init__(self, owner: RoutedGroups, entries: Mapping[Any, Any] | None = None) -> None:
+        super().__init__(dict, entries or {})
         self._owner = weakref.ref(owner)
         self.options_shown = False
+        #: Whether entries were added, exchanged or removed since the optimizer last looked at all of them.
+        self.changed = bool(entries)
+
+    @staticmethod
+    def of(owner: RoutedGroups, entries: Any) -> LazyStates:
+        """What a trainer assigns to ``optimizer.state``."""
+        if not isinstance(entries, Mapping):
+            raise TypeError(f"optimizer.state: expected a dict of states by parameter, found {type(entries).__name__}")
+        own = isinstance(entries, LazyStates) and entries._owner() is owner
+        states = entries if own else LazyStates(owner, entries)
+        states.changed = True
+        return states
+
+    def show(self, entries: Mapping[Any, Any]) -> None:
+        """Has these entries and no others, which is no change of the trainer's."""
+        self.clear()
+        super().update(entries)
+        self.changed = False
+
+    def put(self, tensor: torch.Tensor, states: dict[str, Any] | None) -> None:
+        """Gives a parameter these states, or takes away its own, which is no change of the trainer's."""
+        if states is None:
+            super().pop(tensor, None)
+        else:
+            super().__setitem__(tensor, states)
+
+    def drop_empty(self) -> None:
+        """Drops entries that reading made."""
+        for key in [key for key, states in self.items() if not states]:
+            super().pop(key)
+
+    def _follow(method: str) -> Callable[..., Any]:  # noqa: N805 - makes methods
+        def follow(self: LazyStates, *arguments: Any, **options: Any) -> Any:
+            self.changed = True
+            return getattr(defaultdict, method)(self, *arguments, **options)
+
+        return follow
+
+    __setitem__, __delitem__, __ior__ = _follow("__setitem__"), _follow("__delitem__"), _follow("__ior__")
+    clear, pop, popitem = _follow("clear"), _follow("pop"), _follow("popitem")
+    setdefault, update = _follow("setdefault"), _follow("update")
+    del _follow
+
+    def copy(self) -> defaultdict:
+        """Copies are plain, as those of :mod:`pickle`."""
+        return defaultdict(dict, self)
+
+    __copy__ = copy
 
     def __bool__(self) -> bool:
         owner = self._owner()
         if owner is not None and owner.param_groups:
-            made = any(self.values())
-            if not made and _makes_states(sys._getframe(1)):
+            made, makes = any(self.values()), _makes_states(sys._getframe(1))
+            if makes and (not made or (self.changed and owner._binding is not None)):
                 owner._prepared()
                 made = True
             if made:
@@ -223,7 +271,8 @@ def check_state(
     """A state that the trainer put in place of the bound one: its shard, if it can be bound."""
     where = f"parameter '{name}': state '{state.name}'"
     if not isinstance(tensor, torch.Tensor):
-        raise StepcError(f"{where}: expected a tensor, found {type(tensor).__name__}")
+        found = "none" if tensor is None else type(tensor).__name__
+        raise StepcError(f"{where}: expected a tensor, found {found}")
     if isinstance(tensor, DTensor) != dtensor:
         kind = "a DTensor" if dtensor else "a plain tensor"
         raise StepcError(f"{where}: expected {kind} like its parameter")
@@ -350,9 +399,10 @@ def written_placements(info: Parameter | None) -> dict[str, str]:
 
 
 def carry_over(
-    state: dict[str, Any], old: dict[str, Any], info: Parameter, transport: TorchTransport | None
+    state: dict[str, Any], old: Mapping[str, Any], info: Parameter, transport: TorchTransport | None
 ) -> None:
-    """Takes over an earlier binding's states: the tensors where they still fit, else the values."""
+    """Takes over an earlier binding's states, or the trainer's: the tensors where they still fit, else the
+    values."""
     name, written = info.name, written_placements(info)
     missing = [key for key in state if key not in old] if old else []
     if missing:
