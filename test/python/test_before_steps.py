@@ -99,6 +99,40 @@ def test_parameters_may_be_exchanged_before(uncompiled):
     assert same(bits(other), bits(straight)) and not same(bits(other), bits(model))
 
 
+def _left(rank, size):
+    """The errors of steps after placeholders stayed on rank 0, and of a model that was frozen and exchanged."""
+    found = []
+    for placeholder in (lambda p: torch.empty(1), lambda p: nn.Parameter(torch.empty(0), requires_grad=False)):
+        model = Model()
+        optimizer = make(model, replicated=["*"] if size > 1 else (), timeout=20.0)
+        if rank == 0:
+            for group in optimizer.param_groups:
+                group["params"] = [placeholder(p) for p in group["params"]]
+        set_gradients(model, 0)
+        with pytest.raises(Exception) as raised:  # noqa: B017
+            optimizer.step()
+        found.append(f"{type(raised.value).__name__}: {raised.value}")
+    model = Model()
+    optimizer = make(model, replicated=["*"] if size > 1 else (), timeout=20.0)
+    for group in optimizer.param_groups[:1]:
+        group["params"] = [nn.Parameter(p.detach().clone(), requires_grad=False) for p in group["params"]]
+    model.s.requires_grad_(False)
+    set_gradients(model, 0)
+    optimizer.step()
+    found.append(sorted(record.name for record in optimizer._binding.records))
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_placeholders_that_stay_are_an_error(fake, size):
+    results = [_left(0, 1)] if size == 1 else run_ranks(_left, size, size)
+    for rank, found in enumerate(results):
+        for text, shape in zip(found, ([1], [0]), strict=False):
+            assert text.startswith("StepcError: rank 0 could not export its manifest: " if rank else "ValueError: "), text
+            assert "'w': expected a parameter of shape [4, 3] in param_groups" in text and f"found a tensor of shape {shape}" in text
+        assert found[2] == ["b"]
+
+
 @pytest.mark.parametrize("spec", [SPEC, "master {}"])
 def test_a_checkpoint_of_it_loads_into_any_other(fake, way, spec):
     dtype = torch.bfloat16 if "master" in spec else torch.float32

@@ -7,7 +7,8 @@ A frozen parameter is not bound. The states that it had are kept by name and sho
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,37 @@ from stepc.torch.pieces import Piece
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import cut
 from stepc.torch.states import STEP, check_mesh, check_source, check_tensor, local, whole_step
+
+
+#: A parameter that was trained: the tensor, which the optimizer need not keep alive, and its shape.
+Trained = tuple["weakref.ref[torch.Tensor]", torch.Size]
+
+
+def trained(named: Iterable[tuple[str, torch.Tensor]]) -> dict[str, Trained]:
+    """The parameters that need a gradient, by name."""
+    return {name: (weakref.ref(tensor), tensor.shape) for name, tensor in named if tensor.requires_grad}
+
+
+def expect_trained(named: Sequence[tuple[str, torch.Tensor]], before: Mapping[str, Trained]) -> None:
+    """Refuses groups in which a placeholder was left in the place of a parameter that was trained.
+
+    A parameter that was frozen is the same tensor, or another parameter of its shape.
+    """
+    hint = "\nhint: once the model is sharded, put its parameters into param_groups"
+    if before and not named:
+        raise ValueError(
+            f"expected parameters in param_groups, as '{next(iter(before))}', which was trained before, found "
+            f"none{hint}"
+        )
+    for name, tensor in named:
+        if name not in before or tensor.requires_grad or tensor is before[name][0]():
+            continue
+        shape = before[name][1]
+        if not isinstance(tensor, torch.nn.Parameter) or tensor.shape != shape:
+            raise ValueError(
+                f"parameter '{name}': expected a parameter of shape {list(shape)} in param_groups, since one was "
+                f"trained before, found a tensor of shape {list(tensor.shape)} that needs no gradient{hint}"
+            )
 
 
 def waits_for_route(optimizer: RoutedGroups) -> bool:

@@ -24,7 +24,7 @@ from stepc.torch.declarations import Blocks, Bucket, Declarations, Placed
 from stepc.torch.describe import Connected, connected, describe, describe_frozen, group_ranks, is_pretended
 from stepc.torch.entries import Entry
 from stepc.torch.failures import Failures, expect_no_fork
-from stepc.torch.frozen import adopt_unfrozen, show_states, waits_for_route
+from stepc.torch.frozen import adopt_unfrozen, expect_trained, show_states, trained, waits_for_route
 from stepc.torch.groups import Hyperparameters, Question, Routing
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
@@ -132,6 +132,7 @@ class Optimizer(Failures, RoutedGroups):
             )  # fmt: skip
             self._given_library = Library(library) if library is not None else None
             super().__init__(params, routes)
+            self._trained = trained(self._named())
             if self._meeting is not None:
                 agree(None, self._meeting)
         self._meeting = None
@@ -248,7 +249,9 @@ class Optimizer(Failures, RoutedGroups):
             known = self._routing.hyperparameters
             for number, options in enumerate(self.param_groups):
                 expect_no_request(options, known, self._capturable, f"parameter group {number}")
-            named = self._all_names(self._named())
+            named = self._named()
+            expect_trained(named, self._trained)
+            named = self._all_names(named)
             if set(meeting.ranks) == set(group):  # else another rank may have what they match
                 unmatched = self._declarations.unmatched(named)
             mine = describe(named, group, self._declarations)
@@ -334,6 +337,7 @@ class Optimizer(Failures, RoutedGroups):
             table.pointer, table.count, table.stride, table.groups, device.memory
         )
         self._binding.remember(self.param_groups)
+        self._trained |= trained(tensors.items())
         # What is not bound now (a frozen parameter's) is kept for when it comes back.
         self._show_bound(kept)
 
