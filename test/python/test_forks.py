@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 import torch
@@ -105,10 +106,26 @@ def _ranks(rank):
     set_gradients(model, 0)
     optimizer.step()
     texts = []
+
+    def another():
+        Optimizer(Model().named_parameters(), SGD, replicated=["*"], timeout=20.0)
+
+    def again():
+        """With a process group of the child's own."""
+        dist.destroy_process_group()
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        own = Model()
+        mine = Optimizer(own.named_parameters(), SGD)
+        set_gradients(own, 0)
+        mine.step()
+        return int(mine.state[own.w]["step"])
+
     if rank == 0:
         fresh = Optimizer(Model().named_parameters(), SGD, replicated=["*"], timeout=20.0)
-        for call in (optimizer.step, optimizer.prepare, fresh.prepare):
+        start = time.monotonic()
+        for call in (optimizer.step, optimizer.prepare, fresh.prepare, another, again):
             texts.append(in_child(call))
+        texts.append(time.monotonic() - start)
         in_child(lambda: optimizer._binding.instance.transport.abort("a child gave up"))
         in_child(lambda: optimizer._binding.close())
     else:  # the constructor of the other's second optimizer may meet this rank
@@ -121,9 +138,13 @@ def _ranks(rank):
 
 def test_a_child_of_one_rank_leaves_the_others_alone(real):
     (texts, first, process), (_, second, _) = run_ranks(_ranks, 2)
-    assert len(texts) == 3 and all(text is not None for text in texts), texts
-    for text in texts:
+    *refusals, another, again, seconds = texts
+    assert len(refusals) == 3 and all(text is not None for text in refusals), texts
+    for text in refusals:
         assert text.startswith(f"StepcError: expected a call in process {process}") and "forked from it" in text
+        assert "hint: make the process group and the optimizer in the child" in text
+    assert another.startswith("StepcError: expected a process group that was made in this process") and str(process) in another
+    assert again == 1 and seconds < 15
     straight = Model()
     optimizer = Optimizer(straight.named_parameters(), SGD)
     for step in range(2):

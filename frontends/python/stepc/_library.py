@@ -268,9 +268,10 @@ class Instance:
     def expect_own(self) -> None:
         """Raises in a child that was forked, before anything waits for threads that are not there."""
         if not self.is_own():
+            made = "the optimizer" if self.transport is None else "the process group and the optimizer"
             raise StepcError(
                 f"expected a call in process {self._process}, which opened the library, found one in "
-                f"{os.getpid()}, which was forked from it\nhint: make the optimizer in the child, or start the "
+                f"{os.getpid()}, which was forked from it\nhint: make {made} in the child, or start the "
                 "child by 'spawn' or 'forkserver'"
             )
 

@@ -23,6 +23,7 @@ import torch.distributed as dist
 from stepc._calls import cause
 from stepc.errors import CompileError, StepcError, StepcTimeout, TransportError
 from stepc.torch.describe import group_ranks, my_rank
+from stepc.torch.failures import expect_own_group
 from stepc.torch.links import Links, default_store, read
 from stepc.torch.transport import TorchTransport
 
@@ -84,6 +85,7 @@ class Meeting:
         self._interrupted: BaseException | None = None
         if len(self.ranks) == 1:
             return
+        expect_own_group()
         try:
             self.nonce, self.ranks = self._meet()
             self._links = Links(self.ranks, timeout, self.nonce)
