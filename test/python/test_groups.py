@@ -29,6 +29,41 @@ def test_a_hyperparameter_for_all_routes(fake):
     optimizer.step()
 
 
+def test_a_parameter_is_in_one_group(fake):
+    """As with torch's optimizers, whose error it is: options of one of the two groups would be lost."""
+    model, twice = Model(), "some parameters appear in more than one parameter group: 'w'"
+    named = list(model.named_parameters())
+    for other, text in (("w", "$"), ("module.w", "$"), ("tied", ", in the second one as 'tied'$")):
+        with pytest.raises(ValueError, match=twice + text):
+            Optimizer([{"params": named, "lr": 0.1}, {"params": [(other, model.w)], "lr": 9.0}], SPEC)
+        optimizer = make(model)
+        with pytest.raises(ValueError, match=twice + text):
+            optimizer.add_param_group({"params": [(other, model.w)], "lr": 9.0})
+    # Within a group a tied tensor may have several names.
+    model.tied = model.w
+    optimizer = make(nn.ModuleDict({"a": model}), SPEC)
+    tied = Optimizer(model.named_parameters(remove_duplicate=False), SPEC, lr=0.5)
+    assert rates(tied) == {"w": 0.5, "v": 0.5, "b": 0.5, "s": 0.5}
+    with pytest.raises(ValueError, match="more than one parameter group: 'a.w'"):
+        optimizer.add_param_group({"params": [("other", nn.Parameter(torch.zeros(2, 2))), ("more", model.w)]})
+    assert rates(optimizer) == {"a.w": 0.1, "a.v": 0.1, "a.b": 0.5, "a.s": 0.5}
+    tied.param_groups[1]["params"][0] = model.w
+    set_gradients(model, 0)
+    with pytest.raises(ValueError, match="more than one parameter group: 'w', in the second one as 'b'"):
+        tied.step()
+
+
+def test_added_parameters_have_names_of_their_own(fake):
+    model = Model()
+    model.tied = model.w
+    optimizer = Optimizer(model.named_parameters(remove_duplicate=False), SPEC, lr=0.5)
+    for name in ("w", "module.w", "tied"):
+        with pytest.raises(ValueError, match=r"expected a name that no parameter .* has, found that of a parameter of shape \[4, 3\]"):
+            optimizer.add_param_group({"params": [(name, nn.Parameter(torch.zeros(3, 3)))]})
+    optimizer.add_param_group({"params": [("other", nn.Parameter(torch.zeros(3, 3)))]})
+    assert optimizer.routes["other"] == "Momentum"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

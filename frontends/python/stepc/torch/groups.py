@@ -149,9 +149,10 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         raise ValueError("expected at least one parameter, found an empty list")
     groups = [dict(item) for item in items] if isinstance(items[0], Mapping) else [{"params": items}]
     seen: dict[int, str] = {}
+    where: dict[int, int] = {}
     written: dict[str, str] = {}
     aliases: dict[str, list[str]] = {}
-    for group in groups:
+    for number, group in enumerate(groups):
         if "params" not in group:
             raise _not_a_group(group)
         members = group["params"]
@@ -167,6 +168,8 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
                 raise _unnamed(member[1], f" beside the name '{member[0]}'")
             name, tensor = canonical_name(member[0]), member[1]
             if id(tensor) in seen:
+                if where[id(tensor)] != number:
+                    raise in_two_groups(seen[id(tensor)], name)
                 if name != seen[id(tensor)]:
                     aliases.setdefault(seen[id(tensor)], []).append(name)
                 continue
@@ -174,10 +177,40 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
                 one, other = written[name], member[0]
                 why = "" if one == other else f", '{one}' and '{other}' without the components that wrappers add"
                 raise ValueError(f"two parameters have the name '{name}'{why}")
-            seen[id(tensor)], written[name] = name, member[0]
+            seen[id(tensor)], where[id(tensor)], written[name] = name, number, member[0]
             pairs.append((name, tensor))
         group["params"] = pairs
     return groups, aliases
+
+
+def in_two_groups(name: str, other: str) -> ValueError:
+    """torch's error for a tensor of two groups, with the names that it has there."""
+    also = "" if name == other else f", in the second one as '{other}'"
+    return ValueError(f"some parameters appear in more than one parameter group: '{name}'{also}")
+
+
+def expect_one_group(groups: Iterable[Mapping[str, Any]]) -> None:
+    """Refuses tensors that were put into two groups."""
+    seen: dict[int, tuple[int, str]] = {}
+    for number, group in enumerate(groups):
+        for name, tensor in zip(group["param_names"], group["params"], strict=True):
+            first, other = seen.setdefault(id(tensor), (number, name))
+            if first != number:
+                raise in_two_groups(other, name)
+
+
+def expect_new(given: Iterable[tuple[str, torch.Tensor]], known: Iterable[tuple[str, torch.Tensor]]) -> None:
+    """Refuses parameters to add whose tensors or names are those of others; ``known`` has aliases, too."""
+    known = list(known)
+    names, tensors = dict(known), {id(tensor): name for name, tensor in reversed(known)}
+    for name, tensor in given:
+        if id(tensor) in tensors:
+            raise in_two_groups(tensors[id(tensor)], name)
+        if name in names:
+            raise ValueError(
+                f"parameter '{name}': expected a name that no parameter of the optimizer has, found that of a "
+                f"parameter of shape {list(names[name].shape)}"
+            )
 
 
 def _not_a_group(group: dict[Any, Any]) -> TypeError:

@@ -25,7 +25,7 @@ from stepc.torch.describe import Connected, connected, describe, describe_frozen
 from stepc.torch.entries import Entry
 from stepc.torch.failures import Failures, expect_no_fork
 from stepc.torch.frozen import adopt_unfrozen, expect_trained, show_states, trained, waits_for_route
-from stepc.torch.groups import Hyperparameters, Question, Routing
+from stepc.torch.groups import Hyperparameters, Question, Routing, expect_one_group
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
 from stepc.torch.names import canonical_name
@@ -250,6 +250,7 @@ class Optimizer(Failures, RoutedGroups):
             for number, options in enumerate(self.param_groups):
                 expect_no_request(options, known, self._capturable, f"parameter group {number}")
             named = self._named()
+            expect_one_group(self.param_groups)
             expect_trained(named, self._trained)
             named = self._all_names(named)
             if set(meeting.ranks) == set(group):  # else another rank may have what they match

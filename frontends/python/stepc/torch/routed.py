@@ -121,6 +121,9 @@ class RoutedGroups(torch.optim.Optimizer):
             self._add_part(param_group)
             return
         given, aliases = group_rules.normalize(param_group)
+        tensors = dict(given[0]["params"])
+        others = [(other, tensors[name]) for name in aliases for other in aliases[name]]
+        group_rules.expect_new([*tensors.items(), *others], self._all_names(self._named()))
         self._aliases |= aliases
         try:
             self._route_again(given)
