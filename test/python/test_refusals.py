@@ -1,9 +1,13 @@
 """State dicts, groups and definitions that an optimizer refuses, over the fake library."""
 
 import copy
+import json
+import re
+from pathlib import Path
 
 import pytest
 import torch
+from conftest import ROOT
 from models import SPEC, Model, make, set_gradients
 from ranks import run_ranks
 from torch import nn
@@ -12,7 +16,8 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.placement_types import Shard
 
 import stepc
-from stepc.torch import Blocks, Optimizer
+from stepc._inputs import MOST_MIB
+from stepc.torch import Blocks, Optimizer, export_manifest
 from stepc.torch.groups import Routing
 from stepc.torch.options import RouteInfo
 
@@ -191,6 +196,59 @@ def test_files_of_clusters_are_read_before_anything_else(fake, tmp_path):
     (tmp_path / "list.json").write_text("[]")
     with pytest.raises(stepc.CompileError, match=r"list.json: expected a cluster as a JSON object"):
         make(Model(), cluster=str(tmp_path / "list.json"))
+
+
+def few_mebibytes(monkeypatch):
+    monkeypatch.setattr("stepc._inputs.MOST_MIB", dict.fromkeys(MOST_MIB, 1))
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "large.json", "a.folder", "binary.json", "no\0path"])
+@pytest.mark.parametrize("what", ["specification", "manifest", "cluster"])
+def test_inputs_are_read_up_to_a_bound(fake, tmp_path, monkeypatch, what, path):
+    """As by the command line: what has no end is an error, and so is what is too large."""
+    few_mebibytes(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    Path("large.json").write_bytes(b" " * (2**20 + 1))
+    Path("a.folder").mkdir()
+    Path("binary.json").write_bytes(b"\xff")
+    found = {"/dev/zero": "of at most 1 MiB, found more", "large.json": "of at most 1 MiB, found 1048577 bytes",
+             "a.folder": "Is a directory", "binary.json": "in UTF-8: ", "no\0path": "embedded null byte"}[path]  # fmt: skip
+    manifest = {"version": 1, "parameters": []}
+    calls = {
+        "specification": [lambda: stepc.compile(path, manifest), lambda: make(Model(), path), lambda: stepc.check(path, manifest)],
+        "manifest": [lambda: stepc.compile(SPEC, path), lambda: stepc.explain(SPEC, path)],
+        "cluster": [lambda: stepc.compile(SPEC, manifest, cluster=path), lambda: make(Model(), cluster=path)],
+    }[what]
+    for call in calls:
+        with pytest.raises(stepc.CompileError) as raised:
+            call()
+        text = str(raised.value)
+        assert text.startswith(path.replace("\0", "\\0") + ": ") and what in text and found in text
+
+
+def test_a_manifest_may_be_its_text(fake, tmp_path):
+    manifest = export_manifest([("w", nn.Parameter(torch.zeros(2, 2)))])
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    for given in (json.dumps(manifest), "\n " + json.dumps(manifest, indent=2), tmp_path / "manifest.json"):
+        assert stepc.check(SPEC, given) == stepc.check(SPEC, manifest)
+    for call in (lambda: stepc.check(SPEC, '{"\udc80": 1}'), lambda: stepc.check("rule \udc80 {}", manifest)):
+        with pytest.raises(stepc.CompileError, match=r"^<(manifest|specification)>: expected a \1 in UTF-8: "):
+            call()
+
+
+def test_files_of_options_are_read_up_to_a_bound(fake, monkeypatch):
+    few_mebibytes(monkeypatch)
+    with pytest.raises(stepc.CompileError):  # by the compiler, which knows no such option or bounds it, too
+        stepc.compile(SPEC, {"version": 1, "meshes": [], "parameters": []}, arguments=["--products", "/dev/zero"])
+
+
+def test_bounds_are_the_command_lines():
+    report = (ROOT / "tools/stepc/Report.h").read_text()
+    source = (ROOT / "frontends/language/Source.h").read_text()
+    found = {name: int(size) for name, size in re.findall(r"kMost(\w+) = uint64_t\((\d+)\) << 20", report)}
+    (specification,) = re.findall(r"maxBytes = size_t\((\d+)\) << 20", source)
+    assert MOST_MIB == {"specification": int(specification), "manifest": found["Manifest"], "cluster": found["Table"],
+                        "table of products": found["Table"]}  # fmt: skip
 
 
 @pytest.mark.parametrize("target", [[], (), "", 3, ["cpu", 3], ["cpu", ""], b"cpu"])

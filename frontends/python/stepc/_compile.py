@@ -23,7 +23,7 @@ from typing import Any
 
 from stepc import _abi
 from stepc._cache import Cache
-from stepc._inputs import Inputs, Manifest, Spec
+from stepc._inputs import Inputs, Manifest, Spec, read_input
 from stepc.errors import CompileError, CompilerNotFound, warn_user
 
 Cluster = str | os.PathLike[str] | Mapping[str, Any]
@@ -154,10 +154,7 @@ def cluster_text(cluster: Cluster) -> str:
         )
     if isinstance(cluster, str) and re.fullmatch(r"\w+", cluster):
         return cluster
-    try:
-        text = Path(cluster).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CompileError(f"{os.fspath(cluster)}: cannot read the cluster: {error}") from error
+    text = read_input(cluster, "cluster")
     if not text.lstrip().startswith("{"):
         raise CompileError(f"{os.fspath(cluster)}: expected a cluster as a JSON object")
     return text.strip()
@@ -205,8 +202,8 @@ def _files(options: Sequence[str]) -> str:
         name, _, path = option.partition("=")
         if name in ("--products", "--cluster"):
             try:
-                texts.append(Path(path or following).read_text(encoding="utf-8"))
-            except OSError:
+                texts.append(read_input(path or following, "table of products"))
+            except CompileError:
                 texts.append("")  # a name, or what the compiler says
     return json.dumps(texts)
 
@@ -266,7 +263,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
 
     Args:
         spec: path of an ``.optim`` file, or its text.
-        manifest: a dict (see :func:`stepc.torch.export_manifest`) or the path of a JSON file.
+        manifest: a dict (see :func:`stepc.torch.export_manifest`), the path of a JSON file, or its text, which
+            begins with ``{``.
         target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``, or
             ``emulated:<gpu>`` for the kernels of a GPU on this host; ``stepc compile --help`` has more.
             Several of different kinds, in a list, make one library with a step for each. Of both

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,9 +45,9 @@ def read_spec(spec: Spec) -> Definition:
     if isinstance(spec, Definition):
         return spec
     if is_text(spec):
-        return Definition("step", str(spec), "step.optim", "<specification>")
+        return Definition("step", _in_utf8(str(spec), "specification"), "step.optim", "<specification>")
     path = Path(spec)
-    return Definition(path.stem, _read(path, "specification"), path.name, os.fspath(spec))
+    return Definition(path.stem, read_input(path, "specification"), path.name, os.fspath(spec))
 
 
 def definition_hash(spec: Spec, arguments: Sequence[str]) -> str:
@@ -54,18 +55,50 @@ def definition_hash(spec: Spec, arguments: Sequence[str]) -> str:
     return hashlib.sha256(repr((read_spec(spec).text, list(arguments))).encode()).hexdigest()
 
 
-def _read(path: str | os.PathLike[str], what: str) -> str:
+#: The most MiB that are read of each input, as the compiler reads them (tools/stepc/Report.h).
+MOST_MIB = {"specification": 64, "manifest": 256, "cluster": 64, "table of products": 64}
+
+
+def read_input(path: str | os.PathLike[str], what: str) -> str:
+    """The text of an input file, or of a pipe or a device up to its end, with its line breaks as they are.
+
+    Raises CompileError for what cannot be read, is not UTF-8, or has more bytes than ``MOST_MIB`` says.
+    """
+    most = MOST_MIB[what] << 20
+    expected = f"{_shown(path)}: expected a {what} of at most {MOST_MIB[what]} MiB, found "
     try:
-        # As bytes, so that line breaks stay what they are.
-        return Path(path).read_bytes().decode("utf-8")
-    except OSError as error:
-        raise CompileError(f"{path}: cannot read the {what}: {error.strerror}") from error
+        with open(path, "rb") as file:
+            found = os.fstat(file.fileno())
+            if stat.S_ISREG(found.st_mode) and found.st_size > most:
+                raise CompileError(f"{expected}{found.st_size} bytes")
+            data = file.read(most + 1)
+    except (OSError, ValueError) as error:  # a path with a zero byte is a ValueError
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CompileError(f"{_shown(path)}: cannot read the {what}: {reason}") from error
+    if len(data) > most:
+        raise CompileError(f"{expected}more")
+    try:
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CompileError(f"{path}: expected a {what} in UTF-8: {error}") from error
+        raise CompileError(f"{_shown(path)}: expected a {what} in UTF-8: {error}") from error
+
+
+def _in_utf8(text: str, what: str) -> str:
+    """A text that was given as such; Python's may hold what UTF-8 does not have."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise CompileError(f"<{what}>: expected a {what} in UTF-8: {error}") from error
+    return text
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    """A path as a line of text: names of files may hold bytes that are none."""
+    return str(path).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 class Inputs:
-    """A specification and a manifest, read once.
+    """A specification and a manifest, read once. A manifest is a dict, a path, or a text that begins with ``{``.
 
     The compiler gets copies, word for word, so that what it compiled is what was read. Its
     diagnostics name the user's files in their place, or ``<specification>`` and ``<manifest>``
@@ -77,8 +110,10 @@ class Inputs:
         self.name, self.spec, self._file = definition.name, definition.text, definition.file
         if isinstance(manifest, Mapping):
             self.manifest, shown = json.dumps(dict(manifest), indent=1), "<manifest>"
+        elif isinstance(manifest, str) and manifest.lstrip().startswith("{"):
+            self.manifest, shown = _in_utf8(manifest, "manifest"), "<manifest>"
         else:
-            self.manifest, shown = _read(manifest, "manifest"), os.fspath(manifest)
+            self.manifest, shown = read_input(manifest, "manifest"), os.fspath(manifest)
         self._shown = {_SPEC_MARK: definition.shown, _MANIFEST_MARK: shown}
         self._marks: dict[str, str] = {}
 
