@@ -1,5 +1,6 @@
 """The cache of compiled libraries: damage is found and mended, other users are kept out, old entries go."""
 
+import errno
 import json
 import os
 import shlex
@@ -7,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -116,6 +118,21 @@ def broken(path):
     path.write_text("{")
 
 
+def resealed(text):
+    """Another text under a digest that is right."""
+    def change(path):
+        path.write_text(text)
+        sums = path.parent / "SHA256SUMS"
+        done = subprocess.run("sha256sum $(ls | grep -v SUMS)", shell=True, cwd=path.parent, capture_output=True, check=True)
+        sums.write_bytes(done.stdout)
+
+    return change
+
+
+def zero_in_a_name(path):
+    path.write_bytes(path.read_bytes() + b"0123  na\0me\n")
+
+
 def gone(path):
     path.unlink()
 
@@ -123,6 +140,7 @@ def gone(path):
 DAMAGE = [
     *((damage, "libstep.so") for damage in (half, flip, empty, folder, pipe, link, loose, gone)),
     *((damage, "warnings.json") for damage in (half, flip, empty, folder, pipe, broken, gone)),
+    *((resealed(text), "warnings.json") for text in ("{", "null", "[1]", "[" * 10**5)), (zero_in_a_name, "SHA256SUMS"),
     *((damage, "fake_plan.h") for damage in (flip, gone)),
     *((damage, "SHA256SUMS") for damage in (half, flip, empty, folder, pipe, loose, gone)),
     (shutil.rmtree, ""), (lambda entry: (shutil.rmtree(entry), entry.write_text("")), ""), (loose, ""),
@@ -411,6 +429,42 @@ def test_a_disk_that_a_linker_fills_is_one_error(own, real):
     assert done.returncode == 1 and "stepc.errors.CompileError: <specification>:2:" in done.stderr, done
 
 
+@pytest.mark.parametrize("kind", ["a file", "under a file", "read-only", "full", "a folder in its place", "a zero byte"])
+def test_an_output_that_cannot_be_written_is_one_error(own, kind, tmp_path, monkeypatch):
+    output = tmp_path / "new" / "out"
+    place, reason = output, "expected a folder, found a file"
+    if kind == "a file":
+        output = place = tmp_path / "file"
+        output.write_text("kept")
+    elif kind == "under a file":
+        (tmp_path / "new").write_text("kept")
+        reason = "Not a directory"
+    elif kind == "a zero byte":
+        output, place, reason = tmp_path / "a\0b", tmp_path / "a\\0b", "embedded null byte"
+    elif kind == "a folder in its place":
+        (output / "libstep.so").mkdir(parents=True)
+        place, reason = output / "libstep.so", "Is a directory"
+    else:
+        place = output / "libstep.so"
+        code = errno.ENOSPC if kind == "full" else errno.EROFS
+        function = "shutil.copyfile" if kind == "full" else "tempfile.mkstemp"
+        reason, original = os.strerror(code), tempfile.mkstemp
+
+        def fail(*arguments, **options):
+            if kind == "full":
+                Path(arguments[1]).write_bytes(b"half")
+            elif options["dir"] != output:
+                return original(*arguments, **options)
+            raise OSError(code, reason)
+
+        monkeypatch.setattr(function, fail)
+    before = sorted(tmp_path.rglob("new*/**/*"))
+    with pytest.raises(stepc.CompileError) as raised:
+        stepc.compile(SPEC, manifest(), output=output)
+    assert str(raised.value).splitlines()[0] == f"{place}: cannot write the compiled library: {reason}"
+    assert sorted(tmp_path.rglob("new*/**/*")) == before and not (kind == "full" and output.parent.exists())
+
+
 # --- what goes ---
 
 
@@ -443,6 +497,13 @@ def test_a_limit_that_is_no_size_is_an_error(own, monkeypatch, text, quick):
     command = [quick, "compile", "x.optim", "-m", "m.json", f"--workspace-limit={text}"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and f"--workspace-limit: {expected}\n" in done.stderr, done.stderr
+
+
+def test_a_limit_of_more_digits_than_python_reads_is_an_error(own, monkeypatch):
+    monkeypatch.setenv("STEPC_CACHE_LIMIT", "9" * 900)
+    assert cache_limit() == 10**900 - 1
+    monkeypatch.setenv("STEPC_CACHE_LIMIT", "9" * 5000)
+    refused("STEPC_CACHE_LIMIT: expected a number of bytes, or a text as '2GB' or '500MiB', found a text of 5000 characters")
 
 
 def test_entries_go_by_last_use(own, monkeypatch):

@@ -32,6 +32,7 @@ from stepc.errors import CacheError, CompileError
 _SUMS = "SHA256SUMS"
 _RECEIVED = "received"
 _DEFAULT_LIMIT = 2 * 2**30
+_LIMIT_DIGITS = 1000
 # Entries that were used within this time stay: another process may be about to open one.
 _GRACE_SECONDS = 600.0
 # A process that was killed left what is older.
@@ -70,6 +71,9 @@ def cache_limit() -> int:
 
 def _bytes_of(what: str, text: str) -> int:
     """A size as the compiler's ``--workspace-limit`` reads it: "4096", "64KiB" or "1.5 GiB"."""
+    # Of more digits Python makes no number.
+    if len(text) > _LIMIT_DIGITS:
+        raise CacheError(f"{what}: expected a number of bytes, found a text of {len(text)} characters")
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Za-z]*)", text, re.ASCII)
     number, unit = (Fraction(found[1]), found[2]) if found else (Fraction(0), None)
     # A number of bytes with a fraction lacks its unit.
@@ -102,13 +106,18 @@ class Cache:
         with _explained(self.root, "read"):
             _refuse_unsafe(self.root)
 
-    def find(self, key: str, files: Sequence[str]) -> Path | None:
-        """The folder of an entry with ``files``, the library first; None if it is absent or damaged."""
+    def find(self, key: str, files: Sequence[str], is_legible: Callable[[Path], bool]) -> Path | None:
+        """The folder of an entry with ``files``, the library first; None if it is absent or damaged.
+
+        ``is_legible`` tells whether files whose digests are right can be read.
+        """
         folder = self.root / key
         _use(folder / files[0])  # before it is looked at, so that nobody evicts it meanwhile
-        return folder if _is_whole(folder, files) else None
+        return folder if _is_whole(folder, files) and is_legible(folder) else None
 
-    def make(self, key: str, files: Sequence[str], fill: Callable[[Path], None]) -> Path:
+    def make(
+        self, key: str, files: Sequence[str], fill: Callable[[Path], None], is_legible: Callable[[Path], bool]
+    ) -> Path:
         """The folder of a new entry, whose files ``fill`` writes into the folder that it is given.
 
         A damaged entry of that name is replaced. Where another process was faster, its entry stays.
@@ -123,7 +132,7 @@ class Cache:
                 made.mkdir()
                 fill(made)
                 _seal(made, files)
-                self._publish(made, folder, lambda: _is_whole(folder, files))
+                self._publish(made, folder, lambda: _is_whole(folder, files) and is_legible(folder))
         except CompileError as error:
             if _lacks_room(error.diagnostics, temporary):
                 raise CacheError(
@@ -346,7 +355,7 @@ def _digest(path: Path) -> str | None:
             if identity not in _digests:
                 _digests[identity] = hashlib.file_digest(file, "sha256").hexdigest()
             return _digests[identity]
-    except OSError:
+    except (OSError, ValueError):  # of a name with a zero byte
         return None
 
 

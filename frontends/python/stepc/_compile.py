@@ -6,6 +6,7 @@ compiler; their hash names its folder in the cache.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -23,7 +24,7 @@ from typing import Any
 
 from stepc import _abi
 from stepc._cache import Cache
-from stepc._inputs import Inputs, Manifest, Spec, read_input
+from stepc._inputs import Inputs, Manifest, Spec, read_input, shown_path
 from stepc.errors import CompileError, CompilerNotFound, warn_user
 
 Cluster = str | os.PathLike[str] | Mapping[str, Any]
@@ -315,20 +316,32 @@ def compile_silently(
         (made / _WARNINGS).write_text(json.dumps(told), encoding="utf-8")
 
     cache, entry, wanted = Cache(), key.hexdigest()[:40], (f"lib{name}.so", _WARNINGS)
-    folder = cache.find(entry, wanted) or cache.make(entry, wanted, fill)
-    told = json.loads((folder / _WARNINGS).read_text(encoding="utf-8"))
-    warnings = tuple(inputs.named(text) for text in told)
+    folder = cache.find(entry, wanted, _has_warnings) or cache.make(entry, wanted, fill, _has_warnings)
+    warnings = tuple(inputs.named(text) for text in _kept_warnings(folder))
     if output is not None:
-        target_folder = Path(output)
-        target_folder.mkdir(parents=True, exist_ok=True)
         files = [f"lib{name}.so", f"{name}.h", f"{name}.json"]
-        for file in files + [f"{name}.{kind}.json" for kind in ("cpu", "cuda", "emulated")]:
-            if (folder / file).is_file():
-                copy_file(folder / file, target_folder / file)
-        folder = target_folder
+        files += [f"{name}.{kind}.json" for kind in ("cpu", "cuda", "emulated")]
+        copy_files([folder / file for file in files if (folder / file).is_file()], Path(output))
+        folder = Path(output)
     return Compiled(
         folder / f"lib{name}.so", folder / f"{name}.h", folder / f"{name}.json", warnings
     )
+
+
+def _kept_warnings(folder: Path) -> list[str]:
+    """The warnings of an entry; a ValueError where its file has none."""
+    told = json.loads((folder / _WARNINGS).read_text(encoding="utf-8"))
+    if not isinstance(told, list) or not all(isinstance(text, str) for text in told):
+        raise ValueError(f"expected a list of texts in {_WARNINGS}")
+    return told
+
+
+def _has_warnings(folder: Path) -> bool:
+    try:
+        _kept_warnings(folder)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def check(spec: Spec, manifest: Manifest, *, if_present: Sequence[str] = ()) -> dict[str, Any]:
@@ -370,10 +383,36 @@ def explain(spec: Spec, manifest: Manifest, *, json_form: bool = False, **option
     return printed
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copies by rename, so that a process that has the old file open keeps it whole."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-    os.close(handle)
-    shutil.copyfile(source, temporary)
-    os.chmod(temporary, 0o755 if target.suffix == ".so" else 0o644)
-    os.replace(temporary, target)
+def copy_files(sources: Sequence[Path], folder: Path) -> None:
+    """Copies files into a folder, which is made if there is none: all of them, or none and a CompileError.
+
+    Each file appears by a rename, so that a process that has the old file open keeps it whole.
+    """
+    place, made = folder, []  # pairs of a temporary file and its place
+    absent = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for source in sources:
+            place = folder / source.name
+            handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{source.name}-")
+            os.close(handle)
+            made.append((temporary, place))
+            shutil.copyfile(source, temporary)
+            os.chmod(temporary, 0o755 if source.suffix == ".so" else 0o644)
+        for temporary, place in made:  # noqa: B020 - the error names the last one
+            os.replace(temporary, place)
+    except (OSError, ValueError) as error:  # a path with a zero byte is a ValueError
+        reason = getattr(error, "strerror", None) or str(error)
+        if isinstance(error, FileExistsError):
+            reason = "expected a folder, found a file"
+        raise CompileError(
+            f"{shown_path(place)}: cannot write the compiled library: {reason}\nhint: output= names the folder "
+            "for its files"
+        ) from error
+    finally:
+        for temporary, _ in made:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        for one in absent:  # those that nothing was copied into
+            with contextlib.suppress(OSError, ValueError):
+                one.rmdir()

@@ -65,7 +65,7 @@ def read_input(path: str | os.PathLike[str], what: str) -> str:
     Raises CompileError for what cannot be read, is not UTF-8, or has more bytes than ``MOST_MIB`` says.
     """
     most = MOST_MIB[what] << 20
-    expected = f"{_shown(path)}: expected a {what} of at most {MOST_MIB[what]} MiB, found "
+    expected = f"{shown_path(path)}: expected a {what} of at most {MOST_MIB[what]} MiB, found "
     try:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
@@ -74,13 +74,13 @@ def read_input(path: str | os.PathLike[str], what: str) -> str:
             data = file.read(most + 1)
     except (OSError, ValueError) as error:  # a path with a zero byte is a ValueError
         reason = getattr(error, "strerror", None) or str(error)
-        raise CompileError(f"{_shown(path)}: cannot read the {what}: {reason}") from error
+        raise CompileError(f"{shown_path(path)}: cannot read the {what}: {reason}") from error
     if len(data) > most:
         raise CompileError(f"{expected}more")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CompileError(f"{_shown(path)}: expected a {what} in UTF-8: {error}") from error
+        raise CompileError(f"{shown_path(path)}: expected a {what} in UTF-8: {error}") from error
 
 
 def _in_utf8(text: str, what: str) -> str:
@@ -92,7 +92,7 @@ def _in_utf8(text: str, what: str) -> str:
     return text
 
 
-def _shown(path: str | os.PathLike[str]) -> str:
+def shown_path(path: str | os.PathLike[str]) -> str:
     """A path as a line of text: names of files may hold bytes that are none."""
     return str(path).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
