@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -145,6 +146,34 @@ def test_diagnostics_name_the_users_manifest(real, tmp_path):
     path.write_bytes(b"\xff")
     with pytest.raises(stepc.CompileError, match=f"^{path}: expected a manifest in UTF-8"):
         stepc.check(SGD, path)
+
+
+@pytest.mark.parametrize(("path", "shown"), [("no\udc80ne.so", r"no\udc80ne.so"), ("\ud800.so", r"\ud800.so"), ("a\0.so", r"a\0.so")])
+def test_paths_that_are_no_text_are_one_error(fake, path, shown):
+    with pytest.raises(stepc.StepcError, match=f"^cannot open the library '{re.escape(shown)}': "):
+        stepc.Library(path)
+    with pytest.raises(stepc.CompileError, match=f"^{re.escape(shown)}: "):
+        stepc.compile(path, MANIFEST)
+
+
+def test_a_library_whose_names_are_damaged_is_one_error(fake, tmp_path):
+    """The loader quotes the bytes that it found."""
+    path = stepc.compile("rule {}", MANIFEST, output=tmp_path / "out").library
+    data, name = path.read_bytes(), b"\0calloc\0"
+    assert name in data
+    path.write_bytes(data.replace(name, b"\0call\xff\xfe\0"))
+    with pytest.raises(stepc.StepcError, match=r"^cannot open the library .*call\\xff\\xfe"):
+        stepc.Library(path)
+
+
+def test_options_and_dicts_that_cannot_be_written_are_named(fake):
+    for options in ({"target": "a\0b"}, {"arguments": ["--x\ud800"]}):
+        with pytest.raises(stepc.CompileError, match="expected options in UTF-8 without zero bytes, found "):
+            stepc.compile("rule {}", MANIFEST, **options)
+    for call, what in ((lambda: stepc.check("rule {}", {"a": {1}}), "manifest"),
+                       (lambda: stepc.compile("rule {}", MANIFEST, cluster={"a": {1}}), "cluster")):  # fmt: skip
+        with pytest.raises(TypeError, match=f"{what}: expected a dict of lists, dicts, texts and numbers: "):
+            call()
 
 
 def test_a_missing_compiler_says_what_to_do(monkeypatch):

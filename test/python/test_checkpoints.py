@@ -195,6 +195,37 @@ def test_ill_formed_state_dicts_are_named(fake):
         optimizer.load_state_dict({"state": {}})
 
 
+ILL_FORMED = [
+    (lambda saved: None, r"load_state_dict\(\): expected a state dict, found None"),
+    (lambda saved: saved | {"state": []}, "the state dict's 'state': expected a dict, found list"),
+    (lambda saved: saved | {"state": None}, "the state dict's 'state': expected a dict, found None"),
+    (lambda saved: saved | {"state": {0: [1]}}, "the state dict's state of 0: expected a dict, found list"),
+    (lambda saved: saved | {"param_groups": None}, "the state dict's 'param_groups': expected a list, found None"),
+    (lambda saved: saved | {"param_groups": {}}, "the state dict's 'param_groups': expected a list, found dict"),
+    (lambda saved: saved | {"param_groups": [None]}, "parameter group 0: expected a dict, found None"),
+    *((lambda saved, key=key, value=value: saved | {"param_groups": [saved["param_groups"][0] | {key: value}]}, f"parameter group 0: {text}")
+      for key, value, text in (
+          ("params", None, "'params': expected a list, found None"),
+          ("params", [[1]], "'params': expected numbers or names, found list"),
+          ("param_names", 3, "'param_names': expected a list, found int"),
+          ("param_names", [3, 4], "'param_names': expected texts, found int"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+@pytest.mark.parametrize(("change", "message"), ILL_FORMED)
+def test_state_dicts_of_other_types_are_named(fake, steps, change, message):
+    model = Model()
+    optimizer = make(model)
+    for seed in range(steps):
+        set_gradients(model, seed)
+        optimizer.step()
+    with pytest.raises(stepc.StepcError, match=message):
+        optimizer.load_state_dict(change(saved_by(optimizer)))
+    set_gradients(model, 1)
+    optimizer.step()
+
+
 def test_a_load_that_fails_half_way_is_remembered(fake, monkeypatch):
     model = Model()
     optimizer = make(model)
@@ -261,6 +292,7 @@ UNREADABLE = {
     "sparse": lambda: torch.eye(4, 3).to_sparse(),
     "sparse_csr": lambda: torch.eye(4, 3).to_sparse_csr(),
     "mkldnn": lambda: torch.eye(4, 3).to_mkldnn(),
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
     "quantized": lambda: torch.quantize_per_tensor(torch.eye(4, 3), 0.1, 0, torch.qint8),
 }
 
@@ -277,7 +309,7 @@ def test_states_of_other_layouts_are_refused_before_anything_is_written(fake, ki
     bad["state"][0]["m"] = UNREADABLE[kind]()
     bad["param_groups"][0]["lr"] = 7.0
     bad["state"] = dict(reversed(bad["state"].items()))  # the one that fits comes first
-    text = r"parameter 'w': state 'm': expected (a dense tensor, found (the layout torch\.|a quantized one)|torch.float32)"
+    text = r"parameter 'w': state 'm': expected (a dense tensor, found (the layout torch\.|a (quantized|nested) one)|torch.float32)"
     with pytest.raises(stepc.StepcError, match=text):
         optimizer.load_state_dict(bad)
     assert torch.equal(optimizer.state[model.v]["m"], before["state"][1]["m"]) and optimizer.param_groups[0]["lr"] == 0.1
@@ -293,14 +325,14 @@ def test_states_of_other_layouts_are_refused_before_anything_is_written(fake, ki
     optimizer.step()
 
 
-@pytest.mark.parametrize("kind", ["sparse", "mkldnn"])
+@pytest.mark.parametrize("kind", ["sparse", "mkldnn", "nested"])
 def test_step_counts_of_other_layouts_are_refused(fake, kind):
     model = Model()
     optimizer = make(model)
     set_gradients(model, 0)
     optimizer.step()
     bad = saved_by(optimizer)
-    bad["state"][0]["step"] = torch.tensor(3.0).to_sparse() if kind == "sparse" else torch.ones(1).to_mkldnn()
+    bad["state"][0]["step"] = torch.tensor(3.0).to_sparse() if kind == "sparse" else UNREADABLE[kind]()
     with pytest.raises(stepc.StepcError, match="parameter 'w': state 'step': expected a (dense tensor|number in a 0-d)"):
         optimizer.load_state_dict(bad)
     assert optimizer.state[model.w]["step"] == 1

@@ -108,12 +108,14 @@ def test_names_have_no_control_characters():
 
 
 def test_parameters_and_axes_with_such_names_are_refused():
-    from stepc.torch import export_manifest
+    from stepc.torch import Optimizer, export_manifest
 
     for name, trained in (("a\0b", True), ("\x1b[2J", True), ("\u202ew", False), ("w\udcff", True)):
         parameter = torch.nn.Parameter(torch.zeros(2), requires_grad=trained)
         with pytest.raises(ValueError, match="expected a name in UTF-8 without control characters"):
             export_manifest([("v", torch.nn.Parameter(torch.zeros(2))), (name, parameter)])
+        with pytest.raises(ValueError, match="expected a name in UTF-8 without control characters"):
+            Optimizer([(name, parameter)], "rule {}")
     # A second name of one tensor, too.
     tied = torch.nn.Parameter(torch.zeros(2))
     with pytest.raises(ValueError, match=r"parameter 'w\\n': expected"):

@@ -98,12 +98,42 @@ def test_bad_constructions_are_refused(fake):
         (lambda model: {"Momentum": [model.w]}, "under 'params', found a dict of 'Momentum'$"),
         (lambda model: [{"named_params": []}], "under 'params', found a dict of 'named_params'$"),
         (lambda model: [{}], "under 'params', found a dict of nothing$"),
+        (lambda model: [("w", None)], "parameter 'w': expected a tensor beside its name, found None$"),
+        (lambda model: [("w", 0.5)], "parameter 'w': expected a tensor beside its name, found float$"),
         (lambda model: [("decay", list(model.named_parameters()))], "found list beside the name 'decay'\nhint: pass model.named"),
     ],
 )
 def test_groups_of_another_form_are_refused(fake, groups, message):
     with pytest.raises(TypeError, match=message):
         Optimizer(groups(Model()), SPEC, lr=1)
+
+
+@pytest.mark.parametrize(("options", "error", "message"), [
+    ({"timeout": "5"}, TypeError, "timeout: expected a number of seconds, found '5'"),
+    ({"timeout": True}, TypeError, "timeout: expected a number of seconds, found True"),
+    ({"timeout": float("nan")}, ValueError, "timeout: expected from 0 to 31622400 seconds, found nan"),
+    ({"timeout": -1}, ValueError, "timeout: expected from 0 to 31622400 seconds, found -1"),
+    ({"timeout": float("inf")}, ValueError, "timeout: expected from 0 to 31622400 seconds, found inf"),
+    ({"threads": 1.5}, TypeError, "threads: expected a whole number, found 1.5"),
+    ({"threads": -1}, ValueError, "threads: expected a number from 0 on, found -1"),
+    ({"lr": 10**400}, stepc.HyperparameterError, "route Momentum: expected a number for 'lr', found 1000"),
+    ({"lr": 10**5000}, stepc.HyperparameterError, "expected a number for 'lr', found a number of too many digits"),
+])  # fmt: skip
+def test_numbers_that_mean_nothing_are_refused(fake, options, error, message):
+    with pytest.raises(error, match=message):
+        Optimizer(Model().named_parameters(), SPEC, **{"lr": 0.5} | options)
+
+
+def test_hyperparameters_that_are_taken_out_or_too_large_are_named(fake):
+    model = Model()
+    optimizer = make(model)
+    set_gradients(model, 0)
+    for value, found in ((10**400, "10000"), (None, "None"), ("gone", "none")):
+        optimizer.param_groups[0]["momentum"] = value
+        if value == "gone":
+            del optimizer.param_groups[0]["momentum"]
+        with pytest.raises(stepc.HyperparameterError, match=rf"group 0 \(route Momentum\): .* for 'momentum', found {found}"):
+            optimizer.step()
 
 
 def test_schedulers_change_what_the_next_step_reads(fake):

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch.optim.lr_scheduler import CyclicLR, LambdaLR, OneCycleLR
 
 import stepc
 from stepc.torch import Optimizer
-from stepc.torch.group import Group
+from stepc.torch.group import Group, with_pair
 
 ADAMW = adamw(0.8, 0.9)
 OTHERS = """
@@ -66,8 +67,22 @@ def test_a_group_reads_and_writes_the_pair():
     assert one == {"momentum": 0.25} and none == {"lr": 1.0, "betas": (0.25,)}
     with pytest.raises(KeyError, match="other"):
         one["other"]
-    copied = copy.deepcopy(Group({"beta1": 1, "beta2": [2]}))
-    assert type(copied) is dict and copied == {"beta1": 1, "beta2": [2]}
+
+
+def test_copies_of_a_group_have_the_pair():
+    group = Group({"beta1": 0.5, "beta2": 0.25, "names": ["a"]})
+    for copied in (copy.copy(group), group.copy(), copy.deepcopy(group), group | {}):
+        assert type(copied) is Group and copied["betas"] == (0.5, 0.25) and dict(copied) == dict(group)
+        copied["betas"] = (1, 2)
+        assert copied["beta1"] == 1 and group["beta1"] == 0.5
+    assert copy.copy(group)["names"] is group["names"] is not copy.deepcopy(group)["names"]
+    # Pickles need no class to be read. They say it twice, which is taken where both agree.
+    pickled = pickle.loads(pickle.dumps(group))
+    assert type(pickled) is dict and pickled == {"betas": (0.5, 0.25), **group}
+    assert with_pair(pickled, ("beta1", "beta2"), "here") == with_pair(copy.copy(group), ("beta1", "beta2"), "here") == dict(group)
+    for other in ({"beta1": 0.75}, {"betas": (0.5, 0.5)}, {"betas": "ab"}):
+        with pytest.raises(TypeError, match="here: expected "):
+            with_pair(pickled | other, ("beta1", "beta2"), "here")
 
 
 def test_betas_stand_for_beta1_and_beta2_in_arguments_and_groups(real):

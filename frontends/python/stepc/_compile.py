@@ -24,7 +24,7 @@ from typing import Any
 
 from stepc import _abi
 from stepc._cache import Cache
-from stepc._inputs import Inputs, Manifest, Spec, read_input, shown_path
+from stepc._inputs import Inputs, Manifest, Spec, as_json, read_input, shown_path
 from stepc.errors import CompileError, CompilerNotFound, warn_user
 
 Cluster = str | os.PathLike[str] | Mapping[str, Any]
@@ -147,7 +147,7 @@ def option_arguments(
 def cluster_text(cluster: Cluster) -> str:
     """A profile's name, or a cluster as JSON: text that is the same wherever the compiler runs."""
     if isinstance(cluster, Mapping):
-        return json.dumps(dict(cluster))
+        return as_json(cluster, "cluster")
     if not isinstance(cluster, str | os.PathLike) or not os.fspath(cluster):
         raise TypeError(
             "cluster: expected a profile's name, the path of a JSON file, or what the manifest's "
@@ -222,7 +222,11 @@ def _run(
     """What the compiler printed of the inputs, and its warnings with marks for their names.
     ``folder`` is for their copies."""
     command = [str(find_compiler()), subcommand, *inputs.write(folder), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except ValueError as error:  # a zero byte, or what UTF-8 does not have
+        wrong = [option for option in options if option != option.encode(errors="ignore").decode().replace("\0", "")]
+        raise CompileError(f"expected options in UTF-8 without zero bytes, found {wrong[:1] or options!r}: {error}", 2) from error
     if done.returncode != 0:
         text = inputs.named(done.stderr.strip() or done.stdout.strip())
         raise CompileError(

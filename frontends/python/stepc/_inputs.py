@@ -47,6 +47,10 @@ def read_spec(spec: Spec) -> Definition:
     if is_text(spec):
         return Definition("step", _in_utf8(str(spec), "specification"), "step.optim", "<specification>")
     path = Path(spec)
+    try:
+        path.name.encode()
+    except UnicodeEncodeError as error:  # the library would have that name, too
+        raise CompileError(f"{shown_path(path)}: expected a file name in UTF-8: {error}") from error
     return Definition(path.stem, read_input(path, "specification"), path.name, os.fspath(spec))
 
 
@@ -83,6 +87,14 @@ def read_input(path: str | os.PathLike[str], what: str) -> str:
         raise CompileError(f"{shown_path(path)}: expected a {what} in UTF-8: {error}") from error
 
 
+def as_json(value: Mapping[str, Any], what: str, **options: Any) -> str:
+    """A dict as JSON; a TypeError where JSON has no words for something in it."""
+    try:
+        return json.dumps(dict(value), **options)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{what}: expected a dict of lists, dicts, texts and numbers: {error}") from error
+
+
 def _in_utf8(text: str, what: str) -> str:
     """A text that was given as such; Python's may hold what UTF-8 does not have."""
     try:
@@ -109,7 +121,7 @@ class Inputs:
         definition = read_spec(spec)
         self.name, self.spec, self._file = definition.name, definition.text, definition.file
         if isinstance(manifest, Mapping):
-            self.manifest, shown = json.dumps(dict(manifest), indent=1), "<manifest>"
+            self.manifest, shown = as_json(manifest, "manifest", indent=1), "<manifest>"
         elif isinstance(manifest, str) and manifest.lstrip().startswith("{"):
             self.manifest, shown = _in_utf8(manifest, "manifest"), "<manifest>"
         else:

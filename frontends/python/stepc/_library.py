@@ -22,7 +22,7 @@ from stepc._calls import call_apart, cause
 from stepc._described import Mesh, Parameter, Route, State
 from stepc._device import AllocatorCalls, Device, default_device
 from stepc._tables import local_shape, open_tables, shape, text as _text
-from stepc.errors import PoisonedError, StepcError, error_for, plural
+from stepc.errors import PlanError, PoisonedError, StepcError, error_for, plural
 
 
 class Library:
@@ -108,7 +108,12 @@ class Library:
                 raise error_for(status, f"no mesh of parameter {index} in '{self.path}'")
             axes = tuple((_text(info.axis_names[i]), info.axis_sizes[i]) for i in range(info.axes))
             ranks = tuple(info.ranks[i] for i in range(info.rank_count))
-            blocks = json.loads(_text(info.blocks) or "null")
+            try:
+                blocks = json.loads(_text(info.blocks) or "null")
+            except (ValueError, RecursionError) as error:
+                raise PlanError(
+                    f"'{self.path}': expected blocks of parameter {index} as JSON: {error}; the library is damaged"
+                ) from error
             flatten = info.flatten, bool(info.flatten_specified)
             result.append(Mesh(_text(info.name), axes, ranks, info.batch_axes, blocks, *flatten))
         return tuple(result)
@@ -360,7 +365,7 @@ class Instance:
         )
 
     def set_hyperparameter(self, route: int, name: str, value: float) -> None:
-        self._call("set_hyperparameter", route, name.encode(), value)
+        self._call("set_hyperparameter", route, name.encode("utf-8", "replace"), value)
 
     def step(self) -> None:
         """One optimizer step, done when this returns. The interpreter lock is released while it runs."""
@@ -415,7 +420,7 @@ class Instance:
     def abort(self, reason: str) -> None:
         """Tells the peers to give up, and poisons the instance."""
         try:
-            self._call("abort", reason.encode())
+            self._call("abort", reason.encode("utf-8", "replace"))
         except PoisonedError:
             pass
 

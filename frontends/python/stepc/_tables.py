@@ -14,16 +14,30 @@ def text(value: bytes | None) -> str:
     return (value or b"").decode("utf-8", "replace")
 
 
+def _shown(path: str) -> str:
+    """A path as a line of text: it may hold bytes that are none."""
+    return path.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
+def _reason(error: Exception) -> str:
+    """The loader's words, which quote the bytes of a damaged library."""
+    if isinstance(error, UnicodeDecodeError):
+        return error.object.decode("utf-8", "backslashreplace")
+    if isinstance(error, UnicodeEncodeError):
+        return "expected a path in UTF-8"
+    return str(error)
+
+
 def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
     """The library at ``path``, with its tables in the order in which its targets were named."""
     try:
         # A name without a folder would be looked for where the loader keeps its libraries.
         dll = c.CDLL(os.path.abspath(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
-    except OSError as error:
-        raise StepcError(f"cannot open the library '{path}': {error}") from error
+    except (OSError, ValueError) as error:
+        raise StepcError(f"cannot open the library '{_shown(path)}': {_reason(error)}") from error
     try:
         entry = dll.stepc_library_table
-    except AttributeError:
+    except (AttributeError, ValueError):
         raise AbiError(
             f"'{path}' is not a stepc library: expected the symbol stepc_library_table, found none"
         ) from None

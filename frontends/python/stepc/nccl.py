@@ -50,7 +50,7 @@ class NcclTransport:
     def abort(self, reason: str) -> None:
         """Stops what is under way. Peers find out by their deadlines, or where NCCL notices it."""
         if self._end is not None:
-            self.table.abort(self.table.context, reason.encode())
+            self.table.abort(self.table.context, reason.encode("utf-8", "replace"))
 
     def close(self) -> None:
         self._destroy(self.table.context)
@@ -98,7 +98,7 @@ def nccl_transport(
             identifier = _make_id(functions)
         except StepcError as error:  # the others should not wait for what does not come
             problem = error
-        text = identifier or str(problem).encode()
+        text = identifier or str(problem).encode("utf-8", "replace")
         store.set(_KEY, text) if store is not None else _write(Path(file), text)
         if problem is not None:
             raise problem

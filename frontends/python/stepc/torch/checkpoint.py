@@ -39,14 +39,24 @@ def parameters_to_save(optimizer: RoutedGroups) -> dict[str, torch.Tensor]:
 
 
 def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    for key in ("state", "param_groups"):
+    for key, kind, what in (("state", Mapping, "a dict"), ("param_groups", list | tuple, "a list")):
         if key not in state_dict:
             raise StepcError(f"expected a state dict with 'state' and 'param_groups', found no '{key}'")
+        _expect_kind(state_dict[key], kind, f"the state dict's '{key}'", what)
+    for key, state in state_dict["state"].items():
+        _expect_kind(state, Mapping | None, f"the state dict's state of {key!r}", "a dict")
     for number, group in enumerate(state_dict["param_groups"]):
+        where = f"the state dict's parameter group {number}"
+        _expect_kind(group, Mapping, where, "a dict")
         if "params" not in group:
-            raise StepcError(
-                f"the state dict's parameter group {number}: expected 'params', found none"
-            )
+            raise StepcError(f"{where}: expected 'params', found none")
+        _expect_kind(group["params"], list | tuple, f"{where}: 'params'", "a list")
+        for one in group["params"]:
+            _expect_kind(one, int | str, f"{where}: 'params'", "numbers or names")
+        if "param_names" in group:
+            _expect_kind(group["param_names"], list | tuple, f"{where}: 'param_names'", "a list")
+            for one in group["param_names"]:
+                _expect_kind(one, str, f"{where}: 'param_names'", "texts")
         names, keys = group.get("param_names"), group["params"]
         if names is not None and all(isinstance(key, int) for key in keys) and len(names) != len(keys):
             raise StepcError(
@@ -54,6 +64,12 @@ def _saved_groups(state_dict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
                 f"{plural(len(keys), 'parameter')}, found {plural(len(names), 'name')}"
             )
     return [without_absent(group) for group in state_dict["param_groups"]]
+
+
+def _expect_kind(value: Any, kind: Any, where: str, what: str) -> None:
+    if not isinstance(value, kind):
+        found = "None" if value is None else type(value).__name__
+        raise StepcError(f"{where}: expected {what}, found {found}")
 
 
 def _match(
@@ -162,6 +178,7 @@ def _with_pair(group: Mapping[str, Any], route: RouteInfo, where: str) -> dict[s
 
 def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
     """Copies a state dict into an optimizer, which is prepared where either of them has states."""
+    _expect_kind(state_dict, Mapping, "load_state_dict()", "a state dict")
     state_dict = dict(state_dict)
     for hook in optimizer._optimizer_load_state_dict_pre_hooks.values():
         result = hook(optimizer, state_dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from typing import Any
 BETAS = "betas"
 _PAIR = ("beta1", "beta2")
 _MOMENTUM = "momentum"
+# Characters of a value in an error's text.
+_SHOWN = 200
 
 # What torch's optimizers take beside hyperparameters. How a step is carried out is stepc's affair, so
 # any value of these is met:
@@ -56,15 +59,17 @@ def pair(value: Any, where: str) -> tuple[Any, Any]:
 def with_pair(options: Mapping[str, Any], names: Collection[str], where: str) -> dict[str, Any]:
     """Options with ``beta1`` and ``beta2`` instead of ``betas``, where these are among the hyperparameters.
 
-    Raises a TypeError for what is no pair, and for options that say the same twice.
+    Raises a TypeError for what is no pair, and for options with both that do not agree.
     """
     if BETAS not in options or not has_pair(names):
         return dict(options)
-    for one in _PAIR:
-        if one in options:
-            raise TypeError(f"{where}: expected '{BETAS}' or '{one}', found both")
-    rest = {key: value for key, value in options.items() if key != BETAS}
-    return rest | dict(zip(_PAIR, pair(options[BETAS], where), strict=True))
+    given, rest = pair(options[BETAS], where), {key: value for key, value in options.items() if key != BETAS}
+    said = [one for one in _PAIR if one in rest]
+    if len(said) == 2 and all(_agree(rest[one], value) for one, value in zip(_PAIR, given, strict=True)):
+        return rest  # a copy of a group has both
+    if said:
+        raise TypeError(f"{where}: expected '{BETAS}' or '{said[0]}', found both")
+    return rest | dict(zip(_PAIR, given, strict=True))
 
 
 def number(value: Any) -> float:
@@ -72,7 +77,26 @@ def number(value: Any) -> float:
     kind = getattr(getattr(value, "dtype", None), "kind", "")  # NumPy's
     if isinstance(value, str | bytes | bytearray) or kind in ("S", "U"):
         raise TypeError("expected a number, found a text")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError("expected a number that a float can hold") from error
+
+
+def shown(value: Any) -> str:
+    """A value in an error's text: Python prints no whole numbers of thousands of digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of too many digits"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _agree(one: Any, other: Any) -> bool:
+    try:
+        return one is other or number(one) == number(other)
+    except (TypeError, ValueError, RuntimeError):
+        return False
 
 
 class Group(dict):
@@ -120,6 +144,17 @@ class Group(dict):
             self[key] = default
         return self[key]
 
+    def __or__(self, other: Any) -> Group:
+        return self.copy().__ior__(other)
+
+    def copy(self) -> Group:
+        return type(self)(dict(self))
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Group:
+        return type(self)(copy.deepcopy(dict(self), memo))
+
     def __reduce__(self) -> Any:
-        # Copies and pickles are plain dicts, which need no class to be read.
-        return dict, (dict(self),)
+        # Pickles are plain dicts, which need no class to be read. They have the pair as an entry.
+        return dict, (dict(self) | ({BETAS: self[BETAS]} if has_pair(self.keys()) else {}),)

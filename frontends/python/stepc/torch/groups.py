@@ -24,9 +24,9 @@ from stepc._library import Library
 from stepc.errors import CompileError, GraphError, HyperparameterError
 from stepc.torch.declarations import Declarations
 from stepc.torch.devices import refuse_capture
-from stepc.torch.group import BETAS, Group, has_pair, is_torchs_key, number, with_pair
+from stepc.torch.group import BETAS, Group, has_pair, is_torchs_key, number, shown, with_pair
 from stepc.torch.manifest import routing_manifest
-from stepc.torch.names import canonical_name
+from stepc.torch.names import canonical_name, check_name
 from stepc.torch.options import (
     ROUTE, RouteInfo, expect_no_request, expect_number, is_other_key, unknown_hint,
 )  # fmt: skip
@@ -164,8 +164,12 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
         for member in members:
             if not (isinstance(member, tuple) and len(member) == 2 and isinstance(member[0], str)):
                 raise _unnamed(member)
-            if not isinstance(member[1], torch.Tensor):
+            check_name(member[0], "parameter")
+            if isinstance(member[1], list | tuple):
                 raise _unnamed(member[1], f" beside the name '{member[0]}'")
+            if not isinstance(member[1], torch.Tensor):
+                found = "None" if member[1] is None else type(member[1]).__name__
+                raise TypeError(f"parameter '{member[0]}': expected a tensor beside its name, found {found}")
             name, tensor = canonical_name(member[0]), member[1]
             if id(tensor) in seen:
                 if where[id(tensor)] != number:
@@ -412,9 +416,9 @@ class Hyperparameters:
                 except GraphError:
                     raise
                 except (KeyError, TypeError, ValueError, RuntimeError) as error:
+                    found = shown(group[name]) if name in group else "none"
                     raise HyperparameterError(
-                        f"parameter group {row} (route {group[ROUTE]}): expected a number for "
-                        f"'{name}', found {group.get(name, 'nothing')!r}"
+                        f"parameter group {row} (route {group[ROUTE]}): expected a number for '{name}', found {found}"
                     ) from error
 
     def _bring(self, place: int, value: Any, on_device: torch.Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from stepc.torch.describe import Connected, connected, describe, describe_frozen
 from stepc.torch.entries import Entry
 from stepc.torch.failures import Failures, expect_no_fork
 from stepc.torch.frozen import adopt_unfrozen, expect_trained, show_states, trained, waits_for_route
+from stepc.torch.group import shown
 from stepc.torch.groups import Hyperparameters, Question, Routing, expect_one_group
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
@@ -40,6 +42,27 @@ from stepc.torch.verify import verify
 # How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. They come from
 # loading their models then, which takes some of them minutes longer.
 _STEP_SECONDS, _LOADING_SECONDS = 120.0, 600.0
+
+
+# A year: clocks and timers of the system do not take any number.
+_MOST_SECONDS = 366 * 24 * 3600.0
+
+
+def _seconds(timeout: Any) -> float:
+    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real):
+        raise TypeError(f"timeout: expected a number of seconds, found {timeout!r}")
+    if not 0 <= timeout <= _MOST_SECONDS:
+        raise ValueError(f"timeout: expected from 0 to {_MOST_SECONDS:.0f} seconds, found {shown(timeout)}")
+    return float(timeout)
+
+
+def _expect_threads(threads: Any) -> None:
+    if threads is None:
+        return
+    if isinstance(threads, bool) or not isinstance(threads, numbers.Integral):
+        raise TypeError(f"threads: expected a whole number, found {threads!r}")
+    if not 0 <= threads < 2**31:
+        raise ValueError(f"threads: expected a number from 0 on, found {shown(threads)}")
 
 
 class Optimizer(Failures, RoutedGroups):
@@ -102,7 +125,6 @@ class Optimizer(Failures, RoutedGroups):
         **routes: Any,
     ) -> None:
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
-        self._timeout = _STEP_SECONDS if timeout is None else float(timeout)
         self._threads, self._capturable = threads, capturable
         self._binding: Binding | None = None
         self._hyperparameters: Hyperparameters | None = None
@@ -113,7 +135,15 @@ class Optimizer(Failures, RoutedGroups):
         self._shown: dict[torch.Tensor, tuple[str, dict[str, Any]]] = {}
         self._warned: set[str] = set()
         # An error of one rank, with its own arguments, is one of all.
+        self._timeout, wrong = _STEP_SECONDS, None
+        try:
+            self._timeout = _seconds(timeout) if timeout is not None else _STEP_SECONDS
+            _expect_threads(threads)
+        except (TypeError, ValueError) as error:
+            wrong = error
         with self._together(library, _LOADING_SECONDS if timeout is None else self._timeout) as self._meeting:
+            if wrong is not None:
+                raise wrong
             if (spec is None) == (library is None):
                 raise TypeError(
                     f"expected a definition or library=, found {'neither' if spec is None else 'both'}"

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from stepc.errors import HyperparameterError, StepcError
-from stepc.torch.group import BETAS, asks_for_nothing, has_pair, is_torchs_key, number, why_refused
+from stepc.torch.group import BETAS, asks_for_nothing, has_pair, is_torchs_key, number, shown, why_refused
 
 ROUTE = "route"
 #: A parameter's hyperparameters beside its states, in what torch.distributed.checkpoint saves and
@@ -86,7 +86,7 @@ def expect_number(value: Any, name: str, where: str) -> None:
         if not hasattr(value, "is_cuda") or not value.is_cuda:
             number(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise HyperparameterError(f"{where}: expected a number for '{name}', found {value!r}") from error
+        raise HyperparameterError(f"{where}: expected a number for '{name}', found {shown(value)}") from error
 
 
 def unknown_hint(unknown: Iterable[str], known: Collection[str]) -> str:
@@ -230,7 +230,7 @@ def check_saved(
             number(saved[name])
         except (TypeError, ValueError, RuntimeError):
             raise StepcError(
-                f"{where}: expected a number for '{name}' in the state dict, found {saved[name]!r}"
+                f"{where}: expected a number for '{name}' in the state dict, found {shown(saved[name])}"
             ) from None
     try:  # how a step is carried out is this optimizer's affair, not the saved one's
         expect_no_request(saved, known, True, f"{where}: the state dict")

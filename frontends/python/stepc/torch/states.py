@@ -20,6 +20,7 @@ from stepc._described import Parameter, State
 from stepc._library import Instance
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
+from stepc.torch.group import shown
 from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.pieces import Layout, Piece, placed
 from stepc.torch.placements import placements_like, same_placements, same_spec, split_placements
@@ -276,12 +277,12 @@ def check_state(
     if isinstance(tensor, DTensor) != dtensor:
         kind = "a DTensor" if dtensor else "a plain tensor"
         raise StepcError(f"{where}: expected {kind} like its parameter")
+    check_tensor(tensor, where)
     shard = local(tensor)
     expected = (TORCH_DTYPES[state.dtype], state.local_shape, device)
     found = (shard.dtype, tuple(shard.shape), shard.device)
     if expected[::2] != found[::2] or not same_shard(found[1], expected[1], state.placements):
         raise StepcError(f"{where}: expected dtype, local shape and device {expected}, found {found}")
-    check_tensor(shard, where)
     if not shard.is_contiguous():
         raise StepcError(f"{where}: expected a contiguous tensor, found strides {shard.stride()}")
     return shard
@@ -291,6 +292,8 @@ def whole_step(source: Any, where: str) -> int:
     """The number of steps that a state dict or a trainer gives: a whole one, in a 0-d tensor."""
     value = source
     if isinstance(source, torch.Tensor):
+        if source.is_nested:
+            check_tensor(source, where)
         if source.dim() or source.is_meta:
             found = "a meta tensor" if source.is_meta else f"the shape {list(source.shape)}"
             raise StepcError(f"{where}: expected a number in a 0-d tensor, found {found}")
@@ -299,7 +302,7 @@ def whole_step(source: Any, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise StepcError(f"{where}: expected a number of steps, found {type(value).__name__}")
     if not 0 <= value < 2**63 or value != int(value):
-        raise StepcError(f"{where}: expected a whole number of steps from 0 on, found {value}")
+        raise StepcError(f"{where}: expected a whole number of steps from 0 on, found {shown(value)}")
     return int(value)
 
 
@@ -307,6 +310,8 @@ def check_tensor(source: Any, where: str) -> None:
     """Refuses what has no values, or has them otherwise than one after the other in memory."""
     if not isinstance(source, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
+    if source.is_nested:  # of which hardly anything may be asked
+        raise StepcError(f"{where}: expected a dense tensor, found a nested one")
     if source.is_meta:
         raise StepcError(f"{where}: expected a tensor with memory, found a meta tensor")
     shard = local(source)
