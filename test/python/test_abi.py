@@ -176,6 +176,11 @@ def test_options_and_dicts_that_cannot_be_written_are_named(fake):
             call()
 
 
+def test_a_library_is_shown_without_features_of_its_chip(real):
+    library = stepc.Library(stepc.compile(SGD, MANIFEST, target="cpu:x86-64-v3"))
+    assert repr(library) == f"Library({library.path!r}, chip='x86-64-v3', ranks=(0,))" and library.chip.startswith("x86-64-v3")
+
+
 def test_a_missing_compiler_says_what_to_do(monkeypatch):
     monkeypatch.setenv("STEPC", "/nowhere/stepc")
     with pytest.raises(stepc.CompilerNotFound, match="STEPC=/nowhere/stepc"):

@@ -1,5 +1,7 @@
 """Convolutions that a definition, or the trainer, takes for matrices."""
 
+import re
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -143,7 +145,11 @@ def test_what_cannot_be_flattened(real):
         Optimizer(named, SPEC, flatten={"conv1.weight": 4}).prepare()
     with pytest.raises(ValueError, match="'conv1.weight': batch= and flatten= match it"):
         Optimizer(named, SPEC, flatten=["conv?.weight"], batch=["conv1.weight"]).prepare()
-    with pytest.raises(stepc.CompileError, match="expected two axes, or declared batch axes, for parameter 'conv1.weight'"):
+    with pytest.raises(stepc.CompileError, match="expected two axes, or declared batch axes, for parameter 'conv1.weight'") as raised:
         Optimizer(named, SPEC).prepare()
+    found = re.findall(r"for parameter '([^']*)'", str(raised.value))
+    assert str(raised.value).splitlines()[-1] == (
+        f"hint: the manifest is written from the model: for convolutions pass flatten={found!r}, for stacks of matrices batch={found!r}"
+    )
     with pytest.raises(stepc.CompileError, match="expected three axes or more to flatten, found 1 for parameter 'conv1.bias'"):
         Optimizer(named, SPEC + 'blocks "conv*" flatten 1\n').prepare()

@@ -58,7 +58,8 @@ class Library:
         return None
 
     def __repr__(self) -> str:
-        return f"Library({self.path!r}, chip={self.chip!r}, ranks={self.world_ranks})"
+        chip = self.chip.partition(";")[0]  # without the features of a CPU, some sixty
+        return f"Library({self.path!r}, chip={chip!r}, ranks={self.world_ranks})"
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class Question:
                 return check_silently(self.definition, manifest, self.if_present)[0]
             except CompileError as error:
                 failed = error
-        raise CompileError(_with_batch(str(failed)), failed.exit_code) from None
+        raise CompileError(_with_arguments(str(failed)), failed.exit_code) from None
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,15 @@ class Routing:
         return Routing(routes, taken, library.path)
 
 
-def _with_batch(diagnostics: str) -> str:
-    """Diagnostics that ask for batch axes in the manifest, for a trainer who wrote none."""
+def _with_arguments(diagnostics: str) -> str:
+    """Diagnostics that ask for batch axes or ``flatten`` in the manifest, for a trainer who wrote none."""
     names = re.findall(r"or declared batch axes, for parameter '([^']*)'", diagnostics)
     if not names:
         return diagnostics
-    hint = f"the manifest is written from the model: for stacks of matrices pass batch={names!r}"
+    hint = (
+        f"the manifest is written from the model: for convolutions pass flatten={names!r}, for stacks of matrices "
+        f"batch={names!r}"
+    )
     return f"{diagnostics}\nhint: {hint}"
 
 
