@@ -64,7 +64,7 @@ typedef void (*stepc_deallocate)(void *context, void *memory, int64_t bytes);
 
 typedef enum stepc_device {
   STEPC_DEVICE_CPU = 0,
-  STEPC_DEVICE_CUDA = 1 /* no library has been run there yet */
+  STEPC_DEVICE_CUDA = 1 /* a GPU of NVIDIA's: docs/gpu-results.md says what ran there */
 } stepc_device;
 
 /* Where what is bound stands. A library for a CPU takes host memory alone. */
