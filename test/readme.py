@@ -1,4 +1,4 @@
-"""Checks that README.md shows what is true, or brings it up to date.
+"""Checks that README.md and docs/torch.md show what is true, or brings them up to date.
 
     .venv/bin/python test/readme.py [--update]
 
@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 
+PAGES = ("README.md", "docs/torch.md")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- (file|output): (.+?) -->\n```[a-z]*\n)(.*?)(```\n)", re.DOTALL)
 
@@ -24,21 +25,22 @@ def actual(kind: str, what: str) -> str:
 
 
 def main() -> int:
-    readme = ROOT / "README.md"
-    text = readme.read_text()
     wrong = []
+    for page in PAGES:
+        text = (ROOT / page).read_text()
 
-    def replace(match: re.Match) -> str:
-        now = actual(match[2], match[3])
-        if match[4] != now:
-            wrong.append(f"README.md, {match[2]} {match[3]}: expected\n{now}\nfound\n{match[4]}")
-        return match[1] + now + match[5]
+        def replace(match: re.Match, page: str = page) -> str:
+            now = actual(match[2], match[3])
+            if match[4] != now:
+                wrong.append(f"{page}, {match[2]} {match[3]}: expected\n{now}\nfound\n{match[4]}")
+            return match[1] + now + match[5]
 
-    updated = BLOCK.sub(replace, text)
-    if not BLOCK.search(text):
-        wrong.append("README.md: expected blocks to check, found none")
+        updated = BLOCK.sub(replace, text)
+        if not BLOCK.search(text):
+            wrong.append(f"{page}: expected blocks to check, found none")
+        if "--update" in sys.argv:
+            (ROOT / page).write_text(updated)
     if "--update" in sys.argv:
-        readme.write_text(updated)
         return 0
     print("\n".join(wrong))
     return 1 if wrong else 0

@@ -2,12 +2,15 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from conftest import ROOT
 from ranks import run_ranks, run_ranks_until
 from sharded_net import BOTH, MUON, Net, assert_same, reference, set_gradients, shard_like, shards, spec
 from torch import nn
@@ -159,3 +162,19 @@ def test_a_stopped_rank_hangs_nobody(real):
     for name, text, half, seconds in results:
         assert name in ("StepcTimeout", "TransportError"), text
         assert half and seconds < 30
+
+
+def test_the_example_loop_goes_on_from_its_checkpoints(real, tmp_path):
+    """What docs/torch.md shows: seven steps at once, and in two runs, give the same losses."""
+
+    def run(folder, steps):
+        command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", ROOT / "examples" / "train_loop.py"]
+        done = subprocess.run([sys.executable, *command, tmp_path / folder, str(steps)], capture_output=True, text=True,
+                              env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=300, check=False)  # fmt: skip
+        assert done.returncode == 0 and "Warning" not in done.stderr, done.stdout + done.stderr
+        return done.stdout.splitlines()
+
+    whole, first, second = run("whole", 7), run("parts", 4), run("parts", 7)
+    assert [line.split(":")[0] for line in whole] == [f"step {step}" for step in range(1, 8)]
+    assert first == whole[:4] and second == whole[3:]  # the last checkpoint is the third step's
+    assert float(whole[-1].split()[-1]) < float(whole[0].split()[-1])
