@@ -109,7 +109,10 @@ def test_an_optimizer_says_how_batch_axes_are_declared(real):
     spec = SGD + "route { Sgd(lr = 0.1) for matrix\n Sgd(lr = 0.1) for rest }"
     with pytest.raises(stepc.CompileError, match="or declared batch axes, for parameter 'cut.weight'") as raised:
         Optimizer(model.named_parameters(), spec)
-    hint = "hint: the manifest is written from the model: for stacks of matrices pass batch=['cut.weight']"
+    hint = (
+        "hint: the manifest is written from the model: for convolutions pass flatten=['cut.weight'], for stacks of matrices pass "
+        "batch=['cut.weight']"
+    )
     assert str(raised.value).splitlines()[-1] == hint
     routes = Optimizer(model.named_parameters(), spec, batch=["cut.weight"]).routes
     assert routes["cut.weight"] == routes["up.weight"] != routes["up.bias"]

@@ -133,7 +133,7 @@ def _with_arguments(diagnostics: str) -> str:
         return diagnostics
     hint = (
         f"the manifest is written from the model: for convolutions pass flatten={names!r}, for stacks of matrices "
-        f"batch={names!r}"
+        f"pass batch={names!r}"
     )
     return f"{diagnostics}\nhint: {hint}"
 
