@@ -203,7 +203,7 @@ ILL_FORMED = [
     (lambda saved: saved | {"param_groups": None}, "the state dict's 'param_groups': expected a list, found None"),
     (lambda saved: saved | {"param_groups": {}}, "the state dict's 'param_groups': expected a list, found dict"),
     (lambda saved: saved | {"param_groups": [None]}, "parameter group 0: expected a dict, found None"),
-    *((lambda saved, key=key, value=value: saved | {"param_groups": [saved["param_groups"][0] | {key: value}]}, f"parameter group 0: {text}")
+    *((lambda saved, key=key, value=value: saved | {"param_groups": [saved["param_groups"][0] | {key: value}]}, f"group 0: {text}")
       for key, value, text in (
           ("params", None, "'params': expected a list, found None"),
           ("params", [[1]], "'params': expected numbers or names, found list"),

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from models import SPEC, Model, bits, make, same, set_gradients
+from torch.distributed.checkpoint import state_dict as dcp
 from stepc import StepcError
 from stepc.torch import Optimizer
 
@@ -227,6 +228,31 @@ def test_entries_of_no_parameter_are_errors(fake):
         del optimizer.state[key]
     with pytest.raises(TypeError, match="expected a dict of states by parameter, found list"):
         optimizer.state = []
+
+
+@pytest.mark.parametrize("some", [True, False])
+def test_distributed_checkpoints_have_states_that_were_cleared(fake, some):
+    model, optimizer = stepped()
+    if some:
+        del optimizer.state[model.w]
+    else:
+        optimizer.state.clear()
+    found = dcp.get_optimizer_state_dict(model, optimizer)["state"]
+    assert found.keys() == {"w", "v", "b", "s"} and all("@options" in states for states in found.values())
+    assert [found[name]["step"].item() for name in ("w", "v")] == ([0, 3] if some else [0, 0])
+
+
+def test_graphs_go_on_with_the_tensors_that_they_captured(fake, way):
+    """With capturable=True states begin anew where they are."""
+    model, optimizer = stepped()
+    optimizer._binding._in_place = True
+    m, counts = optimizer.state[model.w]["m"], optimizer._binding.steps
+    optimizer.state.clear()
+    optimizer.state_dict()
+    assert optimizer.state[model.w]["m"] is m and not m.any()
+    assert optimizer._binding.steps is counts and not counts.any()
+    step(model, optimizer, 3)
+    assert optimizer.state[model.w]["step"] == 1 and optimizer.state[model.w]["m"] is m
 
 
 def test_copies_of_the_states_are_plain(fake):

@@ -149,7 +149,8 @@ def test_what_cannot_be_flattened(real):
         Optimizer(named, SPEC).prepare()
     found = re.findall(r"for parameter '([^']*)'", str(raised.value))
     assert str(raised.value).splitlines()[-1] == (
-        f"hint: the manifest is written from the model: for convolutions pass flatten={found!r}, for stacks of matrices pass batch={found!r}"
+        f"hint: the manifest is written from the model: for convolutions pass flatten={found!r}, for stacks of matrices pass "
+        f"batch={found!r}"
     )
     with pytest.raises(stepc.CompileError, match="expected three axes or more to flatten, found 1 for parameter 'conv1.bias'"):
         Optimizer(named, SPEC + 'blocks "conv*" flatten 1\n').prepare()
