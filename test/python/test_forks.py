@@ -7,13 +7,10 @@ import sys
 import textwrap
 import time
 
-import pytest
-import torch
 import torch.distributed as dist
 from models import SGD, Model, bits, make, same, set_gradients
 from ranks import run_ranks
 
-import stepc
 from stepc._library import Instance
 from stepc.torch import Optimizer
 

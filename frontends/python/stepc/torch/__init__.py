@@ -1,6 +1,6 @@
 """Compiled optimizer steps for PyTorch trainers: plain, FSDP2, HSDP, tensor and expert parallel."""
 
-from stepc.torch import needed as _needed  # first: the others import torch
+from stepc.torch import needed as _needed  # noqa: F401 - first, since the others import torch
 from stepc.torch.checkpoint import parameters_to_save
 from stepc.torch.declarations import Blocks, Bucket, Placed
 from stepc.torch.imports import FlatStates, import_states

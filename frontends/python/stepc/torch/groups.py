@@ -155,7 +155,7 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
     where: dict[int, int] = {}
     written: dict[str, str] = {}
     aliases: dict[str, list[str]] = {}
-    for number, group in enumerate(groups):
+    for place, group in enumerate(groups):
         if "params" not in group:
             raise _not_a_group(group)
         members = group["params"]
@@ -175,7 +175,7 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
                 raise TypeError(f"parameter '{member[0]}': expected a tensor beside its name, found {found}")
             name, tensor = canonical_name(member[0]), member[1]
             if id(tensor) in seen:
-                if where[id(tensor)] != number:
+                if where[id(tensor)] != place:
                     raise in_two_groups(seen[id(tensor)], name)
                 if name != seen[id(tensor)]:
                     aliases.setdefault(seen[id(tensor)], []).append(name)
@@ -184,7 +184,7 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
                 one, other = written[name], member[0]
                 why = "" if one == other else f", '{one}' and '{other}' without the components that wrappers add"
                 raise ValueError(f"two parameters have the name '{name}'{why}")
-            seen[id(tensor)], where[id(tensor)], written[name] = name, number, member[0]
+            seen[id(tensor)], where[id(tensor)], written[name] = name, place, member[0]
             pairs.append((name, tensor))
         group["params"] = pairs
     return groups, aliases
@@ -199,10 +199,10 @@ def in_two_groups(name: str, other: str) -> ValueError:
 def expect_one_group(groups: Iterable[Mapping[str, Any]]) -> None:
     """Refuses tensors that were put into two groups."""
     seen: dict[int, tuple[int, str]] = {}
-    for number, group in enumerate(groups):
+    for place, group in enumerate(groups):
         for name, tensor in zip(group["param_names"], group["params"], strict=True):
-            first, other = seen.setdefault(id(tensor), (number, name))
-            if first != number:
+            first, other = seen.setdefault(id(tensor), (place, name))
+            if first != place:
                 raise in_two_groups(other, name)
 
 
