@@ -1,11 +1,13 @@
-"""Whether the plan that stepc chooses is about the fastest of those that it can be forced to: by `stepc simulate`.
+"""Simulates whether the plan that stepc chooses is about the fastest of those that it can be forced to.
 
-    .venv/bin/python benchmarks/choices.py [NAME]... [--profiles h100,cpu] [--strategies] [--json FILE] [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/choices.py [NAME]... [--profiles h100,cpu] [--strategies] [--json FILE]
+        [--stepc build/bin/stepc]
 
-Each manifest of examples/cases, and of the models below, is simulated on each profile as stepc plans it, and with other numbers
-of waves forced: 1, 2, 3, 4, 6, 8, 12, … until they are half as slow again as the best. With --strategies each strategy is forced
-on all parameters for which it is legal, in place of the waves. A row says what was chosen, the best of all, and the ratio
-of their times. Words choose cases whose names contain them.
+Each manifest of examples/cases, and of the models below, is simulated on each profile as stepc plans it, and
+with other numbers of waves forced: 1, 2, 3, 4, 6, 8, 12, … until they are half as slow again as the best.
+With --strategies each strategy is forced on all parameters for which it is legal, in place of the waves. A
+row says what was chosen, the best of all, and the ratio of their times. Words choose cases whose names
+contain them.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ HEAD = ("case", "cluster", "chosen", "ms", "modelled ms", "GiB", "best", "ms", "
 def run(command: list) -> subprocess.CompletedProcess:
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"choices.py: exit {done.returncode}: {' '.join(map(str, command))[:400]}\n{done.stderr}")
+        raise SystemExit(
+            f"choices.py: exit {done.returncode}: {' '.join(map(str, command))[:400]}\n{done.stderr}"
+        )
     return done
 
 
@@ -131,7 +135,10 @@ def main() -> None:
                     found = list(in_waves(options.stepc, inputs, profile))
                 best = min([chosen, *found], key=lambda plan: plan["ms"])
                 ratios.append(chosen["ms"] / best["ms"])
-                print(f"| {' | '.join([case, profile, *cells(chosen), *cells(best), f'{ratios[-1]:.2f}'])} |", flush=True)
+                print(
+                    f"| {' | '.join([case, profile, *cells(chosen), *cells(best), f'{ratios[-1]:.2f}'])} |",
+                    flush=True,
+                )
                 rows.append({"case": case, "profile": profile, "chosen": chosen, "forced": found})
                 if options.json:
                     options.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -60,11 +60,15 @@ def main():
     cases = []
     for r in (512, 1024, 2048):
         cases.append((f"product {r} {r} {r}", "", 2 * r**3, lambda r=r: torch_product(r, r, r, False)))
-        cases.append((f"product {r} {r} {r}", " nt symmetric", 2 * r**3, lambda r=r: torch_product(r, r, r, True)))
+        cases.append(
+            (f"product {r} {r} {r}", " nt symmetric", 2 * r**3, lambda r=r: torch_product(r, r, r, True))
+        )
     for r in (512, 1024):
         cases.append((f"product {r} {r} {4 * r}", " nt symmetric", 8 * r**3,
                       lambda r=r: torch_product(r, r, 4 * r, True)))
-        cases.append((f"product {r} {4 * r} {r}", "", 8 * r**3, lambda r=r: torch_product(r, 4 * r, r, False)))
+        cases.append(
+            (f"product {r} {4 * r} {r}", "", 8 * r**3, lambda r=r: torch_product(r, 4 * r, r, False))
+        )
     for rows, cols in ((256, 256), (512, 512), (1024, 1024), (2048, 2048), (256, 1024), (512, 2048), (1024, 4096)):
         cases.append((f"newton {rows} {cols} 5", "", 5 * (4 * rows * rows * cols + 2 * rows**3),
                       lambda rows=rows, cols=cols: torch_newton(rows, cols, 5)))

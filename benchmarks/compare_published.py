@@ -1,9 +1,11 @@
 """What `stepc simulate` says of workloads that others published, beside their figures (docs/peers.md).
 
-    .venv/bin/python benchmarks/compare_published.py [megatron] [eight] [overhead] [throughput] [xtuner] [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/compare_published.py [megatron] [eight] [overhead] [throughput] [xtuner]
+        [--stepc build/bin/stepc]
 
-The workloads stand in benchmarks/published; what a source does not say is swept. Nothing is fitted: each cluster has the figures of
-its profile, but for what is swept (the rate of products, the size of an NVLink domain) and the links of an A800, which are fewer.
+The workloads stand in benchmarks/published; what a source does not say is swept. Nothing is fitted: each
+cluster has the figures of its profile, but for what is swept (the rate of products, the size of an NVLink
+domain) and the links of an A800, which are fewer.
 """
 
 from __future__ import annotations
@@ -67,14 +69,19 @@ class Simulator:
 
     def plan(self, document: dict, cluster: str | dict, rules: tuple[str, str], options: Iterable[str] = (),
              places: dict[str, list[int]] | None = None) -> str:  # fmt: skip
-        """The program, as text. `rules`: of matrices and of the rest; `places`: owners of each parameter's blocks."""
+        """The program, as text. `rules`: of matrices and of the rest; `places`: owners of each
+        parameter's blocks.
+        """
         text = SPEC.replace("MATRICES", rules[0]).replace("REST", rules[1])
         text = "".join(part for part in re.split(r"(?m)^(?=optimizer|route)", text)
                        if not part.startswith("optimizer") or re.match(r"optimizer (\w+)", part).group(1) in rules)  # fmt: skip
         (self.folder / "s.optim").write_text(text)
         cluster = {"profile": cluster} if isinstance(cluster, str) else cluster
         (self.folder / "m.json").write_text(json.dumps(document | {"cluster": cluster}))
-        inputs, path = [self.folder / "s.optim", "--manifest", self.folder / "m.json", *options], self.folder / "s.mlir"
+        inputs, path = (
+            [self.folder / "s.optim", "--manifest", self.folder / "m.json", *options],
+            self.folder / "s.mlir",
+        )
         if places:
 
             def bases(line: str) -> str:
@@ -95,10 +102,12 @@ class Simulator:
 
     def step(self, plan: str, efficiency: float = 1.0, symmetric: bool = True, domain: int | None = None,
              between: float | None = None, memory: float | None = None) -> dict:  # fmt: skip
-        """A step of a program. `efficiency`: of the profile's rate of products; `symmetric`: whether symmetric products do one
-        half; `domain`: ranks of an NVLink domain; `between`, `memory`: bytes per second of the network and of the device's memory.
-        None of it changes the program."""
-        plan = re.sub(r"(device <flops = )([^,]+)", lambda found: f"{found[1]}{float(found[2]) * efficiency:e}", plan)
+        """A step of a program. `efficiency`: of the profile's rate of products; `symmetric`: whether
+        symmetric products do one half; `domain`: ranks of an NVLink domain; `between`, `memory`: bytes per
+        second of the network and of the device's memory. None of it changes the program."""
+        plan = re.sub(
+            r"(device <flops = )([^,]+)", lambda found: f"{found[1]}{float(found[2]) * efficiency:e}", plan
+        )
         if domain:
             plan = re.sub(r'(cluster_level<"nvlink", ranks = )\d+', rf"\g<1>{domain}", plan)
         if between:
@@ -107,7 +116,9 @@ class Simulator:
             plan = re.sub(r"(device <[^>]*memory = )[^>,]+", rf"\g<1>{memory:e}", plan)
         path = self.folder / "variant.mlir"
         path.write_text(plan if symmetric else plan.replace(", symmetric", ""))
-        result = json.loads(run([self.stepc, "simulate", path, "--messages", "streams", "--json", "-"]).stdout)
+        result = json.loads(
+            run([self.stepc, "simulate", path, "--messages", "streams", "--json", "-"]).stdout
+        )
         ranks = result["ranks"]
         return {"ms": result["latency_seconds"] * 1e3, "waits": statistics.mean(rank["exposed_seconds"] for rank in ranks) * 1e3,
                 "gib": result["workspace_bytes"] / 2**30, "tflop": statistics.mean(rank["flops"] for rank in ranks) / 1e12}  # fmt: skip
@@ -141,7 +152,10 @@ def megatron_document(counts: list[int], dense: list[int], expert: list[int], bo
     entries += [{"name": f"m.expert.{index}", "shape": [8, *expert], "batch_axes": 1, "mesh": "experts", "placements": ["S(0)", "S(1)"]}
                 for index in range(counts[1])]  # fmt: skip
     axes = {"dense": (("tp", 2), ("gtp", 8)), "experts": (("ep", 8), ("egtp", 2))}
-    meshes = [{"name": name, "axes": [{"name": axis, "size": size} for axis, size in sizes]} for name, sizes in axes.items()]
+    meshes = [
+        {"name": name, "axes": [{"name": axis, "size": size} for axis, size in sizes]}
+        for name, sizes in axes.items()
+    ]
     return {"version": 1, "meshes": meshes, "parameters": [entry | {"dtype": "bf16"} for entry in entries]}
 
 
@@ -149,7 +163,9 @@ def homes(document: dict) -> dict[str, list[int]]:
     """Of dense matrices among the 16 ranks, of experts between the 2 that have parts of them."""
     result = {}
     for kind, owners in (("dense", 16), ("expert", 2)):
-        costs = {one["name"]: cost(one["shape"][-2:]) for one in document["parameters"] if kind in one["name"]}
+        costs = {
+            one["name"]: cost(one["shape"][-2:]) for one in document["parameters"] if kind in one["name"]
+        }
         for name, home in longest_first(costs, owners).items():
             result[name] = [home] if kind == "dense" else [2 * ep + home for ep in range(8)]
     return result
@@ -179,7 +195,9 @@ def megatron(simulator: Simulator) -> None:
     rows = []
     for counts, dense, expert in itertools.product(all_counts, swept["dense matrix"], swept["expert matrix"]):
         split = megatron_document(counts, dense, expert, both_groups=True)
-        sharded = simulator.plan(split, "gb300", ("Muon", "AdamW"), ["--strategy", "*=owner", "--waves", "1"], homes(split))
+        sharded = simulator.plan(
+            split, "gb300", ("Muon", "AdamW"), ["--strategy", "*=owner", "--waves", "1"], homes(split)
+        )
         for variant in variants:
             step = simulator.step(sharded, *variant)
             row = {"counts": counts, "dense": dense, "expert": expert, "variant": variant, "layer_sharded": step["ms"],
@@ -212,7 +230,10 @@ def megatron_table(measured: list[float], rows: list[dict], all_counts: list[lis
         good = [row for row in chosen if all(abs(off(row, name)) <= 0.25 for name in ratios)]
         cells[1] += f", {len(good)} with all three within 25 %"
         near = [row for row in good if abs(row["layer_sharded"] / measured[2] - 1) <= 0.25]
-        print(f"| {' | '.join([*cells, str(len(near)), span(row['waits'] for row in near) if near else ''])} |", flush=True)
+        print(
+            f"| {' | '.join([*cells, str(len(near)), span(row['waits'] for row in near) if near else ''])} |",
+            flush=True,
+        )
     best = sorted(rows, key=lambda row: max(abs(off(row, name)) for name in ratios))[:5]
     for row in best:
         print(json.dumps({key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}), file=sys.stderr)
@@ -229,7 +250,10 @@ def language_model(sizes: dict, name: str = "m") -> list[dict]:
               "gate": [middle, hidden], "up": [middle, hidden], "down": [hidden, middle]}  # fmt: skip
     entries = [{"name": f"{name}.{layer}.{part}", "shape": shape} for layer in range(sizes["layers"]) for part, shape in shapes.items()]
     if "vocabulary" in sizes:
-        entries += [{"name": f"e.{index}", "shape": [sizes["vocabulary"], hidden]} for index in range(1 if sizes["tied"] else 2)]
+        entries += [
+            {"name": f"e.{index}", "shape": [sizes["vocabulary"], hidden]}
+            for index in range(1 if sizes["tied"] else 2)
+        ]
     if "beside" in sizes:
         entries += language_model(sizes["beside"], f"{name}.beside")
     return entries
@@ -237,7 +261,9 @@ def language_model(sizes: dict, name: str = "m") -> list[dict]:
 
 def data_parallel(entries: list[dict], ranks: int, dtype: str, owned: bool) -> dict:
     """FSDP2's shards; `owned`: each matrix with one rank alone."""
-    owners = longest_first({one["name"]: cost(one["shape"]) for one in entries if one["name"].startswith("m.")}, ranks)
+    owners = longest_first(
+        {one["name"]: cost(one["shape"]) for one in entries if one["name"].startswith("m.")}, ranks
+    )
     placed = [one | {"dtype": dtype, "grad_dtype": "bf16", "mesh": "mesh",
                      "placements": [f"owned({owners[one['name']]})" if owned and one["name"] in owners else "S(0)"]}
               for one in entries]  # fmt: skip
@@ -246,18 +272,25 @@ def data_parallel(entries: list[dict], ranks: int, dtype: str, owned: bool) -> d
 
 def eight(simulator: Simulator) -> None:
     file = workload("dmuon_eight_gpus")
-    links = {"profile": "a100", "levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 153}, {"name": "network"}]}
+    links = {
+        "profile": "a100",
+        "levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 153}, {"name": "network"}],
+    }
     print("\n| model, rate of products | AdamW, ms | measured | redundant, ms | measured | ratio | DMuon, ms | measured | ratio "
           "| redundant / DMuon | measured | step over AdamW's | measured |\n|" + "---|" * 13)  # fmt: skip
     for measured in file["measured"]:
         model = measured["model"]
         entries = language_model(file["known"]["models"][model])
-        sharded, owned = (data_parallel(entries, file["known"]["ranks"], "f32", owned=owned) for owned in (False, True))
+        sharded, owned = (
+            data_parallel(entries, file["known"]["ranks"], "f32", owned=owned) for owned in (False, True)
+        )
         gather = ["--strategy", "m.*=gather", "--waves", "1"]
         plans = [simulator.plan(sharded, links, ("AdamW", "AdamW")), simulator.plan(sharded, links, ("Redundant", "Descent"), gather),
                  simulator.plan(owned, links, ("Muon", "AdamW"))]  # fmt: skip
         for efficiency in file["swept"]["product efficiency"]["values"]:
-            adamw, redundant, dmuon = (simulator.step(plan, efficiency, symmetric=plan is not plans[1])["ms"] for plan in plans)
+            adamw, redundant, dmuon = (
+                simulator.step(plan, efficiency, symmetric=plan is not plans[1])["ms"] for plan in plans
+            )
             over = (dmuon - adamw) / (measured["adamw step"] - measured["adamw"] + adamw)
             cells = [f"{model}, {efficiency:.0%}", f"{adamw:.1f}", f"{measured['adamw']:.1f}", f"{redundant:,.0f}",
                      f"{measured['redundant']:,.0f}", f"{redundant / measured['redundant']:.2f}", f"{dmuon:.0f}",
@@ -280,12 +313,18 @@ def overhead(simulator: Simulator) -> None:
                 continue
             entries = language_model(models[model])
             sharded, owned = (data_parallel(entries, 128, "f32", owned=owned) for owned in (False, True))
-            muon, adamw = simulator.plan(owned, profile, ("Muon", "AdamW")), simulator.plan(sharded, profile, ("AdamW", "AdamW"))
+            muon, adamw = (
+                simulator.plan(owned, profile, ("Muon", "AdamW")),
+                simulator.plan(sharded, profile, ("AdamW", "AdamW")),
+            )
             more = [simulator.step(muon, efficiency)["ms"] - simulator.step(adamw, efficiency)["ms"]
                     for efficiency in file["swept"]["product efficiency"]["values"]]  # fmt: skip
             part = [value / one["adamw step"] for value in more for one in group]
             found = ", ".join(f"{one['dmuon step'] / one['adamw step'] - 1:+.1%}" for one in group)
-            print(f"| {model} | `{profile}` | {span(more, '{:.1f}')} | {span(part, '{:+.1%}')} | {found} |", flush=True)
+            print(
+                f"| {model} | `{profile}` | {span(more, '{:.1f}')} | {span(part, '{:+.1%}')} | {found} |",
+                flush=True,
+            )
 
 
 # NVIDIA: whole matrices on data-parallel ranks, experts whole on theirs
@@ -293,19 +332,31 @@ def overhead(simulator: Simulator) -> None:
 
 def throughput(simulator: Simulator) -> None:
     file = workload("nvidia_kimi_qwen")
-    print("\n| model | AdamW's step, ms | Muon less AdamW, ms | of AdamW's step | measured |\n|---|---|---|---|---|")
+    print(
+        "\n| model | AdamW's step, ms | Muon less AdamW, ms | of AdamW's step | measured |\n|---|---|---|---|---|"
+    )
     for measured, ranks, layers in zip(file["measured"], (64, 8), (15, None), strict=True):
         model = parameters(measured["model"], layers=layers)
         document = manifest(model, Layout(ranks, ep=ranks))
-        entries = [one | {"name": ("m." if is_matrix(one) else "e.") + one["name"]} for one in document["parameters"]]
+        entries = [
+            one | {"name": ("m." if is_matrix(one) else "e.") + one["name"]} for one in document["parameters"]
+        ]
         sharded = document | {"parameters": entries}
         owned = layer_wise(sharded, ranks, ranks)
         for one in owned["parameters"]:
             one["placements"] = one.pop("state_placements", one["placements"])
-        muon, adamw = simulator.plan(owned, "gb300", ("Muon", "AdamW")), simulator.plan(sharded, "gb300", ("AdamW", "AdamW"))
+        muon, adamw = (
+            simulator.plan(owned, "gb300", ("Muon", "AdamW")),
+            simulator.plan(sharded, "gb300", ("AdamW", "AdamW")),
+        )
         tflop = simulator.step(muon, symmetric=False)["tflop"]  # what the source counts is taken to be these
-        sweep = itertools.product(*(file["swept"][key]["values"] for key in ("product efficiency", "symmetric products")))
-        more = [simulator.step(muon, *variant)["ms"] - simulator.step(adamw, variant[0])["ms"] for variant in sweep]
+        sweep = itertools.product(
+            *(file["swept"][key]["values"] for key in ("product efficiency", "symmetric products"))
+        )
+        more = [
+            simulator.step(muon, *variant)["ms"] - simulator.step(adamw, variant[0])["ms"]
+            for variant in sweep
+        ]
         muon_step = tflop / measured["muon, Newton–Schulz"] * 1e3
         step = muon_step * measured["muon, model"] / measured["adamw"]
         print(f"| {measured['model']} | {step:,.0f} | {span(more, '{:.0f}')} | {span((value / step for value in more), '{:+.1%}')} "

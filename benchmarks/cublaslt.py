@@ -1,6 +1,8 @@
-"""NVIDIA's driver and cuBLASLt by ctypes: memory, a stream, kernels of a cubin, and products at one algorithm.
+"""NVIDIA's driver and cuBLASLt by ctypes: memory, a stream, kernels of a cubin, and products at one
+algorithm.
 
-Matrices are rows one after another, which cuBLASLt takes for columns, as runtime/devices/gpu/LibraryProducts.cpp says.
+Matrices are rows one after another, which cuBLASLt takes for columns, as
+runtime/devices/gpu/LibraryProducts.cpp says.
 """
 
 import ctypes as c
@@ -53,7 +55,10 @@ class Product:
 
     def bytes(self):
         """Of a block of each operand."""
-        return [rows * cols * (4 if kind == "f32" else 2) for (rows, cols), kind in zip(self.stored(), self.types(), strict=True)]
+        return [
+            rows * cols * (4 if kind == "f32" else 2)
+            for (rows, cols), kind in zip(self.stored(), self.types(), strict=True)
+        ]
 
 
 class Driver:
@@ -165,7 +170,10 @@ class Operation:
         for attribute, transposed in ((3, product.transpose_rhs), (4, product.transpose_lhs)):
             if transposed:
                 lt.call("cublasLtMatmulDescSetAttribute", self.operation, INT(attribute), c.byref(INT(TRANSPOSED)), SIZE(4))
-        layouts = [self.layout(shape, kind, blocks) for shape, kind in zip(product.stored(), product.types(), strict=True)]
+        layouts = [
+            self.layout(shape, kind, blocks)
+            for shape, kind in zip(product.stored(), product.types(), strict=True)
+        ]
         # Their A is our right operand, their B the left one; C is the addend, or out where there is none.
         self.layouts = [layouts[1], layouts[0], layouts[-2 if product.addend else -1], layouts[-1]]
         self.alpha, self.beta = c.c_float(product.alpha), c.c_float(product.beta if product.addend else 0)
@@ -174,13 +182,17 @@ class Operation:
         rows, cols = shape
         made = self.lt.made("cublasLtMatrixLayoutCreate", INT(TYPES[kind]), c.c_uint64(cols), c.c_uint64(rows), c.c_int64(cols))
         self.lt.call("cublasLtMatrixLayoutSetAttribute", made, INT(5), c.byref(c.c_int32(blocks)), SIZE(4))
-        self.lt.call("cublasLtMatrixLayoutSetAttribute", made, INT(6), c.byref(c.c_int64(rows * cols)), SIZE(8))
+        self.lt.call(
+            "cublasLtMatrixLayoutSetAttribute", made, INT(6), c.byref(c.c_int64(rows * cols)), SIZE(8)
+        )
         return made
 
     def candidates(self, count, alignment, workspace):
         """What heuristics name: configurations without split-K and reductions."""
         preference = self.lt.made("cublasLtMatmulPreferenceCreate")
-        values = {WORKSPACE: c.c_uint64(workspace), REDUCTIONS: c.c_uint32(0)} | {one: c.c_uint32(alignment) for one in ALIGNMENTS}
+        values = {WORKSPACE: c.c_uint64(workspace), REDUCTIONS: c.c_uint32(0)} | {
+            one: c.c_uint32(alignment) for one in ALIGNMENTS
+        }
         for attribute, value in values.items():
             self.lt.call("cublasLtMatmulPreferenceSetAttribute", preference, INT(attribute), c.byref(value), SIZE(c.sizeof(value)))
         results, found = (Result * count)(), INT()
@@ -203,7 +215,10 @@ class Operation:
 
     def algorithm(self, configuration):
         """As a compiled library makes it, and what it needs of workspace."""
-        types = [INT(TYPES[kind]) for kind in (self.product.rhs, self.product.lhs, self.product.out, self.product.out)]
+        types = [
+            INT(TYPES[kind])
+            for kind in (self.product.rhs, self.product.lhs, self.product.out, self.product.out)
+        ]
         made, result = Algorithm(), Result()
         self.lt.call("cublasLtMatmulAlgoInit", self.lt.handle, INT(COMPUTE_32F), INT(TYPES["f32"]), *types,
                      INT(configuration["algorithm"]), c.byref(made))  # fmt: skip

@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/growth.py [NAME]... [--stepc build/bin/stepc]
 
 Prints a table of the figures of docs/growth.md, or of those whose names contain a NAME. The models stand in
-growth.json. Seconds are CPU seconds of the compiler, user and system, so that other work on the machine shows little.
+growth.json. Seconds are CPU seconds of the compiler, user and system, so that other work on the machine shows
+little.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ FIGURES = {  # name → (model, what stepc does, options)
 
 
 def manifest(name: str, alone: bool = False, count: int | None = None) -> dict:
-    """A model of growth.json, written out; `alone`: on a single rank; `count`: so many parameters in place of the model's."""
+    """A model of growth.json, written out; `alone`: on a single rank; `count`: so many parameters in
+    place of the model's.
+    """
 
     def shape(index: int) -> list[int]:
         if "shapes_from" in model:
@@ -50,7 +53,9 @@ def manifest(name: str, alone: bool = False, count: int | None = None) -> dict:
 
     models = json.loads((ROOT / "benchmarks" / "growth.json").read_text())
     model = models["models"][name]
-    axes = [{"name": axis, "size": 1 if alone else size} for axis, size in models["meshes"][model["mesh"]].items()]
+    axes = [
+        {"name": axis, "size": 1 if alone else size} for axis, size in models["meshes"][model["mesh"]].items()
+    ]
     parameters = [
         {"name": f"layers.{index}.weight", "shape": shape(index),
          "batch_axes": model.get("batch_axes", 0), "dtype": model.get("dtype", "bf16"), "mesh": model["mesh"],
@@ -64,7 +69,9 @@ def timed(command: list, output: Path) -> Taken:
     with output.open("wb") as out:
         done, taken = measured(command, stdout=out, stderr=subprocess.PIPE)
     if done.returncode:
-        raise SystemExit(f"growth.py: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr.decode()}")
+        raise SystemExit(
+            f"growth.py: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr.decode()}"
+        )
     return taken
 
 
@@ -80,7 +87,9 @@ def span(values: dict, digits: str = "{:,}") -> str:
 
 def launches(plan: dict) -> str:
     kinds = Counter(command["kind"] for command in plan["commands"])
-    return ", ".join(f"{kinds[kind]} {kind}" for kind in ("chunks", "parameters", "product", "reduce", "copy"))
+    return ", ".join(
+        f"{kinds[kind]} {kind}" for kind in ("chunks", "parameters", "product", "reduce", "copy")
+    )
 
 
 def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> list[str]:

@@ -1,12 +1,15 @@
-"""How compiling to a library grows with ranks and with parameters: CPU seconds, peak memory and the library's size.
+"""How compiling grows with ranks and with parameters: CPU seconds, peak memory and the library's size.
 
-    .venv/bin/python benchmarks/growth_curves.py [NAME]... [--plot docs/growth.svg] [--json FILE] [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/growth_curves.py [NAME]... [--plot docs/growth.svg] [--json FILE] [--stepc
+        build/bin/stepc]
 
-With `--json benchmarks/growth_curves.json`, which holds what docs/growth.md shows, nothing is measured: the figure is drawn again.
+With `--json benchmarks/growth_curves.json`, which holds what docs/growth.md shows, nothing is measured: the
+figure is drawn again.
 
-A curve's exponent is its slope on logarithmic axes between its last two points. Goal: at most 1.15 (docs/growth.md). What every
-library costs is most of a small one and hides how the rest grows, so a second exponent is of the curve less its first point.
-Models over ranks are those of examples/models; over parameters they are as in growth.json, with more and more parameters.
+A curve's exponent is its slope on logarithmic axes between its last two points. Goal: at most 1.15
+(docs/growth.md). What every library costs is most of a small one and hides how the rest grows, so a second
+exponent is of the curve less its first point. Models over ranks are those of examples/models; over parameters
+they are as in growth.json, with more and more parameters.
 """
 
 from __future__ import annotations
@@ -108,7 +111,9 @@ def main() -> None:
     print(f"| model | over | {heads} |\n|{'---|' * (len(FIGURES) + 2)}")
     for name, curve in curves.items():
         cells = []
-        for values, digits in zip(zip(*curve["values"], strict=True), ("{:.1f}", "{:.0f}", "{:.1f}"), strict=True):
+        for values, digits in zip(
+            zip(*curve["values"], strict=True), ("{:.1f}", "{:.0f}", "{:.1f}"), strict=True
+        ):
             points, values = curve["points"], list(values)
             ends = " → ".join(digits.format(values[at]) for at in (0, -2, -1))
             cells.append(f"{ends}: {exponent(points, values):.2f}, {exponent_of_growth(points, values)}")

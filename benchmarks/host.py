@@ -70,8 +70,10 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     mesh = init_device_mesh("cpu", (1,), mesh_dim_names=("dp",))
-    print(f"torch {torch.__version__}, {options.parameters} parameters of f32[64], microseconds: least, median of "
-          f"{options.rounds * STEPS} steps\n\n{'':28}{'host':>16}{'library':>16}")
+    print(
+        f"torch {torch.__version__}, {options.parameters} parameters of f32[64], microseconds: least, median of "
+        f"{options.rounds * STEPS} steps\n\n{'':28}{'host':>16}{'library':>16}"
+    )
     for kind, where in (("plain tensors", None), ("DTensors", mesh)):
         ways = {"the C++ extension": made(options.parameters, where, True),
                 "Python alone": made(options.parameters, where, False)}  # fmt: skip

@@ -1,9 +1,10 @@
 """What a command takes: seconds, CPU seconds, and memory at most.
 
-    python benchmarks/measure.py FILE COMMAND...     runs the command and writes a JSON object of them to the file
+    python benchmarks/measure.py FILE COMMAND...     runs the command and writes a JSON object of them to the
+        file
 
-A child's memory at most counts what its parent had when it began. So Python code with much of it asks `measured`, which runs this
-file as a small process in between.
+A child's memory at most counts what its parent had when it began. So Python code with much of it asks
+`measured`, which runs this file as a small process in between.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Taken(NamedTuple):
 
 
 def measured(command: list, **options) -> tuple[subprocess.CompletedProcess, Taken]:
-    """`subprocess.run` of a command, which may fail, with these options for what it reads and prints, and what it took."""
+    """`subprocess.run` of a command, which may fail, with these options for what it reads and prints, and
+    what it took.
+    """
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "taken.json"
         between = [sys.executable, "-S", __file__, figures, *command]

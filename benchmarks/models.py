@@ -2,9 +2,9 @@
 
     .venv/bin/python benchmarks/models.py [NAME]... [--for cpu,gpu] [--stepc build/bin/stepc]
 
-Prints the tables of docs/models.md, or the rows whose names contain a NAME: for this machine's CPU, and the largest models for a
-cluster of GPUs. CPU seconds are the compiler's, user and system, so that other work on the machine shows little; seconds are those that
-somebody waits, with as many cores as the machine has.
+Prints the tables of docs/models.md, or the rows whose names contain a NAME: for this machine's CPU, and the
+largest models for a cluster of GPUs. CPU seconds are the compiler's, user and system, so that other work on
+the machine shows little; seconds are those that somebody waits, with as many cores as the machine has.
 """
 
 from __future__ import annotations
@@ -63,7 +63,10 @@ def main() -> None:
     options = parser.parse_args()
     for target in options.targets.split(","):
         figures, rest = TABLES[target]
-        print(f"\n| `{' '.join(['manifest.py', *rest])}` | {' | '.join(HEAD)} |\n|{'---|' * (len(HEAD) + 1)}", flush=True)
+        print(
+            f"\n| `{' '.join(['manifest.py', *rest])}` | {' | '.join(HEAD)} |\n|{'---|' * (len(HEAD) + 1)}",
+            flush=True,
+        )
         for figure in figures:
             if options.names and not any(part in figure for part in options.names):
                 continue

@@ -1,15 +1,21 @@
-"""The step of a 397B mixture of experts on 128 GPUs as stepc plans it, and as others do it: by `stepc simulate`.
+"""Simulates the step of a 397B mixture of experts on 128 GPUs as stepc plans it, and as others do it.
 
-    .venv/bin/python benchmarks/peers.py [NAME]... [--cluster h100] [--ranks 128] [--layers 60] [--json FILE] [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/peers.py [NAME]... [--cluster h100] [--ranks 128] [--layers 60] [--json FILE]
+        [--stepc build/bin/stepc]
 
-Every row is a program that stepc compiles, proves and walks; no time is put in by hand. What another trainer does is written
-down as placements, parameters, forced strategies, owners and waves (docs/peers.md says which and why):
+Every row is a program that stepc compiles, proves and walks; no time is put in by hand. What another trainer
+does is written down as placements, parameters, forced strategies, owners and waves (docs/peers.md says which
+and why):
 
 - stepc: nothing is forced.
-- xtuner: experts stay, and what is left of a batch of as many matrices as ranks is gathered and scattered (strategy `agrs`).
-- padded: each batch is filled with parameters of zeros; parameter i of a batch is whole on rank i. A batch is a wave.
-- layer-wise: a rank owns whole parameters, by longest processing time of max · min²; others get the new ones (`R`, states
-  `owned`). Experts lie on (edp, ep) and are owned in edp. What is no matrix has its states in shards (ZeRO-1).
+- xtuner: experts stay, and what is left of a batch of as many matrices as ranks is gathered and scattered
+(strategy `agrs`).
+- padded: each batch is filled with parameters of zeros; parameter i of a batch is whole on rank i. A batch is
+a wave.
+- layer-wise: a rank owns whole parameters, by longest processing time of max · min²; others get the new ones
+(`R`, states
+  `owned`). Experts lie on (edp, ep) and are owned in edp. What is no matrix has its states in shards
+  (ZeRO-1).
 """
 
 from __future__ import annotations
@@ -74,8 +80,8 @@ def batches(document: dict, ranks: int) -> dict[str, tuple[int, int]]:
 
 
 def layer_wise(document: dict, ranks: int, ep: int) -> dict:
-    """Parameters on all ranks that reduce their gradients, and owners of their states. A layer's experts are cut into as many
-    parameters as owners, so that they can be dealt."""
+    """Parameters on all ranks that reduce their gradients, and owners of their states. A layer's experts are
+    cut into as many parameters as owners, so that they can be dealt."""
     document = copy.deepcopy(document)
     edp = ranks // ep
     expert_mesh = {"name": "experts", "axes": [{"name": "edp", "size": edp}, {"name": "ep", "size": ep}]}
@@ -148,7 +154,9 @@ class Peers:
         return path
 
     def walked(self, program: Path) -> dict:
-        return summary(json.loads(run([self.stepc, "simulate", program, "--messages", "streams", "--json", "-"]).stdout))
+        return summary(
+            json.loads(run([self.stepc, "simulate", program, "--messages", "streams", "--json", "-"]).stdout)
+        )
 
     def chosen(self, document: dict) -> dict:
         return summary(json.loads(run([self.stepc, "simulate", *self.inputs(document), "--cluster", self.cluster, "--json", "-"]).stdout))
@@ -200,7 +208,10 @@ def main() -> None:
         for ep in (128, 64, 32):
             if options.ranks % ep == 0:
                 ways[f"layer-wise, ep {ep}"] = lambda ep=ep: peers.layer_wise_row(ep)
-        print(f"| {options.cluster}, {options.ranks} ranks | {' | '.join(HEAD)} |\n|{'---|' * (len(HEAD) + 1)}", flush=True)
+        print(
+            f"| {options.cluster}, {options.ranks} ranks | {' | '.join(HEAD)} |\n|{'---|' * (len(HEAD) + 1)}",
+            flush=True,
+        )
         for name, way in ways.items():
             if options.names and not any(part in name for part in options.names):
                 continue

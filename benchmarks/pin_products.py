@@ -2,10 +2,10 @@
 
     python3 pin_products.py step/muon.json --library step/libmuon.so -o products.json
 
-For every product in a library's <name>.json (compiled with --target cuda:…, without --products) heuristics of the cuBLASLt that is
-there name algorithms. One is written down where its results are the same bits in every run, at every place of batches of
-several sizes and at all addresses that a workspace may have; where they are close to float64; and where it is faster than the
-library's own kernel.
+For every product in a library's <name>.json (compiled with --target cuda:…, without --products) heuristics of
+the cuBLASLt that is there name algorithms. One is written down where its results are the same bits in every
+run, at every place of batches of several sizes and at all addresses that a workspace may have; where they are
+close to float64; and where it is faster than the library's own kernel.
 Needs an NVIDIA driver, cuBLASLt and PyTorch (for numbers on the CPU), and neither a compiler nor a network.
 """
 
@@ -57,7 +57,9 @@ def images(library):
 
 
 class Batch:
-    """Operands of so many blocks in the GPU's memory, `shift` bytes behind a multiple of 256, and their results."""
+    """Operands of so many blocks in the GPU's memory, `shift` bytes behind a multiple of 256, and their
+    results.
+    """
 
     def __init__(self, driver, product, blocks, shift, values):
         self.driver, self.product, self.blocks = driver, product, blocks
@@ -94,8 +96,8 @@ def draw(product, blocks):
 
 
 def cancelling(product, values):
-    """Of sums whose second half takes back the first: what is left is what was rounded, in which the order of adding shows. In
-    results of 16 bits of other sums it mostly does not."""
+    """Of sums whose second half takes back the first: what is left is what was rounded, in which the order of
+    adding shows. In results of 16 bits of other sums it mostly does not."""
     lhs, rhs, *addend = (one.clone() for one in values)
     left, right = (lhs.mT if product.transpose_lhs else lhs), (rhs.mT if product.transpose_rhs else rhs)
     half = product.k // 2
@@ -130,7 +132,9 @@ def why_not(driver, lt, product, configuration, values, workspace):
                 if not error <= TOLERANCE[product.out]:
                     return f"is {error:.1e} from float64", 0
             for blocks in BATCHES:
-                wrong, bytes_ = compared(driver, lt, product, configuration, numbers, expected[:blocks], workspace)
+                wrong, bytes_ = compared(
+                    driver, lt, product, configuration, numbers, expected[:blocks], workspace
+                )
                 needed = max(needed, bytes_)
                 if wrong:
                     return wrong, 0
@@ -151,8 +155,12 @@ def compared(driver, lt, product, configuration, values, expected, workspace):
             batch = Batch(driver, product, blocks, shift, values)
             for _ in range(RUNS):
                 batch.clear()
-                operation.multiply(algorithm, batch.addresses, workspace.address, workspace.size, driver.stream)
-                different = (bits(batch.results()) != bits(expected)).flatten(1).any(1).nonzero().flatten().tolist()
+                operation.multiply(
+                    algorithm, batch.addresses, workspace.address, workspace.size, driver.stream
+                )
+                different = (
+                    (bits(batch.results()) != bits(expected)).flatten(1).any(1).nonzero().flatten().tolist()
+                )
                 if different:
                     return f"has other bits at places {different} of {blocks}, {shift} bytes further", 0
             batch.close()
@@ -259,7 +267,9 @@ def entry_of(driver, lt, product, kernels, options, workspace):
              **best[1], "workspace": best[2], "microseconds": round(best[0], 3)}  # fmt: skip
     if own is not None:
         entry["kernel_microseconds"] = round(own, 3)
-    return entry, f"algorithm {best[1]['algorithm']}, {best[0]:.1f} us" + (f", the kernel {own:.1f} us" if own is not None else "")
+    return entry, f"algorithm {best[1]['algorithm']}, {best[0]:.1f} us" + (
+        f", the kernel {own:.1f} us" if own is not None else ""
+    )
 
 
 def main():
@@ -267,11 +277,17 @@ def main():
     parser.add_argument("plans", nargs="+", type=Path, help="<name>.json of libraries")
     parser.add_argument("-o", "--output", type=Path, required=True)
     compared = parser.add_mutually_exclusive_group(required=True)
-    compared.add_argument("--library", type=Path, help="lib<name>.so, whose kernels are what an algorithm must be faster than")
-    compared.add_argument("--any-speed", action="store_true", help="write algorithms down however fast they are: for tests")
+    compared.add_argument(
+        "--library", type=Path, help="lib<name>.so, whose kernels are what an algorithm must be faster than"
+    )
+    compared.add_argument(
+        "--any-speed", action="store_true", help="write algorithms down however fast they are: for tests"
+    )
     parser.add_argument("--blocks", type=int, default=8, help="matrices of a batch that is timed")
     parser.add_argument("--candidates", type=int, default=32, help="of heuristics, for each size of a batch")
-    parser.add_argument("--most-workspace", type=int, default=32 << 20, help="bytes that an algorithm may use")
+    parser.add_argument(
+        "--most-workspace", type=int, default=32 << 20, help="bytes that an algorithm may use"
+    )
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
     driver, lt = Driver(), CublasLt()

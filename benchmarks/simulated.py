@@ -1,12 +1,14 @@
 """Whether `stepc simulate` puts plans in the order in which they run: on MPI ranks of this machine.
 
-    .venv/bin/python benchmarks/simulated.py [NAME]... [--stepc build/bin/stepc] [--steps 25] [--rounds 3] [--json FILE]
+    .venv/bin/python benchmarks/simulated.py [NAME]... [--stepc build/bin/stepc] [--steps 25] [--rounds 3]
+        [--json FILE]
 
-Every model below is compiled for several plans (strategies, waves, placements) and 2, 4 and 8 ranks of one thread each,
-whose steps are timed under mpirun and simulated. Of two plans for one model and number of ranks that differ by over 10 %
-in the measured time, the simulated times must be in the same order. The cluster's figures are measured once, before: a
-product's operations per second and a kernel's bytes per second by steps on one rank, latency and bandwidth by messages
-between two. Nothing is fitted to what is compared. Ranks beyond the cores share them (`--oversubscribe`).
+Every model below is compiled for several plans (strategies, waves, placements) and 2, 4 and 8 ranks of one
+thread each, whose steps are timed under mpirun and simulated. Of two plans for one model and number of ranks
+that differ by over 10 % in the measured time, the simulated times must be in the same order. The cluster's
+figures are measured once, before: a product's operations per second and a kernel's bytes per second by steps
+on one rank, latency and bandwidth by messages between two. Nothing is fitted to what is compared. Ranks
+beyond the cores share them (`--oversubscribe`).
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ route {{
   AdamW() for "e.*"
 }}
 """
-# name: (matrices [count, shape, batch axes], elements of AdamW, dtype, Newton–Schulz steps, placements, plans)
+# name: (matrices [count, shape, batch axes], elements of AdamW, dtype, Newton–Schulz steps, placements,
+# plans)
 OWNER, GATHER, LOCAL = ["--strategy=m.*=owner"], ["--strategy=m.*=gather"], ["--strategy=m.*=local"]
 PLANS = {
     "owner": OWNER + ["--waves=1"],
@@ -80,14 +83,18 @@ MODELS = {
 
 
 def run(command: list, environment: dict | None = None, check: bool = True) -> subprocess.CompletedProcess:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, env=environment, check=False
+    )
     if check and done.returncode:
         fail(done)
     return done
 
 
 def fail(done: subprocess.CompletedProcess) -> None:
-    raise SystemExit(f"simulated.py: exit {done.returncode}: {shlex.join(done.args)}\n{done.stdout}{done.stderr}")
+    raise SystemExit(
+        f"simulated.py: exit {done.returncode}: {shlex.join(done.args)}\n{done.stdout}{done.stderr}"
+    )
 
 
 def manifest(model: str, ranks: int, placement: str, cluster: dict | None) -> dict:
@@ -101,8 +108,13 @@ def manifest(model: str, ranks: int, placement: str, cluster: dict | None) -> di
         parameters.append({"name": "e.0", "shape": [elements // 1024, 1024], "dtype": dtype, "mesh": "mesh",
                            "placements": placement.split()})  # fmt: skip
     sizes = [ranks] if len(placement.split()) == 1 else [2, ranks // 2]
-    mesh = {"name": "mesh", "axes": [{"name": f"axis{axis}", "size": size} for axis, size in enumerate(sizes)]}
-    return {"version": 1, "meshes": [mesh], "parameters": parameters} | ({"cluster": cluster} if cluster else {})
+    mesh = {
+        "name": "mesh",
+        "axes": [{"name": f"axis{axis}", "size": size} for axis, size in enumerate(sizes)],
+    }
+    return {"version": 1, "meshes": [mesh], "parameters": parameters} | (
+        {"cluster": cluster} if cluster else {}
+    )
 
 
 class Machine:
@@ -123,7 +135,9 @@ class Machine:
         self.cluster = self.measure_cluster()
 
     def mpirun(self, ranks: int, *words) -> str:
-        return run(["nice", "-n", self.nice, "mpirun", "-np", ranks, self.program, *words], self.environment).stdout
+        return run(
+            ["nice", "-n", self.nice, "mpirun", "-np", ranks, self.program, *words], self.environment
+        ).stdout
 
     def write(self, model: str, ranks: int, placement: str) -> list:
         """The arguments for what was written."""
@@ -147,10 +161,14 @@ class Machine:
 
     def simulate(self, ranks: int, arguments: list) -> dict:
         share = ["--oversubscribe", f"{ranks}/{CORES}"] if ranks > CORES else []
-        return json.loads(run([self.stepc, "simulate", *arguments, "--messages", "waits", *share, "--json", "-"]).stdout)
+        return json.loads(
+            run([self.stepc, "simulate", *arguments, "--messages", "waits", *share, "--json", "-"]).stdout
+        )
 
     def measure_cluster(self) -> dict:
-        """A rank of one thread, by single ranks that multiply, and that step elementwise; and messages between two."""
+        """A rank of one thread, by single ranks that multiply, and that step elementwise; and messages
+        between two.
+        """
 
         def alone(name: str, *model) -> tuple[float, int, dict]:
             MODELS[name] = model
@@ -223,7 +241,9 @@ def main() -> None:
     parser.add_argument("--stepc", type=Path, default=ROOT / "build" / "bin" / "stepc", help="the compiler")
     parser.add_argument("--steps", type=int, default=25, help="steps, of which the fastest counts")
     parser.add_argument("--rounds", type=int, default=3, help="how often each plan is started anew")
-    parser.add_argument("--nice", type=int, default=0, help="of what is timed: below 0 beside other work, as root")
+    parser.add_argument(
+        "--nice", type=int, default=0, help="of what is timed: below 0 beside other work, as root"
+    )
     parser.add_argument("--json", type=Path, help="where figures go, too")
     options = parser.parse_args()
     wrong: list[str] = []
@@ -232,7 +252,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(options, Path(folder))
         print(f"{CORES} cores; a rank of one thread: {json.dumps(machine.cluster)}\n", flush=True)
-        print("| model | ranks | plan | measured ms | simulated ms | simulated / measured |\n|---|---|---|---|---|---|")
+        print(
+            "| model | ranks | plan | measured ms | simulated ms | simulated / measured |\n|---|---|---|---|---|---|"
+        )
         for model, (_, _, _, _, placements, names) in MODELS.items():
             if options.names and not any(part in model for part in options.names):
                 continue
@@ -241,7 +263,9 @@ def main() -> None:
                 compare(f"{model} on {ranks} ranks", plans, counts, wrong)
                 all_plans += plans
     right = sum(count[1] for count in counts.values())
-    print(f"\n{right + len(wrong)} pairs differ by over {APART:.0%}: {right} in the right order, {len(wrong)} not\n")
+    print(
+        f"\n{right + len(wrong)} pairs differ by over {APART:.0%}: {right} in the right order, {len(wrong)} not\n"
+    )
     print("| pairs of | in the right order | not |\n|---|---|---|")
     for (first, second), (false, true) in sorted(counts.items()):
         print(f"| `{first}`, in other waves or placements | {true} | {false} |" if first == second

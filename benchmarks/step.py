@@ -194,20 +194,26 @@ def compile_cost() -> None:
         command = [str(_compile.find_compiler()), "compile", str(spec), "--manifest", str(path), "-o", folder]
         done, taken = measured(command, capture_output=True)
         done.check_returncode()
-    print(f"\ncompile 1,000 parameters for 64 ranks: {taken.seconds:.2f} s, {taken.peak_bytes / 2**20:.0f} MiB (goal: 5 s, 1024 MiB)")
+    print(
+        f"\ncompile 1,000 parameters for 64 ranks: {taken.seconds:.2f} s, {taken.peak_bytes / 2**20:.0f} MiB (goal: 5 s, 1024 MiB)"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=7, help="timed rounds (default 7)")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of both (default: all cores)")
+    parser.add_argument(
+        "--threads", type=int, default=os.cpu_count() or 1, help="of both (default: all cores)"
+    )
     parser.add_argument("--layers", type=int, default=12, help="of the GPT (default 12: 125M parameters)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     shapes = gpt_shapes(options.layers)
     everything = [s for group in shapes.values() for s in group]
-    print(f"torch {torch.__version__}, {options.threads} threads, {sum(torch.Size(s).numel() for s in everything)/1e6:.0f}M "
-          f"parameters, least of {options.repeats} interleaved rounds\n")
+    print(
+        f"torch {torch.__version__}, {options.threads} threads, {sum(torch.Size(s).numel() for s in everything) / 1e6:.0f}M "
+        f"parameters, least of {options.repeats} interleaved rounds\n"
+    )
     print(f"{'':44} {'stepc ms':>9} {'torch ms':>9} {'ratio':>8}")
 
     # stepc first: what it allocates must not be warmed by torch, nor the other way round.

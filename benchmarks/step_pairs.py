@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/step_pairs.py BEFORE [AFTER] [--rounds 15] [--case NAME]...
 
-BEFORE and AFTER (default: this checkout) are built checkouts. Each compiles a case with its own compiler and steps it
-through its own Python package, in a process of its own that waits while the other one measures. So the C interface may
-differ. Printed are the least and the median time of `library->step`, and the median of the ratios of neighbours
-(AFTER's time / BEFORE's: less than 1 is faster). Ranks are threads of one process.
+BEFORE and AFTER (default: this checkout) are built checkouts. Each compiles a case with its own compiler and
+steps it through its own Python package, in a process of its own that waits while the other one measures. So
+the C interface may differ. Printed are the least and the median time of `library->step`, and the median of
+the ratios of neighbours (AFTER's time / BEFORE's: less than 1 is faster). Ranks are threads of one process.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ CASES = {  # name → (route, shapes, dtype, ranks, threads of each, placements)
 
 
 class Rank:
-    """An instance with memory of its own. Values are random and steps start at 10 in every round: zeros, and powers that
-    underflow, take another time than training does."""
+    """An instance with memory of its own. Values are random and steps start at 10 in every round: zeros, and
+    powers that underflow, take another time than training does."""
 
     def __init__(self, library, transport, threads: int) -> None:
         from stepc._library import Instance
@@ -109,7 +109,9 @@ def ranks_of(library, size: int, threads: int) -> list[Rank]:
 
 
 def together(function, size: int) -> None:
-    """Calls a function with each rank, in threads where there are several: creating and stepping are collective."""
+    """Calls a function with each rank, in threads where there are several: creating and stepping are
+    collective.
+    """
     if size == 1:
         return function(0)
     workers = [threading.Thread(target=function, args=(rank,)) for rank in range(size)]
@@ -126,7 +128,9 @@ def work(checkout: Path, case: str, folder: Path) -> None:
     route, shapes, dtype, size, threads, placement = CASES[case]
     text = (ROOT / "examples" / "muon.optim").read_text()
     claim = "for matrix" if route == "Muon" else "for rest"
-    (folder / "step.optim").write_text(f"{text[: text.index('route {')]}route {{\n  {route}(lr = 0.01) {claim}\n}}\n")
+    (folder / "step.optim").write_text(
+        f"{text[: text.index('route {')]}route {{\n  {route}(lr = 0.01) {claim}\n}}\n"
+    )
     parameters = [{"name": f"p{i}", "shape": shape, "dtype": dtype, "mesh": "w", "placements": [placement]}
                   for i, shape in enumerate(shapes)]  # fmt: skip
     mesh = {"name": "w", "axes": [{"name": "dp", "size": size}]}
@@ -153,7 +157,9 @@ class Worker:
         folder.mkdir()
         python = {**os.environ, "PYTHONPATH": str(checkout / "frontends" / "python")}
         command = [sys.executable, __file__, str(checkout), "--case", case, "--worker", str(folder)]
-        self.process = subprocess.Popen(command, env=python, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            command, env=python, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
         self.read()
 
     def read(self) -> str:

@@ -2,10 +2,10 @@
 
     .venv/bin/python benchmarks/walk.py [--parameters N] [--steps N]
 
-AdamW on N parameters (default 400) of f32[64], by the code that drives a GPU, on the driver of test/devices, whose kernels and
-copies do nothing here (STEPC_STUB_EMPTY). So what is timed is the library's own work, and as much of a driver's as the stand-in's
-locks and lists cost. Microseconds of `enqueue`, least and median, of a step with and without new gradients, and of one
-that replays a graph; the three in turns in one run.
+AdamW on N parameters (default 400) of f32[64], by the code that drives a GPU, on the driver of test/devices,
+whose kernels and copies do nothing here (STEPC_STUB_EMPTY). So what is timed is the library's own work, and
+as much of a driver's as the stand-in's locks and lists cost. Microseconds of `enqueue`, least and median, of
+a step with and without new gradients, and of one that replays a graph; the three in turns in one run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What ranks send in each case of xtuner's list as stepc plans it, and with the way forced that xtuner takes there.
+"""What ranks send in each case of xtuner's list: as stepc plans it, and with the way that xtuner takes.
 
     .venv/bin/python benchmarks/ways.py [--profile h100] [--stepc build/bin/stepc]
 
-Bytes are those that the plan sends, by `stepc simulate`. Where xtuner pads, its way is that of a manifest with the padding in it: no
-strategy of stepc sends any. A strategy that is not legal is said so.
+Bytes are those that the plan sends, by `stepc simulate`. Where xtuner pads, its way is that of a manifest
+with the padding in it: no strategy of stepc sends any. A strategy that is not legal is said so.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def ranks_of(document: dict) -> int:
 
 
 def padded(document: dict) -> dict:
-    """As many matrices as ranks, or a multiple of that, of rows that they divide: experts of a stack, those of a fused weight, or
-    matrices of a list. What is added is zeros for xtuner, and is orthogonalized and sent like the rest."""
+    """As many matrices as ranks, or a multiple of that, of rows that they divide: experts of a stack, those
+    of a fused weight, or matrices of a list. What is added is zeros for xtuner, and is orthogonalized and
+    sent like the rest."""
     ranks, matrices = ranks_of(document), []
     for one in filter(is_matrix, document["parameters"]):
         if one.get("batch_axes"):
@@ -51,7 +52,9 @@ def padded(document: dict) -> dict:
         elif len(document["meshes"]) == 1:
             one["shape"][0] += -one["shape"][0] % ranks
             matrices.append(one)
-    document["parameters"] += [matrices[0] | {"name": f"padding.{index}.weight"} for index in range(-len(matrices) % ranks)]
+    document["parameters"] += [
+        matrices[0] | {"name": f"padding.{index}.weight"} for index in range(-len(matrices) % ranks)
+    ]
     return document
 
 

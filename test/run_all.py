@@ -46,12 +46,16 @@ def run(command: list) -> int:
 
 
 def run_beside(commands: list[list], **variables: list) -> list[int]:
-    """As `run`, one command per core, each with its own of every variable; what it prints is printed when it has ended."""
+    """As `run`, one command per core, each with its own of every variable; what it prints is printed when
+    it has ended.
+    """
 
     def one(number: int, command: list) -> int:
         text = [str(part) for part in command]
         environment = os.environ | {name: str(values[number]) for name, values in variables.items()}
-        done = subprocess.run(text, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run(
+            text, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
         print("$", " ".join(text) + "\n" + done.stdout.decode(errors="replace"), end="", flush=True)
         return done.returncode
 
@@ -69,7 +73,9 @@ def unit(report: pathlib.Path) -> Tally:
     binaries = [path for path in sorted((BUILD / "bin" / "unit").glob("*-tests*"))
                 if os.access(path, os.X_OK) and path.is_file()]  # fmt: skip
     counts = [CORES if binary.name in LONGEST_UNITS else 1 for binary in binaries]
-    parts = [(binary, count, part) for binary, count in zip(binaries, counts, strict=True) for part in range(count)]
+    parts = [
+        (binary, count, part) for binary, count in zip(binaries, counts, strict=True) for part in range(count)
+    ]
     outputs = [report / f"{binary.name}-{part}.json" for binary, _, part in parts]
     codes = run_beside([[binary, "--gtest_brief=1", f"--gtest_output=json:{output}"]
                         for (binary, *_), output in zip(parts, outputs, strict=True)],
@@ -111,8 +117,9 @@ def lit(report: pathlib.Path) -> Tally:
     return tally
 
 
-# Its tests raise at single instructions, and so wherever else Python runs code in between: alone in a process. Nothing runs beside
-# it, because where a rank waits for a core its connection may end before a peer has read why.
+# Its tests raise at single instructions, and so wherever else Python runs code in between: alone in a
+# process. Nothing runs beside it, because where a rank waits for a core its connection may end before a peer
+# has read why.
 ALONE = "test/python/test_signals.py"
 
 
@@ -125,7 +132,9 @@ def python(report: pathlib.Path) -> Tally:
         "alone": [ALONE],
     }.items():
         output = report / f"pytest-{name}.xml"
-        code = run([sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={output}", *options])
+        code = run(
+            [sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={output}", *options]
+        )
         if code not in (0, 1) or not output.exists():  # it did not run to its end
             tally.add("failed")
         if not output.exists():

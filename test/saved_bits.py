@@ -3,14 +3,14 @@
     .venv/bin/python test/saved_bits.py save FOLDER [--programs 100] [--stepc build/bin/stepc]
     .venv/bin/python test/saved_bits.py compare FOLDER [--f64-functions leave-out] [--stepc build/bin/stepc]
 
-A folder holds a subfolder per program: spec.optim, m.json, in.safetensors, out.safetensors (what `stepc run` wrote)
-and program.json (its options, and what its parameters are). `compare` runs each program again and compares every
-parameter, state and step count byte by byte. It needs nothing but `stepc run`, so builds whose C interfaces
-differ can be compared. The chip decides bits, so a folder is of one chip.
+A folder holds a subfolder per program: spec.optim, m.json, in.safetensors, out.safetensors (what `stepc run`
+wrote) and program.json (its options, and what its parameters are). `compare` runs each program again and
+compares every parameter, state and step count byte by byte. It needs nothing but `stepc run`, so builds whose
+C interfaces differ can be compared. The chip decides bits, so a folder is of one chip.
 
 Rules that take a power, exp or log of scalars do so in f64. Where those functions changed by intention,
-`--f64-functions` tells what is expected of such rules: `equal` (the default), `leave-out`, or a number of units
-in the last place of the stored type by which elements may differ.
+`--f64-functions` tells what is expected of such rules: `equal` (the default), `leave-out`, or a number of
+units in the last place of the stored type by which elements may differ.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def random_program(seed: str, folder: Path) -> dict:
 
 
 def examples() -> list[tuple[Path, Path, list[str]]]:
-    """(specification, manifest, options) of everything in examples/, and of the manifests that tests share."""
+    """(specification, manifest, options) of everything in examples/, and of the manifests that tests
+    share.
+    """
     folder = ROOT / "examples"
     manifests = [folder / "four_ranks.json", *sorted((ROOT / "test" / "inputs").glob("*.json"))]
     pairs = [(folder / "muon.optim", manifest) for manifest in manifests]
@@ -74,7 +76,9 @@ def example_program(spec: Path, manifest: Path, options: list[str], folder: Path
         traits[name] = [f"example {spec.name}", f"dtype {dtype}"]
     compiler.save(folder / "in.safetensors", tensors)
     # A pattern of the specification may match nothing in a manifest of the tests.
-    patterns = sorted({p for line in re.findall(r" for .*", spec.read_text()) for p in re.findall(r'"(.+?)"', line)})
+    patterns = sorted(
+        {p for line in re.findall(r" for .*", spec.read_text()) for p in re.findall(r'"(.+?)"', line)}
+    )
     present = [word for pattern in patterns for word in ("--if-present", pattern)]
     return {"options": [*options, *present], "threads": 2, "steps": STEPS, "traits": traits}
 
@@ -133,7 +137,9 @@ def save(options) -> int:
 
 def ordered(one: compiler.Tensor) -> np.ndarray:
     """Integers in the order of the float values, so that neighbours differ by one."""
-    bits = np.frombuffer(one.data, BITS[one.dtype]).astype(object if one.dtype in ("F64", "I64") else np.int64)
+    bits = np.frombuffer(one.data, BITS[one.dtype]).astype(
+        object if one.dtype in ("F64", "I64") else np.int64
+    )
     sign = 1 << (8 * BITS[one.dtype]().itemsize - 1)
     return np.where(bits >= sign, sign - bits, bits)
 
@@ -151,7 +157,10 @@ def difference(found: compiler.Tensor | None, expected: compiler.Tensor) -> tupl
         return 0, f"{len(apart)} elements of equal value, zeros of other signs"
     first, largest = at[0], max(apart[at])
     want, got = expected.array().reshape(-1)[first], found.array().reshape(-1)[first]
-    return largest, f"{len(at)} of {len(apart)} elements differ, by at most {largest} ulp; [{first}] is {got}, was {want}"
+    return (
+        largest,
+        f"{len(at)} of {len(apart)} elements differ, by at most {largest} ulp; [{first}] is {got}, was {want}",
+    )
 
 
 def compare_one(folder: Path, output: Path) -> tuple[dict, list]:
@@ -163,7 +172,9 @@ def compare_one(folder: Path, output: Path) -> tuple[dict, list]:
     except compiler.CompilerFailed as failed:
         return program, [("", float("inf"), f"{folder.name}: {str(failed)[:2000]}")]
     output.unlink()
-    result = [("", float("inf"), f"{folder.name}: unexpected {name}") for name in found.keys() - expected.keys()]
+    result = [
+        ("", float("inf"), f"{folder.name}: unexpected {name}") for name in found.keys() - expected.keys()
+    ]
     for name, one in expected.items():
         kind, rest = name.split(":", 1)
         ulps, text = difference(found.get(name), one)
@@ -179,10 +190,14 @@ def compare(options) -> int:
     step = max(1, len(programs) // options.programs) if options.programs else 1
     programs = programs[::step]
     if chip(programs[0]) != index["chip"]:
-        print(f"saved_bits.py: expected the chip of {folder}, {index['chip']}, found another", file=sys.stderr)
+        print(
+            f"saved_bits.py: expected the chip of {folder}, {index['chip']}, found another", file=sys.stderr
+        )
         return 2
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(options.jobs) as pool:
-        results = list(pool.map(lambda at: compare_one(at, Path(scratch) / f"{at.name}.safetensors"), programs))
+        results = list(
+            pool.map(lambda at: compare_one(at, Path(scratch) / f"{at.name}.safetensors"), programs)
+        )
     histogram, tensors, wrong, tolerated, left_out = Counter(), 0, [], [], 0
     for program, found in results:
         for traits in program["traits"].values():
@@ -217,9 +232,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["save", "compare"])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--stepc", type=Path, default=compiler.STEPC, help="the compiler (default: this build's)")
-    parser.add_argument("--programs", type=int, help="random ones to save (default 100); how many to compare (default all)")
-    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**9)), help="of random programs")
+    parser.add_argument(
+        "--stepc", type=Path, default=compiler.STEPC, help="the compiler (default: this build's)"
+    )
+    parser.add_argument(
+        "--programs", type=int, help="random ones to save (default 100); how many to compare (default all)"
+    )
+    parser.add_argument(
+        "--seed", default=str(random.SystemRandom().randrange(10**9)), help="of random programs"
+    )
     parser.add_argument("--f64-functions", type=expectation, default="equal", help="equal, leave-out or ULPS")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time (default 2)")
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 """The parameters of the model families of shapes.json, under the names of their Hugging Face checkpoints.
 
-The routed experts of a layer are one parameter [experts, out, in], as trainers hold them. `fused` makes one parameter
-of queries, keys and values, and one of gate and up, divided into blocks; `flat` makes experts a matrix
-[experts · out, in] with a block for each expert and projection, as xtuner holds them.
+The routed experts of a layer are one parameter [experts, out, in], as trainers hold them. `fused` makes one
+parameter of queries, keys and values, and one of gate and up, divided into blocks; `flat` makes experts a
+matrix [experts · out, in] with a block for each expert and projection, as xtuner holds them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ class Family:
                 yield Parameter(f"{prefix}.{name}.weight", shape, cut, count, blocks)
             else:
                 blocks = {"axis": "rows", "sizes": [rows] * projections} if projections > 1 else None
-                yield Parameter(f"{prefix}.{name}.weight", (count, projections * rows, columns), cut, count, blocks)
+                yield Parameter(
+                    f"{prefix}.{name}.weight", (count, projections * rows, columns), cut, count, blocks
+                )
 
     def projections(self, width: int, hidden: int) -> Iterator[tuple[str, int, int, int, str]]:
         if self.fused:
@@ -68,13 +70,17 @@ class Family:
         yield "down_proj", 1, hidden, width, "columns"
 
     def heads(self, prefix: str, gates: int = 1) -> Iterator[Parameter]:
-        """Grouped-query attention; fused, a group's queries stand before its keys and values, as in Megatron."""
+        """Grouped-query attention; fused, a group's queries stand before its keys and values, as in
+        Megatron.
+        """
         c = self.config
         hidden, size, groups = c["hidden_size"], c["head_dim"], c["num_key_value_heads"]
         queries = gates * c["num_attention_heads"] * size
         if self.fused:
             blocks = {"axis": "rows", "sizes": [queries // groups, size, size], "repeat": groups}
-            yield Parameter(f"{prefix}.qkv_proj.weight", (queries + 2 * groups * size, hidden), "rows", blocks=blocks)
+            yield Parameter(
+                f"{prefix}.qkv_proj.weight", (queries + 2 * groups * size, hidden), "rows", blocks=blocks
+            )
         else:
             yield self.matrix(f"{prefix}.q_proj", queries, hidden, "rows")
             yield self.matrix(f"{prefix}.k_proj", groups * size, hidden, "rows")
@@ -115,7 +121,9 @@ class Qwen3Moe(Qwen3):
 
 
 class Qwen35Moe(Qwen3Moe):
-    """Every fourth layer has full attention with an output gate beside the queries, the others linear attention."""
+    """Every fourth layer has full attention with an output gate beside the queries, the others linear
+    attention.
+    """
 
     def attention(self, layer: str, index: int) -> Iterator[Parameter]:
         c = self.config
@@ -151,10 +159,14 @@ class DeepseekV3(Family):
         hidden, queries, keys = c["hidden_size"], c["q_lora_rank"], c["kv_lora_rank"]
         yield self.matrix(f"{prefix}.q_a_proj", queries, hidden, None)
         yield Parameter(f"{prefix}.q_a_layernorm.weight", (queries,))
-        yield self.matrix(f"{prefix}.q_b_proj", heads * (c["qk_nope_head_dim"] + c["qk_rope_head_dim"]), queries, "rows")
+        yield self.matrix(
+            f"{prefix}.q_b_proj", heads * (c["qk_nope_head_dim"] + c["qk_rope_head_dim"]), queries, "rows"
+        )
         yield self.matrix(f"{prefix}.kv_a_proj_with_mqa", keys + c["qk_rope_head_dim"], hidden, None)
         yield Parameter(f"{prefix}.kv_a_layernorm.weight", (keys,))
-        yield self.matrix(f"{prefix}.kv_b_proj", heads * (c["qk_nope_head_dim"] + c["v_head_dim"]), keys, "rows")
+        yield self.matrix(
+            f"{prefix}.kv_b_proj", heads * (c["qk_nope_head_dim"] + c["v_head_dim"]), keys, "rows"
+        )
         yield self.matrix(f"{prefix}.o_proj", hidden, heads * c["v_head_dim"], "columns")
 
     def mlp(self, layer: str, index: int) -> Iterator[Parameter]:
@@ -170,4 +182,5 @@ class DeepseekV3(Family):
         yield from self.gated(f"{layer}.mlp.shared_experts", c["n_shared_experts"] * width)
 
 
-FAMILIES = {"llama": Family, "qwen3": Qwen3, "qwen3_moe": Qwen3Moe, "qwen3_5_moe": Qwen35Moe, "deepseek_v3": DeepseekV3}
+FAMILIES = {"llama": Family, "qwen3": Qwen3, "qwen3_moe": Qwen3Moe, "qwen3_5_moe": Qwen35Moe,
+            "deepseek_v3": DeepseekV3}  # fmt: skip

@@ -16,12 +16,14 @@ from pathlib import Path
 from architectures import FAMILIES, Parameter
 from placements import Layout
 
-MODELS = {name: model for name, model in json.loads(Path(__file__).with_name("shapes.json").read_text()).items()
-          if name != "comment"}  # fmt: skip
+MODELS = json.loads(Path(__file__).with_name("shapes.json").read_text())
+del MODELS["comment"]
 ORDERS = {"efsdp,ep": ("efsdp", "ep"), "ep,efsdp": ("ep", "efsdp")}
 
 
-def parameters(model: str, fused: bool = False, flat: bool = False, layers: int | None = None) -> list[Parameter]:
+def parameters(
+    model: str, fused: bool = False, flat: bool = False, layers: int | None = None
+) -> list[Parameter]:
     config = MODELS[model]["config"]
     if layers is not None:
         config = config | {"num_hidden_layers": layers}
@@ -29,8 +31,9 @@ def parameters(model: str, fused: bool = False, flat: bool = False, layers: int 
 
 
 def entry(parameter: Parameter, layout: Layout, dtype: str, grad_dtype: str) -> dict:
-    result = {"name": parameter.name, "shape": list(parameter.shape), "dtype": dtype, "grad_dtype": grad_dtype,
-              "mesh": layout.mesh_of(parameter), "placements": layout.placements(parameter)}  # fmt: skip
+    result = {"name": parameter.name, "shape": list(parameter.shape), "dtype": dtype,
+              "grad_dtype": grad_dtype, "mesh": layout.mesh_of(parameter),
+              "placements": layout.placements(parameter)}  # fmt: skip
     if parameter.stacked:
         result["batch_axes"] = 1
     if parameter.blocks:
@@ -40,7 +43,9 @@ def entry(parameter: Parameter, layout: Layout, dtype: str, grad_dtype: str) -> 
     return result
 
 
-def manifest(chosen: list[Parameter], layout: Layout, dtype: str = "bf16", grad_dtype: str | None = None) -> dict:
+def manifest(
+    chosen: list[Parameter], layout: Layout, dtype: str = "bf16", grad_dtype: str | None = None
+) -> dict:
     entries = [entry(parameter, layout, dtype, grad_dtype or dtype) for parameter in chosen]
     return {"version": 1, "meshes": layout.meshes(chosen), "parameters": entries}
 
@@ -69,7 +74,8 @@ def main() -> None:
     parser.add_argument("--tp", type=int, default=1, help="tensor parallelism: FSDP × TP")
     parser.add_argument("--ep", type=int, default=1, help="expert parallelism, over ranks of FSDP")
     parser.add_argument("--expert-axes", choices=ORDERS, default="efsdp,ep",
-                        help="the order of the axes of the experts' mesh (default: %(default)s, as torchtitan and xtuner)")  # fmt: skip
+                        help="the order of the axes of the experts' mesh (default: %(default)s, as "
+                        "torchtitan and xtuner)")  # fmt: skip
     parser.add_argument("--fused", action="store_true", help="fuse queries, keys and values, and gate and up")
     parser.add_argument("--flat", action="store_true", help="experts as matrices [experts · out, in]")
     parser.add_argument("--layers", type=int, help="so many layers instead of the model's")
@@ -83,8 +89,8 @@ def main() -> None:
     if not options.model:
         parser.error("expected a model, or --list")
     if options.tp > 1 and (options.fused or options.flat):
-        parser.error("--fused and --flat: expected --tp 1, found "
-                     f"{options.tp}: it would cut each fused matrix, and one shard of their rows is not that")  # fmt: skip
+        parser.error(f"--fused and --flat: expected --tp 1, found {options.tp}: it would cut each fused "
+                     "matrix, and one shard of their rows is not that")  # fmt: skip
     if options.layers is not None and options.layers < 1:
         parser.error(f"--layers: expected at least 1, found {options.layers}")
     try:
@@ -96,7 +102,10 @@ def main() -> None:
     total = sum(math.prod(parameter.shape) for parameter in chosen)
     with options.o.open("w") if options.o else sys.stdout as out:
         out.writelines(text(document))
-    print(f"{options.model}: {total:,} elements in {len(chosen)} parameters on {options.ranks} ranks", file=sys.stderr)
+    print(
+        f"{options.model}: {total:,} elements in {len(chosen)} parameters on {options.ranks} ranks",
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":

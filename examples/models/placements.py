@@ -1,8 +1,9 @@
 """Where PyTorch's trainers (torchtitan, xtuner) put the parameters of a model.
 
-Dense parameters lie on the mesh (replicate, fsdp, tp): tensor parallelism cuts rows or columns, and after it fully_shard
-cuts the first dimension, which DTensor writes as `_S(0, tp)` where that is the same one. With expert parallelism,
-experts lie on a mesh of their own, of the same ranks: (replicate, efsdp, ep, tp), with the experts dealt over ep.
+Dense parameters lie on the mesh (replicate, fsdp, tp): tensor parallelism cuts rows or columns, and after it
+fully_shard cuts the first dimension, which DTensor writes as `_S(0, tp)` where that is the same one. With
+expert parallelism, experts lie on a mesh of their own, of the same ranks: (replicate, efsdp, ep, tp), with
+the experts dealt over ep.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Layout:
     expert_axes: tuple[str, str] = ("efsdp", "ep")
 
     def __post_init__(self) -> None:
-        for name, value in (("ranks", self.ranks), ("replicas", self.replicas), ("tp", self.tp), ("ep", self.ep)):
+        for name in ("ranks", "replicas", "tp", "ep"):
+            value = getattr(self, name)
             if value < 1:
                 raise ValueError(f"--{name}: expected at least 1, found {value}")
         if self.ranks % (self.replicas * self.tp * self.ep):
@@ -34,7 +36,8 @@ class Layout:
     @property
     def sizes(self) -> dict[str, int]:
         fsdp = self.ranks // (self.replicas * self.tp)
-        return {"replicate": self.replicas, "fsdp": fsdp, "efsdp": fsdp // self.ep, "ep": self.ep, "tp": self.tp}
+        experts = {"efsdp": fsdp // self.ep, "ep": self.ep}
+        return {"replicate": self.replicas, "fsdp": fsdp, **experts, "tp": self.tp}
 
     def axes(self, name: str) -> list[str]:
         middle = list(self.expert_axes) if name == "experts" else ["fsdp"]
@@ -46,7 +49,9 @@ class Layout:
         mesh = {"name": name, "axes": [{"name": axis, "size": sizes[axis]} for axis in axes]}
         near = [axis for axis in ("replicate", "fsdp", "efsdp", "ep", "tp") if axis in axes]
         if axes != near:
-            strides = {axis: math.prod(sizes[after] for after in near[at + 1:]) for at, axis in enumerate(near)}  # fmt: skip
+            strides = {
+                axis: math.prod(sizes[after] for after in near[at + 1 :]) for at, axis in enumerate(near)
+            }
             ranks = [0]
             for axis in axes:
                 ranks = [rank + at * strides[axis] for rank in ranks for at in range(sizes[axis])]
@@ -54,7 +59,8 @@ class Layout:
         return mesh
 
     def meshes(self, parameters: list[Parameter]) -> list[dict]:
-        return [self.mesh(name) for name in ("dense", "experts") if any(self.mesh_of(p) == name for p in parameters)]
+        used = {self.mesh_of(parameter) for parameter in parameters}
+        return [self.mesh(name) for name in ("dense", "experts") if name in used]
 
     def mesh_of(self, parameter: Parameter) -> str:
         return "experts" if parameter.experts and self.ep > 1 else "dense"
@@ -77,7 +83,9 @@ class Layout:
         return [self.written(axis, cuts, order, axes) for axis in axes]
 
     def written(self, axis: str, cuts: dict[str, int], order: list[str], axes: list[str]) -> str:
-        """DTensor's placement on one axis: strided over the axes behind it that have cut the same dimension before."""
+        """DTensor's placement on one axis: strided over the axes behind it that have cut the same
+        dimension before.
+        """
         if axis not in cuts:
             return "R"
         before = [other for other in order[:order.index(axis)] if cuts[other] == cuts[axis]]  # fmt: skip

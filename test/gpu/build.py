@@ -1,6 +1,6 @@
-"""Builds what the checks need where a GPU is: libraries, the Python package and the checks themselves, in one folder.
+"""Builds in one folder what the checks need where a GPU is: libraries, the Python package and the checks.
 
-    .venv/bin/python test/gpu/build.py [--dry] [--small] OUT
+.venv/bin/python test/gpu/build.py [--dry] [--small] OUT
 """
 
 import argparse
@@ -59,14 +59,19 @@ def targets(dry):
 def expect_old_glibc(path):
     """What the other machine loads asks for no newer glibc than it has."""
     text = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True).stdout
-    newest = max((tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", text)), default=(0, 0))
+    newest = max(
+        (tuple(map(int, found)) for found in re.findall(r"GLIBC_(\d+)\.(\d+)", text)), default=(0, 0)
+    )
     if newest > GLIBC:
         sys.exit(f"build: {path}: expected a file for glibc {GLIBC} or older, found one for {newest}")
 
 
 def compiled_trainer(folder):
     """examples/gpu_trainer.cpp, and its libraries for one and two ranks; says what is missing for it."""
-    headers = [Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "include", Path("/usr/local/cuda/include")]
+    headers = [
+        Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "include",
+        Path("/usr/local/cuda/include"),
+    ]
     header = next((one for one in headers if (one / "cuda.h").is_file()), None)
     lib = STEPC.resolve().parents[1] / "lib"
     # Of the driver the linker needs the names alone.
@@ -90,7 +95,9 @@ def compiled_trainer(folder):
 
 
 def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() or "unknown"
 
 
@@ -138,7 +145,9 @@ def build(finished, dry, small):
     (out / "cases.json").write_text(json.dumps(text, indent=1))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     if size > LIMIT:
-        sys.exit(f"build: expected at most {LIMIT >> 20} MiB to be carried, found {size / 2**20:.1f} MiB in {out}")
+        sys.exit(
+            f"build: expected at most {LIMIT >> 20} MiB to be carried, found {size / 2**20:.1f} MiB in {out}"
+        )
     shutil.rmtree(finished, ignore_errors=True)
     out.rename(finished)
     print(f"build: {len(libraries)} libraries, {size / 2**20:.1f} MiB in {finished}")

@@ -1,8 +1,9 @@
 """What is compiled for the checks: definitions and manifests, by name.
 
-A case with `reference` is compiled for a CPU too, whose bits are expected of the GPU. One with `cores` is compiled
-a second time with products on tensor cores, which add up in an order of their own. `chips` takes the place of the usual ones. With
-`plan` the library's JSON is carried, too. Checks find cases by the first part of their names.
+A case with `reference` is compiled for a CPU too, whose bits are expected of the GPU. One with `cores` is
+compiled a second time with products on tensor cores, which add up in an order of their own. `chips` takes the
+place of the usual ones. With `plan` the library's JSON is carried, too. Checks find cases by the first part
+of their names.
 """
 
 import random
@@ -92,10 +93,19 @@ def gpt(width, layers, dtype, placements=("R",)):
     shapes = {"tok_embed.weight": (5 * width + 3, width), "lm_head.weight": (5 * width + 3, width)}
     for i in range(layers):
         shapes |= {f"layers.{i}.{name}.weight": (width, width) for name in ("q", "k", "v", "proj")}
-        shapes |= {f"layers.{i}.up.weight": (4 * width - 2, width), f"layers.{i}.down.weight": (width, 4 * width - 2)}
+        shapes |= {
+            f"layers.{i}.up.weight": (4 * width - 2, width),
+            f"layers.{i}.down.weight": (width, 4 * width - 2),
+        }
         shapes[f"layers.{i}.norm.weight"] = (width,)
-    made = [parameter(name, shape, dtype if len(shape) > 1 else "f32", placements=placements) for name, shape in shapes.items()]
-    return [*made, parameter("experts.weight", (8, width // 2, width), dtype, placements=placements, batch_axes=1)]
+    made = [
+        parameter(name, shape, dtype if len(shape) > 1 else "f32", placements=placements)
+        for name, shape in shapes.items()
+    ]
+    return [
+        *made,
+        parameter("experts.weight", (8, width // 2, width), dtype, placements=placements, batch_axes=1),
+    ]
 
 
 def odd_sizes():
@@ -122,8 +132,9 @@ def rules(count, each):
 
 
 def products(counts, small, large):
-    """Muon on equal matrices, 1, 2, … of each shape: all but the first must not be seen in its bits. Large ones have tiles
-    of 128, whole and ragged, at addresses that fit copies and at others; this CPU would take too long."""
+    """Muon on equal matrices, 1, 2, … of each shape: all but the first must not be seen in its bits. Large
+    ones have tiles of 128, whole and ragged, at addresses that fit copies and at others; this CPU would take
+    too long."""
     shapes = [(96, 64), (64, 200), (66, 130), (8, 1000)] if small else [(96, 64), (64, 200), (130, 257), (256, 256), (8, 1000)]
     shapes += [(640, 520), (601, 513)] * large
     for count in counts:
@@ -148,7 +159,9 @@ def worlds(sizes, width):
 
 
 def trained_gpt():
-    """The model of examples/train_gpt.py under FSDP2 on one rank, in the size that checks/trainer.py trains."""
+    """The model of examples/train_gpt.py under FSDP2 on one rank, in the size that checks/trainer.py
+    trains.
+    """
     sys.path.insert(0, str(EXAMPLES))
     from train_gpt import GPT
 
@@ -162,7 +175,9 @@ LLAMA_8B = {"q": (4096, 4096), "k": (1024, 4096), "v": (1024, 4096), "o": (4096,
 
 
 def eighth_of_8b(layers):
-    """Shards of Llama-3-8B on one of eight ranks that cut rows, as tensors of their own: a billion elements."""
+    """Shards of Llama-3-8B on one of eight ranks that cut rows, as tensors of their own: a billion
+    elements.
+    """
     made = [parameter("embed", (128256 // 8, 4096)), parameter("head", (128256 // 8, 4096))]
     for i in range(layers):
         made += [parameter(f"{i}.{name}", (rows // 8, cols)) for name, (rows, cols) in LLAMA_8B.items()]
@@ -176,7 +191,9 @@ def timings(small):
                manifest([parameter(f"p{i}", (64, 64)) for i in range(4)]), reference=False)  # fmt: skip
     layer = {name: (16, 24) if small else shape for name, shape in LLAMA_8B.items()}
     yield Case("time.muon", MUON, manifest([parameter(name, shape, "bf16") for name, shape in layer.items()]), reference=False)
-    yield Case("time.host", ALL_ADAMW, manifest([parameter(f"p{i}", (64,)) for i in range(400)]), reference=False)
+    yield Case(
+        "time.host", ALL_ADAMW, manifest([parameter(f"p{i}", (64,)) for i in range(400)]), reference=False
+    )
     for rows, cols in ((32, 32),) if small else ((1024, 1024), (2048, 2048), (4096, 4096), (4096, 14336)):
         count = 2 if small else max(1, (4096 * 4096) // (rows * cols))
         made = manifest([parameter(f"w{i}", (rows, cols), "bf16") for i in range(count)])

@@ -31,7 +31,9 @@ def transport(options):
     import torch.distributed as dist
     from stepc.torch.transport import TorchTransport
 
-    dist.init_process_group("gloo", init_method=f"file://{options.folder}/store", rank=options.rank, world_size=options.size)
+    dist.init_process_group(
+        "gloo", init_method=f"file://{options.folder}/store", rank=options.rank, world_size=options.size
+    )
     return TorchTransport(range(options.size), TIMEOUT, "ranks")
 
 

@@ -2,8 +2,9 @@
 
     python3 suite.py [--dry] [--results FOLDER] [--only PART]
 
-Checks run in a worker process, one after another. One that hangs or crashes ends its worker, and the next begins in a
-new one; so does what follows a failure, since a failed kernel leaves the context of CUDA unusable. Needs no package.
+Checks run in a worker process, one after another. One that hangs or crashes ends its worker, and the next
+begins in a new one; so does what follows a failure, since a failed kernel leaves the context of CUDA
+unusable. Needs no package.
 """
 
 import argparse
@@ -104,7 +105,9 @@ def listing(dry: bool) -> dict:
     """What there is to check, in order, and on what; or why nothing is."""
     command = [sys.executable, str(FOLDER / "worker.py"), "--list"] + ["--dry"] * dry
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=START_S, cwd=FOLDER)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=START_S, cwd=FOLDER
+        )
     except subprocess.TimeoutExpired:
         sys.exit(f"suite: expected a list of checks within {START_S:.0f} s, found none")
     if done.returncode:
@@ -115,14 +118,22 @@ def listing(dry: bool) -> dict:
 def print_table(results: dict[str, dict]) -> str:
     width = max(map(len, results))
     lines = [f"{'check':<{width}}  outcome  seconds  what"]
-    lines += [f"{name:<{width}}  {one['outcome']:<7}  {one['seconds']:7.1f}  {one['text']}" for name, one in results.items()]
-    counts = [f"{sum(one['outcome'] == what for one in results.values())} {what}" for what in ("passed", "failed", "skipped")]
+    lines += [
+        f"{name:<{width}}  {one['outcome']:<7}  {one['seconds']:7.1f}  {one['text']}"
+        for name, one in results.items()
+    ]
+    counts = [
+        f"{sum(one['outcome'] == what for one in results.values())} {what}"
+        for what in ("passed", "failed", "skipped")
+    ]
     return "\n".join([*lines, ", ".join(counts)])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="the same checks on this CPU, with libraries of emulated")
+    parser.add_argument(
+        "--dry", action="store_true", help="the same checks on this CPU, with libraries of emulated"
+    )
     parser.add_argument("--results", type=Path, default=FOLDER, help="folder of results.json and results.txt")
     parser.add_argument("--only", default="*", help="a pattern of the checks' names")
     options = parser.parse_args()
@@ -131,7 +142,9 @@ def main() -> int:
     if found["skipped"]:
         print(f"skipped: {found['skipped']}")
         return 0
-    about = {key: value for key, value in json.loads((FOLDER / "cases.json").read_text()).items() if key != "cases"}
+    about = {
+        key: value for key, value in json.loads((FOLDER / "cases.json").read_text()).items() if key != "cases"
+    }
     about |= {"machine": found["machine"]}
     print(json.dumps(about), flush=True)
     chosen = [one for one in found["checks"] if fnmatch.fnmatch(one["name"], options.only)]

@@ -9,12 +9,13 @@ import pytest
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
-# Threads of torch that wait for each other sleep: there are more of them than cores, and spinning takes the time of others.
+# Threads of torch that wait for each other sleep: there are more of them than cores, and spinning takes the
+# time of others.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
-# A fork server that has imported once what ranks need: starting four of them then takes no seconds. Optimizers and
-# checkpoints of torch import the second row where they are first used.
+# A fork server that has imported once what ranks need: starting four of them then takes no seconds.
+# Optimizers and checkpoints of torch import the second row where they are first used.
 multiprocessing.set_forkserver_preload([
     "torch", "torch.distributed.tensor", "stepc.torch",
     "torch._dynamo", "torch.distributed.checkpoint", "fsspec.core", "numpy.random",
@@ -44,15 +45,22 @@ def real_compiler():
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory):
-    """The real compiler with -O0, which takes half of the time and does not change bits; None where it was not built."""
+    """The real compiler with -O0, which takes half of the time and does not change bits; None where it
+    was not built.
+    """
     path = real_compiler()
     if path is None:
         return None
     folder = tmp_path_factory.mktemp("quick")
     program = folder / "bin" / "stepc"
     program.parent.mkdir()
-    changed = path.stat().st_mtime_ns  # its text says which compiler it is: libraries of another one are not taken from the cache
-    program.write_text(f'#!/bin/sh\n# {changed}\nif [ "$1" = compile ]; then shift; set -- compile -O0 "$@"; fi\nexec "{path}" "$@"\n')
+    # its text says which compiler it is: libraries of another one are not taken from the cache
+    changed = (
+        path.stat().st_mtime_ns
+    )
+    program.write_text(
+        f'#!/bin/sh\n# {changed}\nif [ "$1" = compile ]; then shift; set -- compile -O0 "$@"; fi\nexec "{path}" "$@"\n'
+    )
     program.chmod(0o755)
     (folder / "lib").symlink_to(path.resolve().parent.parent / "lib")  # is looked for beside it
     return program

@@ -1,5 +1,6 @@
-"""A trainer with flat buffers, as Megatron's ParamAndGradBuffer and DistributedOptimizer have them, small: parameters
-and their f32 gradients stand one after the other in padded buffers, of which each data-parallel rank has an equal part."""
+"""A trainer with flat buffers, as Megatron's ParamAndGradBuffer and DistributedOptimizer have them, small:
+parameters and their f32 gradients stand one after the other in padded buffers, of which each data-parallel
+rank has an equal part."""
 
 import math
 
@@ -19,8 +20,8 @@ def padded(count, multiple):
 class FlatBuffer:
     """Parameters of one data-parallel group, in the order in which gradients become ready: the reverse.
 
-    `whole`: their values by name, on every rank. `group` shards the buffer (or none); `sharded`: parameters are kept as
-    this rank's ranges alone, and gathered for the forward pass (ZeRO-3)."""
+    `whole`: their values by name, on every rank. `group` shards the buffer (or none); `sharded`: parameters
+    are kept as this rank's ranges alone, and gathered for the forward pass (ZeRO-3)."""
 
     def __init__(self, whole, group, sharded=False):
         self.group, self.ranks, self.sharded = group, dist.get_world_size(group), sharded
@@ -82,7 +83,9 @@ class FlatBuffer:
         self.leave_gradients()
 
     def gather(self):
-        """The whole buffer out of its parts, as before a forward pass, or after the step of a trainer that does so."""
+        """The whole buffer out of its parts, as before a forward pass, or after the step of a trainer
+        that does so.
+        """
         mine = self.params[self.begin : self.begin + self.part].clone()
         dist.all_gather_single(self.params, mine, group=self.group)
 

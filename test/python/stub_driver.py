@@ -21,7 +21,9 @@ class StubDriver:
         library.stepc_stub_stream.restype = c.c_void_p
         library.stepc_stub_driver.restype = c.POINTER(c.POINTER(c.c_void_p))
         table = library.stepc_stub_driver()[0]
-        self.functions = {name: c.CFUNCTYPE(c.c_int, *[c.c_void_p] * 4)(table[index]) for index, name in enumerate(names)}
+        self.functions = {
+            name: c.CFUNCTYPE(c.c_int, *[c.c_void_p] * 4)(table[index]) for index, name in enumerate(names)
+        }
 
     def try_(self, name, *arguments):
         return self.functions[name](*arguments, *[None] * (4 - len(arguments)))

@@ -75,7 +75,9 @@ def test_an_instance_is_of_the_librarys_kind_of_device(fake):
     library = stepc.Library(stepc.compile("a gpu rule {}", MANIFEST))
     assert library.device == stepc.Device(library.device).kind != stepc.Device().kind
     for device, found in ((None, 1), (stepc.Device(), 0)):
-        with pytest.raises(stepc.StepcError, match=f"expected device 1 with a stream and an allocator, found {found}"):
+        with pytest.raises(
+            stepc.StepcError, match=f"expected device 1 with a stream and an allocator, found {found}"
+        ):
             stepc.Instance(library, device=device)
 
 

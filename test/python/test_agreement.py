@@ -1,4 +1,6 @@
-"""Ranks that step with other hyperparameters or step counts: an error on all of them that names rank and value."""
+"""Ranks that step with other hyperparameters or step counts: an error on all of them that names rank and
+value.
+"""
 
 import re
 

@@ -162,7 +162,9 @@ def sum_two_or_one(model, optimizer):
 def test_one_rank_with_a_pending_sum(fake):
     changes = {"one": (sum_one, [1]), "other": (sum_two_or_one, [0, 1, 2])}
     results = run_ranks(_alone, SIZE, changes)
-    cause = "parameter 'scale' has a gradient with the placements [Partial(sum)], [Replicate()] when it was bound"
+    cause = (
+        "parameter 'scale' has a gradient with the placements [Partial(sum)], [Replicate()] when it was bound"
+    )
     check(results, "one", [1], cause)
     assert "expected every rank to prepare again" in results[1]["one"][1]
     assert all("prepares again instead of stepping" in results[rank]["one"][1] for rank in (0, 2))
@@ -170,7 +172,10 @@ def test_one_rank_with_a_pending_sum(fake):
     for found in results:
         assert found["other"][:2] == found["other", "next"][:2]
         assert found["other"][0] == "ValueError" and found["other"][2] < TIMEOUT
-        assert "parameter 'first.bias': ranks disagree on its grad_placements: None on rank 0, ('P(sum)',) on rank 1" in found["other"][1]
+        assert (
+            "parameter 'first.bias': ranks disagree on its grad_placements: None on rank 0, ('P(sum)',) on rank 1"
+            in found["other"][1]
+        )
 
 
 def _fails_inside(rank):

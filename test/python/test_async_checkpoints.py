@@ -1,5 +1,5 @@
-"""Asynchronous checkpoints save what states were when they were staged, wherever they lie: ranges, stripes, rows of any number,
-what one rank owns, shards in plain tensors."""
+"""Asynchronous checkpoints save what states were when they were staged, wherever they lie: ranges, stripes,
+rows of any number, what one rank owns, shards in plain tensors."""
 
 import pytest
 import torch
@@ -35,7 +35,9 @@ ROWS = {"rows": (3, 1), "none": (0, 4)}
 
 
 def whole(name):
-    return torch.arange(1.0, 1 + torch.Size(WHOLE[name]).numel()).view(WHOLE[name]) + 100 * list(WHOLE).index(name)
+    return torch.arange(1.0, 1 + torch.Size(WHOLE[name]).numel()).view(WHOLE[name]) + 100 * list(WHOLE).index(
+        name
+    )
 
 
 def held(name, rank):
@@ -73,10 +75,19 @@ def made(rank):
 
 def _saved(rank, folder):
     model, optimizer = made(rank)
-    for number, more in enumerate(({}, {"async_stager": DefaultStager(StagingOptions(False, True, False, False))})):
-        saved = {"m": {name: optimizer.state[p]["m"] for name, p in model.items()}, "param": parameters_to_save(optimizer)}
+    for number, more in enumerate(
+        ({}, {"async_stager": DefaultStager(StagingOptions(False, True, False, False))})
+    ):
+        saved = {
+            "m": {name: optimizer.state[p]["m"] for name, p in model.items()},
+            "param": parameters_to_save(optimizer),
+        }
         future = dcp.async_save(saved, checkpoint_id=f"{folder}/{number}", **more)
-        for one in [*saved["m"].values(), *saved["param"].values()]:  # staged: what is written now is not saved
+        # staged: what is written now is not saved
+        for one in [
+            *saved["m"].values(),
+            *saved["param"].values(),
+        ]:
             (one._local_tensor if isinstance(one, DTensor) else one).fill_(-1)
         future.result()
         found = {key: {name: torch.zeros(shape) for name, shape in WHOLE.items()} for key in saved}
@@ -92,7 +103,9 @@ def _saved(rank, folder):
     # torch's older stager, which a storage writer is, allocates by size(): no rank may save what that gives.
     writer = dcp.FileSystemWriter(f"{folder}/blocking")
     for name in ("vector", "range", "rows", "stripes"):
-        with pytest.raises(ValueError, match=r"expected a tensor of the piece's shape \[.*pass async_stager=DefaultStager"):
+        with pytest.raises(
+            ValueError, match=r"expected a tensor of the piece's shape \[.*pass async_stager=DefaultStager"
+        ):
             writer.stage({"m": saved["m"][name]})
     assert not saved["m"]["first"].numel() or rank == 1
     # What one rank has as a whole is saved by that one.

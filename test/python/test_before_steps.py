@@ -226,9 +226,14 @@ def test_other_trainers_make_states_by_a_step_that_leaves_parameters(real):
     muon = "optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {\n state m : f32\n" \
         " m = momentum * m + grad\n let o = orthogonalize(grad + momentum * m)\n" \
         " param = (1 - lr * weight_decay) * param - lr * o\n}\n"  # fmt: skip
-    spec = muon + ADAMW.replace("route {", "route {\n Muon(lr = 0.5) for matrix\n").replace("rest }", "rest\n}")
+    spec = muon + ADAMW.replace("route {", "route {\n Muon(lr = 0.5) for matrix\n").replace(
+        "rest }", "rest\n}"
+    )
     model, theirs = Model(), Model()
-    optimizer, other = Optimizer(model.named_parameters(), spec), torch.optim.AdamW(theirs.parameters(), lr=0.125)
+    optimizer, other = (
+        Optimizer(model.named_parameters(), spec),
+        torch.optim.AdamW(theirs.parameters(), lr=0.125),
+    )
     before = bits(model)
     for one in (optimizer, other):
         for group in one.param_groups:

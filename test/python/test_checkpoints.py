@@ -304,7 +304,10 @@ def test_states_of_other_layouts_are_refused_before_anything_is_written(fake, ki
     set_gradients(model, 0)
     optimizer.step()
     before, bad = saved_by(optimizer), optimizer.state_dict()
-    bad = {"param_groups": copy.deepcopy(bad["param_groups"]), "state": {key: dict(one) for key, one in bad["state"].items()}}
+    bad = {
+        "param_groups": copy.deepcopy(bad["param_groups"]),
+        "state": {key: dict(one) for key, one in bad["state"].items()},
+    }
     bad["state"][1]["m"] = bad["state"][1]["m"] + 1
     bad["state"][0]["m"] = UNREADABLE[kind]()
     bad["param_groups"][0]["lr"] = 7.0
@@ -312,7 +315,10 @@ def test_states_of_other_layouts_are_refused_before_anything_is_written(fake, ki
     text = r"parameter 'w': state 'm': expected (a dense tensor, found (the layout torch\.|a (quantized|nested) one)|torch.float32)"
     with pytest.raises(stepc.StepcError, match=text):
         optimizer.load_state_dict(bad)
-    assert torch.equal(optimizer.state[model.v]["m"], before["state"][1]["m"]) and optimizer.param_groups[0]["lr"] == 0.1
+    assert (
+        torch.equal(optimizer.state[model.v]["m"], before["state"][1]["m"])
+        and optimizer.param_groups[0]["lr"] == 0.1
+    )
     # In the place of the bound one, and of a frozen parameter.
     kept, optimizer.state[model.w]["m"] = optimizer.state[model.w]["m"], UNREADABLE[kind]()
     with pytest.raises(stepc.StepcError, match="parameter 'w': state 'm': expected"):
@@ -345,7 +351,10 @@ def test_errors_after_recover_ask_whether_parameters_were_replaced(real):
     optimizer.step()
     saved = {key: value.clone() for key, value in model.state_dict().items()}
     optimizer._failure = stepc.TransportError("planted")
-    with pytest.raises(stepc.PoisonedError, match=r"(?s)planted\ncall recover\(\) .*\nhint: load the model in place, .*assign=True"):
+    with pytest.raises(
+        stepc.PoisonedError,
+        match=r"(?s)planted\ncall recover\(\) .*\nhint: load the model in place, .*assign=True",
+    ):
         optimizer.step()
     optimizer.recover()
     optimizer.load_state_dict(saved_by(optimizer))
@@ -355,13 +364,17 @@ def test_errors_after_recover_ask_whether_parameters_were_replaced(real):
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             parameter.grad = None
-    with pytest.raises(stepc.GradientError, match=r"(?s)hint: were parameters replaced, by load_state_dict\(…, assign=True\)\?"):
+    with pytest.raises(
+        stepc.GradientError,
+        match=r"(?s)hint: were parameters replaced, by load_state_dict\(…, assign=True\)\?",
+    ):
         optimizer.step()
     model.load_state_dict(other.state_dict())
     optimizer.param_groups[0]["params"] = list(model.parameters())
     set_gradients(model, 1)
     optimizer.step()
-    # Where every gradient is missing it is asked without a failure before; else the error is about one parameter.
+    # Where every gradient is missing it is asked without a failure before; else the error is about one
+    # parameter.
     fresh = Optimizer(Model().named_parameters(), SGD)
     with pytest.raises(stepc.GradientError, match="were parameters replaced"):
         fresh.step()
@@ -398,7 +411,10 @@ def ordered(model, order, tensors, options):
     """The groups in an order; with the options of GROUPS, or with others."""
     groups = []
     for names in order:
-        own = {key: torch.tensor(value) if tensors and key == "lr" else value for key, value in GROUPS[names].items()}
+        own = {
+            key: torch.tensor(value) if tensors and key == "lr" else value
+            for key, value in GROUPS[names].items()
+        }
         own = own if options else {key: own[key] * 3 for key in ("lr",)} | {key: "" for key in own if key == "name"}
         groups.append({"params": [(name, getattr(model, name)) for name in names], **own})
     return Optimizer(groups, TWO_RULES)
@@ -414,7 +430,9 @@ def test_groups_of_distributed_checkpoints_may_stand_in_another_order(real, tmp_
         set_gradients(model, step)
         optimizer.step()
     keys = [set(group) for group in optimizer.param_groups]
-    checkpoint.save({"optimizer": dcp.get_optimizer_state_dict(model, optimizer, options=form)}, checkpoint_id=tmp_path)
+    checkpoint.save(
+        {"optimizer": dcp.get_optimizer_state_dict(model, optimizer, options=form)}, checkpoint_id=tmp_path
+    )
     assert keys == [set(group) for group in optimizer.param_groups]
     set_gradients(model, 2)
     begun = bits(model)

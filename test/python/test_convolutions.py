@@ -72,7 +72,9 @@ def _values(named, optimizer):
 
 
 def equal(found, expected):
-    return found.keys() == expected.keys() and all(torch.equal(found[key], one) for key, one in expected.items())
+    return found.keys() == expected.keys() and all(
+        torch.equal(found[key], one) for key, one in expected.items()
+    )
 
 
 def test_a_convolution_steps_as_its_matrix(real):
@@ -139,9 +141,13 @@ def test_a_library_that_flattens_otherwise_is_refused(real, tmp_path):
 
 def test_what_cannot_be_flattened(real):
     named = list(Convolutions().named_parameters())
-    with pytest.raises(ValueError, match="'head.weight': flatten= matches it with columns from axis 1 on, but it has 2 axes"):
+    with pytest.raises(
+        ValueError, match="'head.weight': flatten= matches it with columns from axis 1 on, but it has 2 axes"
+    ):
         Optimizer(named, SPEC, flatten=["*.weight"]).prepare()
-    with pytest.raises(ValueError, match="'conv1.weight': flatten= matches it with columns from axis 4 on, but it has 4 axes"):
+    with pytest.raises(
+        ValueError, match="'conv1.weight': flatten= matches it with columns from axis 4 on, but it has 4 axes"
+    ):
         Optimizer(named, SPEC, flatten={"conv1.weight": 4}).prepare()
     with pytest.raises(ValueError, match="'conv1.weight': batch= and flatten= match it"):
         Optimizer(named, SPEC, flatten=["conv?.weight"], batch=["conv1.weight"]).prepare()

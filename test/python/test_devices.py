@@ -1,4 +1,5 @@
-"""The optimizer on a GPU, as far as a machine without one can see it: torch.cuda and the library are stood in for.
+"""The optimizer on a GPU, as far as a machine without one can see it: torch.cuda and the library are stood in
+for.
 
 The stand-in's device is `cpu:0`, so that tensors have memory. test/gpu does the same with the real ones.
 """
@@ -41,7 +42,9 @@ def cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "Stream", lambda device: Stream("library's", Cuda.log))
     monkeypatch.setattr(torch.cuda, "stream", lambda stream: contextlib.nullcontext())
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Gpu(GPU) if list(named) else devices.Host())
+    monkeypatch.setattr(
+        devices, "of_tensors", lambda named: devices.Gpu(GPU) if list(named) else devices.Host()
+    )
     return Cuda
 
 
@@ -81,7 +84,10 @@ def test_the_library_is_compiled_for_the_gpu_that_is_there(fake, cuda, monkeypat
     monkeypatch.setattr(building, "compile_silently", compiled)
     Optimizer(model().named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}).prepare()
     Optimizer(model().named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}, target="cuda:sm_80").prepare()
-    assert [[one for one in options if "target" in one] for options in seen] == [["--target=cuda:sm_90a"], ["--target=cuda:sm_80"]]
+    assert [[one for one in options if "target" in one] for options in seen] == [
+        ["--target=cuda:sm_90a"],
+        ["--target=cuda:sm_80"],
+    ]
     for capability, chip in (((8, 0), "sm_80"), ((8, 9), "sm_89"), ((10, 0), "sm_100a"), ((12, 1), "sm_121a")):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)
         assert devices.Gpu(GPU).target == f"cuda:{chip}"
@@ -198,9 +204,14 @@ def test_what_a_capture_cannot_hold_is_refused(fake, cuda, monkeypatch):
     plain = Optimizer(mine.named_parameters(), "a gpu rule {}", Plain={"lr": 0.5})
     optimizer = Optimizer(mine.named_parameters(), "a gpu rule {}", Plain={"lr": 0.5}, capturable=True)
     capturing = True
-    with pytest.raises(stepc.GraphError, match="a graph captures the current stream: expected an optimizer with capturable=True"):
+    with pytest.raises(
+        stepc.GraphError,
+        match="a graph captures the current stream: expected an optimizer with capturable=True",
+    ):
         plain.step()
-    with pytest.raises(stepc.GraphError, match="expected an optimizer that is prepared, found that nothing is bound yet"):
+    with pytest.raises(
+        stepc.GraphError, match="expected an optimizer that is prepared, found that nothing is bound yet"
+    ):
         optimizer.step()
     capturing = False
     optimizer.step()
@@ -208,7 +219,10 @@ def test_what_a_capture_cannot_hold_is_refused(fake, cuda, monkeypatch):
     optimizer.step()
     for group in optimizer.param_groups:
         group["lr"] = 0.25
-    with pytest.raises(stepc.GraphError, match=r"or that a step or refresh\(\) brought there before, found another number, 0.25"):
+    with pytest.raises(
+        stepc.GraphError,
+        match=r"or that a step or refresh\(\) brought there before, found another number, 0.25",
+    ):
         optimizer.step()
     capturing = False
     optimizer.refresh()
@@ -221,14 +235,19 @@ def test_what_a_capture_cannot_hold_is_refused(fake, cuda, monkeypatch):
     optimizer.param_groups[0]["lr"] = 0.25
     mine.weight.grad = torch.randn(3, 4).t()
     for then in (optimizer.refresh, optimizer.step):
-        with pytest.raises(stepc.GradientError, match="capturable: expected gradients that can be read where they are, found copies"):
+        with pytest.raises(
+            stepc.GradientError,
+            match="capturable: expected gradients that can be read where they are, found copies",
+        ):
             then()
     mine.weight.grad = mine.weight.grad.contiguous()
     optimizer.step()
 
 
 def test_a_failed_instance_stays_for_the_graphs_that_hold_its_steps(fake, cuda, monkeypatch):
-    optimizer = Optimizer(model().named_parameters(), "a gpu rule that fails {}", Plain={"lr": 0.5}, capturable=True)
+    optimizer = Optimizer(
+        model().named_parameters(), "a gpu rule that fails {}", Plain={"lr": 0.5}, capturable=True
+    )
     optimizer.step()
     binding = optimizer._binding
     monkeypatch.setattr(Instance, "close", refuses_to_close)
@@ -239,7 +258,9 @@ def test_a_failed_instance_stays_for_the_graphs_that_hold_its_steps(fake, cuda, 
 
 def test_parameters_on_the_cpu_are_captured_by_no_graph(fake):
     optimizer = Optimizer(model().named_parameters(), "a rule {}", Plain={"lr": 0.5}, capturable=True)
-    with pytest.raises(stepc.StepcError, match="capturable: expected parameters on a GPU, found parameters on the CPU"):
+    with pytest.raises(
+        stepc.StepcError, match="capturable: expected parameters on a GPU, found parameters on the CPU"
+    ):
         optimizer.step()
 
 
@@ -275,7 +296,9 @@ def test_a_library_for_another_device_says_what_to_do(fake, cuda, monkeypatch, t
     made = stepc.compile("a rule {}", export_manifest(model().named_parameters()), output=tmp_path)
     with pytest.raises(stepc.DeviceError, match="found one for cpu" + BOTH.format("sm_90a", "the CPU")):
         Optimizer(model().named_parameters(), library=made.library, Plain={"lr": 0.5}).step()
-    made = stepc.compile("a gpu rule {}", export_manifest(model().named_parameters()), output=tmp_path / "gpu")
+    made = stepc.compile(
+        "a gpu rule {}", export_manifest(model().named_parameters()), output=tmp_path / "gpu"
+    )
     monkeypatch.setattr(devices, "of_tensors", lambda named: devices.Host())
     with pytest.raises(stepc.DeviceError, match="found one for cuda" + BOTH.format("…", "a GPU")):
         Optimizer(model().named_parameters(), library=made.library, Plain={"lr": 0.5}).step()
@@ -303,13 +326,17 @@ def test_targets_of_another_device_are_refused_before_they_are_compiled_for(fake
 
 def test_parameters_on_several_devices_are_refused():
     named = [("a", torch.empty(2)), ("b", torch.empty(2, device="meta"))]
-    with pytest.raises(stepc.StepcError, match="'b': expected a tensor on the CPU or on a GPU of NVIDIA's, found one on meta"):
+    with pytest.raises(
+        stepc.StepcError, match="'b': expected a tensor on the CPU or on a GPU of NVIDIA's, found one on meta"
+    ):
         devices.of_tensors(named)
 
     class Elsewhere:
         device = torch.device("cuda", 1)
 
-    with pytest.raises(stepc.StepcError, match="'b': expected a tensor on cpu, where 'a' is, found one on cuda:1"):
+    with pytest.raises(
+        stepc.StepcError, match="'b': expected a tensor on cpu, where 'a' is, found one on cuda:1"
+    ):
         devices.of_tensors([named[0], ("b", Elsewhere())])
 
 
@@ -321,7 +348,9 @@ def test_another_torch_is_refused(monkeypatch):
 
 @contextlib.contextmanager
 def stood_in():
-    """As the fixture, in a rank's own process. NCCL is gloo by another connection, whose table has other functions."""
+    """As the fixture, in a rank's own process. NCCL is gloo by another connection, whose table has other
+    functions.
+    """
     log = []
     stream = Stream("trainers", log)
     with pytest.MonkeyPatch.context() as patch:

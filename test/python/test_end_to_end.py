@@ -92,7 +92,10 @@ def test_muon_of_the_page_is_torchs(real, text, adjust, small, momentum):
     twin = nn.ParameterDict({n: nn.Parameter(p.detach().clone()) for n, p in model.items()})
     start = {n: p.detach().clone() for n, p in model.items()}
     optimizer = Optimizer(model.named_parameters(), text(), lr=1e-3, momentum=momentum)
-    other = torch.optim.Muon(twin.parameters(), adjust_lr_fn=adjust, momentum=momentum)  # its defaults: lr 1e-3, weight decay 0.1
+    # its defaults: lr 1e-3, weight decay 0.1
+    other = torch.optim.Muon(
+        twin.parameters(), adjust_lr_fn=adjust, momentum=momentum
+    )
     for step in range(20):
         for each in (model, twin):
             set_gradients(each, step)
@@ -111,13 +114,17 @@ def test_muon_of_the_page_is_torchs(real, text, adjust, small, momentum):
 
 @pytest.mark.parametrize("change", ["scale", "eps"])
 def test_muon_of_the_example_differs_where_the_page_says(real, change):
-    """The other side of the test above: with torch's own scale, and with tiny gradients, the example is another optimizer."""
+    """The other side of the test above: with torch's own scale, and with tiny gradients, the example is
+    another optimizer.
+    """
     torch.manual_seed(0)
     model = nn.ParameterDict({"w": nn.Parameter(torch.randn(40, 8))})
     twin = nn.ParameterDict({"w": nn.Parameter(model["w"].detach().clone())})
     start = model["w"].detach().clone()
     optimizer = Optimizer(model.named_parameters(), muon_of_the_example(), lr=1e-3)
-    other = torch.optim.Muon(twin.parameters(), adjust_lr_fn="original" if change == "scale" else "match_rms_adamw")
+    other = torch.optim.Muon(
+        twin.parameters(), adjust_lr_fn="original" if change == "scale" else "match_rms_adamw"
+    )
     for step in range(5):
         for each in (model, twin):
             set_gradients(each, step)

@@ -24,8 +24,8 @@ from stepc.torch.uneven import as_it_lies
 
 
 class Interleaved(_StridedShard):
-    """As xtuner's: each of `split_factor` equal stripes of what is there is sharded by itself. No `_StridedShard` by meaning,
-    whose pieces later axes have cut before."""
+    """As xtuner's: each of `split_factor` equal stripes of what is there is sharded by itself. No
+    `_StridedShard` by meaning, whose pieces later axes have cut before."""
 
 
 register_placement(Interleaved, lambda one: f"IS({one.dim}, {one.split_factor})")
@@ -33,7 +33,9 @@ register_placement(Interleaved, lambda one: f"IS({one.dim}, {one.split_factor})"
 
 def sharded(local, mesh, placements, shape):
     stride = (*[int(torch.Size(shape[i + 1 :]).numel()) for i in range(len(shape))],)
-    return DTensor.from_local(local.contiguous(), mesh, placements, run_check=False, shape=torch.Size(shape), stride=stride)
+    return DTensor.from_local(
+        local.contiguous(), mesh, placements, run_check=False, shape=torch.Size(shape), stride=stride
+    )
 
 
 def expect(action, kind, *texts):
@@ -54,7 +56,9 @@ route { Plain(lr = 1) for rest }
 
 
 def _sums(rank):
-    """Pending sums are the plan's: f32, in the order of the mesh, rounded once; and later what comes otherwise."""
+    """Pending sums are the plan's: f32, in the order of the mesh, rounded once; and later what comes
+    otherwise.
+    """
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
     kinds = {"sum": [Partial(), Partial()], "avg": [Partial("avg"), Partial("avg")], "rows": [Partial(), Shard(0)]}
     each = {name: [torch.randn(6, 4, generator=torch.Generator().manual_seed(r)).bfloat16() for r in range(4)]
@@ -66,7 +70,9 @@ def _sums(rank):
         model[name] = nn.Parameter(sharded(zeros, mesh, own, (6, 4)))
         part = each[name][rank].chunk(2)[rank % 2] if name == "rows" else each[name][rank]
         model[name].grad = sharded(part, mesh, kind, (6, 4))
-    lists = {one["name"]: one["grad_placements"] for one in export_manifest(model.named_parameters())["parameters"]}
+    lists = {
+        one["name"]: one["grad_placements"] for one in export_manifest(model.named_parameters())["parameters"]
+    }
     assert lists == {"sum": ["P(sum)"] * 2, "avg": ["P(avg)"] * 2, "rows": ["P(sum)", "S(0)"]}
     optimizer = Optimizer(model.named_parameters(), ADDING, timeout=60.0)
     optimizer.step()
@@ -126,7 +132,9 @@ def _uneven(rank, folder):
         state.to_local().zero_()
     optimizer.load_state_dict(whole)  # cut as the shards lie
     for name, rows in ROWS.items():
-        assert torch.equal(optimizer.state[model[name]]["m"].to_local(), other.state[single[name]]["m"].split(rows)[rank])
+        assert torch.equal(
+            optimizer.state[model[name]]["m"].to_local(), other.state[single[name]]["m"].split(rows)[rank]
+        )
     # A checkpoint has them where they are.
     dcp.save({"param": parameters_to_save(optimizer), "m": {n: optimizer.state[p]["m"] for n, p in model.items()}},
              checkpoint_id=folder)  # fmt: skip
@@ -161,9 +169,18 @@ def lies(placements, shape, shapes, mesh=DP_TP):
 
 def test_uneven_shards_beside_tensor_parallelism():
     """Of (8, 6): tensor parallelism cuts columns, or rows first; FSDP leaves 5 rows and 3, or 3 and 1."""
-    assert lies(("S(0)", "S(1)"), (8, 6), [(5, 3), (5, 3), (3, 3), (3, 3)]).placements == ("flat(0, 15, 24)", "S(1)")
-    assert lies(("_S(0, 2)", "S(0)"), (8, 6), [(3, 6), (3, 6), (1, 6), (1, 6)]).placements == ("flat(0, 18, 24)", "S(0)")
-    assert lies(("R", "S(0)"), (8, 6), [(5, 6), (3, 6), (5, 6), (3, 6)]).placements == ("R", "flat(0, 30, 48)")
+    assert lies(("S(0)", "S(1)"), (8, 6), [(5, 3), (5, 3), (3, 3), (3, 3)]).placements == (
+        "flat(0, 15, 24)",
+        "S(1)",
+    )
+    assert lies(("_S(0, 2)", "S(0)"), (8, 6), [(3, 6), (3, 6), (1, 6), (1, 6)]).placements == (
+        "flat(0, 18, 24)",
+        "S(0)",
+    )
+    assert lies(("R", "S(0)"), (8, 6), [(5, 6), (3, 6), (5, 6), (3, 6)]).placements == (
+        "R",
+        "flat(0, 30, 48)",
+    )
     # The last shard of tensor parallelism is shorter, and its ranges end early.
     found = lies(("_S(0, 2)", "S(0)"), (7, 6), [(3, 6), (3, 6), (1, 6), (0, 6)])
     assert found.placements == ("flat(0, 18, 24)", "S(0)")
@@ -187,7 +204,8 @@ def test_what_is_no_range_is_refused(placements, shape, shapes, expected):
 
 
 @pytest.mark.parametrize(("placements", "shapes", "given", "expected"), [
-    # Rows of any number along tp, of which each replica has a contribution; and states that lie as the parameter.
+    # Rows of any number along tp, of which each replica has a contribution; and states that lie as the
+    # parameter.
     (("R", "S(0)"), [(5, 6), (3, 6)] * 2, ("P(sum)", "S(0)"), ("P(sum)", "flat(0, 30, 48)")),
     (("R", "S(0)"), [(5, 6), (3, 6)] * 2, ("R", "R"), ("R", "R")),
     (("_S(0, 2)", "S(0)"), [(3, 6), (3, 6), (1, 6), (1, 6)], ("P(avg)", "S(0)"), ("P(avg)", "S(0)")),
@@ -257,7 +275,9 @@ def _stripes(rank, fsdp):
         other.step()
     assert torch.equal(model.w.to_local(), piece(single["w"]))
     state = optimizer.state[model.w]["m"]
-    assert state.placements == model.w.placements and torch.equal(state.to_local(), piece(other.state[single["w"]]["m"]))
+    assert state.placements == model.w.placements and torch.equal(
+        state.to_local(), piece(other.state[single["w"]]["m"])
+    )
     state.to_local().zero_()
     optimizer.load_state_dict(other.state_dict())
     assert torch.equal(state.to_local(), piece(other.state[single["w"]]["m"]))
@@ -296,7 +316,9 @@ def _undeclared(rank):
     dist.barrier()
     # A bucket that the parameters do not fill as it says, and one that nobody has.
     placed = {"w": Placed(mesh, ["flat"], (2, 4))}
-    optimizer = Optimizer([("w", w)], SGD, placements=placed, buckets={"all": Bucket(6, {"w": 0})}, timeout=60.0)
+    optimizer = Optimizer(
+        [("w", w)], SGD, placements=placed, buckets={"all": Bucket(6, {"w": 0})}, timeout=60.0
+    )
     expect(optimizer.prepare, stepc.StepcError, "/buckets/0/parameters/0/offset: expected 'w' inside of bucket 'all' of 6 elements, "
            "found elements 0 to 8 (parameter 'w')")  # fmt: skip
     with pytest.warns(UserWarning, match="buckets= pattern 'v' matches no parameter") if rank == 0 else contextlib.nullcontext():
@@ -313,7 +335,9 @@ def _declared_otherwise(rank):
                          (Placed(mesh, ["S(0)"], (4, 4)), "expected the shape of placements=, (4, 4), found a DTensor's, (4, 3)")):  # fmt: skip
         expect(lambda: export_manifest([("w", w)], placements={"*": placed}), PlacementError, f"parameter 'w': {text}")  # noqa: B023
         dist.barrier()
-    same = export_manifest([("w", w)], placements={"*": Placed(mesh, [Shard(0)], (4, 3), gradient=["P(sum)"])})
+    same = export_manifest(
+        [("w", w)], placements={"*": Placed(mesh, [Shard(0)], (4, 3), gradient=["P(sum)"])}
+    )
     assert same["parameters"][0]["grad_placements"] == ["P(sum)"]
     return True
 

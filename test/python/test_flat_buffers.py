@@ -1,5 +1,5 @@
-"""A trainer with flat buffers moves to stepc: ZeRO-0 to 3 and hybrid sharding on gloo ranks, reduced and gathered by the
-trainer or by the step, have the bits of one process."""
+"""A trainer with flat buffers moves to stepc: ZeRO-0 to 3 and hybrid sharding on gloo ranks, reduced and
+gathered by the trainer or by the step, have the bits of one process."""
 
 import copy
 
@@ -31,7 +31,8 @@ route {
 }
 """
 SHAPES = {"embed": (9, 4), "matrix.a": (16, 12), "bias": (8,), "expert.matrix": (6, 10), "scalar": ()}
-# Mesh; who reduces gradients (nobody: the step), and what the optimizer is told; whether the trainer keeps only ranges.
+# Mesh; who reduces gradients (nobody: the step), and what the optimizer is told; whether the trainer keeps
+# only ranges.
 WAYS = {
     "ZeRO-0": ((4,), "", ["R"], ["P(avg)"], ["R"]),
     "ZeRO-1": ((4,), "", ["R"], ["P(avg)"], ["flat"]),
@@ -101,7 +102,9 @@ def whole_of(tensor):
     if not isinstance(tensor, Piece):
         return tensor
     parts = [None] * dist.get_world_size()
-    dist.all_gather_object(parts, [(tuple(box.offsets), box.of(tensor.plain).clone()) for box in tensor.boxes])
+    dist.all_gather_object(
+        parts, [(tuple(box.offsets), box.of(tensor.plain).clone()) for box in tensor.boxes]
+    )
     found = torch.full(tuple(tensor.whole), float("nan"), dtype=tensor.dtype)
     for offsets, part in (one for of_rank in parts for one in of_rank):
         index = tuple(slice(a, a + n) for a, n in zip(offsets, part.shape, strict=True))
@@ -129,7 +132,10 @@ def _ways(rank, ways, folder):
         train(buffer, optimizer, reduction, step, rank)
         executed, planned = optimizer.counters()
         assert executed == planned
-        whole = {name: {key: whole_of(value).clone() for key, value in own.items()} for name, own in tensors.items()}
+        whole = {
+            name: {key: whole_of(value).clone() for key, value in own.items()}
+            for name, own in tensors.items()
+        }
         for name, value in buffer.values().items():
             assert torch.equal(value, whole[name]["param"]), (way, name)
         held = sum(own["master"].numel() for own in tensors.values())

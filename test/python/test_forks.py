@@ -174,5 +174,7 @@ def test_a_child_that_ends_by_itself_ends(real):
     """
     done = subprocess.run([sys.executable, "-X", "dev", "-W", "error::ResourceWarning", "-c", textwrap.dedent(program)],
                           capture_output=True, text=True, timeout=SECONDS, check=False)  # fmt: skip
-    assert done.returncode == 0 and "Warning" not in done.stderr.replace("DeprecationWarning", ""), done.stderr
+    assert done.returncode == 0 and "Warning" not in done.stderr.replace("DeprecationWarning", ""), (
+        done.stderr
+    )
     assert "child: expected a call in process" in done.stdout and "parent went on" in done.stdout

@@ -212,11 +212,15 @@ def test_wrong_blocks_of_the_definition_are_errors(real):
     def prepare(statement):
         Optimizer(Attention().named_parameters(), f"{SPEC}\n{statement}\n").prepare()
 
-    with pytest.raises(stepc.CompileError, match=r'expected pattern "\*.q" of blocks to match a parameter, found none'):
+    with pytest.raises(
+        stepc.CompileError, match=r'expected pattern "\*.q" of blocks to match a parameter, found none'
+    ):
         prepare('blocks "*.q" rows split 2')
     with pytest.raises(stepc.CompileError, match="expected a matrix.* for parameter 'gate_up.bias'"):
         prepare('blocks "gate_up*" rows split 11')
     with pytest.raises(stepc.CompileError, match="expected blocks of 16 rows with 5 each, found a rest of 1"):
         prepare('blocks "qkv.weight" rows each 5')
-    with pytest.raises(stepc.CompileError, match="expected blocks from one statement for parameter 'qkv.weight'"):
+    with pytest.raises(
+        stepc.CompileError, match="expected blocks from one statement for parameter 'qkv.weight'"
+    ):
         prepare('blocks "qkv.weight" rows split 2\nblocks "*.weight" except "gate*" rows each 8')

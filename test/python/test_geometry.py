@@ -1,8 +1,9 @@
-"""What the library says that shards hold is what torch has put there, on more than a thousand random cases of torch's in a run; together they
-hold the whole, which is put together again from them.
+"""What the library says that shards hold is what torch has put there, on more than a thousand random cases of
+torch's in a run; together they hold the whole, which is put together again from them.
 
-DTensor's `distribute_tensor` and real `fully_shard`, alone, over tensor and expert parallelism, and with replicas; stripes,
-ranges and owners, which DTensor cannot distribute, against an oracle written from their definition. STEPC_SEED repeats a run."""
+DTensor's `distribute_tensor` and real `fully_shard`, alone, over tensor and expert parallelism, and with
+replicas; stripes, ranges and owners, which DTensor cannot distribute, against an oracle written from their
+definition. STEPC_SEED repeats a run."""
 
 import copy
 import itertools
@@ -49,7 +50,9 @@ def counted(shape):
 
 
 def random_shape(source, axes=(1, 3)):
-    return tuple(source.choice([source.randint(1, 5), source.randint(1, 20)]) for _ in range(source.randint(*axes)))
+    return tuple(
+        source.choice([source.randint(1, 5), source.randint(1, 20)]) for _ in range(source.randint(*axes))
+    )
 
 
 def past_its_size(shape, sizes, dims):
@@ -112,8 +115,8 @@ def by_fsdp(source, kind, mesh):
 
 
 def oracle(shape, sizes, texts, place):
-    """Global numbers of the elements that a rank holds, from the definitions alone: stripes are cut one by one and put
-    together, an owner has all, a range is one of what the other axes leave."""
+    """Global numbers of the elements that a rank holds, from the definitions alone: stripes are cut one by
+    one and put together, an owner has all, a range is one of what the other axes leave."""
     held, flat, elsewhere = np.arange(math.prod(shape)).reshape(shape), None, False
     for size, text, at in zip(sizes, texts, place, strict=True):
         kind, _, inside = text.partition("(")
@@ -128,7 +131,9 @@ def oracle(shape, sizes, texts, place):
             held = piece(held, numbers[0], size, at)
         elif kind == "IS":
             dim, stripes = numbers
-            held = np.concatenate([piece(one, dim, size, at) for one in np.split(held, stripes, axis=dim)], axis=dim)
+            held = np.concatenate(
+                [piece(one, dim, size, at) for one in np.split(held, stripes, axis=dim)], axis=dim
+            )
         elif kind == "owned":
             elsewhere |= at != numbers[0]
         elif kind == "flat":
@@ -180,7 +185,9 @@ def expect_elements(instance, index, shape, local, name):
 
 
 def expect_whole(name, shape, shards):
-    """Of (boxes, elements) of each rank: every element is there as often as any other, and where it belongs."""
+    """Of (boxes, elements) of each rank: every element is there as often as any other, and where it
+    belongs.
+    """
     times, rebuilt = torch.zeros(shape), torch.full(shape, -1.0)
     for parts, held in shards:
         for box in itertools.starmap(Box, parts):
@@ -214,7 +221,10 @@ def _geometry(rank, seed):
         shape, p = tensors[parameter.name]
         local = (p.to_local() if isinstance(p, DTensor) else p).detach().numpy().reshape(-1)
         name = parameter.name
-        shards[name] = shape, expect_elements(instance, index, shape, local, (name, shape, parameter.placements))
+        shards[name] = (
+            shape,
+            expect_elements(instance, index, shape, local, (name, shape, parameter.placements)),
+        )
         empty += not local.size
         uneven += "flat" in parameter.placements or local.size * SIZE % math.prod(shape) != 0
         # A whole state, cut to where it is, is what the parameter has.
@@ -240,7 +250,9 @@ def test_geometry_is_torchs(real, capsys):
 
 
 def test_boxes_of_any_runs():
-    """Random subsets of small tensors, in any order of rows and columns: what is cut by boxes is what runs say."""
+    """Random subsets of small tensors, in any order of rows and columns: what is cut by boxes is what
+    runs say.
+    """
     source = random.Random(SEED)
     for _ in range(300):
         shape = tuple(source.randint(1, 6) for _ in range(source.randint(0, 4)))
@@ -272,7 +284,9 @@ def test_regular_shards_are_few_boxes():
 
 
 def test_pieces_survive_copies_and_files(tmp_path):
-    """With their place, so that they fit where a rank has the same boxes; what operations make of them is a plain tensor."""
+    """With their place, so that they fit where a rank has the same boxes; what operations make of them is
+    a plain tensor.
+    """
     piece = Piece.of(torch.arange(5.0), (4, 3), boxes([(4, 0, 5)], (4, 3)))
     torch.save({"m": piece}, tmp_path / "saved.pt")
     loaded = torch.load(tmp_path / "saved.pt", weights_only=True)["m"]
@@ -284,7 +298,10 @@ def test_pieces_survive_copies_and_files(tmp_path):
     check_source(piece, loaded, "state 'm'")
     check_source(piece, torch.zeros(4, 3), "state 'm'")
     shifted = Piece.of(torch.arange(5.0), (4, 3), boxes([(5, 0, 5)], (4, 3)))
-    with pytest.raises(StepcError, match="state 'm': expected a whole tensor, or the piece that this rank has, found the piece at"):
+    with pytest.raises(
+        StepcError,
+        match="state 'm': expected a whole tensor, or the piece that this rank has, found the piece at",
+    ):
         check_source(piece, shifted, "state 'm'")
     with pytest.raises(StepcError, match=r"state 'm': expected shape \[4, 3\], found \[5\]"):
         check_source(piece, piece.clone(), "state 'm'")

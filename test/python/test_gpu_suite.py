@@ -1,4 +1,5 @@
-"""The checks of test/gpu, which a machine with a GPU runs, on this one: libraries of `emulated`, and this CPU in place of the device.
+"""The checks of test/gpu, which a machine with a GPU runs, on this one: libraries of `emulated`, and this CPU
+in place of the device.
 
 What the suite makes of checks that fail, hang or crash is planted.
 """
@@ -22,7 +23,9 @@ SKIPPED_HERE = {"errors.another_chip", "errors.foreign_stream", "errors.memory_e
 def suite(*arguments, script=GPU / "run.sh"):
     """Status and output of the script."""
     command = ["bash", str(script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHON": sys.executable})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHON": sys.executable}
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -49,7 +52,7 @@ def test_dry_run(real, tmp_path):
     assert "elements differ" in text and "2 failed" in text
 
 
-PLANTED = '''
+PLANTED = """
 import os, time
 from checks.machine import Check, Failed, Skipped
 
@@ -62,7 +65,7 @@ def hangs(): time.sleep(1000)
 def all_checks(machine):
     return [Check("passes", 9, lambda: "well"), Check("fails", 9, fails), Check("skips", 9, skips), Check("breaks", 9, breaks),
             Check("crashes", 9, crashes), Check("hangs", 1.5, hangs), Check("figures", 9, lambda: ("timed", {"ms": 1.5}))]
-'''
+"""
 
 
 @pytest.fixture
@@ -102,7 +105,10 @@ def test_refusals(planted, tmp_path):
     status, text = suite("--dry", "--only", "nothing", planted)
     assert status == 1 and "expected the name of a check, found 'nothing'" in text
     status, text = suite(planted)
-    assert status == 1 and "expected to be run as the folder was built, for a dry run, found a run without --dry" in text
+    assert (
+        status == 1
+        and "expected to be run as the folder was built, for a dry run, found a run without --dry" in text
+    )
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     status, text = suite("build", "--dry", tmp_path / "full")
@@ -114,7 +120,9 @@ def test_without_a_gpu_it_is_skipped(planted):
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    (planted / "cases.json").write_text(json.dumps({"commit": "none", "dry": False, "targets": {}, "cases": {}}))
+    (planted / "cases.json").write_text(
+        json.dumps({"commit": "none", "dry": False, "targets": {}, "cases": {}})
+    )
     status, text = suite(planted)
     assert (status, text) == (0, "skipped: no GPU\n")
 

@@ -192,7 +192,9 @@ def test_sums_that_are_pending_later_are_the_plans_too(real, way):
 
 
 def _absent(rank, how):
-    """Contributions that some ranks have not, as of experts without tokens; what the others have tells where gradients lie."""
+    """Contributions that some ranks have not, as of experts without tokens; what the others have tells
+    where gradients lie.
+    """
     mesh = init_device_mesh("cpu", (2,), mesh_dim_names=("dp",))
     zeros = distribute_tensor(torch.zeros(4, 2, dtype=torch.bfloat16), mesh, [R], src_data_rank=None)
     ones = DTensor.from_local(torch.ones(4, 2), mesh, [Partial()], run_check=False)
@@ -207,10 +209,15 @@ def _absent(rank, how):
             optimizer.step()
         trace.append([(optimizer.state[p]["m"].to_local()[0, 0].item(), optimizer.state[p]["step"].item()) for p in model.values()])
         (some, _) = optimizer.library.parameters
-        assert (some.gradient_dtype, some.gradient_placements) == ("bf16" if attribute == "grad" else "f32", "[P(sum)]")
+        assert (some.gradient_dtype, some.gradient_placements) == (
+            "bf16" if attribute == "grad" else "f32",
+            "[P(sum)]",
+        )
     # Ranks that have gradients have to have them alike.
     w = nn.Parameter(zeros.clone())
-    w.grad = DTensor.from_local(torch.ones(4, 2, dtype=torch.bfloat16), mesh, [Partial() if rank else R], run_check=False)
+    w.grad = DTensor.from_local(
+        torch.ones(4, 2, dtype=torch.bfloat16), mesh, [Partial() if rank else R], run_check=False
+    )
     with pytest.raises(ValueError, match=r"'w': ranks disagree on its grad_placements: None on rank 0, \('P\(sum\)',\) on rank 1\nhint: "
                        r"Placed\(gradient=…\) in placements= says"):  # fmt: skip
         Optimizer([("w", w)], spec, timeout=30.0).step()

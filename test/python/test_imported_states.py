@@ -1,4 +1,6 @@
-"""A running job moves over: states of torch's AdamW and Muon, and of flat buffers with f32 masters, by a declared mapping."""
+"""A running job moves over: states of torch's AdamW and Muon, and of flat buffers with f32 masters, by a
+declared mapping.
+"""
 
 import copy
 
@@ -46,7 +48,9 @@ def set_gradients(model, step):
         p.grad = whole
         if isinstance(p, DTensor):
             part = whole.chunk(2)[p.device_mesh.get_local_rank()].contiguous()
-            p.grad = DTensor.from_local(part, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride())
+            p.grad = DTensor.from_local(
+                part, p.device_mesh, p.placements, run_check=False, shape=p.shape, stride=p.stride()
+            )
 
 
 def of_torch(model):
@@ -89,7 +93,10 @@ def expect_same(optimizer, theirs, model, other):
         source = next(one for one in theirs if q in one.state).state[q]
         route = "Muon" if p.dim() == 2 else "AdamW"
         for state, key in MAPPING[route].items():
-            a, b = (one.to_local() if isinstance(one, DTensor) else one for one in (optimizer.state[p][state], source[key]))
+            a, b = (
+                one.to_local() if isinstance(one, DTensor) else one
+                for one in (optimizer.state[p][state], source[key])
+            )
             assert torch.equal(a, b)
         assert optimizer.state[p]["step"] == 3
 
@@ -138,7 +145,10 @@ def test_states_of_sharded_torch_optimizers(real):
     assert all(run_ranks(_sharded, 2))
 
 
-FLAT = ADAMW.replace("MASTER", "master : f32") + "route { AdamW(lr = 1e-2, beta2 = 0.999, weight_decay = 0.01) for rest }"
+FLAT = (
+    ADAMW.replace("MASTER", "master : f32")
+    + "route { AdamW(lr = 1e-2, beta2 = 0.999, weight_decay = 0.01) for rest }"
+)
 
 
 def _megatron(rank):
@@ -150,8 +160,12 @@ def _megatron(rank):
     placed = {"*": Placed(mesh, ["R"], states=["flat"])}
     # The bucket knows a tied tensor by its other name.
     named = [*buffer.parameters.items(), ("tied", buffer.parameters["w"])]
-    bucket = Bucket(buffer.size, {{"w": "tied"}.get(name, name): at for name, at in buffer.offsets.items()}, ALIGNMENT)
-    optimizer = Optimizer(named, FLAT, placements=placed, buckets={"all": bucket}, gradient="main_grad", timeout=60.0)
+    bucket = Bucket(
+        buffer.size, {{"w": "tied"}.get(name, name): at for name, at in buffer.offsets.items()}, ALIGNMENT
+    )
+    optimizer = Optimizer(
+        named, FLAT, placements=placed, buckets={"all": bucket}, gradient="main_grad", timeout=60.0
+    )
     part = slice(buffer.begin, buffer.begin + buffer.part)
     flat = {key: torch.randn(buffer.size, generator=torch.Generator().manual_seed(7 + index)).abs()
             for index, key in enumerate(("exp_avg", "exp_avg_sq"))}  # fmt: skip
@@ -209,7 +223,9 @@ def test_what_does_not_fit_is_refused_and_nothing_taken_over(real):
         with pytest.raises(stepc.StepcError, match=text):
             import_states(optimizer, sources, mapping, **({"names": ["up.weight"], "step": 3} | options))
         now = optimizer.state_dict()["state"]
-        assert all(torch.equal(now[key][state], value) for key, own in before.items() for state, value in own.items())
+        assert all(
+            torch.equal(now[key][state], value) for key, own in before.items() for state, value in own.items()
+        )
 
     refused([muon], "'norm.weight': expected states of it, found none")
     refused([muon, adamw, muon], "'up.weight': expected its states once, found them in two sources")
@@ -222,7 +238,9 @@ def test_what_does_not_fit_is_refused_and_nothing_taken_over(real):
     less = MAPPING | {"AdamW": {"m": "exp_avg"}}
     refused([muon, adamw], "expected a name for each of the states m, v, found {'m': 'exp_avg'}", less)
     refused([muon, adamw], "found 'exp_avg_sq', too, which no state takes", MAPPING | {"AdamW": {"m": "exp_avg", "v": None}})
-    refused([{"up.weight": {"step": 3}}, adamw], "state 'm': expected 'momentum_buffer' in the source, found step")
+    refused(
+        [{"up.weight": {"step": 3}}, adamw], "state 'm': expected 'momentum_buffer' in the source, found step"
+    )
     refused(3, "expected an optimizer, a state dict or FlatStates, found int")
     refused([muon, adamw, {"z": {}}], "'z': expected one that this optimizer steps, found states of it")
     refused(trained(Net(), 1), "expected an optimizer of the same parameters")
@@ -242,7 +260,9 @@ UNEVEN = {"rows": (8, 3), "stripes": (8, 3), "strided": (7, 3)}
 
 
 def _part(name, whole, rank):
-    """What a rank of (3, 2) has, by the definitions: rows of any number over dp, stripes over tp, FSDP2 over tp."""
+    """What a rank of (3, 2) has, by the definitions: rows of any number over dp, stripes over tp, FSDP2
+    over tp.
+    """
     dp, tp = divmod(rank, 2)
     if name == "rows":
         return whole.split((5, 0, 3))[dp]
@@ -253,7 +273,9 @@ def _part(name, whole, rank):
 
 
 def _uneven(rank):
-    """DTensors that do not say which elements they have: states of torch's optimizer lie as the parameters do."""
+    """DTensors that do not say which elements they have: states of torch's optimizer lie as the
+    parameters do.
+    """
     mesh = init_device_mesh("cpu", (3, 2), mesh_dim_names=("dp", "tp"))
     places = {"rows": [Shard(0), Replicate()], "stripes": [Replicate(), Interleaved(0, split_factor=2)],
               "strided": [_StridedShard(0, split_factor=2), Shard(0)]}  # fmt: skip
@@ -263,7 +285,10 @@ def _uneven(rank):
                                   shape=whole.shape, stride=whole.stride())  # fmt: skip
 
     def values(seed):
-        return {name: torch.randn(shape, generator=torch.Generator().manual_seed(seed + len(name))) for name, shape in UNEVEN.items()}
+        return {
+            name: torch.randn(shape, generator=torch.Generator().manual_seed(seed + len(name)))
+            for name, shape in UNEVEN.items()
+        }
 
     model = {name: nn.Parameter(sharded(name, whole)) for name, whole in values(0).items()}
     single = {name: nn.Parameter(whole) for name, whole in values(0).items()}
@@ -273,7 +298,10 @@ def _uneven(rank):
             model[name].grad, single[name].grad = sharded(name, gradient), gradient
         theirs.step()
         other.step()
-    saved = {"state": {name: dict(theirs.state[p]) for name, p in model.items()}, "param_groups": [{"params": list(model)}]}
+    saved = {
+        "state": {name: dict(theirs.state[p]) for name, p in model.items()},
+        "param_groups": [{"params": list(model)}],
+    }
     spec = ADAMW.replace("MASTER", "") + "route { AdamW(lr = 1e-3) for rest }"
     for source in (theirs, theirs.state_dict(), saved):
         optimizer = Optimizer(model.items(), spec, timeout=60.0)
@@ -281,13 +309,19 @@ def _uneven(rank):
         for name, p in model.items():
             for state, key in MAPPING["AdamW"].items():
                 whole = other.state[single[name]][key]
-                assert torch.equal(optimizer.state[p][state].to_local(), _part(name, whole, rank)), (name, state)
+                assert torch.equal(optimizer.state[p][state].to_local(), _part(name, whole, rank)), (
+                    name,
+                    state,
+                )
             assert optimizer.state[p]["step"] == 2
     # Shards of another size, as they are on some ranks: all refuse, and nothing was taken over.
     wrong = {name: dict(theirs.state[p]) for name, p in model.items()}
     wrong["rows"]["exp_avg"] = distribute_tensor(torch.ones(8, 3), mesh, places["rows"], src_data_rank=None)
     before = copy.deepcopy(optimizer.state_dict()["state"])
-    with pytest.raises(stepc.StepcError, match=r"'rows': state 'm': expected a shard of shape \[[530], 3\] that says which elements it has"):
+    with pytest.raises(
+        stepc.StepcError,
+        match=r"'rows': state 'm': expected a shard of shape \[[530], 3\] that says which elements it has",
+    ):
         import_states(optimizer, wrong, {"AdamW": MAPPING["AdamW"]})
     expect_kept(optimizer, before)
     return True
@@ -296,7 +330,9 @@ def _uneven(rank):
 def expect_kept(optimizer, before):
     for key, own in optimizer.state_dict()["state"].items():
         for state, value in own.items():
-            a, b = (one.to_local() if isinstance(one, DTensor) else one for one in (value, before[key][state]))
+            a, b = (
+                one.to_local() if isinstance(one, DTensor) else one for one in (value, before[key][state])
+            )
             assert torch.equal(a, b), (key, state)
 
 
@@ -311,7 +347,10 @@ def _all_or_none(rank):
     if rank == 1:
         adamw["state"][1]["exp_avg_sq"] = adamw["state"][1]["exp_avg_sq"].double()
     text = "'norm.bias': state 'v': expected torch.float32, found torch.float64"
-    with pytest.raises(stepc.StepcError, match=text if rank == 1 else f"rank 1 could not import its states: StepcError: .*{text}"):
+    with pytest.raises(
+        stepc.StepcError,
+        match=text if rank == 1 else f"rank 1 could not import its states: StepcError: .*{text}",
+    ):
         import_states(optimizer, [theirs[0], adamw], MAPPING, step=3)
     expect_kept(optimizer, before)
     set_gradients(model, 3)
@@ -336,7 +375,9 @@ def test_ranks_import_together_or_not_at_all(real):
     first, second = run_ranks(_all_or_none, 2)
     assert [name for name, _ in second] == ["RuntimeError", "PoisonedError", "PoisonedError"]
     assert "an earlier import_states() failed: no memory" in second[1][1], second
-    assert first[0][0] == "TransportError" and "no memory" in first[0][1] and first[1][0] == "PoisonedError", first
+    assert (
+        first[0][0] == "TransportError" and "no memory" in first[0][1] and first[1][0] == "PoisonedError"
+    ), first
 
 
 def test_states_of_dtensors_that_do_not_say_what_they_hold(real):

@@ -145,7 +145,10 @@ def test_page_and_outputs_agree(outputs, title, what):
 
 def test_pinned_keys_are_those_of_the_writers(outputs):
     """The keys that need a table are compared with the sources that write them."""
-    for title, path in (("stepc explain --json", "passes/explain/Json.cpp"), ("The library's description", "passes/codegen/PlanJson.cpp")):
+    for title, path in (
+        ("stepc explain --json", "passes/explain/Json.cpp"),
+        ("The library's description", "passes/codegen/PlanJson.cpp"),
+    ):
         text = (ROOT / path).read_text()
         block = text[text.index("PinnedAlgorithm &each") :]
         block = block[: block.index("});\n")]

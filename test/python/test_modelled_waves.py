@@ -1,7 +1,9 @@
-"""The model by which waves are chosen (passes/decide/WavePipeline) against a walk of the commands (`stepc simulate`).
+"""The model by which waves are chosen (passes/decide/WavePipeline) against a walk of the commands (`stepc
+simulate`).
 
-Small modules of each strategy, on clusters whose messages travel beside the devices and on such where ranks take them in: the modelled time
-is near the simulated one, and of two numbers of waves both say the same one is faster, where they differ at all.
+Small modules of each strategy, on clusters whose messages travel beside the devices and on such where ranks
+take them in: the modelled time is near the simulated one, and of two numbers of waves both say the same one
+is faster, where they differ at all.
 """
 
 import json
@@ -22,7 +24,8 @@ CPU = ()
 GPU = ("--target", "cuda:sm_90a", "--cluster", "h100")
 GPU_NODES = ("--target", "cuda:sm_90a", "--cluster", json.dumps({"profile": "h100", "levels": LEVELS}))
 CPU_NODES = ("--cluster", json.dumps({"profile": "cpu", "levels": NODES}))
-# Matrices by their number, shape and placements, the axes of the mesh, the strategy, the cluster, numbers of waves.
+# Matrices by their number, shape and placements, the axes of the mesh, the strategy, the cluster, numbers of
+# waves.
 MIXED = [(6, [1024, 1024], "S(0)"), (4, [1024, 4096], "S(0)"), (4, [1024], "S(0)")]
 EVEN = [(24, [2048, 1024], "S(0)")]
 SLABS = [(6, [2048, 1024], "S(0)")]
@@ -53,7 +56,9 @@ def stepc(*words):
     compiler = real_compiler()
     if compiler is None:
         pytest.skip("build/bin/stepc was not built")
-    done = subprocess.run([str(word) for word in (compiler, *words)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(word) for word in (compiler, *words)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done
 
@@ -73,7 +78,9 @@ def write(folder, matrices, sizes, strategy, cluster):
                   | ({"batch_axes": 1} if len(shape) == 3 else {})
                   for i, (count, shape, *placements) in enumerate(matrices) for j in range(count)]  # fmt: skip
     manifest = folder / "m.json"
-    manifest.write_text(json.dumps({"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}))
+    manifest.write_text(
+        json.dumps({"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters})
+    )
     options = [*cluster, *(("--strategy", f"*={strategy}") if strategy else ())]
     return manifest, options + (["--numerics=fast"] if strategy == "gram" else [])
 

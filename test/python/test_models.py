@@ -1,5 +1,6 @@
-"""Manifests of public models (examples/models): their figures are the published ones, their placements PyTorch's, and
-they compile, are proven and simulated. Depths are cut down to some layers of each kind: ranks and experts are all there."""
+"""Manifests of public models (examples/models): their figures are the published ones, their placements
+PyTorch's, and they compile, are proven and simulated. Depths are cut down to some layers of each kind: ranks
+and experts are all there."""
 
 import json
 import math
@@ -23,15 +24,17 @@ STACK = Parameter("e", (8, 64, 32), "columns", experts=8)
 
 
 def run(folder, command, options, *more):
-    """A command of the compiler on a generated manifest, which is returned too: (standard output, manifest, bytes that it took
-    at most)."""
+    """A command of the compiler on a generated manifest, which is returned too: (standard output, manifest,
+    bytes that it took at most)."""
     compiler = real_compiler()
     if compiler is None:
         pytest.skip("build/bin/stepc was not built")
     path, out = folder / "m.json", folder / "stdout"
     subprocess.run([sys.executable, EXAMPLES / "manifest.py", *options.split(), "-o", path], check=True)
     with open(out, "w") as stdout, open(folder / "stderr", "w") as stderr:
-        done, taken = measured([compiler, command, EXAMPLES / "models.optim", "-m", path, *more], stdout=stdout, stderr=stderr)
+        done, taken = measured(
+            [compiler, command, EXAMPLES / "models.optim", "-m", path, *more], stdout=stdout, stderr=stderr
+        )
     errors = (folder / "stderr").read_text()
     assert done.returncode == 0 and "warning" not in errors, errors
     return out.read_text(), json.loads(path.read_text()), taken.peak_bytes
@@ -42,13 +45,18 @@ def expect_stepped(groups, document):
     stepped = {name: group["rule"] for group in groups for name in group["parameters"]}
     assert stepped.keys() == {one["name"] for one in document["parameters"] if one.get("requires_grad", True)}
     for name in (name for name, rule in stepped.items() if rule != "Muon"):
-        assert any(part in name for part in ("norm", "embed_tokens", "lm_head", "conv1d", "A_log", "dt_bias", "expert_gate"))
+        assert any(
+            part in name
+            for part in ("norm", "embed_tokens", "lm_head", "conv1d", "A_log", "dt_bias", "expert_gate")
+        )
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("fused", [False, True])
 def test_parameters_add_up_to_the_published_count(model, fused):
-    """The count is that of the checkpoint's elements, so nothing is missing and no size is off, fused or not."""
+    """The count is that of the checkpoint's elements, so nothing is missing and no size is off, fused or
+    not.
+    """
     for flat in (False, True):
         found = generator.parameters(model, fused, flat)
         assert sum(math.prod(one.shape) for one in found) == generator.MODELS[model]["parameters"]
@@ -88,7 +96,9 @@ def test_placements_are_those_of_pytorch(layout, parameter, expected):
 
 
 def test_ranks_that_share_experts_are_neighbours():
-    """In another order of axes the mesh has the same ranks in another order: those along ep stay side by side."""
+    """In another order of axes the mesh has the same ranks in another order: those along ep stay side by
+    side.
+    """
     assert "ranks" not in Layout(8, ep=4).mesh("experts")
     assert Layout(8, ep=4, expert_axes=("ep", "efsdp")).mesh("experts")["ranks"] == [0, 4, 1, 5, 2, 6, 3, 7]
     turned = Layout(16, 2, ep=2, tp=2, expert_axes=("ep", "efsdp")).mesh("experts")["ranks"]
@@ -105,13 +115,17 @@ def test_ranks_that_share_experts_are_neighbours():
     ],
 )
 def test_what_cannot_be_is_an_error(options, expected):
-    done = subprocess.run([sys.executable, EXAMPLES / "manifest.py", "llama-3-8b", *options], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "manifest.py", "llama-3-8b", *options], capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert expected in done.stderr
 
 
 def test_the_list_names_all():
-    done = subprocess.run([sys.executable, EXAMPLES / "manifest.py", "--list"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "manifest.py", "--list"], capture_output=True, text=True, check=True
+    )
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(generator.MODELS)
 
 
@@ -166,10 +180,14 @@ def test_they_are_simulated_on_a_cluster_of_gpus(tmp_path, options):
 
 
 def test_a_library_for_2048_ranks_is_small(tmp_path):
-    """Only tables, which are made when it is opened, follow ranks. All layers of DeepSeek-V3 take 0.4 GiB, and 3.5 MiB."""
+    """Only tables, which are made when it is opened, follow ranks. All layers of DeepSeek-V3 take 0.4
+    GiB, and 3.5 MiB.
+    """
     _, document, memory = run(tmp_path, "compile", "deepseek-v3 --ranks 2048 --ep 64 --layers 4", "--cluster", "h100",
                               "-o", tmp_path / "out")  # fmt: skip
     groups = json.loads((tmp_path / "out" / "models.json").read_text())["groups"]
-    expect_stepped([group | {"parameters": [one["name"] for one in group["parameters"]]} for group in groups], document)
+    expect_stepped(
+        [group | {"parameters": [one["name"] for one in group["parameters"]]} for group in groups], document
+    )
     size = (tmp_path / "out" / "libmodels.so").stat().st_size
     assert size <= 4 * 2**20 and memory <= 2**30, (size, memory)

@@ -79,7 +79,10 @@ def test_the_compiler_leaves_out_the_same_wrappers(real, tmp_path):
     source = (ROOT / "frontends/manifest/Names.cpp").read_text(encoding="utf-8")
     listed = re.search(r"kWrappers\[\] = \{([^}]*)\}", source).group(1)
     assert set(re.findall(r'"(\w+)"', listed)) == WRAPPERS
-    names = [f"{one}.a{i}.{other}.{one}.w" for i, (one, other) in enumerate(itertools.product(sorted(WRAPPERS), repeat=2))]
+    names = [
+        f"{one}.a{i}.{other}.{one}.w"
+        for i, (one, other) in enumerate(itertools.product(sorted(WRAPPERS), repeat=2))
+    ]
     stepc = Path(os.environ["STEPC"])
     for i, name in enumerate(names):
         assert canonical_name(name) == f"a{i}.w"

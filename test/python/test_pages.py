@@ -1,4 +1,6 @@
-"""Reference pages agree with the code: environment variables, exit codes and statuses, and the figure of growth."""
+"""Reference pages agree with the code: environment variables, exit codes and statuses, and the figure of
+growth.
+"""
 
 import re
 import subprocess
@@ -62,18 +64,25 @@ def test_every_read_names_its_variable():
             text = path.read_text()
             known = {name for _, name in re.findall(HELPER, text)}
             for argument in re.findall(r"\b(?:std::)?(?:getenv|GetEnv)\(\s*([^)]*)\)", text):
-                assert argument.startswith('"') or argument in known | {""} or argument.startswith("&"), (path, argument)
+                assert argument.startswith('"') or argument in known | {""} or argument.startswith("&"), (
+                    path,
+                    argument,
+                )
 
 
 def test_exit_codes_page():
     page = (ROOT / "docs" / "exit-codes.md").read_text()
     options = (ROOT / "tools" / "stepc" / "Options.h").read_text()
-    codes = dict(re.findall(r"^  k(\w+) = (\d+),", re.search(r"enum ExitCode.*?\};", options, re.DOTALL)[0], re.M))
+    codes = dict(
+        re.findall(r"^  k(\w+) = (\d+),", re.search(r"enum ExitCode.*?\};", options, re.DOTALL)[0], re.M)
+    )
     assert set(codes) == {"Success", "InputError", "UsageError", "InternalError"}
     stepc_rows = re.findall(r"^\| (\d+) \|", page.split("## In Python")[0], re.M)
     assert stepc_rows == [*sorted(codes.values()), "130"]
     header = (ROOT / "runtime" / "include" / "stepc" / "stepc.h").read_text()
-    status = {name: int(value) for name, value in re.findall(r"^  (STEPC_OK|STEPC_ERROR_\w+) = (\d+)", header, re.M)}
+    status = {
+        name: int(value) for name, value in re.findall(r"^  (STEPC_OK|STEPC_ERROR_\w+) = (\d+)", header, re.M)
+    }
     rows = re.findall(r"^\| (\d+) \| `(STEPC_\w+)` \| (?:`(\w+)`|–) \|", page, re.M)
     assert {name: int(value) for value, name, _ in rows} == status
     for value, _, python in rows:

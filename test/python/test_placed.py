@@ -179,7 +179,9 @@ def _uneven(rank, rows, dp, tp, folder):
     parallelize_module(model, mesh["tp"], dict.fromkeys(names, ColwiseParallel()))
     fully_shard(model, mesh=mesh["dp"])
     # The manifest names the axes as they cut, of gradients too.
-    pending = export_manifest(model.named_parameters(), placements={"*": Placed(gradient=[Partial(), Shard(0)])})
+    pending = export_manifest(
+        model.named_parameters(), placements={"*": Placed(gradient=[Partial(), Shard(0)])}
+    )
     for one in pending["parameters"]:
         assert (one["placements"], one["grad_placements"]) == (["S(0)", "S(0)"], ["S(0)", "P(sum)"])
     whole = nn.Parameter(DTensor.from_local(torch.zeros(rows, 4), mesh, [Replicate()] * 2, run_check=False))
@@ -205,7 +207,9 @@ def _uneven(rank, rows, dp, tp, folder):
                                             run_check=False)  # fmt: skip
         optimizer.step()
         other.step()
-        assert [one.gradient_placements == "[P(sum), P(sum)]" for one in optimizer.library.parameters] == [step == 1] * 2
+        assert [one.gradient_placements == "[P(sum), P(sum)]" for one in optimizer.library.parameters] == [
+            step == 1
+        ] * 2
     for name in names:
         p, q = model.get_submodule(name).weight, single.get_submodule(name).weight
         assert torch.equal(p.to_local(), piece(q)), name
@@ -228,9 +232,15 @@ def _uneven(rank, rows, dp, tp, folder):
             assert torch.equal(mine, piece(value) if value.dim() else value), (name, key)
     # A distributed checkpoint has every element where it belongs, on whatever ranks it is loaded.
     params = parameters_to_save(optimizer)
-    saved = {name: {"param": params[f"{name}.weight"], **optimizer.state[model.get_submodule(name).weight]} for name in names}
+    saved = {
+        name: {"param": params[f"{name}.weight"], **optimizer.state[model.get_submodule(name).weight]}
+        for name in names
+    }
     dcp.save(saved, checkpoint_id=folder)
-    plain = {name: {key: torch.zeros(value.size(), dtype=value.dtype) for key, value in own.items()} for name, own in saved.items()}
+    plain = {
+        name: {key: torch.zeros(value.size(), dtype=value.dtype) for key, value in own.items()}
+        for name, own in saved.items()
+    }
     dcp.load(plain, checkpoint_id=folder)
     for name in names:
         q = single.get_submodule(name).weight
@@ -241,7 +251,9 @@ def _uneven(rank, rows, dp, tp, folder):
     dcp.load(saved, checkpoint_id=folder)
     for name in names:
         p, q = model.get_submodule(name).weight, single.get_submodule(name).weight
-        assert torch.equal(p.to_local(), piece(q)) and torch.equal(optimizer.state[p]["m"].to_local(), piece(other.state[q]["m"]))
+        assert torch.equal(p.to_local(), piece(q)) and torch.equal(
+            optimizer.state[p]["m"].to_local(), piece(other.state[q]["m"])
+        )
     return [tuple(model.get_submodule(name).weight.to_local().shape) for name in names]
 
 

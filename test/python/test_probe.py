@@ -1,4 +1,6 @@
-"""What `stepc probe` and `python -m stepc.torch.probe` write: its form, and that it can be what machines do."""
+"""What `stepc probe` and `python -m stepc.torch.probe` write: its form, and that it can be what machines
+do.
+"""
 
 import json
 import os
@@ -80,13 +82,22 @@ def test_levels_are_hosts_or_what_is_given():
     assert probe.levels_of(["a"] * 8, given) == [{"name": "socket", "ranks": 2}, {"name": "node", "ranks": 4}, {"name": "network"}]
     assert probe.levels_of(["a"] * 4, given) == [{"name": "socket", "ranks": 2}, {"name": "node"}]
     for hosts in (["a", "b", "a", "b"], ["a", "a", "b"], ["a", "b", "b"]):
-        with pytest.raises(ValueError, match="expected as many ranks with consecutive numbers on each host, found a, "):
+        with pytest.raises(
+            ValueError, match="expected as many ranks with consecutive numbers on each host, found a, "
+        ):
             probe.levels_of(hosts)
-    with pytest.raises(ValueError, match="expected levels that grow by whole factors, found 3 ranks of 'y' after 2"):
+    with pytest.raises(
+        ValueError, match="expected levels that grow by whole factors, found 3 ranks of 'y' after 2"
+    ):
         probe.levels_of(["a"] * 6, [("x", 2), ("y", 3)])
-    with pytest.raises(ValueError, match="expected a level of at most the 2 ranks that are there, found 4 of 'x'"):
+    with pytest.raises(
+        ValueError, match="expected a level of at most the 2 ranks that are there, found 4 of 'x'"
+    ):
         probe.levels_of(["a"] * 2, [("x", 4)])
-    with pytest.raises(ValueError, match="expected a level of which several fit into the 4 ranks that are there, found 3 of 'x'"):
+    with pytest.raises(
+        ValueError,
+        match="expected a level of which several fit into the 4 ranks that are there, found 3 of 'x'",
+    ):
         probe.levels_of(["a"] * 4, [("x", 3)])
     with pytest.raises(ValueError, match="expected a level of 2 ranks or more, found 1 of 'x'"):
         probe.levels_of(["a"] * 4, [("x", 1)])
@@ -102,10 +113,15 @@ def test_samples_become_a_cluster(real, tmp_path):
     assert network == {"name": "network", "gb_per_s": 10, "latency_us": 20, "gap_us": 5}
     assert cluster["device"] == SAMPLES["device"] | {"tflop_per_s": 1.23}
     # As a file, too, in the place of the manifest's.
-    assert "node of 2 ranks at 400 GB/s and 3.00 µs" in stepc.explain(SPEC, MANIFEST, cluster=tmp_path / "cluster.json")
+    assert "node of 2 ranks at 400 GB/s and 3.00 µs" in stepc.explain(
+        SPEC, MANIFEST, cluster=tmp_path / "cluster.json"
+    )
     with pytest.raises(stepc.CompileError, match="expected times of messages of level 'n', found none"):
         probe.write({"levels": [{"name": "n", "samples": []}]}, tmp_path / "cluster.json")
-    with pytest.raises(stepc.CompileError, match=r"/levels/0/samples/0: expected \[messages, bytes of each, seconds\], all above 0"):
+    with pytest.raises(
+        stepc.CompileError,
+        match=r"/levels/0/samples/0: expected \[messages, bytes of each, seconds\], all above 0",
+    ):
         probe.write({"levels": [{"name": "n", "samples": [[1, 1, 0]]}]}, tmp_path / "cluster.json")
 
 
@@ -130,14 +146,18 @@ def test_one_process_is_refused(real, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 2
     assert "error: expected several processes to measure, found one: start them by torchrun" in done.stderr
-    done = subprocess.run([*command, "--level", "x"], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [*command, "--level", "x"], capture_output=True, text=True, env=environment, check=False
+    )
     assert "expected NAME=RANKS as in nvlink=8, found 'x'" in done.stderr
 
 
 def mpi(tmp_path, *arguments, ranks=4):
     if shutil.which("mpirun") is None or not (ROOT / "build" / "lib" / "libstepc_mpi.so").is_file():
         pytest.skip("MPI is not installed, or was not when this was built")
-    variables = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"), "1")
+    variables = dict.fromkeys(
+        ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"), "1"
+    )
     environment = os.environ | variables | {"OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
     command = ["mpirun", "-np", str(ranks), os.environ["STEPC"], "probe", "-o", str(tmp_path / "cluster.json"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)

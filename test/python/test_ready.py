@@ -148,17 +148,31 @@ def _bucket(rank, folder):
             result.append(w.detach().clone())
         assert torch.equal(*result), name
         with pytest.raises(stepc.PlanError) as failed:
-            Optimizer([("w", w)], buckets={"all": Bucket(size, {"w": 8})}, timeout=60.0, **made, **given).step()
+            Optimizer(
+                [("w", w)], buckets={"all": Bucket(size, {"w": 8})}, timeout=60.0, **made, **given
+            ).step()
         found.append(str(failed.value))
     return found
 
 
 def test_libraries_of_flat_buckets(real, tmp_path):
     for found in run_ranks(_bucket, 4, str(tmp_path)):
-        assert "expects state placements [['flat(0, 9, 25, 36, 36)']], the model has [['flat(0, 8, 24, 36, 36)']]" in found[0], found[0]
-        assert "expects state placements [['R', 'flat(0, 25, 36)']], the model has [['R', 'flat(0, 24, 36)']]" in found[1]
-        assert "['flat(0, 9, 25, 36, 36)', 'flat']" in found[2] and "['flat(0, 8, 24, 36, 36)', 'flat']" in found[2]
-        assert "['flat(0, 5, 12)', 'S(0)']" in found[3] and "the model has [['flat(0, 4, 12)', 'S(0)']]" in found[3]
+        assert (
+            "expects state placements [['flat(0, 9, 25, 36, 36)']], the model has [['flat(0, 8, 24, 36, 36)']]"
+            in found[0]
+        ), found[0]
+        assert (
+            "expects state placements [['R', 'flat(0, 25, 36)']], the model has [['R', 'flat(0, 24, 36)']]"
+            in found[1]
+        )
+        assert (
+            "['flat(0, 9, 25, 36, 36)', 'flat']" in found[2]
+            and "['flat(0, 8, 24, 36, 36)', 'flat']" in found[2]
+        )
+        assert (
+            "['flat(0, 5, 12)', 'S(0)']" in found[3]
+            and "the model has [['flat(0, 4, 12)', 'S(0)']]" in found[3]
+        )
 
 
 def _other_definition(rank):

@@ -149,7 +149,9 @@ def test_blocks_are_lists_of_numbers():
         with pytest.raises(TypeError, match="Blocks: expected a list of whole numbers for sizes, found"):
             Blocks(sizes)
     for runs in ("24", [[(0, 4, 8)]], [(0, 4)], [["04"]]):
-        with pytest.raises(TypeError, match=r"Blocks: expected a list of runs \(begin, end\) for each matrix"):
+        with pytest.raises(
+            TypeError, match=r"Blocks: expected a list of runs \(begin, end\) for each matrix"
+        ):
             Blocks(runs=runs)
     assert Blocks([24, 24]).manifest()["runs"] == [[[0, 24]], [[24, 48]]]
 
@@ -163,7 +165,9 @@ def test_arguments_are_a_list_of_options_for_a_library(fake):
             stepc.compile(SPEC, {}, arguments=arguments)
 
 
-@pytest.mark.parametrize(("given", "found"), [({}, "neither"), ({"spec": SPEC, "library": "libmuon.so"}, "both")])
+@pytest.mark.parametrize(
+    ("given", "found"), [({}, "neither"), ({"spec": SPEC, "library": "libmuon.so"}, "both")]
+)
 def test_a_definition_or_a_library(given, found):
     with pytest.raises(TypeError, match=f"expected a definition or library=, found {found}"):
         Optimizer(Model().named_parameters(), given.get("spec"), library=given.get("library"))
@@ -186,7 +190,9 @@ def test_clusters_are_names_files_or_dicts(fake, cluster):
         lambda: stepc.compile(SPEC, {}, cluster=cluster),
         lambda: stepc.explain(SPEC, {}, cluster=cluster),
     ):
-        with pytest.raises(TypeError, match="cluster: expected a profile's name, the path of a JSON file, or what"):
+        with pytest.raises(
+            TypeError, match="cluster: expected a profile's name, the path of a JSON file, or what"
+        ):
             function()
 
 
@@ -258,5 +264,7 @@ def test_targets_are_texts(fake, target):
         lambda: stepc.compile(SPEC, {}, target=target),
         lambda: stepc.explain(SPEC, {}, target=target),
     ):
-        with pytest.raises(TypeError, match="target: expected a text, as in 'cuda:sm_90a', or a list of such texts, found"):
+        with pytest.raises(
+            TypeError, match="target: expected a text, as in 'cuda:sm_90a', or a list of such texts, found"
+        ):
             function()

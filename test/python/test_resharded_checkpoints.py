@@ -1,6 +1,6 @@
-"""Checkpoints move between meshes and placements of every kind, parameters and states, those per row and column, masters and step
-counts too: random layouts on 8 ranks save, others on 4 load, and every element is where it belongs. Matrices are single ones,
-stacked, divided and flattened. STEPC_SEED repeats a run."""
+"""Checkpoints move between meshes and placements of every kind, parameters and states, those per row and
+column, masters and step counts too: random layouts on 8 ranks save, others on 4 load, and every element is
+where it belongs. Matrices are single ones, stacked, divided and flattened. STEPC_SEED repeats a run."""
 
 import math
 import os
@@ -61,8 +61,8 @@ def whole(name, key, shape):
 
 
 def drawn(source, kind, shape, sizes):
-    """(kind, texts): a random placement of this kind for parameter or states, with something else on other axes. Where a strided
-    shard would not be even, another kind is made."""
+    """(kind, texts): a random placement of this kind for parameter or states, with something else on other
+    axes. Where a strided shard would not be even, another kind is made."""
     axis = source.randrange(len(sizes))
     texts, others = ["R"] * len(sizes), [other for other in range(len(sizes)) if other != axis]
     pairs = [(a, b) for b in range(len(sizes)) for a in range(b) if min(sizes[a], sizes[b]) > 1 and shape[0] % (sizes[a] * sizes[b]) == 0]
@@ -106,9 +106,14 @@ def dtensor_words(texts):
 
 
 def made(size, seed, counts):
-    """An optimizer of random layouts. States of some parameters lie elsewhere than these, which are whole then."""
+    """An optimizer of random layouts. States of some parameters lie elsewhere than these, which are whole
+    then.
+    """
     source, model, placed = random.Random(f"{seed} {size}"), {}, {}
-    meshes = [init_device_mesh("cpu", sizes, mesh_dim_names=[f"x{i}" for i in range(len(sizes))]) for sizes in MESHES[size]]
+    meshes = [
+        init_device_mesh("cpu", sizes, mesh_dim_names=[f"x{i}" for i in range(len(sizes))])
+        for sizes in MESHES[size]
+    ]
     shift = source.randrange(len(KINDS))
     for number, (name, shape) in enumerate(shapes(seed).items()):
         # Each kind comes with each sort of matrices.
@@ -161,7 +166,10 @@ def local_shape(placed, shape):
 
 
 def tensors_of(model, optimizer):
-    return {name: {"param": p, **optimizer.state[model[name]]} for name, p in parameters_to_save(optimizer).items()}
+    return {
+        name: {"param": p, **optimizer.state[model[name]]}
+        for name, p in parameters_to_save(optimizer).items()
+    }
 
 
 def each_held(model, optimizer):
@@ -173,7 +181,9 @@ def each_held(model, optimizer):
                                                       for number, one in enumerate(parameter.states)]:  # fmt: skip
             held = (tensor.to_local() if isinstance(tensor, DTensor) else tensor).detach()
             runs = instance.shard_runs(parameter.index, of)
-            numbers = np.concatenate([np.arange(start, start + length) for start, _, length in runs] or [np.zeros(0, int)])
+            numbers = np.concatenate(
+                [np.arange(start, start + length) for start, _, length in runs] or [np.zeros(0, int)]
+            )
             yield name, key, held, numbers, parameter.global_shape if of < 0 else parameter.states[of].global_shape
         yield name, "step", optimizer.state[p]["step"], np.zeros(1, int), ()
 
@@ -215,6 +225,9 @@ def test_checkpoints_move_between_placements_of_every_kind(real, tmp_path, capsy
         assert torch.equal(value, whole(name, key, value.shape).to(value.dtype)), (name, key)
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: saved {dict(saved)}, loaded {dict(loaded)}")
-    assert all(loaded[key] == COUNT for key in ("param", "m", "r", "c", "step")) and loaded["master"] == COUNT // 2
+    assert (
+        all(loaded[key] == COUNT for key in ("param", "m", "r", "c", "step"))
+        and loaded["master"] == COUNT // 2
+    )
     for kind in (*KINDS, *MATRICES, "states apart", "1 axes", "2 axes", "3 axes", "torch.float32", "torch.bfloat16"):
         assert saved[kind] and loaded[kind], (SEED, kind)

@@ -107,7 +107,9 @@ def test_an_optimizer_says_how_batch_axes_are_declared(real):
     """It writes the manifest itself, so that nobody can write them there."""
     model = nn.ModuleDict({"up": nn.Linear(3, 4), "cut": nn.Conv2d(3, 4, 3)})
     spec = SGD + "route { Sgd(lr = 0.1) for matrix\n Sgd(lr = 0.1) for rest }"
-    with pytest.raises(stepc.CompileError, match="or declared batch axes, for parameter 'cut.weight'") as raised:
+    with pytest.raises(
+        stepc.CompileError, match="or declared batch axes, for parameter 'cut.weight'"
+    ) as raised:
         Optimizer(model.named_parameters(), spec)
     hint = (
         "hint: the manifest is written from the model: for convolutions pass flatten=['cut.weight'], for stacks of matrices pass "

@@ -149,7 +149,9 @@ def _trials(rank, seed, count, spec):
             if _is_poisoned(optimizer):
                 break
         else:
-            raise AssertionError(f"trial {trial}: expected a poisoned optimizer, found none after {ATTEMPTS} signals")
+            raise AssertionError(
+                f"trial {trial}: expected a poisoned optimizer, found none after {ATTEMPTS} signals"
+            )
         found.append((trial, *told))
         assert time.monotonic() - start < TIMEOUT, trial
         dist.barrier()

@@ -1,5 +1,5 @@
-"""What `stepc simulate` writes agrees with itself: the table's JSON, the trace, and what the page's script draws of it
-in a browser that cannot fetch anything."""
+"""What `stepc simulate` writes agrees with itself: the table's JSON, the trace, and what the page's script
+draws of it in a browser that cannot fetch anything."""
 
 import json
 import re
@@ -16,7 +16,9 @@ SEAL = 32  # bytes behind the values of each message
 
 
 def browser():
-    return next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
+    return next(
+        filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,9 @@ def test_figures_agree(step):
     ranks = figures["ranks"]
     assert figures["latency_seconds"] == max(rank["end_seconds"] for rank in ranks) > 0
     assert sum(rank["bytes_sent"] for rank in ranks) == sum(rank["bytes_received"] for rank in ranks) > 0
-    assert sum(rank["messages_sent"] for rank in ranks) == sum(rank["messages_received"] for rank in ranks) > 0
+    assert (
+        sum(rank["messages_sent"] for rank in ranks) == sum(rank["messages_received"] for rank in ranks) > 0
+    )
     for rank in ranks:
         assert rank["bytes_sent"] == sum(level["bytes"] for level in rank["sent"])
         assert [level["level"] for level in rank["sent"]] == figures["levels"] == ["nvlink", "network"]
@@ -73,7 +77,9 @@ def slices(trace):
 
 
 def test_trace(step):
-    """The trace-event format: slices of a thread follow each other, and have what the figures say together."""
+    """The trace-event format: slices of a thread follow each other, and have what the figures say
+    together.
+    """
     figures, trace = read(step / "step.json"), read(step / "trace.json")
     tracks = {event["pid"]: event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "process_name"}
     assert tracks.pop(max(tracks)) == "bytes under way"
@@ -116,7 +122,9 @@ def test_slices_of_a_thread_do_not_overlap(step):
 
 def test_page_names_nothing_to_fetch(step):
     page = (step / "step.html").read_text()
-    assert not re.search(r"""(https?:)?//[a-z0-9.-]+\.[a-z]{2,}|@import|url\((?!data:)|\b(src|srcset|action)\s*=""", page)
+    assert not re.search(
+        r"""(https?:)?//[a-z0-9.-]+\.[a-z]{2,}|@import|url\((?!data:)|\b(src|srcset|action)\s*=""", page
+    )
     assert re.findall(r"""href="([^"]*)""", page) == ["data:,"]
     assert page.count("</script>") == 2
     for word in ("fetch(", "XMLHttpRequest", "WebSocket", "import(", "sendBeacon", "EventSource"):
@@ -200,7 +208,9 @@ def test_a_chip_has_the_colour_of_its_group(step):
         if (one.className === "key chip") made.chips[one.dataset.group] = one.style.background;
       console.log(JSON.stringify({ chips: made.chips, bars: [...made.bars] }));
     """)
-    done = subprocess.run([node, step / "page.js", step / "data.json"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [node, step / "page.js", step / "data.json"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     drawn, figures = json.loads(done.stdout), read(step / "step.json")
     chips = drawn["chips"]

@@ -23,7 +23,10 @@ EACH = {
     "levels": ((9, 5), "grid", [S0, S1], "hierarchical"),
     "summed": ((5, 9), "grid", [R, S0], "hierarchical"),
 }
-LEVELS = [{"name": "node", "ranks": 2, "gb_per_s": 100, "latency_us": 2}, {"name": "network", "gb_per_s": 10, "latency_us": 10}]
+LEVELS = [
+    {"name": "node", "ranks": 2, "gb_per_s": 100, "latency_us": 2},
+    {"name": "network", "gb_per_s": 10, "latency_us": 10},
+]
 OPTIONS = {"batch": ["local", "subgroup"], "timeout": 60.0}
 
 
@@ -37,7 +40,9 @@ def gradient(name, whole, mesh, places):
         return distribute_tensor(whole, mesh, places, src_data_rank=None)
     part = whole.chunk(2)[mesh.get_local_rank(1)].clone()
     part[:, mesh.get_local_rank(0) :: 2] = 0  # the columns of the other rank, so that the sum is exact
-    return DTensor.from_local(part, mesh, [Partial(), S0], run_check=False, shape=whole.shape, stride=whole.stride())
+    return DTensor.from_local(
+        part, mesh, [Partial(), S0], run_check=False, shape=whole.shape, stride=whole.stride()
+    )
 
 
 def _strategies(rank):

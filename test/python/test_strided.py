@@ -78,7 +78,8 @@ def test_sizes_that_fit_both_ways_of_cutting():
         shapes[rank] = (chunk(chunk(chunk(30, 3, c), 3, b), 3, a), 2)
     with pytest.raises(PlacementError, match="dimension 0 of size 30 in shards that fit both of them"):
         resolve(entry, shapes)
-    # A rule that does the same to every element does not ask which a rank holds; whoever cuts a whole tensor does.
+    # A rule that does the same to every element does not ask which a rank holds; whoever cuts a whole tensor
+    # does.
     entry = dataclasses.replace(entry, elementwise=True, local_shape=shapes[0])
     kept = resolve(entry, shapes)
     assert (kept.mesh, kept.placements) == (mesh, entry.placements)

@@ -172,7 +172,9 @@ def test_keys_of_torchs_optimizers_are_accepted_where_they_ask_for_nothing(fake)
 def test_capturable_is_the_optimizers(fake):
     model = Model()
     group = {"params": [("w", model.w)], "lr": 1.0, "capturable": True}
-    with pytest.raises(TypeError, match="expected capturable=False, found capturable=True\nhint: pass capturable"):
+    with pytest.raises(
+        TypeError, match="expected capturable=False, found capturable=True\nhint: pass capturable"
+    ):
         Optimizer([group], SPEC)
     assert Optimizer([group], SPEC, capturable=True).param_groups[0]["capturable"] is True
     optimizer = make(model)
@@ -217,7 +219,10 @@ def test_schedulers_cycle_as_with_torchs_adamw(real, kind):
 def test_schedulers_cycle_momentum_of_every_rule(real, kind):
     model, theirs = Model(), Model()
     optimizer = Optimizer(model.named_parameters(), MIXED)
-    others = {"w": torch.optim.SGD([theirs.w], lr=1e-3, momentum=0.75), "b": torch.optim.AdamW([theirs.b], lr=1e-3)}
+    others = {
+        "w": torch.optim.SGD([theirs.w], lr=1e-3, momentum=0.75),
+        "b": torch.optim.AdamW([theirs.b], lr=1e-3),
+    }
     steps = [schedulers(optimizer, kind)] + [schedulers(one, kind) for one in others.values()]
     for step in range(19):
         set_gradients(model, step)
@@ -281,7 +286,10 @@ def test_states_of_torchs_adamw_bring_its_betas(real):
     with pytest.raises(stepc.StepcError, match="the state dict: expected 'betas' or 'beta1', found both"):
         optimizer.load_state_dict(saved)
     del group["beta1"]
-    for wrong, text in ((0.5, "expected two numbers for 'betas', found 0.5"), (("0.5", 1), "expected a number for 'beta1'")):
+    for wrong, text in (
+        (0.5, "expected two numbers for 'betas', found 0.5"),
+        (("0.5", 1), "expected a number for 'beta1'"),
+    ):
         group["betas"] = wrong
         with pytest.raises(stepc.StepcError, match=text):
             optimizer.load_state_dict(saved)
@@ -304,7 +312,9 @@ TEXTS = ["0.02", "1e-3", b"0.5", bytearray(b"1"), "fast", ""]
 def test_texts_are_no_numbers(fake, text):
     found = "found .*" if isinstance(text, str) else "found b|found bytearray"
     for options in ({"lr": text}, {"Momentum": {"momentum": text}}):
-        with pytest.raises((stepc.HyperparameterError, TypeError), match=f"expected a number for '(lr|momentum)', {found}"):
+        with pytest.raises(
+            (stepc.HyperparameterError, TypeError), match=f"expected a number for '(lr|momentum)', {found}"
+        ):
             make(Model(), **options)
     model = Model()
     with pytest.raises(stepc.HyperparameterError, match="expected a number for 'lr'"):
@@ -315,7 +325,9 @@ def test_texts_are_no_numbers(fake, text):
     set_gradients(model, 0)
     before = bits(model)
     optimizer.param_groups[0]["momentum"] = text
-    with pytest.raises(stepc.HyperparameterError, match="parameter group 0 .*: expected a number for 'momentum'"):
+    with pytest.raises(
+        stepc.HyperparameterError, match="parameter group 0 .*: expected a number for 'momentum'"
+    ):
         optimizer.step()
     assert same(bits(model), before)
     optimizer.param_groups[0]["momentum"] = 0.5

@@ -1,7 +1,8 @@
-"""Other people's trainers, by the recipes of examples/trainers: they train, save and resume as with torch's optimizers.
+"""Other people's trainers, by the recipes of examples/trainers: they train, save and resume as with torch's
+optimizers.
 
-What needs a package is skipped where it is not installed (frontends/python/requirements-trainers.txt); the first tests
-do what those packages do, and need none.
+What needs a package is skipped where it is not installed (frontends/python/requirements-trainers.txt); the
+first tests do what those packages do, and need none.
 """
 
 import importlib
@@ -105,7 +106,9 @@ def _as_accelerate(rank, size, folder, steps, resumes):
 
 def test_as_accelerates_fsdp2_does(real, tmp_path):
     begun = run_ranks(_as_accelerate, 2, 2, str(tmp_path), range(6), False)[0]
-    assert begun["stepc"] == pytest.approx(begun["torch"], abs=1e-5) and begun["torch"][0] > begun["torch"][-1]
+    assert (
+        begun["stepc"] == pytest.approx(begun["torch"], abs=1e-5) and begun["torch"][0] > begun["torch"][-1]
+    )
     for size in (2, 4):
         resumed = run_ranks(_as_accelerate, size, size, str(tmp_path), range(6, 12), True)[0]
         assert resumed["stepc"] == pytest.approx(resumed["torch"], abs=1e-5), size

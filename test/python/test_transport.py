@@ -115,5 +115,7 @@ def test_every_rank_names_the_first_cause():
     (first, text), (second, other), _ = run_ranks(_two_give_up, 3)
     assert first == second == "StepcTimeout"
     assert text.startswith("what rank 0 does: receiving from rank 2: no answer within 1 s")
-    assert other.startswith("what rank 1 does: receiving from rank 2: no answer within 3 s\nbefore that, rank 0 gave up: ")
+    assert other.startswith(
+        "what rank 1 does: receiving from rank 2: no answer within 3 s\nbefore that, rank 0 gave up: "
+    )
     assert text in other and "before that" not in text

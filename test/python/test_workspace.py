@@ -14,7 +14,9 @@ GAPS = 1.25
 
 
 def arena(manifest, *options, spec=MUON):
-    """Bytes of the workspace, with the most scratch that a target may use, or None where the limit is not kept."""
+    """Bytes of the workspace, with the most scratch that a target may use, or None where the limit is not
+    kept.
+    """
     compiler = real_compiler()
     if compiler is None:
         pytest.skip("build/bin/stepc was not built")

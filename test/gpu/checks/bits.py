@@ -19,4 +19,6 @@ def checks(machine):
         for name in machine.named(case):
             for misaligned in (False, True):
                 kind = "misaligned" if misaligned else "aligned"
-                yield Check(f"bits.{name}.{kind}", 40, lambda name=name, off=misaligned: compare(machine, name, off))
+                yield Check(
+                    f"bits.{name}.{kind}", 40, lambda name=name, off=misaligned: compare(machine, name, off)
+                )

@@ -38,7 +38,9 @@ def another_chip(machine):
     only_on_a_gpu(machine)
     if torch.cuda.get_device_capability(machine.place.device)[0] == 12:
         raise Skipped("the GPU runs what is for sm_120")
-    return expect(stepc.DeviceError, "has code for sm_120, found '.*', which is sm_", lambda: create(machine, "chip"))
+    return expect(
+        stepc.DeviceError, "has code for sm_120, found '.*', which is sm_", lambda: create(machine, "chip")
+    )
 
 
 def another_device(machine):
@@ -87,7 +89,9 @@ class Refusing:
 
 
 def no_workspace(machine):
-    return expect(stepc.StepcMemoryError, "a workspace of [0-9]+ bytes", lambda: create(machine, allocator=Refusing()))
+    return expect(
+        stepc.StepcMemoryError, "a workspace of [0-9]+ bytes", lambda: create(machine, allocator=Refusing())
+    )
 
 
 def short_memory(machine):
@@ -113,7 +117,9 @@ def memory_elsewhere(machine):
     index, count = machine.place.device.index, torch.cuda.device_count()
     memory = {"memory of the host": [torch.empty(size, dtype=torch.uint8, pin_memory=pinned) for pinned in (False, True)]}
     if count > 1:
-        memory[f"memory of GPU {count - 1}"] = [torch.empty(size, dtype=torch.uint8, device=f"cuda:{count - 1}")]
+        memory[f"memory of GPU {count - 1}"] = [
+            torch.empty(size, dtype=torch.uint8, device=f"cuda:{count - 1}")
+        ]
     for found, tensors in memory.items():
         for wrong in tensors:
             text = f"expected memory of GPU {index}, found {found}"
@@ -134,7 +140,9 @@ def absent_gradient(machine):
     gradients = steps.draw_gradients(1)
     steps.use([Guarded(steps.place, 0), *gradients[1:]])
     text = expect(stepc.GradientError, steps.instance.parameters[0].name, steps.instance.enqueue)
-    expect_equal({name: values for name, (_, values, _) in steps.values().items()}, before, "before the refused step")
+    expect_equal(
+        {name: values for name, (_, values, _) in steps.values().items()}, before, "before the refused step"
+    )
     steps.step(1)
     steps.close()
     return text

@@ -32,7 +32,9 @@ def captured(function):
 
 
 def trainers(machine):
-    """A step that is captured once, and replayed with gradients elsewhere and other learning rates each time."""
+    """A step that is captured once, and replayed with gradients elsewhere and other learning rates each
+    time.
+    """
     if not machine.place.is_gpu:
         raise Skipped("no GPU")
     seed = random.SystemRandom().randrange(10**6)

@@ -1,7 +1,8 @@
-"""A table of pinned products, made as benchmarks/pin_products.py makes it; its entries asked for again, by other numbers.
+"""A table of pinned products, made as benchmarks/pin_products.py makes it; its entries asked for again, by
+other numbers.
 
-Libraries are compiled where there is no GPU, so none here has a table: what a compiled library makes of one is tested there, on
-a stand-in for cuBLASLt.
+Libraries are compiled where there is no GPU, so none here has a table: what a compiled library makes of one
+is tested there, on a stand-in for cuBLASLt.
 """
 
 import json
@@ -22,7 +23,9 @@ def make(machine):
     output = machine.folder / "products.json"
     command = [sys.executable, "pin_products.py", library.with_name("step.json"), "--library", library, "-o", output]
     command += ["--candidates", "8", "--rounds", "3", "--blocks", "4"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, cwd=machine.folder)
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, cwd=machine.folder
+    )
     if done.returncode:
         raise Failed(f"exit {done.returncode}: {done.stdout[-300:]} {done.stderr[-600:]}")
     table = json.loads(output.read_text())
@@ -61,7 +64,9 @@ def verify(entry):
         for i in range(BLOCKS):
             alone = pin.alone(driver, lt, product, entry, [one[i : i + 1] for one in numbers], workspace)
             if not torch.equal(pin.bits(alone[0]), pin.bits(results[i])):
-                raise Failed(f"expected the same bits alone and at place {i} of {BLOCKS}, found others by {entry}")
+                raise Failed(
+                    f"expected the same bits alone and at place {i} of {BLOCKS}, found others by {entry}"
+                )
         if numbers is values:
             wanted = pin.exact(product, values)
             error = float((results.double() - wanted).norm() / wanted.norm())

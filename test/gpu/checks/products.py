@@ -13,7 +13,9 @@ SEED = random.SystemRandom().randrange(10**6)
 
 def of_the_first(values):
     """The matrices that every batch has, without step counts."""
-    return {name: one for name, one in values.items() if name.split(":")[1:] and name.split(":")[1].endswith(".0")}
+    return {
+        name: one for name, one in values.items() if name.split(":")[1:] and name.split(":")[1].endswith(".0")
+    }
 
 
 def expect_some(values):
@@ -34,7 +36,9 @@ def chain(machine, case):
 
 
 def close(machine, case):
-    """Products on tensor cores, in an order of their own, against the CPU's: bf16 rounds some elements otherwise."""
+    """Products on tensor cores, in an order of their own, against the CPU's: bf16 rounds some elements
+    otherwise.
+    """
     expected = stepped(machine.library(case, "cpu"), HOST, SEED, 1)
     found = stepped(machine.fastest(case), machine.place, SEED, 1)
     errors = {}
@@ -59,7 +63,9 @@ def repeated(machine, case):
     expected = first_run(machine, case)
     runs = 2 if machine.dry else 5
     for _ in range(runs - 1):
-        count = expect_equal(stepped(machine.fastest(case), machine.place, SEED), expected, "in the first run")
+        count = expect_equal(
+            stepped(machine.fastest(case), machine.place, SEED), expected, "in the first run"
+        )
     return f"{count} elements are equal in {runs} runs"
 
 
@@ -69,5 +75,7 @@ def checks(machine):
         yield Check(f"products.bits.{case.split('.')[1]}", 30, lambda case=case: chain(machine, case))
     yield Check("products.close", 30, lambda: close(machine, "products.close"))
     for other in others:
-        yield Check(f"products.alone.{other.split('.')[1]}", 30, lambda other=other: alone(machine, first, other))
+        yield Check(
+            f"products.alone.{other.split('.')[1]}", 30, lambda other=other: alone(machine, first, other)
+        )
     yield Check("products.repeated", 40, lambda: repeated(machine, others[0]))

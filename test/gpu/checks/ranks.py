@@ -1,4 +1,6 @@
-"""Several ranks give the bits of one. They are processes that share the GPU, which NCCL takes for hosts of their own."""
+"""Several ranks give the bits of one. They are processes that share the GPU, which NCCL takes for hosts
+of their own.
+"""
 
 import os
 import random

@@ -14,7 +14,9 @@ SECONDS = 90
 
 
 def program():
-    found = shutil.which("compute-sanitizer") or next(iter(sorted(glob.glob("/usr/local/cuda*/bin/compute-sanitizer"))), None)
+    found = shutil.which("compute-sanitizer") or next(
+        iter(sorted(glob.glob("/usr/local/cuda*/bin/compute-sanitizer"))), None
+    )
     if found is None:
         raise Skipped("no compute-sanitizer")
     return found
@@ -29,7 +31,9 @@ def under(machine, tool, name):
     if "Device not supported" in done.stdout:
         raise Skipped("compute-sanitizer does not know this GPU or its driver")
     if done.returncode:
-        found = [line.strip("= ") for line in lines if "Error" in line or "Invalid" in line or "hazard" in line][:2]
+        found = [
+            line.strip("= ") for line in lines if "Error" in line or "Invalid" in line or "hazard" in line
+        ][:2]
         raise Failed(f"exit {done.returncode}: {'; '.join(found) or done.stdout[-300:] + done.stderr[-300:]}")
     result = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     if result["outcome"] != "passed":

@@ -17,7 +17,9 @@ Runs = list[tuple[int, int, int]]
 
 
 class Guarded:
-    """Memory with poison around it. `shift`: its first element stands so many elements off a border of 512 bytes."""
+    """Memory with poison around it. `shift`: its first element stands so many elements off a border of
+    512 bytes.
+    """
 
     def __init__(self, place: Place, size: int, shift: int = 0) -> None:
         room = size + 2 * GUARD + shift
@@ -52,12 +54,15 @@ class GuardedAllocator:
         self.overrun |= self.given.pop(address).damaged()
 
 
-def draw(shape: Iterable[int], dtype: torch.dtype, generator: torch.Generator, scale: float = 1.0) -> torch.Tensor:
+def draw(
+    shape: Iterable[int], dtype: torch.dtype, generator: torch.Generator, scale: float = 1.0
+) -> torch.Tensor:
     return (scale * torch.randn(tuple(shape), generator=generator)).to(dtype)
 
 
 class Steps:
-    """One rank's instance, and drawn values of all parameters. The same seed draws the same, wherever it runs.
+    """One rank's instance, and drawn values of all parameters. The same seed draws the same, wherever it
+    runs.
 
     With `graph` steps replay a graph; with `counts_itself` their numbers are bound in the device's memory.
     """
@@ -66,7 +71,9 @@ class Steps:
                  timeout: float = 60.0, graph: bool = False, counts_itself: bool = False) -> None:  # fmt: skip
         self.library, self.place, self.seed, self.misaligned = library, place, seed, misaligned
         self.allocator = GuardedAllocator(place)
-        self.instance = Instance(library, transport, threads=4, timeout=timeout, device=place.options(self.allocator), graph=graph)
+        self.instance = Instance(
+            library, transport, threads=4, timeout=timeout, device=place.options(self.allocator), graph=graph
+        )
         self.memory: dict[str, Guarded] = {}
         self.runs: dict[str, Runs] = {}
         self.kinds: dict[str, tuple[torch.dtype, int]] = {}  # and how many elements the whole tensor has
@@ -74,7 +81,9 @@ class Steps:
             self._bind(one)
         count = len(self.instance.parameters)
         self.memory_of_numbers = _abi.MEMORY_DEVICE if counts_itself else _abi.MEMORY_HOST
-        self.steps = torch.zeros(max(count, 1), dtype=torch.int64, device=place.device if counts_itself else "cpu")
+        self.steps = torch.zeros(
+            max(count, 1), dtype=torch.int64, device=place.device if counts_itself else "cpu"
+        )
         self.instance.bind_steps(self.steps.data_ptr(), self.memory_of_numbers)
         self.pointers = (c.c_uint64 * max(count, 1))()
         self.gradients: list[Guarded] = []  # of the steps that are under way
@@ -88,7 +97,9 @@ class Steps:
     def _shift(self, width: int, generator: torch.Generator) -> int:
         return width * int(torch.randint(0, 16, (1,), generator=generator)) if self.misaligned else 0
 
-    def _put(self, name: str, whole: torch.Tensor, runs: Runs, local: Iterable[int], generator: torch.Generator) -> Guarded:
+    def _put(
+        self, name: str, whole: torch.Tensor, runs: Runs, local: Iterable[int], generator: torch.Generator
+    ) -> Guarded:
         """Memory of a shard, filled with its part of the whole tensor."""
         flat, width = whole.reshape(-1), whole.element_size()
         shard = torch.zeros(math.prod(local), dtype=whole.dtype)
@@ -105,11 +116,15 @@ class Steps:
         generator = self._generator(one.name)
         values = draw(one.global_shape, DTYPES[one.dtype], generator)
         name = f"param:{one.name}"
-        made = self.memory[name] = self._put(name, values, self.instance.shard_runs(one.index), one.local_shape, generator)
+        made = self.memory[name] = self._put(
+            name, values, self.instance.shard_runs(one.index), one.local_shape, generator
+        )
         self.instance.bind_parameter(one.index, made.pointer, made.bytes.numel())
         for number, state in enumerate(one.states):
             dtype = DTYPES[state.dtype]
-            whole = values.to(dtype) if state.master else torch.full(state.global_shape, state.init, dtype=dtype)
+            whole = (
+                values.to(dtype) if state.master else torch.full(state.global_shape, state.init, dtype=dtype)
+            )
             name = f"state:{one.name}:{state.name}"
             runs = self.instance.shard_runs(one.index, number)
             made = self.memory[name] = self._put(name, whole, runs, state.local_shape, generator)
@@ -147,7 +162,9 @@ class Steps:
                 self.damage.append(f"step {number} wrote into or beside the gradient of '{one.name}'")
 
     def values(self) -> dict[str, tuple[Runs, torch.Tensor, int]]:
-        """All that a step changes: which elements there are, their bits, and how many the whole tensor has."""
+        """All that a step changes: which elements there are, their bits, and how many the whole tensor
+        has.
+        """
         self.place.synchronize()
         result = {}
         for name, made in self.memory.items():

@@ -1,4 +1,6 @@
-"""Steps that nobody waits for: the trainer changes learning rates and gradients while earlier steps still run."""
+"""Steps that nobody waits for: the trainer changes learning rates and gradients while earlier steps still
+run.
+"""
 
 import random
 

@@ -23,7 +23,9 @@ class Bound:
             self.instance.bind_parameter(one.index, made.data_ptr(), made.nbytes)
             self.instance.bind_gradient(one.index, made.grad.data_ptr(), made.grad.nbytes)
             for number, state in enumerate(one.states):
-                held = torch.full(state.local_shape, state.init, dtype=DTYPES[state.dtype], device=self.place.device)
+                held = torch.full(
+                    state.local_shape, state.init, dtype=DTYPES[state.dtype], device=self.place.device
+                )
                 self.instance.bind_state(one.index, number, held.data_ptr(), held.nbytes)
                 self.kept.append(held)
             self.parameters.append(made)
@@ -64,7 +66,9 @@ def once(place, function):
 
 
 def interleaved(place, functions, budget):
-    """The least seconds of each function: they take turns, after two rounds that do not count, for `budget` seconds."""
+    """The least seconds of each function: they take turns, after two rounds that do not count, for
+    `budget` seconds.
+    """
     for _ in range(2):
         round_s = sum(once(place, function) for function in functions.values())
     times = {name: [] for name in functions}
@@ -79,17 +83,26 @@ def goal(name, found, least):
 
 
 def adamw(machine):
-    """AdamW on what one of eight ranks has of an 8B model, in f32 throughout: 28 bytes of memory per element."""
+    """AdamW on what one of eight ranks has of an 8B model, in f32 throughout: 28 bytes of memory per
+    element.
+    """
     bound = Bound(machine, "time.adamw")
-    theirs = torch.optim.AdamW(bound.parameters, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, fused=True)
+    theirs = torch.optim.AdamW(
+        bound.parameters, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1, fused=True
+    )
     one = torch.empty(min(bound.elements, 1 << 30), device=machine.place.device)
     other = torch.empty_like(one)
-    times = interleaved(machine.place, {"copy": lambda: other.copy_(one), "ours": bound.run, "torch": theirs.step}, 4)
+    times = interleaved(
+        machine.place, {"copy": lambda: other.copy_(one), "ours": bound.run, "torch": theirs.step}, 4
+    )
     copied, moved = 8 * one.numel() / times["copy"], 28 * bound.elements / times["ours"]
     bound.close()
     figures = {"elements": bound.elements, "copy_gb_s": copied / 1e9, "ours_gb_s": moved / 1e9, **seconds(times)}
     text = f"{bound.elements / 1e9:.2f}e9 elements in {1e3 * times['ours']:.3f} ms, {moved / 1e9:.0f} GB/s: "
-    parts = goal("of copy's bandwidth", moved / copied, 0.92), goal("of torch's fused", times["torch"] / times["ours"], 1)
+    parts = (
+        goal("of copy's bandwidth", moved / copied, 0.92),
+        goal("of torch's fused", times["torch"] / times["ours"], 1),
+    )
     return text + ", ".join(parts), figures
 
 
@@ -100,7 +113,9 @@ def seconds(times):
 def muon(machine):
     """A layer of Llama-3-8B, in bf16, beside torch.optim.Muon."""
     bound = Bound(machine, "time.muon")
-    theirs = torch.optim.Muon(bound.parameters, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, ns_steps=5)
+    theirs = torch.optim.Muon(
+        bound.parameters, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, ns_steps=5
+    )
     times = interleaved(machine.place, {"ours": bound.run, "torch": theirs.step}, 8)
     bound.close()
     text = f"{len(bound.parameters)} matrices in {1e3 * times['ours']:.2f} ms: "

@@ -70,7 +70,10 @@ def optimizer_steps(machine):
 def checkpoints(machine):
     """What one saved the other goes on with."""
     for first, second in ((HOST, machine.place), (machine.place, HOST)):
-        pair = [made(machine.library(CASE, "cpu" if place is HOST else "device"), place) for place in (first, second)]
+        pair = [
+            made(machine.library(CASE, "cpu" if place is HOST else "device"), place)
+            for place in (first, second)
+        ]
         if machine.dry:
             pair = [made(machine.library(CASE, kind), HOST) for kind in ("cpu", "device")]
         for number in (1, 2):

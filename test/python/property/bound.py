@@ -23,7 +23,9 @@ def compiled(folder, *options, spec=ROOT / "examples" / "muon.optim", shapes=Non
 
 
 class Bound:
-    """An instance with all that it needs bound, drawn from a seed. `memory` is that of the steps and hyperparameters."""
+    """An instance with all that it needs bound, drawn from a seed. `memory` is that of the steps and
+    hyperparameters.
+    """
 
     def __init__(self, library, memory=HOST, seed=0, **options):
         self.instance = Instance(library, **options)
@@ -48,7 +50,9 @@ class Bound:
             self.values[p.index, : len(defaults)] = list(defaults.values())
         groups = (c.c_int32 * len(self.names))(*range(len(self.names)))
         values = self.values.ctypes.data
-        self.instance._call("bind_hyperparameters", values, len(self.names), most, c.addressof(groups), memory)
+        self.instance._call(
+            "bind_hyperparameters", values, len(self.names), most, c.addressof(groups), memory
+        )
 
     def draw(self, shape):
         return np.asarray(self.generator.normal(size=shape), np.float32)

@@ -15,7 +15,8 @@ DTYPES = ("f32", "bf16", "f16")
 STRATEGIES = ("elementwise", "local", "owner", "gather")
 STEPS = 2
 SPOILED = 0.2  # share of cases whose tensors have elements that are no plain numbers
-# NaNs of both signs, quiet and signalling, with payloads; infinities; zero, the least and the largest number below zero.
+# NaNs of both signs, quiet and signalling, with payloads; infinities; zero, the least and the largest number
+# below zero.
 SPECIAL = {
     "F32": (np.uint32, (0x7FC00000, 0xFFC00000, 0x7FABCDEF, 0xFF800001, 0x7F800000, 0xFF800000, 1 << 31, 0x80000001, 0xFF7FFFFF)),
     "BF16": (np.uint16, (0x7FC0, 0xFFC0, 0x7FAB, 0xFF81, 0x7F80, 0xFF80, 1 << 15, 0x8001, 0xFF7F)),
@@ -97,8 +98,8 @@ class Batch:
         return result
 
     def write(self, folder: Path):
-        """spec.optim, many.json and one.json with in.safetensors, and both.json with both.safetensors: the parameters of
-        the two beside each other, so that they share what is compiled."""
+        """spec.optim, many.json and one.json with in.safetensors, and both.json with both.safetensors: the
+        parameters of the two beside each other, so that they share what is compiled."""
         folder.mkdir(parents=True, exist_ok=True)
         used = [rule for rule in self.rules if any(case.rule is rule for case in self.cases)]
         claims = "".join(f'  {rule.name}() for "{rule.name}.*"\n' for rule in used)
@@ -172,22 +173,24 @@ def apart(tensors):
 
 
 def state_shape(layout, kind):
-    """The global shape of a state; matrices of a stack have their own. Where matrices are divided, the axis has an
-    element per part in states without it."""
+    """The global shape of a state; matrices of a stack have their own. Where matrices are divided, the axis
+    has an element per part in states without it."""
     lead, rows, cols = layout.shape[: layout.batch], layout.shape[-2:-1], layout.shape[-1:]
     if layout.flatten:
         rows, cols = layout.shape[layout.batch : layout.flatten], layout.shape[layout.flatten :]
     ends = {"full": layout.shape[layout.batch :], "rows": rows, "cols": cols, "one": ()}
     if layout.blocks:
         parts = (len(parts_of(layout.blocks)),)
-        ends |= {"one": parts} | ({"cols": parts + cols} if layout.blocks["axis"] == "rows" else {"rows": rows + parts})
+        ends |= {"one": parts} | (
+            {"cols": parts + cols} if layout.blocks["axis"] == "rows" else {"rows": rows + parts}
+        )
     assert kind in SHAPES
     return (*lead, *ends[kind])
 
 
 def random_batch(seed, count, divided=2):
-    """`count` cases; strategies, dtypes and classes take turns, so that each comes often. The last `divided` of them are
-    matrices of several blocks: what is drawn before does not depend on them."""
+    """`count` cases; strategies, dtypes and classes take turns, so that each comes often. The last `divided`
+    of them are matrices of several blocks: what is drawn before does not depend on them."""
     source = random.Random(seed)
     meshes = random_meshes(source, source.choice(TOTALS[1:] if source.random() < 0.95 else TOTALS))
     flavors = ["elementwise", "vector", "matrix", "matrix"]

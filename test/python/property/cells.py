@@ -1,4 +1,5 @@
-"""Cells of strategy × role (parameter, gradient, state, matrix) × kind, and layouts drawn for those that have been executed least.
+"""Cells of strategy × role (parameter, gradient, state, matrix) × kind, and layouts drawn for those that have
+been executed least.
 
 The compiler says which strategies there are and which are legal where, so that a new one enters by itself."""
 
@@ -33,7 +34,10 @@ STRATEGIES = (ELEMENTWISE, "local", "owner", "subgroup-gather", "gather", "agrs"
 NEVER = {
     (ELEMENTWISE, "matrix", "divided"), (ELEMENTWISE, "matrix", "flattened"),  # there is no matrix
 }  # fmt: skip
-LEVELS = [{"name": "node", "ranks": 2, "gb_per_s": 100, "latency_us": 2}, {"name": "network", "gb_per_s": 10, "latency_us": 10}]
+LEVELS = [
+    {"name": "node", "ranks": 2, "gb_per_s": 100, "latency_us": 2},
+    {"name": "network", "gb_per_s": 10, "latency_us": 10},
+]
 CLUSTER = json.dumps({"profile": "cpu", "levels": LEVELS})
 TOLERANCE = 1e-5  # of slabs in f32, relative to the parameter: a wrong slab is off by about 1
 
@@ -64,7 +68,9 @@ RULES = [PLAIN, SIGN, FACTORED]
 
 
 def every_cell(strategies=STRATEGIES):
-    return {(strategy, role, kind) for strategy in strategies for role, kinds in ROLES.items() for kind in kinds}
+    return {
+        (strategy, role, kind) for strategy in strategies for role, kinds in ROLES.items() for kind in kinds
+    }
 
 
 def kinds_of(placements):
@@ -167,7 +173,9 @@ def drawn(source, meshes, rule, strategy, role, kind):
 def legal_strategies(folder, batch, options):
     """By parameter those that the compiler says are legal, and the names of all."""
     batch.write(folder)
-    report = json.loads(stepc("explain", "--json", folder / "spec.optim", "-m", folder / "many.json", *options))
+    report = json.loads(
+        stepc("explain", "--json", folder / "spec.optim", "-m", folder / "many.json", *options)
+    )
     legal, names = {}, set()
     for group in report["groups"]:
         found = {one["strategy"] for one in group["strategies"] if one["legal"]}
@@ -189,7 +197,9 @@ class Cells:
         return {cell for cell in self.wanted | self.legal if self.executed[cell] < self.least}
 
     def pool(self, seed, totals=(2, 4, 6, 8)):
-        """A batch with many layouts, drawn for cells that are rare. Parameters of a rule have one dtype, which costs kernels."""
+        """A batch with many layouts, drawn for cells that are rare. Parameters of a rule have one dtype,
+        which costs kernels.
+        """
         source = self.source
         meshes = random_meshes(source, source.choice(totals))
         batch = Batch(seed, meshes, self.rules, waves=source.randint(1, 3), threads=source.randint(1, 2))
@@ -200,13 +210,17 @@ class Cells:
             tries += 1
             rules = [one for one in self.rules if one.elementwise == (strategy == ELEMENTWISE)]
             if strategy == "subgroup-gather":  # a state that drops an axis often stands on several subgroups
-                rules = [one for one in rules if {kind for _, kind in one.states.values()} == {"full"}] or rules
+                rules = [
+                    one for one in rules if {kind for _, kind in one.states.values()} == {"full"}
+                ] or rules
             rule = source.choice(rules)
             layout = drawn(source, meshes, rule, strategy, role, kind)
             if layout is None or str(layout) in seen:
                 continue
             seen.add(str(layout))  # equal parameters would be one group
-            batch.cases.append(Case(f"{rule.name}.p{len(batch.cases)}", rule, layout, *dtypes[rule.name], strategy, False))
+            batch.cases.append(
+                Case(f"{rule.name}.p{len(batch.cases)}", rule, layout, *dtypes[rule.name], strategy, False)
+            )
         return batch
 
     def choose(self, batch, legal):
@@ -216,9 +230,14 @@ class Cells:
             ways = {ELEMENTWISE} if case.rule.elementwise else legal.get(case.name, set())
             cells = {way: cells_of(case.layout, way) for way in STRATEGIES if way in ways and (way, "state", "R") in self.wanted}
             self.legal |= set().union(*cells.values())
-            gain = {way: sum(cell in self.legal and expected[cell] < self.least for cell in own) for way, own in cells.items()}
+            gain = {
+                way: sum(cell in self.legal and expected[cell] < self.least for cell in own)
+                for way, own in cells.items()
+            }
             # What is seldom legal comes first, or chance would leave it for the end.
-            best = min((way for way in gain if gain[way]), key=lambda way: (expected[way], -gain[way]), default=None)
+            best = min(
+                (way for way in gain if gain[way]), key=lambda way: (expected[way], -gain[way]), default=None
+            )
             if best is None or len(chosen) == PER_BATCH:
                 continue
             case.strategy, case.forced = best, best != ELEMENTWISE
@@ -229,11 +248,15 @@ class Cells:
 
 
 def inexact(found, expected):
-    """Where numbers of fast numerics are further apart than slabs may be: only parameters may differ at all."""
+    """Where numbers of fast numerics are further apart than slabs may be: only parameters may differ at
+    all.
+    """
     lines = differences(*({name: each for name, each in tensors.items() if not name.startswith("param:")}
                           for tensors in (found, expected)))  # fmt: skip
     for name, one in expected.items():
         if name.startswith("param:"):
             far, size = np.linalg.norm(found[name].array() - one.array()), np.linalg.norm(one.array())
-            lines += [f"{name}: {far} of {size} from what one rank has"] if not far <= TOLERANCE * size else []
+            lines += (
+                [f"{name}: {far} of {size} from what one rank has"] if not far <= TOLERANCE * size else []
+            )
     return lines

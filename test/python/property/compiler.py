@@ -75,9 +75,11 @@ class CompilerFailed(AssertionError):
 
 
 def level(command, *arguments):
-    """Of eight programs seven are compiled without optimizing, which takes half of the time and must not change bits; which
-    ones, their text says."""
-    makes_code = command in ("run", "compile") and not {"--library", "--reference", "--emit"} & {*map(str, arguments)}
+    """Of eight programs seven are compiled without optimizing, which takes half of the time and must not
+    change bits; which ones, their text says."""
+    makes_code = command in ("run", "compile") and not {"--library", "--reference", "--emit"} & {
+        *map(str, arguments)
+    }
     return ["-O0"] if makes_code and zlib.crc32(Path(arguments[0]).read_bytes()) % 8 else []
 
 
@@ -85,7 +87,9 @@ def stepc(*arguments, timeout=120, **variables):
     """Runs the compiler, with variables of its environment; its standard output, or CompilerFailed."""
     command = [str(STEPC), *map(str, arguments), *level(*arguments)]
     environment = os.environ | {name: str(value) for name, value in variables.items()}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=timeout, env=environment
+    )
     if done.returncode:
         text = f"exit {done.returncode}: {' '.join(command)}\n{done.stdout}{done.stderr}"
         raise CompilerFailed(text)

@@ -13,9 +13,13 @@ KEYS = ("rank", "messages_sent", "bytes_sent", "messages_received", "bytes_recei
 
 
 def expect_simulated(printed, program, *options):
-    """What `stepc run` printed of this program is what `stepc simulate` says with these options; how much that is."""
+    """What `stepc run` printed of this program is what `stepc simulate` says with these options; how much
+    that is.
+    """
     counted = [tuple(map(int, found)) for found in COUNTERS.findall(printed)]
     step = json.loads(stepc("simulate", *program, *options, "--json", "-"))
     simulated = [tuple(rank[key] for key in KEYS) for rank in step["ranks"]]
     assert counted and simulated == counted, program[0].read_text().partition("\n")[0]  # the batch's seed
-    return Counter(ranks=len(counted), messages=sum(rank[1] for rank in counted), bytes=sum(rank[2] for rank in counted))
+    return Counter(
+        ranks=len(counted), messages=sum(rank[1] for rank in counted), bytes=sum(rank[2] for rank in counted)
+    )

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "frontends" / "python"), str(Path(__file__).resolve().parent)]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[3] / "frontends" / "python"),
+    str(Path(__file__).resolve().parent),
+]
 
 from compiler import load  # noqa: E402
 from stepc import Instance, Library, _abi  # noqa: E402
@@ -45,7 +48,9 @@ def cut(whole, runs):
 
 
 def contribution(tensor, entry, mesh, rank):
-    """Of a gradient that several ranks contribute to, this rank's part, row-major over the axes along which they do."""
+    """Of a gradient that several ranks contribute to, this rank's part, row-major over the axes along
+    which they do.
+    """
     shape, index = tuple(entry["shape"]), 0
     if tensor.shape == shape:
         return elements(tensor)
@@ -76,7 +81,9 @@ def main(mpi, library, manifest, tensors, steps, threads, folder):
     mine = [p for p in instance.parameters if p.member]
     for p in mine:
         runs, whole = instance.shard_runs(p.index), elements(tensors[f"param:{p.name}"])
-        bind(lambda *to, p=p: instance.bind_parameter(p.index, *to), f"param:{p.name}", cut(whole, runs), runs)
+        bind(
+            lambda *to, p=p: instance.bind_parameter(p.index, *to), f"param:{p.name}", cut(whole, runs), runs
+        )
         for number, state in enumerate(p.states):
             key, runs = f"state:{p.name}:{state.name}", instance.shard_runs(p.index, number)
             if key in tensors:
@@ -92,7 +99,9 @@ def main(mpi, library, manifest, tensors, steps, threads, folder):
     rates = np.zeros((len(routes), 64))
     for row, route in enumerate(instance.library.routes):
         rates[row, : len(route.defaults)] = list(route.defaults.values())
-    instance.bind_hyperparameters(rates.ctypes.data, len(routes), 64, [routes.index(p.route) for p in instance.parameters])
+    instance.bind_hyperparameters(
+        rates.ctypes.data, len(routes), 64, [routes.index(p.route) for p in instance.parameters]
+    )
     for step in range(1, int(steps) + 1):
         pointers, kept = (ctypes.c_uint64 * max(1, len(instance.parameters)))(), []
         for p in mine:

@@ -19,7 +19,10 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "frontends" / "python"), str(Path(__file__).resolve().parents[1])]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[3] / "frontends" / "python"),
+    str(Path(__file__).resolve().parents[1]),
+]
 
 from stepc import Instance, Library, StepcError  # noqa: E402
 from stepc._device import CPU, Device  # noqa: E402
@@ -42,7 +45,9 @@ class MemoryStore:
 
     def wait(self, keys, timeout):
         with self.changed:
-            if not self.changed.wait_for(lambda: all(key in self.values for key in keys), timeout.total_seconds()):
+            if not self.changed.wait_for(
+                lambda: all(key in self.values for key in keys), timeout.total_seconds()
+            ):
                 raise TimeoutError(f"no {keys}")
 
     def get(self, key):

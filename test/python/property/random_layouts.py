@@ -53,7 +53,10 @@ class Layout:
         """The classes that the property test counts."""
         counts = local_counts(self.shape, self.mesh, self.placements)
         rank = len(self.mesh.sizes)
-        result = {f"mesh rank {rank}" if rank < 4 else "mesh rank 4 or 5", *(f"placement {kind}" for kind in self.kinds)}
+        result = {
+            f"mesh rank {rank}" if rank < 4 else "mesh rank 4 or 5",
+            *(f"placement {kind}" for kind in self.kinds),
+        }
         for role, own in (("gradient", self.gradient), ("state", self.state)):
             result |= {f"{role} {parse(p)[0]}" for p in own or []}
         if self.contributions()[0] > 1:
@@ -136,7 +139,9 @@ def random_meshes(random, total):
     """Meshes of one to five axes on ranks of one world, not all on all of it."""
     meshes = []
     for rank in (1, 2, random.choice((3, 3, 4, 5))):
-        size = total if rank == 1 or random.random() < 0.7 else random.choice([t for t in TOTALS if t <= total])
+        size = (
+            total if rank == 1 or random.random() < 0.7 else random.choice([t for t in TOTALS if t <= total])
+        )
         ranks = list(range(total))
         if random.random() < 0.4:
             random.shuffle(ranks)
@@ -160,7 +165,9 @@ def random_shape(random, matrix, batched, elementwise):
 
 
 def random_flattened(random, batched):
-    """(shape, batch axes, axis of the first columns): convolutions, and matrices whose rows or columns are several axes."""
+    """(shape, batch axes, axis of the first columns): convolutions, and matrices whose rows or columns
+    are several axes.
+    """
     lead = [random.randint(1, 3)] if batched else []
     more = random.choice([1, 2, 2, 3])
     matrix = [random.randint(1, 9), random.randint(1, 7), *(random.randint(1, 3) for _ in range(more))]
@@ -171,7 +178,9 @@ def random_flattened(random, batched):
 
 
 def random_shards(random, mesh, dims):
-    """R, S and _S, one per axis; `dims` are those that may be cut. Several axes may cut one of them, in any order."""
+    """R, S and _S, one per axis; `dims` are those that may be cut. Several axes may cut one of them, in
+    any order.
+    """
     chosen = [random.choice(dims) if dims and random.random() < 0.75 else None for _ in mesh.sizes]
     strided = dims and random.random() < 0.5  # all on one dimension, later axes first
     if strided:
@@ -188,8 +197,8 @@ def random_shards(random, mesh, dims):
 
 
 def can_be(shape, mesh, placements):
-    """Whether stripes divide what earlier axes leave, none of these is strided, and no dimension is sharded past its
-    size twice over."""
+    """Whether stripes divide what earlier axes leave, none of these is strided, and no dimension is sharded
+    past its size twice over."""
     past, striped = [0] * len(shape), set()
     for axis in reversed(range(len(placements))):
         kind, numbers = parse(placements[axis])
@@ -276,8 +285,12 @@ def parts_of(blocks):
 
 
 def random_blocks(random, shape):
-    """At least two parts, consecutive, interleaved, equal, or of any runs at all; an axis has two rows or columns."""
-    axis = random.choice([name for name, size in zip(("rows", "columns"), shape[-2:], strict=True) if size > 1])
+    """At least two parts, consecutive, interleaved, equal, or of any runs at all; an axis has two rows or
+    columns.
+    """
+    axis = random.choice(
+        [name for name, size in zip(("rows", "columns"), shape[-2:], strict=True) if size > 1]
+    )
     size = shape[-2 if axis == "rows" else -1]
     repeat = random.choice([n for n in range(1, size) if size % n == 0])
     if random.random() < 0.35:  # experts and their projections
@@ -303,7 +316,9 @@ def random_layout(random, mesh, rule, batched, whole, may_be_partial=False):
     else:
         shape, batch = random_shape(random, rule.matrix, batched, rule.elementwise)
     dims = list(range(batch if whole else len(shape)))
-    layout = Layout(mesh, shape, batch, random_placements(random, mesh, shape, dims, not whole), flatten=flatten)
+    layout = Layout(
+        mesh, shape, batch, random_placements(random, mesh, shape, dims, not whole), flatten=flatten
+    )
     if not whole and random.random() < 0.3:
         layout.gradient, layout.state = (random_placements(random, mesh, shape, dims) for _ in range(2))
     if may_be_partial and random.random() < 0.25:

@@ -229,7 +229,9 @@ class Generator:
         return Rule(self.name, text, self.flavor == "matrix", not self.crossed, self.states)
 
     def new_state(self, kind):
-        """Mostly a clamped expression; sometimes a value as it is, so that no operation makes what is stored."""
+        """Mostly a clamped expression; sometimes a value as it is, so that no operation makes what is
+        stored.
+        """
         same = [name for name, of in self.values.items() if of == kind]
         if same and self.chance(0.25):
             value = self.random.choice(same)
@@ -254,8 +256,8 @@ class Generator:
 
 
 def random_rule(random, name, flavor, idle=False):
-    """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave the
-    parameter alone; then nothing may need a whole matrix, whatever the flavor."""
+    """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave
+    the parameter alone; then nothing may need a whole matrix, whatever the flavor."""
     rule = Generator(random, name, flavor, idle).make()
     named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

@@ -150,11 +150,12 @@ def bound(x, steps, u):
     Let s be the largest singular value of the exact iterate X (k its smaller side), e the error so far.
     With A = XXᵀ, B = bA + cA², Y = aX + BX, ‖·‖₂ ≤ ‖·‖_F, t = s + e ≥ the norm of the perturbed iterate:
     Before rounding, Y changes by at most e·(|a| + 3|b|t² + 5|c|t⁴), the derivative's bound between the two.
-    Rounding A adds dA ≤ u·√k·t², which B multiplies by |b| + 2|c|t²; rounding B adds u·√k·(|b|t² + |c|t⁴); both
-    are multiplied by X (t); rounding Y adds u·√k·t·(|a| + |b|t² + |c|t⁴). f32 sums are 2¹⁶ times finer
-    than bf16's roundings. Tensor cores cut off nine terms and a result of every eight steps (runtime/emulated), which makes sums
-    of 100 products 50 times finer than f16's roundings: doubling u covers all of them. At the start the input's rounding and that of
-    the quotient give e ≤ 2u, since ‖X‖_F = 1.
+    Rounding A adds dA ≤ u·√k·t², which B multiplies by |b| + 2|c|t²; rounding B adds u·√k·(|b|t² + |c|t⁴);
+    both are multiplied by X (t); rounding Y adds u·√k·t·(|a| + |b|t² + |c|t⁴). f32 sums are 2¹⁶ times finer
+    than bf16's roundings. Tensor cores cut off nine terms and a result of every eight steps
+    (runtime/emulated), which makes sums of 100 products 50 times finer than f16's roundings: doubling u
+    covers all of them. At the start the input's rounding and that of the quotient give e ≤ 2u, since ‖X‖_F =
+    1.
     """
     x = np.asarray(x, np.float64)
     x = x.T if x.shape[0] > x.shape[1] else x
@@ -187,7 +188,9 @@ def test_muon_in_half_precision(tmp_path, precision, unit, target, capsys):
     given, rows = tensors(shapes, 1), {}
     for count in (1, 2, 5):
         text = MUON.replace("COEFFICIENTS", f"simple, steps = {count}").replace("PRECISION", precision)
-        text = text.replace("lr * 0.2 * sqrt(max(rows, cols)) * o", "o").replace("(1 - lr * weight_decay) * param", "0 * param")
+        text = text.replace("lr * 0.2 * sqrt(max(rows, cols)) * o", "o").replace(
+            "(1 - lr * weight_decay) * param", "0 * param"
+        )
         found, reference = step(tmp_path, text, document(shapes), given, "--target", target)
         for name in shapes:
             u = 1.95 * given[f"grad:{name}@1"].array()
@@ -277,7 +280,9 @@ def test_reference_is_the_papers(tmp_path):
 
 def torch_run(make, given, shapes, count):
     torch = pytest.importorskip("torch")
-    weights = {n: torch.nn.Parameter(torch.tensor(given[f"param:{n}"].array(), dtype=torch.float32)) for n in shapes}
+    weights = {
+        n: torch.nn.Parameter(torch.tensor(given[f"param:{n}"].array(), dtype=torch.float32)) for n in shapes
+    }
     optimizer = make(torch, list(weights.values()))
     for number in range(1, count + 1):
         for name, weight in weights.items():
@@ -308,13 +313,17 @@ def test_torch_muon(tmp_path, capsys):
     other = torch_run(lambda torch, w: torch.optim.Muon(w, lr=1e-3, weight_decay=0.1, momentum=0.95,
                                                         adjust_lr_fn="match_rms_adamw"),
                       given, shapes, count)  # fmt: skip
-    text = MUON.replace("COEFFICIENTS", "simple").replace("PRECISION", "bf16").replace("lr = 0.02", "lr = 1e-3")
+    text = (
+        MUON.replace("COEFFICIENTS", "simple").replace("PRECISION", "bf16").replace("lr = 0.02", "lr = 1e-3")
+    )
     text = text.replace("m = momentum * m + grad", "m = lerp(m, grad, 1 - momentum)")
     text = text.replace("grad + momentum * m", "lerp(grad, m, momentum)")
     found, _ = step(tmp_path, text, document(shapes), given, steps=count)
     for name in shapes:
         start = given[f"param:{name}"].array()
-        far = np.linalg.norm(found[f"param:{name}"].array() - other[name]) / np.linalg.norm(other[name] - start)
+        far = np.linalg.norm(found[f"param:{name}"].array() - other[name]) / np.linalg.norm(
+            other[name] - start
+        )
         with capsys.disabled():
             print(f"\ntorch.optim.Muon, {shapes[name]}: {far:.2%} of the path after {count} steps", end="")
         assert far < 0.03, name

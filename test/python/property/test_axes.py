@@ -1,6 +1,7 @@
-"""What ranks hold on meshes of up to five axes: what torch's own functions split, axis by axis, which needs no processes; stripes,
-owners and ranges by their definitions. All ranks together hold the whole, each element as often as there are replicas, and what is
-cut to shards and put together again is the same. STEPC_SEED repeats a run."""
+"""What ranks hold on meshes of up to five axes: what torch's own functions split, axis by axis, which needs
+no processes; stripes, owners and ranges by their definitions. All ranks together hold the whole, each element
+as often as there are replicas, and what is cut to shards and put together again is the same. STEPC_SEED
+repeats a run."""
 
 import ctypes
 import itertools
@@ -39,7 +40,9 @@ def split(held, placement, size, at):
     if kind == "S":
         return Shard(numbers[0])._split_tensor(held, size, with_padding=False)[0][at]
     if kind == "_S":
-        return _StridedShard(numbers[0], split_factor=numbers[1])._split_tensor(held, size, with_padding=False)[0][at]
+        return _StridedShard(numbers[0], split_factor=numbers[1])._split_tensor(
+            held, size, with_padding=False
+        )[0][at]
     if kind == "IS":  # each stripe is cut as a shard is, and the pieces stand one after the other
         dim, stripes = numbers
         each = torch.tensor_split(held, stripes, dim)
@@ -114,7 +117,9 @@ def test_shards_are_what_torch_splits(tmp_path, capsys):
     parameters = [{"name": f"w{i}", "shape": list(one.shape), "dtype": "f32", "mesh": one.mesh.name, "placements": one.placements}
                   for i, one in enumerate(layouts)]  # fmt: skip
     (tmp_path / "sgd.optim").write_text(SPEC)
-    (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": [m.json() for m in meshes], "parameters": parameters}))
+    (tmp_path / "m.json").write_text(
+        json.dumps({"version": 1, "meshes": [m.json() for m in meshes], "parameters": parameters})
+    )
     stepc("compile", tmp_path / "sgd.optim", "-m", tmp_path / "m.json", "-o", tmp_path / "out")
     found, counts = runs_of_all(Library(tmp_path / "out" / "libsgd.so")), Counter()
     for index, layout in enumerate(layouts):
@@ -124,7 +129,9 @@ def test_shards_are_what_torch_splits(tmp_path, capsys):
         places = dict(zip(layout.mesh.ranks, itertools.product(*map(range, layout.mesh.sizes)), strict=True))
         for rank in every:
             runs = found[rank][f"w{index}"]
-            numbers = np.concatenate([np.arange(start, start + length) for start, _, length in runs] or [np.zeros(0, int)])
+            numbers = np.concatenate(
+                [np.arange(start, start + length) for start, _, length in runs] or [np.zeros(0, int)]
+            )
             wanted = expected(layout, places[rank]).numpy() if rank in places else np.zeros(0, int)
             assert np.array_equal(numbers, wanted), f"{where}, rank {rank}"
             np.add.at(times, numbers, 1)

@@ -54,7 +54,9 @@ def differences(found, expected):
 
 
 def step_both(batch, folder, separately):
-    """(many ranks, one rank): all tensors that come out. One library for both, which share its kernels, or one for each."""
+    """(many ranks, one rank): all tensors that come out. One library for both, which share its kernels,
+    or one for each.
+    """
     batch.write(folder)
     spec, tensors = folder / "spec.optim", folder / "in.safetensors"
     if not separately:
@@ -68,8 +70,12 @@ def step_both(batch, folder, separately):
 
 
 def strategies_of(batch, folder):
-    """By which strategy the groups of each parameter are computed: one that is not forced is stepc's choice."""
-    report = json.loads(stepc("explain", "--json", folder / "spec.optim", "-m", folder / "many.json", *batch.options()))
+    """By which strategy the groups of each parameter are computed: one that is not forced is stepc's
+    choice.
+    """
+    report = json.loads(
+        stepc("explain", "--json", folder / "spec.optim", "-m", folder / "many.json", *batch.options())
+    )
     result = {}
     for group in report["groups"]:
         for name in group["parameters"]:
@@ -84,7 +90,9 @@ def check(seed, folder, separately):
     counts["cases"] += len(batch.cases)
     try:
         many, one = step_both(batch, folder, separately)
-        counts += Counter(f"strategy {name}" for names in strategies_of(batch, folder).values() for name in names)
+        counts += Counter(
+            f"strategy {name}" for names in strategies_of(batch, folder).values() for name in names
+        )
         wrong = differences(many, one)
         infinite = sum(not np.isfinite(t.array()).all() for t in one.values())
     except CompilerFailed as failed:
@@ -173,7 +181,9 @@ def plant(kernels):
     out stage loads."""
     start = kernels.index("llvm.func internal @Signed_out")
     head, body = kernels[:start], kernels[start:]
-    staged = re.search(r"(%\d+) = llvm.getelementptr %\d+\[9\].*\n(\s+)(%\d+) = llvm.load \1.* : !llvm.ptr -> i64\n", body)
+    staged = re.search(
+        r"(%\d+) = llvm.getelementptr %\d+\[9\].*\n(\s+)(%\d+) = llvm.load \1.* : !llvm.ptr -> i64\n", body
+    )
     assert staged, "the out stage loads no staged offset"
     indent, value = staged[2], staged[3]
     more = f"{indent}%planted_one = llvm.mlir.constant(1 : i64) : i64\n{indent}%planted = llvm.add {value}, %planted_one : i64\n"

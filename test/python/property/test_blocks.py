@@ -1,7 +1,8 @@
 """Divided and flattened matrices: each part of a parameter is a matrix of its own, wherever the shards end.
 
 A parameter with blocks, on many ranks, must have the bytes of its parts as parameters of their own on one
-rank: the parameter, and states of every kind. A flattened one is a matrix there, too. STEPC_SEED repeats a run.
+rank: the parameter, and states of every kind. A flattened one is a matrix there, too. STEPC_SEED repeats a
+run.
 """
 
 import json
@@ -94,8 +95,8 @@ LISTS = ("placements", "grad_placements", "state_placements")
 
 
 class Case:
-    """Parameters on meshes, the same on one rank, and their parts as parameters there: one library for all of these, which
-    share its kernels. `meshes`: sizes by name."""
+    """Parameters on meshes, the same on one rank, and their parts as parameters there: one library for all of
+    these, which share its kernels. `meshes`: sizes by name."""
 
     def __init__(self, parameters, meshes):
         self.parameters = parameters
@@ -115,7 +116,9 @@ class Case:
                     shape[-2 if blocks["axis"] == "rows" else -1] = len(index)
                 own |= {"batch_axes": p.get("batch_axes", 0) if len(shape) > 2 else 0}
                 self.alone["parameters"].append({**own, "name": f"{p['name']}.{i}", "shape": shape})
-        self.all = {key: value if key == "version" else value + self.alone[key] for key, value in self.many.items()}
+        self.all = {
+            key: value if key == "version" else value + self.alone[key] for key, value in self.many.items()
+        }
 
     def tensors(self, seed):
         """(of the parameters, of these on one rank and of their parts)."""
@@ -156,7 +159,9 @@ class Case:
         self.compare(step("alone", self.alone, alone, "--reference"), kinds)
 
     def check_statements(self, folder, statements):
-        """The bytes that statements of the specification give in the place of what the manifest says of blocks."""
+        """The bytes that statements of the specification give in the place of what the manifest says of
+        blocks.
+        """
         spec, manifest, tensors = (folder / name for name in ("spec.optim", "m.json", "in.safetensors"))
         save(tensors, self.tensors(3)[0])
 
@@ -182,7 +187,9 @@ class Case:
                         assert "master" in key or kind == "full"
                         continue
                     own = found[key.replace(name, f"{name}.{i}")]
-                    there = cut(as_matrix(found[renamed(key)].array(), kind, p), kind, blocks, i, index, batch)
+                    there = cut(
+                        as_matrix(found[renamed(key)].array(), kind, p), kind, blocks, i, index, batch
+                    )
                     assert there.shape == own.shape, key
                     assert np.array_equal(there, own.array(), equal_nan=True), (
                         key,
@@ -222,7 +229,9 @@ def test_parts_step_as_matrices_of_their_own(tmp_path, strategy):
 
 @pytest.mark.parametrize("strategy", ["owner", "gather"])
 def test_experts_in_the_rows_of_a_matrix(tmp_path, strategy):
-    """Seven experts with gate and up are fourteen equal blocks of one group, on ranks that do not divide them; so are columns."""
+    """Seven experts with gate and up are fourteen equal blocks of one group, on ranks that do not divide
+    them; so are columns.
+    """
     parameters = [parameter(f"{rule}.{i}.{mesh}", shape, [p.replace("0", str(dim)) if dim else p for p in placements],
                             blocks, mesh=f"m{mesh}")
                   for rule in RULES for i, (dim, shape, blocks) in enumerate([
@@ -232,8 +241,12 @@ def test_experts_in_the_rows_of_a_matrix(tmp_path, strategy):
                   for mesh, (_, placements) in enumerate([LAYOUTS[0], LAYOUTS[2], LAYOUTS[4]])]  # fmt: skip
     meshes = {f"m{mesh}": sizes for mesh, (sizes, _) in enumerate([LAYOUTS[0], LAYOUTS[2], LAYOUTS[4]])}
     case = Case(parameters, meshes)
-    case.check(tmp_path, 5, "--strategy", f"muon*={strategy}", "--strategy", f"factored*={strategy}", "--waves", 2)
-    decided = stepc("compile", tmp_path / "spec.optim", "-m", tmp_path / "all.json", "--emit", "decided", "-o", "-")
+    case.check(
+        tmp_path, 5, "--strategy", f"muon*={strategy}", "--strategy", f"factored*={strategy}", "--waves", 2
+    )
+    decided = stepc(
+        "compile", tmp_path / "spec.optim", "-m", tmp_path / "all.json", "--emit", "decided", "-o", "-"
+    )
     groups = re.findall(r"parts \[([0-9, ]*)\]", decided)
     assert sorted({len(group.split(",")) for group in groups}) == [2, 7, 14], groups
 
@@ -251,7 +264,9 @@ def test_the_specification_divides_as_the_manifest(tmp_path):
 
 
 def test_fused_attention_of_true_size(tmp_path):
-    """Queries, keys and values in 6144 rows, one after the other and interleaved by group of heads; shards end elsewhere."""
+    """Queries, keys and values in 6144 rows, one after the other and interleaved by group of heads;
+    shards end elsewhere.
+    """
     runs = [[[0, 4096]], [[4096, 5120]], [[5120, 6144]]]
     fused = [{"axis": "rows", "runs": runs}, {"axis": "rows", "sizes": [512, 128, 128], "repeat": 8}]
     parameters = [parameter(f"{rule}.{i}", (6144, 8), ["S(0)"], blocks)

@@ -1,4 +1,6 @@
-"""Flat buckets and partial gradients: each way to keep them (ZeRO-0 to 3, hybrid, layer-wise) has the bits of one rank."""
+"""Flat buckets and partial gradients: each way to keep them (ZeRO-0 to 3, hybrid, layer-wise) has the
+bits of one rank.
+"""
 
 import json
 import math
@@ -40,8 +42,8 @@ def local(shape, placements, sizes):
 
 
 def copied(sizes, parameter, gradient, state, copy="", padding=3):
-    """A mesh, all parameters on it, and one bucket that holds them, with padding between them and at its end; all names but
-    the parameters' end with the copy's."""
+    """A mesh, all parameters on it, and one bucket that holds them, with padding between them and at its end;
+    all names but the parameters' end with the copy's."""
     axes = [{"name": f"x{i}", "size": size} for i, size in enumerate(sizes)]
     mesh = {"name": f"m{copy}", "axes": axes, "ranks": list(range(math.prod(sizes)))}
     lists = {"placements": parameter, "grad_placements": gradient, "state_placements": state}
@@ -59,7 +61,9 @@ def copied(sizes, parameter, gradient, state, copy="", padding=3):
 
 
 def together(copies):
-    document = {key: [one for copy in copies for one in copy[key]] for key in ("meshes", "parameters", "buckets")}
+    document = {
+        key: [one for copy in copies for one in copy[key]] for key in ("meshes", "parameters", "buckets")
+    }
     return {"version": 1} | {key: value for key, value in document.items() if value}
 
 
@@ -75,12 +79,15 @@ def reduced(contributions, divisor):
 
 
 def tensors(copies):
-    """Of copies of all parameters, by name (how many contributions, their divisor, whether it takes them reduced). Those of
-    as many contributions, divided alike, have the same values."""
+    """Of copies of all parameters, by name (how many contributions, their divisor, whether it takes them
+    reduced). Those of as many contributions, divided alike, have the same values."""
     result = {}
     for copy, (count, divisor, whole) in copies.items():
         generator = np.random.default_rng(7)
-        result |= {f"param:{name}{copy}": tensor(generator.normal(size=shape), "bf16") for name, shape in SHAPES.items()}
+        result |= {
+            f"param:{name}{copy}": tensor(generator.normal(size=shape), "bf16")
+            for name, shape in SHAPES.items()
+        }
         for name, shape in SHAPES.items():
             for step in range(1, STEPS + 1):
                 each = generator.normal(size=(count, *shape)).astype(np.float32)
@@ -114,8 +121,8 @@ def of_copy(tensors, copy):
 
 @pytest.fixture(scope="module")
 def stepped(tmp_path_factory):
-    """What each copy has after the steps, and by the reference. Copies of all ways by each strategy, and whole ones on one
-    rank, share what is compiled."""
+    """What each copy has after the steps, and by the reference. Copies of all ways by each strategy, and
+    whole ones on one rank, share what is compiled."""
     folder = tmp_path_factory.mktemp("buckets")
     spec, manifest, inputs = folder / "spec.optim", folder / "m.json", folder / "in.safetensors"
     spec.write_text(SPEC)
@@ -169,10 +176,14 @@ def stepped_once(folder, rule, sizes, lists, grads):
     shape = next(iter(grads.values())).shape[-2:]
     parameters = [{"name": name, "shape": shape, "dtype": "f32", "mesh": "m", **lists} for name in grads]
     (folder / "spec.optim").write_text(rule)
-    (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters}))
+    (folder / "m.json").write_text(
+        json.dumps({"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters})
+    )
     save(folder / "in.safetensors", {f"param:{name}": tensor(np.ones(shape), "f32") for name in grads}
          | {f"grad:{name}": tensor(grad, "f32") for name, grad in grads.items()})  # fmt: skip
-    return run(folder / "spec.optim", folder / "m.json", folder / "in.safetensors", folder / "out.safetensors")
+    return run(
+        folder / "spec.optim", folder / "m.json", folder / "in.safetensors", folder / "out.safetensors"
+    )
 
 
 @REDUCED
@@ -180,7 +191,9 @@ def test_norms_and_conditions_see_the_reduced_gradient(tmp_path, parameter, grad
     """Of contributions neither the norm nor what is large is the average's; and a replica counts once."""
     each = np.random.default_rng(9).normal(size=(2, 6, 4)).astype(np.float32)
     average = reduced(each, 2)
-    found = stepped_once(tmp_path, CLIPPED, (2, 2), {"placements": parameter, "grad_placements": gradient}, {"w": each})
+    found = stepped_once(
+        tmp_path, CLIPPED, (2, 2), {"placements": parameter, "grad_placements": gradient}, {"w": each}
+    )
     assert found == stepped_once(tmp_path, CLIPPED, (1,), {"placements": ["R"]}, {"w": average})
     size = np.linalg.norm(average)
     assert np.allclose(found["state:w:size"].array(), size, rtol=1e-6)
@@ -203,11 +216,18 @@ route { R(lr = 0.5) for "*" }
 
 @REDUCED
 def test_what_is_not_finite_is_found_in_the_reduced_gradient(tmp_path, parameter, gradient):
-    """Each contribution is finite, and their sum is not: no rank changes that parameter, and all change the others."""
-    grads = {name: np.random.default_rng(7).normal(size=(2, 6, 4)).astype(np.float32) for name in ("fine", "sum", "nan")}
+    """Each contribution is finite, and their sum is not: no rank changes that parameter, and all change
+    the others.
+    """
+    grads = {
+        name: np.random.default_rng(7).normal(size=(2, 6, 4)).astype(np.float32)
+        for name in ("fine", "sum", "nan")
+    }
     grads["sum"][:, 5, 3] = 3e38
     grads["nan"][1, 0, 2] = np.nan
-    found = stepped_once(tmp_path, GUARDED, (2, 2), {"placements": parameter, "grad_placements": gradient}, grads)
+    found = stepped_once(
+        tmp_path, GUARDED, (2, 2), {"placements": parameter, "grad_placements": gradient}, grads
+    )
     with np.errstate(over="ignore"):
         average = {name: reduced(each, 2) for name, each in grads.items()}
     assert found == stepped_once(tmp_path, GUARDED, (1,), {"placements": ["R"]}, average)
@@ -219,12 +239,15 @@ def test_what_is_not_finite_is_found_in_the_reduced_gradient(tmp_path, parameter
 
 
 def test_blocks_are_computed_where_their_states_are(tmp_path):
-    """Layer-wise: each matrix has an owner, to whom contributions go, and who gives the new parameter to all."""
+    """Layer-wise: each matrix has an owner, to whom contributions go, and who gives the new parameter to
+    all.
+    """
     (tmp_path / "spec.optim").write_text(SPEC)
     (tmp_path / "m.json").write_text(json.dumps(document(*WAYS["layer-wise"])))
     text = stepc("explain", tmp_path / "spec.optim", "-m", tmp_path / "m.json", "--strategy", "matrix*=local")
     rows = [line.split() for line in text.splitlines() if " local " in line and "* local" in line]
-    # Of 16 × 12 numbers of f32 each of three ranks sends all to the owner, who sends three times as many of bf16.
+    # Of 16 × 12 numbers of f32 each of three ranks sends all to the owner, who sends three times as many of
+    # bf16.
     assert ["768", "B–1.12", "KiB"] == rows[0][3:6]
 
 
@@ -236,5 +259,7 @@ def test_contributions_of_another_number_are_refused(tmp_path):
     save(tmp_path / "in.safetensors", tensors)
     with pytest.raises(CompilerFailed) as failed:
         run(tmp_path / "spec.optim", tmp_path / "m.json", tmp_path / "in.safetensors", tmp_path / "out.safetensors")
-    expected = "expected the manifest's shape [8] for each of 4 contributions, [4, 8], in 'grad:bias', found [3, 8]"
+    expected = (
+        "expected the manifest's shape [8] for each of 4 contributions, [4, 8], in 'grad:bias', found [3, 8]"
+    )
     assert expected in str(failed.value)

@@ -1,5 +1,5 @@
-"""The manifests of examples/cases step to the bits of a single rank: by the strategies that stepc chooses, by each one where it is
-legal, and in the way that xtuner takes there."""
+"""The manifests of examples/cases step to the bits of a single rank: by the strategies that stepc chooses, by
+each one where it is legal, and in the way that xtuner takes there."""
 
 import json
 import math
@@ -36,7 +36,10 @@ def forced(case):
             legal[name] = legal.get(name, found) & found
     names = {strategy for found in legal.values() for strategy in found} - {ELEMENTWISE}
     assert {"owner", "gather"} <= names
-    copies = {strategy: [(name, strategy) for name, found in legal.items() if strategy in found] for strategy in sorted(names)}
+    copies = {
+        strategy: [(name, strategy) for name, found in legal.items() if strategy in found]
+        for strategy in sorted(names)
+    }
     if case.stem in ways.WAYS:
         words = ways.force(ways.read(case.stem), ways.WAYS[case.stem][1])
         copies[XTUNER] = [tuple(word.split("=")) for word in words if word != "--strategy"]
@@ -49,12 +52,17 @@ def copies(document, names, whole=WHOLE):
     meshes, parameters, buckets = [], [], []
     for copy in names:
         meshes += [mesh | {"name": f"{copy}.{mesh['name']}"} for mesh in document["meshes"]]
-        parameters += [one | {"name": f"{copy}.{one['name']}", "mesh": f"{copy}.{one['mesh']}"} for one in document["parameters"]]
+        parameters += [
+            one | {"name": f"{copy}.{one['name']}", "mesh": f"{copy}.{one['mesh']}"}
+            for one in document["parameters"]
+        ]
         buckets += [bucket | {"name": f"{copy}.{bucket['name']}",
                               "parameters": [one | {"name": f"{copy}.{one['name']}"} for one in bucket["parameters"]]}
                     for bucket in document.get("buckets", [])]  # fmt: skip
     for one in document["parameters"]:
-        kept = {key: value for key, value in one.items() if key not in ("grad_placements", "state_placements")}
+        kept = {
+            key: value for key, value in one.items() if key not in ("grad_placements", "state_placements")
+        }
         parameters.append(kept | {"name": f"{whole}.{one['name']}", "mesh": "alone", "placements": ["R"]})
     more = {"buckets": buckets} if buckets else {}
     return document | {"meshes": [*meshes, alone], "parameters": parameters} | more
@@ -62,9 +70,14 @@ def copies(document, names, whole=WHOLE):
 
 def contributions(one, document):
     """How many a gradient has, and what divides their sum."""
-    sizes = next([axis["size"] for axis in mesh["axes"]] for mesh in document["meshes"] if mesh["name"] == one["mesh"])
+    sizes = next(
+        [axis["size"] for axis in mesh["axes"]] for mesh in document["meshes"] if mesh["name"] == one["mesh"]
+    )
     axes = list(zip(one.get("grad_placements", one["placements"]), sizes, strict=True))
-    return (math.prod(size for p, size in axes if p.startswith("P")), math.prod(size for p, size in axes if p == "P(avg)"))
+    return (
+        math.prod(size for p, size in axes if p.startswith("P")),
+        math.prod(size for p, size in axes if p == "P(avg)"),
+    )
 
 
 def tensors(document):
@@ -111,8 +124,14 @@ def stepped(tmp_path_factory):
         inputs |= tensors(documents[-1])
         forces |= own
         names[case] = list(own)
-    meshes = {mesh["name"]: mesh for document in documents for mesh in document["meshes"]}  # the one of one rank once
-    every = {key: [one for document in documents for one in document.get(key, ())] for key in ("parameters", "buckets")}
+    # the one of one rank once
+    meshes = {
+        mesh["name"]: mesh for document in documents for mesh in document["meshes"]
+    }
+    every = {
+        key: [one for document in documents for one in document.get(key, ())]
+        for key in ("parameters", "buckets")
+    }
     every |= {"version": 1, "meshes": list(meshes.values())}
     return step(every, inputs, forces, tmp_path_factory.mktemp("cases")), names
 
@@ -132,7 +151,9 @@ def test_each_way_of_xtuner_has_a_case():
 
 
 def test_padding_is_sent_beside_what_there_is():
-    """Seven matrices of 18 rows become eight of 20 on four ranks, of which each sends three quarters to others and back."""
+    """Seven matrices of 18 rows become eight of 20 on four ranks, of which each sends three quarters to
+    others and back.
+    """
     document = ways.padded(ways.read("xtuner_remainder_uneven"))
     assert [tuple(one["shape"]) for one in document["parameters"] if ways.is_matrix(one)] == [(20, 12)] * 8
     found = ways.simulate(STEPC, document, "h100", ways.force(document, "owner"))

@@ -1,7 +1,9 @@
-"""Every cell of strategy × role (parameter, gradient, state, matrix) × kind that is legal is executed, with the bits of one rank, or
-within a tolerance for strategies of fast numerics; and bytes and messages are those that are simulated.
+"""Every cell of strategy × role (parameter, gradient, state, matrix) × kind that is legal is executed, with
+the bits of one rank, or within a tolerance for strategies of fast numerics; and bytes and messages are those
+that are simulated.
 
-Which cells must be legal is written in cells.py, so that a strategy cannot become illegal somewhere unseen. STEPC_SEED repeats a run."""
+Which cells must be legal is written in cells.py, so that a strategy cannot become illegal somewhere unseen.
+STEPC_SEED repeats a run."""
 
 import os
 import random
@@ -37,11 +39,15 @@ def execute(tmp_path, capsys, cells, compare, *options):
         text = stepc("run", *program, "--tensors", folder / "both.safetensors", "--steps", STEPS, "--threads", batch.threads,
                      "-o", folder / "out.safetensors")  # fmt: skip
         wrong = compare(*apart(load(folder / "out.safetensors")))
-        assert not wrong, f"STEPC_SEED={SEED}, batch {number}\n" + "\n".join([*wrong, *(c.describe() for c in batch.cases)])
+        assert not wrong, f"STEPC_SEED={SEED}, batch {number}\n" + "\n".join(
+            [*wrong, *(c.describe() for c in batch.cases)]
+        )
         expect_simulated(text, program)
         cells.executed = expected
         cases += len(batch.cases)
-    empty = sorted(cell for cell in every_cell({strategy for strategy, _, _ in cells.wanted}) if not cells.executed[cell])
+    empty = sorted(
+        cell for cell in every_cell({strategy for strategy, _, _ in cells.wanted}) if not cells.executed[cell]
+    )
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {len(cells.legal)} cells in {cases} cases of {number} batches; empty: "
               + ", ".join(" ".join(cell) for cell in empty))  # fmt: skip

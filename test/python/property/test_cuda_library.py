@@ -1,6 +1,7 @@
 """Libraries for NVIDIA's GPUs, as far as a machine without one can look at them.
 
-ptxas makes the machine code (scripts/setup.sh installs it by pip). The driver is missing here, or one that tests plant.
+ptxas makes the machine code (scripts/setup.sh installs it by pip). The driver is missing here, or one that
+tests plant.
 """
 
 import ctypes
@@ -16,7 +17,9 @@ import pytest
 from compiler import ROOT, CompilerFailed, run, save, stepc, tensor
 from stepc._library import Library
 
-TOOLS = Path(os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin")
+TOOLS = Path(
+    os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin"
+)
 pytestmark = pytest.mark.skipif(not (TOOLS / "ptxas").is_file(), reason="no ptxas was installed")
 
 MANIFEST = """{"version": 1, "meshes": [{"name": "one", "axes": [{"name": "dp", "size": 1}]}], "parameters": [
@@ -40,7 +43,9 @@ def made(tmp_path_factory):
 def test_it_has_code_for_each_chip_and_needs_no_cuda(made, tmp_path):
     needed = subprocess.run(["readelf", "-d", made], capture_output=True, text=True, check=True).stdout
     assert "cuda" not in needed
-    undefined = subprocess.run(["nm", "-D", "--undefined-only", made], capture_output=True, text=True, check=True).stdout
+    undefined = subprocess.run(
+        ["nm", "-D", "--undefined-only", made], capture_output=True, text=True, check=True
+    ).stdout
     assert "cuda" not in undefined and " cu" not in undefined
     data = made.read_bytes()
     assert len(data) < 5 << 20
@@ -52,7 +57,10 @@ def test_it_has_code_for_each_chip_and_needs_no_cuda(made, tmp_path):
     assert again.read_bytes() == data
 
 
-@pytest.mark.parametrize(("name", "manifest"), [("muon", "four_ranks"), ("train_gpt", "four_ranks"), ("c_trainer", "c_trainer_manifest")])
+@pytest.mark.parametrize(
+    ("name", "manifest"),
+    [("muon", "four_ranks"), ("train_gpt", "four_ranks"), ("c_trainer", "c_trainer_manifest")],
+)
 def test_examples_are_small(tmp_path, name, manifest):
     """With machine code for four chips and PTX, less than 5 MiB."""
     files = [ROOT / "examples" / f"{name}.optim", "-m", ROOT / "examples" / f"{manifest}.json"]
@@ -100,7 +108,9 @@ def test_a_driver_that_is_missing_or_old_is_named(made, tmp_path):
     assert "library 'muon' is for GPUs: expected device 1, found device 0" in create(made, device=0)
     assert "14 rank 0: expected NVIDIA's driver, found no libcuda.so.1" in create(made, **planted_nothing())
     partial = planted(tmp_path / "partial", "int cuInit(unsigned flags) { return 0; }")
-    assert "expected the function cuDriverGetVersion in libcuda.so.1, found none: an older driver" in create(made, **partial)
+    assert "expected the function cuDriverGetVersion in libcuda.so.1, found none: an older driver" in create(
+        made, **partial
+    )
     every = re.findall(r"STEPC_LOAD\((\w+)\)", (ROOT / "runtime/devices/gpu/CudaDriver.cpp").read_text())
     text = "".join(f"int {name}() {{ return 0; }}\n" for name in every if name not in ("cuInit", "cuDriverGetVersion", "cuGetErrorName"))
     name = 'int cuGetErrorName(int e, const char **n) { *n = e == 100 ? "CUDA_ERROR_NO_DEVICE" : "?"; return 0; }\n'
@@ -113,12 +123,15 @@ def test_a_driver_that_is_missing_or_old_is_named(made, tmp_path):
     silent = "int cuInit(unsigned f) { return 0; } int cuDriverGetVersion(int *v) { return 3; }"
     mute = planted(tmp_path / "mute", text + name + silent)
     assert "NVIDIA's driver tells no version: ?, no text" in create(made, **mute)
-    counts = text.replace("int cuDeviceGetCount() { return 0; }", "int cuDeviceGetCount(int *n) { *n = 2; return 0; }")
+    counts = text.replace(
+        "int cuDeviceGetCount() { return 0; }", "int cuDeviceGetCount(int *n) { *n = 2; return 0; }"
+    )
     two = planted(tmp_path / "two", counts + name + version.replace("11080", "13000"))
     assert "expected the number of a GPU below 2, found 2" in create(made, ordinal=2, **two)
 
 
-# A driver of one GPU of the chip in the environment, which refuses to load anything, and says what it was given.
+# A driver of one GPU of the chip in the environment, which refuses to load anything, and says what it was
+# given.
 LOADS = """
 #include <stdlib.h>
 #include <string.h>
@@ -148,13 +161,19 @@ def test_ptx_is_for_chips_without_machine_code(tmp_path):
     plain, both = library(tmp_path / "plain", "sm_80,sm_90a"), library(tmp_path / "both", "sm_80,sm_90a,ptx")
     for chip in (80, 89, 90):
         for made in (plain, both):
-            assert "loading the kernels failed: GIVEN_MACHINE_CODE" in create(made, PLANTED_CHIP=str(chip), **driver), chip
+            assert "loading the kernels failed: GIVEN_MACHINE_CODE" in create(
+                made, PLANTED_CHIP=str(chip), **driver
+            ), chip
     for chip in (100, 121):
         found = f"found 'planted', which is sm_{chip}"
-        assert f"library 'muon' has code for sm_80, sm_90a, {found}" in create(plain, PLANTED_CHIP=str(chip), **driver)
+        assert f"library 'muon' has code for sm_80, sm_90a, {found}" in create(
+            plain, PLANTED_CHIP=str(chip), **driver
+        )
         assert "loading the kernels failed: GIVEN_PTX" in create(both, PLANTED_CHIP=str(chip), **driver), chip
     refused = create(both, PLANTED_CHIP="75", **driver)
-    assert "library 'muon' has code for sm_80, sm_90a, PTX for sm_80, found 'planted', which is sm_75" in refused
+    assert (
+        "library 'muon' has code for sm_80, sm_90a, PTX for sm_80, found 'planted', which is sm_75" in refused
+    )
 
 
 def planted_nothing():
@@ -183,17 +202,24 @@ def test_it_does_not_run_where_there_is_no_gpu(tmp_path):
 
 
 def test_a_ptxas_that_is_missing_or_old_is_named(tmp_path):
-    with pytest.raises(CompilerFailed, match="(?s)exit 3.*expected ptxas in STEPC_CUDA_BIN, found no program .*pip install") as failed:
+    with pytest.raises(
+        CompilerFailed, match="(?s)exit 3.*expected ptxas in STEPC_CUDA_BIN, found no program .*pip install"
+    ) as failed:
         library(tmp_path / "none", "sm_80", STEPC_CUDA_BIN=tmp_path)
     assert "fault of stepc" not in str(failed.value)
     old = tmp_path / "ptxas"
-    printings = {"Cuda compilation tools, release 13.0, V13.0.88": "found 13.0", "hello": "to tell its release, found 'hello"}
+    printings = {
+        "Cuda compilation tools, release 13.0, V13.0.88": "found 13.0",
+        "hello": "to tell its release, found 'hello",
+    }
     for printed, found in printings.items():
         old.write_text(f"#!/bin/sh\necho '{printed}'\n")
         old.chmod(0o755)
         with pytest.raises(CompilerFailed, match=found):
             library(tmp_path / "old", "sm_80", STEPC_CUDA_BIN=tmp_path)
-    old.write_text("#!/bin/sh\n[ $1 = --version ] && echo 'release 13.1' && exit 0\necho 'no such chip' && exit 7\n")
+    old.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && echo 'release 13.1' && exit 0\necho 'no such chip' && exit 7\n"
+    )
     # What it does not take is stepc's.
     with pytest.raises(CompilerFailed, match="(?s)failed: no such chip.*this is a fault of stepc"):
         library(tmp_path / "fails", "sm_80", STEPC_CUDA_BIN=tmp_path)

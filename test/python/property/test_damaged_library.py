@@ -1,4 +1,6 @@
-"""A library whose plan or whose code for GPUs was damaged is refused where it is opened, by each that opens it."""
+"""A library whose plan or whose code for GPUs was damaged is refused where it is opened, by each that
+opens it.
+"""
 
 import ctypes
 import re

@@ -17,7 +17,10 @@ def test_results_do_not_depend_on_where_numbers_stand(emulated):
     expected = traced(Bound(emulated, HOST), STEPS)
     assert traced(Bound(emulated, DEVICE), STEPS) == expected
     # They matter: a schedule that ends, and counts that begin elsewhere, give other bits.
-    assert traced(Bound(emulated, DEVICE), STEPS, lambda bound, step: bound.hyperparameter("b", "lr", 0.5)) != expected
+    assert (
+        traced(Bound(emulated, DEVICE), STEPS, lambda bound, step: bound.hyperparameter("b", "lr", 0.5))
+        != expected
+    )
     late = Bound(emulated, DEVICE)
     late.steps += 10
     assert traced(late, STEPS)[0]["b"] != expected[0]["b"]
@@ -64,7 +67,9 @@ def test_a_cpu_has_the_hosts_memory_alone(tmp_path, emulated):
     with pytest.raises(ArgumentError, match=r"step counts: expected host memory \(0\), found memory 1"):
         bound.instance._call("bind_steps", steps.ctypes.data, DEVICE)
     bound = Bound(emulated, DEVICE)
-    with pytest.raises(ArgumentError, match=r"step counts: expected host memory \(0\) or the device's \(1\), found memory 2"):
+    with pytest.raises(
+        ArgumentError, match=r"step counts: expected host memory \(0\) or the device's \(1\), found memory 2"
+    ):
         bound.instance._call("bind_steps", steps.ctypes.data, 2)
     # What was bound before still is, also in the host's memory once more.
     bound.new_gradients()

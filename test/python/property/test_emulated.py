@@ -1,8 +1,9 @@
 """The kernels of a GPU, run by this machine thread after thread, give the bytes of the CPU's.
 
-Random programs and the examples are stepped twice, compiled for the CPU and for `emulated`: a chunk per block with vectors of
-eight where addresses allow, against loops with vectors of sixteen; tiles and warps against panels and vectors, with threads that
-wait for each other in an order that is drawn. STEPC_SEED repeats a run, STEPC_EMULATED_BATCHES makes it longer.
+Random programs and the examples are stepped twice, compiled for the CPU and for `emulated`: a chunk per block
+with vectors of eight where addresses allow, against loops with vectors of sixteen; tiles and warps against
+panels and vectors, with threads that wait for each other in an order that is drawn. STEPC_SEED repeats a run,
+STEPC_EMULATED_BATCHES makes it longer.
 """
 
 import json
@@ -36,7 +37,9 @@ def test_random_programs(tmp_path, index, capsys):
     wrong = differences(found, expected)
     assert not wrong, f"STEPC_SEED={SEED}, batch {index}:\n" + "\n".join(wrong)
     with capsys.disabled():
-        counts = Counter(trait for case in batch.cases for trait in case.traits() if trait.startswith(("dtype", "forced")))
+        counts = Counter(
+            trait for case in batch.cases for trait in case.traits() if trait.startswith(("dtype", "forced"))
+        )
         print(f"\n  STEPC_SEED={SEED}, batch {index}: {dict(counts)}", end="")
 
 
@@ -56,7 +59,9 @@ def test_streams_in_any_order(tmp_path):
 
 
 def test_kernels_skip_what_has_no_gradient(tmp_path):
-    """A launch on a GPU covers skipped parameters, too: the kernels themselves leave them out, by their records."""
+    """A launch on a GPU covers skipped parameters, too: the kernels themselves leave them out, by their
+    records.
+    """
     generator = np.random.default_rng(5)
     text = (ROOT / "examples" / "muon.optim").read_text()
     for rule in ("Muon(lr = 0.02", "AdamW(lr = 3e-4"):
@@ -65,7 +70,10 @@ def test_kernels_skip_what_has_no_gradient(tmp_path):
     (tmp_path / "spec.optim").write_text(text)
     shapes = {f"w{i}": [8 + 4 * (i % 2), 8] if i < 6 else [40] for i in range(9)}
     mesh = {"name": "dp", "axes": [{"name": "dp", "size": 2}]}
-    parameters = [{"name": name, "shape": shape, "dtype": "f32", "mesh": "dp", "placements": ["S(0)"]} for name, shape in shapes.items()]
+    parameters = [
+        {"name": name, "shape": shape, "dtype": "f32", "mesh": "dp", "placements": ["S(0)"]}
+        for name, shape in shapes.items()
+    ]
     (tmp_path / "two.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
     tensors = {f"param:{name}": tensor(generator.normal(size=shape), "f32") for name, shape in shapes.items()}
     for step in (1, 2, 3):

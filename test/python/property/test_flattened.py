@@ -1,6 +1,8 @@
-"""Flattened parameters: what has more axes is the matrix that its rows and columns make, wherever the shards end.
+"""Flattened parameters: what has more axes is the matrix that its rows and columns make, wherever the shards
+end.
 
-`test_blocks.py` compares, with the matrices as parameters of their own on one rank, and draws flattened ones at random.
+`test_blocks.py` compares, with the matrices as parameters of their own on one rank, and draws flattened ones
+at random.
 """
 
 import pytest
@@ -32,7 +34,9 @@ def test_convolutions_step_as_matrices(tmp_path, strategy):
             if all(axis is None or axis < len(shape) for axis in axes):
                 placements = ["R" if axis is None else f"S({axis})" for axis in axes]
                 rule = list(RULES)[(number + i) % len(RULES)]
-                parameters.append(parameter(f"{rule}.{i}.{number}", shape, placements, mesh=f"m{number}", **more))
+                parameters.append(
+                    parameter(f"{rule}.{i}.{number}", shape, placements, mesh=f"m{number}", **more)
+                )
     options = ["--strategy", f"muon*={strategy}", "--strategy", f"factored*={strategy}"]
     Case(parameters, meshes).check(tmp_path, 6, *options)
 

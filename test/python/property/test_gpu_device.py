@@ -1,7 +1,7 @@
 """The code that drives a GPU, on a driver that is the host (test/devices/StubDriver.cpp).
 
-Libraries of `emulated` are linked with the device `cuda` and that driver, which refuses what NVIDIA's would, and what a step
-must not do: to allocate, to make streams and events, to wait. STEPC_SEED repeats a run.
+Libraries of `emulated` are linked with the device `cuda` and that driver, which refuses what NVIDIA's would,
+and what a step must not do: to allocate, to make streams and events, to wait. STEPC_SEED repeats a run.
 """
 
 import json
@@ -43,7 +43,9 @@ def adamw(folder, count, size=64):
     """AdamW for `count` vectors on one rank: the files, and a library that the stub drives."""
     folder.mkdir(exist_ok=True)
     names = [f"w{i}" for i in range(count)]
-    parameters = [{"name": name, "shape": [size], "dtype": "f32", "mesh": "one", "placements": ["R"]} for name in names]
+    parameters = [
+        {"name": name, "shape": [size], "dtype": "f32", "mesh": "one", "placements": ["R"]} for name in names
+    ]
     mesh = {"name": "one", "axes": [{"name": "dp", "size": 1}]}
     (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
     generator = np.random.default_rng(3)
@@ -75,7 +77,10 @@ FAULTS = [
     ("cuEventCreate:4", "making an event failed"),
     ("cuModuleLoadData:0", "loading the kernels failed"),
     ("cuModuleGetFunction:1", "finding kernel AdamW_"),
-    ("cuMemAlloc_v2:0", "a workspace of [0-9]+ bytes, aligned to 64, could not be allocated: allocating memory failed"),
+    (
+        "cuMemAlloc_v2:0",
+        "a workspace of [0-9]+ bytes, aligned to 64, could not be allocated: allocating memory failed",
+    ),
     ("cuCtxPushCurrent_v2:0", "entering the context failed"),
     ("cuEventSynchronize:2", "carrying out a step failed"),
     ("cuMemAlloc_v2:1", "expected memory for the tables of this rank"),
@@ -106,7 +111,9 @@ def test_what_the_driver_refuses_is_an_error(tmp_path, few, fault, message):
 
 def test_code_for_another_chip_is_refused(tmp_path, few):
     files, library = few
-    with pytest.raises(CompilerFailed, match="library 'muon' has code for sm_80, found 'stub', which is sm_75"):
+    with pytest.raises(
+        CompilerFailed, match="library 'muon' has code for sm_80, found 'stub', which is sm_75"
+    ):
         run(*files, tmp_path / "out.safetensors", "--library", library, steps=1, STEPC_STUB_CHIP=75)
     # Of one generation a later chip runs what is for an earlier one.
     run(*files, tmp_path / "out.safetensors", "--library", library, steps=1, STEPC_STUB_CHIP=86)

@@ -1,7 +1,8 @@
-"""Whose memory it is that a trainer lends a GPU, and on which stream: asked of the driver when it is bound, refused where it is wrong.
+"""Whose memory it is that a trainer lends a GPU, and on which stream: asked of the driver when it is bound,
+refused where it is wrong.
 
-On the driver that is the host (test/devices/StubDriver.cpp), in this process: a test says of memory that it is a GPU's or the
-host's; all other memory is managed, which is both.
+On the driver that is the host (test/devices/StubDriver.cpp), in this process: a test says of memory that it
+is a GPU's or the host's; all other memory is managed, which is both.
 """
 
 import ctypes as c
@@ -71,7 +72,9 @@ WRONG = {
 NAMES = {"parameter": "parameter 'v': ", "state": "state 'm' of parameter 'v': ", "gradient": "gradient of parameter 'v': "}
 
 
-@pytest.mark.parametrize(("what", "wrong"), list(product(("parameter", "state", "gradient", "gradients"), WRONG)))
+@pytest.mark.parametrize(
+    ("what", "wrong"), list(product(("parameter", "state", "gradient", "gradients"), WRONG))
+)
 def test_shards_elsewhere_are_refused(library, driver, what, wrong):
     bound, other = Bound(library, seed=1), Bound(library, seed=1)
     for one in (bound, other):
@@ -132,7 +135,9 @@ def test_numbers_stand_where_the_trainer_says(library, driver, memory, kind, wro
         bound.instance._call("bind_steps", steps.ctypes.data, memory)
 
     def bind_hyperparameters():
-        bound.instance._call("bind_hyperparameters", values.ctypes.data, *values.shape, c.addressof(groups), memory)
+        bound.instance._call(
+            "bind_hyperparameters", values.ctypes.data, *values.shape, c.addressof(groups), memory
+        )
 
     for what, call in {"step counts": bind_steps, "hyperparameters": bind_hyperparameters}.items():
         if wrong is None:
@@ -187,7 +192,10 @@ class Crooked(Lending):
 @pytest.mark.parametrize("kind", [Spent, Crooked])
 def test_a_workspace_that_is_none_is_refused(library, driver, kind):
     allocator = kind(driver, GPUS, 0)
-    with pytest.raises(StepcMemoryError, match="a workspace of [0-9]+ bytes, aligned to 64, could not be allocated by the options'"):
+    with pytest.raises(
+        StepcMemoryError,
+        match="a workspace of [0-9]+ bytes, aligned to 64, could not be allocated by the options'",
+    ):
         Instance(library, device=Device(allocator=allocator))
     assert not allocator.given
 
@@ -204,7 +212,10 @@ def test_a_workspace_of_the_gpu_is_taken(library, driver):
 def test_a_failing_driver_is_an_error(library, driver):
     bound = Bound(library)
     driver.library.stepc_stub_fail(f"cuPointerGetAttributes:{driver.asked()}".encode())
-    with pytest.raises(ArgumentError, match="step counts: asking whose a pointer is failed: CUDA_ERROR_OUT_OF_MEMORY, said the stub"):
+    with pytest.raises(
+        ArgumentError,
+        match="step counts: asking whose a pointer is failed: CUDA_ERROR_OUT_OF_MEMORY, said the stub",
+    ):
         bound.instance.bind_steps(bound.steps.ctypes.data)
 
 
@@ -222,7 +233,9 @@ def test_a_stream_of_another_context_is_refused(cuda, driver, monkeypatch):
     bound.new_gradients()
     bound.instance.step()
     monkeypatch.setenv("STEPC_STUB_FOREIGN", "1")
-    with pytest.raises(DeviceError, match="expected a stream of the GPU's primary context, found one of another context"):
+    with pytest.raises(
+        DeviceError, match="expected a stream of the GPU's primary context, found one of another context"
+    ):
         Instance(cuda, device=place)
 
 
@@ -245,8 +258,12 @@ def test_a_kernel_of_too_many_arguments_is_refused_before_the_first_step(tmp_pat
         *(f"{s} = {s} + grad" for s in states),
         "param = param - lr * (" + " + ".join(states) + ")",
     ]
-    (tmp_path / "r.optim").write_text("optimizer R(lr) {\n" + "\n".join(lines) + "\n}\nroute { R(lr = 0.1) for rest }\n")
-    many = compiled(tmp_path, "--target", "emulated", spec=tmp_path / "r.optim", shapes={"w": [8]}, STEPC_RUNTIME_DIR=STUB)
+    (tmp_path / "r.optim").write_text(
+        "optimizer R(lr) {\n" + "\n".join(lines) + "\n}\nroute { R(lr = 0.1) for rest }\n"
+    )
+    many = compiled(
+        tmp_path, "--target", "emulated", spec=tmp_path / "r.optim", shapes={"w": [8]}, STEPC_RUNTIME_DIR=STUB
+    )
     with pytest.raises(DeviceError, match="rank 0: expected a kernel of at most 63 arguments, found 67"):
         Instance(many)
 
@@ -261,7 +278,9 @@ def test_a_step_on_a_gpu_is_enqueued_by_the_callers_thread(cuda, tmp_path, monke
     bound = Bound(cuda, transport=transport)
     bound.new_gradients()
     calls = []
-    monkeypatch.setattr("stepc._library.call_apart", lambda function, give_up: (calls.append(1), function())[1])
+    monkeypatch.setattr(
+        "stepc._library.call_apart", lambda function, give_up: (calls.append(1), function())[1]
+    )
     bound.instance.enqueue()
     while not bound.instance.poll():
         pass

@@ -1,6 +1,8 @@
-"""examples/gpu_trainer.cpp on a driver and an NCCL that are the host: the losses are those of the CPU's library.
+"""examples/gpu_trainer.cpp on a driver and an NCCL that are the host: the losses are those of the CPU's
+library.
 
-Its ranks are threads here (test/devices/TrainerRanks.cpp), since the stand-in for NCCL knows no other; test/gpu runs them as processes.
+Its ranks are threads here (test/devices/TrainerRanks.cpp), since the stand-in for NCCL knows no other;
+test/gpu runs them as processes.
 """
 
 import os
@@ -14,7 +16,10 @@ import pytest
 from compiler import ROOT, stepc
 from stub_driver import STUB
 
-HEADERS = [Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "include", Path("/usr/local/cuda/include")]
+HEADERS = [
+    Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "include",
+    Path("/usr/local/cuda/include"),
+]
 HEADER = next((folder for folder in HEADERS if (folder / "cuda.h").is_file()), None)
 pytestmark = [
     pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built"),
@@ -37,7 +42,10 @@ def made(tmp_path_factory):
     headers = [f"-I{folder / '1'}", f"-I{ROOT / 'runtime' / 'include'}", "-isystem", HEADER]
     libraries = [f"-L{folder / '1'}", "-lgpu_trainer", f"-L{STUB}", "-lstepc_nccl", "-lcuda", "-pthread"]
     # The example is complete by itself; ranks of one process come from a file that includes it.
-    for source, out in ((ROOT / "examples" / "gpu_trainer.cpp", "alone"), (ROOT / "test" / "devices" / "TrainerRanks.cpp", "trainer")):
+    for source, out in (
+        (ROOT / "examples" / "gpu_trainer.cpp", "alone"),
+        (ROOT / "test" / "devices" / "TrainerRanks.cpp", "trainer"),
+    ):
         here = [f"-I{ROOT}", f"-I{ROOT / 'examples'}"] if out == "trainer" else []
         subprocess.run(["c++", *strict, *headers, *here, source, *libraries, "-o", folder / out], check=True)
     return folder
@@ -69,7 +77,10 @@ def test_losses_are_those_of_the_cpu(made, tmp_path):
 def test_a_library_for_another_world_is_refused(made, tmp_path):
     status, _, error = train(made, "2", 1, tmp_path)
     assert status == 1
-    assert "gpu_trainer: rank 0: create: rank 0: library 'gpu_trainer' is for a world of 2 ranks, the transport has 1" in error
+    assert (
+        "gpu_trainer: rank 0: create: rank 0: library 'gpu_trainer' is for a world of 2 ranks, the transport has 1"
+        in error
+    )
 
 
 def test_a_file_in_the_way_is_left_alone(made, tmp_path):
@@ -86,10 +97,14 @@ def test_a_rank_that_never_comes_is_an_error(made, tmp_path):
     assert time.monotonic() - begin < 30 and not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("call", ["cuMemcpyHtoDAsync_v2:150", "cuLaunchKernel:40", "ncclReduceScatter:40", "ncclAllGather:61"])
+@pytest.mark.parametrize(
+    "call", ["cuMemcpyHtoDAsync_v2:150", "cuLaunchKernel:40", "ncclReduceScatter:40", "ncclAllGather:61"]
+)
 def test_a_rank_that_fails_ends_the_others(made, tmp_path, call):
     begin = time.monotonic()
-    status, _, error = train(made, "2", 2, tmp_path, "--timeout", 3, STEPC_STUB_FAILS=call, STEPC_STUB_ASYNC=1)
+    status, _, error = train(
+        made, "2", 2, tmp_path, "--timeout", 3, STEPC_STUB_FAILS=call, STEPC_STUB_ASYNC=1
+    )
     assert status == 1 and all(f"rank {rank} ended with 1" in error for rank in range(2)), error
     assert "CUDA_ERROR_OUT_OF_MEMORY" in error or "the stub" in error, error
     assert time.monotonic() - begin < 60

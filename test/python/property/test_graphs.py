@@ -1,6 +1,7 @@
 """Steps as graphs of the device's: one that an instance records, and those that a trainer captures.
 
-On `emulated`, and on a driver that is the host, with streams in orders that seeds draw. STEPC_SEED repeats a run.
+On `emulated`, and on a driver that is the host, with streams in orders that seeds draw. STEPC_SEED repeats a
+run.
 """
 
 import os
@@ -40,7 +41,9 @@ def test_replays_of_random_programs_give_the_bits_of_the_cpu(tmp_path, index):
     orders = [("gpu", {}), ("gpu", {"STEPC_STUB_ASYNC": index + 1}), ("emulated", {"STEPC_EMULATED_SEED": index + 1})]
     for name, streams in orders:
         library = tmp_path / name / "libspec.so"
-        found = run(*files, tmp_path / "out.safetensors", "--graph", "--library", library, steps=STEPS, **streams)
+        found = run(
+            *files, tmp_path / "out.safetensors", "--graph", "--library", library, steps=STEPS, **streams
+        )
         wrong = differences(found, expected)
         assert not wrong, f"STEPC_SEED={SEED}, batch {index}, {name}, {streams}:\n" + "\n".join(wrong)
 
@@ -70,14 +73,18 @@ def apart(library, steps, **environment):
     made = f"Bound(Library({str(library.path)!r}), graph=True)"
     script = f"import sys; sys.path[:0] = {sys.path!r}\nfrom bound import *\ntraced({made}, {steps})"
     variables = {"PATH": os.environ["PATH"]} | {name: str(value) for name, value in environment.items()}
-    return subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False
+    )
 
 
 def test_a_step_is_one_launch(tmp_path):
     counts = []
     for parameters in (20, 200):
         shapes = {f"w{i}": [64] for i in range(parameters)}
-        library = compiled(tmp_path / str(parameters), "--target", "emulated", shapes=shapes, STEPC_RUNTIME_DIR=STUB)
+        library = compiled(
+            tmp_path / str(parameters), "--target", "emulated", shapes=shapes, STEPC_RUNTIME_DIR=STUB
+        )
         calls = []
         for steps in (9, 17):
             log = tmp_path / f"log-{parameters}-{steps}"
@@ -85,11 +92,15 @@ def test_a_step_is_one_launch(tmp_path):
             assert done.returncode == 0, done.stderr
             calls.append(Counter(log.read_text().split()))
         few, many = calls
-        # Waiting for the end of a step asks as often as it takes; whose a new gradient is is asked by the bind.
+        # Waiting for the end of a step asks as often as it takes; whose a new gradient is is asked by the
+        # bind.
         apart_from = ("cuEventQuery", "cuPointerGetAttributes")
         counts.append({name: (many[name] - few[name]) / 8 for name in many if many[name] > few[name] and name not in apart_from})
     assert counts[0] == counts[1], counts
-    assert counts[0]["cuGraphLaunch"] == counts[0]["cuMemcpyHtoDAsync_v2"] == 1 and "cuLaunchKernel" not in counts[0], counts
+    assert (
+        counts[0]["cuGraphLaunch"] == counts[0]["cuMemcpyHtoDAsync_v2"] == 1
+        and "cuLaunchKernel" not in counts[0]
+    ), counts
     assert sum(counts[0].values()) <= 24, counts
 
 
@@ -113,7 +124,9 @@ def test_what_the_driver_refuses_is_an_error(tmp_path, library, fault, message):
 
 def test_a_cpu_has_no_graphs(tmp_path):
     library = compiled(tmp_path)
-    with pytest.raises(GraphError, match="the options ask for a graph of the step, and the device 'cpu' has none"):
+    with pytest.raises(
+        GraphError, match="the options ask for a graph of the step, and the device 'cpu' has none"
+    ):
         Bound(library, graph=True)
     bound = Bound(library)
     bound.new_gradients()
@@ -183,7 +196,9 @@ def test_an_instance_outlives_the_graphs_that_hold_its_steps(library, driver):
     bound = Bound(library, DEVICE, device=Device(stream=stream))
     bound.new_gradients()
     first, second = (captured(driver, bound, stream, steps=steps) for steps in (1, 2))
-    held = "3 steps of this instance stand in graphs of the trainer's: expected that these are destroyed first"
+    held = (
+        "3 steps of this instance stand in graphs of the trainer's: expected that these are destroyed first"
+    )
     with pytest.raises(GraphError, match=held):
         bound.instance.close()
     driver.call("cuGraphExecDestroy", second)
@@ -239,7 +254,9 @@ def test_steps_of_one_graph_read_the_same_memory(library, driver):
         bound.instance.enqueue()
 
     kept = []
-    with pytest.raises(GraphError, match="expected what was bound for the step before, which the same graph holds"):
+    with pytest.raises(
+        GraphError, match="expected what was bound for the step before, which the same graph holds"
+    ):
         driver.capture(stream, work)
     # Of another graph they are others'.
     graph = captured(driver, bound, stream)
@@ -263,7 +280,9 @@ def test_what_the_driver_refuses_in_a_capture_is_an_error(library, driver, funct
     stream = driver.stream()
     bound = Bound(library, DEVICE, device=Device(stream=stream))
     bound.new_gradients()
-    driver.library.stepc_stub_fail(f"{function}:{driver.library.stepc_stub_calls(function.encode())}".encode())
+    driver.library.stepc_stub_fail(
+        f"{function}:{driver.library.stepc_stub_calls(function.encode())}".encode()
+    )
     try:
         with pytest.raises(DeviceError, match=message):
             driver.capture(stream, bound.instance.enqueue)
@@ -283,7 +302,10 @@ def test_numbers_stay_where_graphs_read_them(library, driver):
     bound = Bound(library, DEVICE, device=Device(stream=stream))
     bound.new_gradients()
     graph = captured(driver, bound, stream)
-    with pytest.raises(GraphError, match=r"step counts: expected the device's memory \(1\) while graphs of the trainer's hold steps"):
+    with pytest.raises(
+        GraphError,
+        match=r"step counts: expected the device's memory \(1\) while graphs of the trainer's hold steps",
+    ):
         bound.instance.bind_steps(bound.steps.ctypes.data, HOST)
     with pytest.raises(GraphError, match=r"hyperparameters: expected the device's memory \(1\)"):
         bound.instance.bind_hyperparameters(None, 0, 0, [])
@@ -294,7 +316,9 @@ def test_numbers_stay_where_graphs_read_them(library, driver):
 
 def test_a_stream_that_a_graph_captures_is_refused_at_create(library, driver):
     stream = driver.stream()
-    with pytest.raises(DeviceError, match="expected a stream that no graph captures, found one that a graph does"):
+    with pytest.raises(
+        DeviceError, match="expected a stream that no graph captures, found one that a graph does"
+    ):
         driver.capture(stream, lambda: Bound(library, device=Device(stream=stream)))
     Bound(library, device=Device(stream=stream)).instance.close()
 

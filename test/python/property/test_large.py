@@ -1,7 +1,8 @@
-"""One parameter of more than 2^31 elements is stepped on two in-process ranks, the shard of the first longer than 2^31 and
-that of the second beginning beyond it, within a row. Its gradient is all but its beginning on the second rank, which sends more than
-2^31 elements, more than 2^32 bytes, in one message. Where memory is short the gradient lies with the parameter, and the message is
-said to be skipped."""
+"""One parameter of more than 2^31 elements is stepped on two in-process ranks, the shard of the first longer
+than 2^31 and that of the second beginning beyond it, within a row. Its gradient is all but its beginning on
+the second rank, which sends more than
+2^31 elements, more than 2^32 bytes, in one message. Where memory is short the gradient lies with the
+parameter, and the message is said to be skipped."""
 
 import ctypes
 import json
@@ -40,7 +41,9 @@ def free_memory():
 
 
 def step(library, transport, rank):
-    """Where the rank's shard differs from zero after a step; all gradients are zero but a few. And what it sent."""
+    """Where the rank's shard differs from zero after a step; all gradients are zero but a few. And what
+    it sent.
+    """
     instance = Instance(library, transport, threads=1, timeout=240.0)
     ((start, at, length),) = instance.shard_runs(0)
     ((first, _, count),) = instance.shard_runs(0, _abi.GRADIENT)
@@ -80,10 +83,14 @@ def test_more_than_two_to_the_31_elements(tmp_path):
         table.struct_size = ctypes.sizeof(_abi.Transport)
     assert library.table.in_process_world(2, tables) == _abi.OK
     with ThreadPoolExecutor(2) as pool:
-        shards, changed, sent = zip(*pool.map(lambda rank: step(library, Transport(tables[rank]), rank), range(2)), strict=True)
+        shards, changed, sent = zip(
+            *pool.map(lambda rank: step(library, Transport(tables[rank]), rank), range(2)), strict=True
+        )
     assert shards == ((0, 0, BORDER), (BORDER, 0, TOTAL - BORDER)) and TOTAL > BORDER > 2**31
     assert [place for places in changed for place in places] == MARKED
     seal = 32 if border < BORDER else 0
     assert sent == (0, 2 * (BORDER - border) + seal) and BORDER - FEW > 2**31
     if border == BORDER:
-        pytest.skip(f"expected {MESSAGE >> 30} GiB of free memory for a message, found {free >> 30} GiB: all else was stepped")
+        pytest.skip(
+            f"expected {MESSAGE >> 30} GiB of free memory for a message, found {free >> 30} GiB: all else was stepped"
+        )

@@ -77,8 +77,9 @@ def copy_of(number, strategy):
 
 @pytest.fixture(scope="module")
 def stepped(tmp_path_factory):
-    """What each copy has after the steps: of the library, and of another that was compiled from the text of level 3.
-    Copies of all lists by each strategy, and one that is whole on one rank, share what is compiled."""
+    """What each copy has after the steps: of the library, and of another that was compiled from the text of
+    level 3. Copies of all lists by each strategy, and one that is whole on one rank, share what is
+    compiled."""
     folder = tmp_path_factory.mktemp("lists")
     spec, many, inputs = folder / "spec.optim", folder / "m.json", folder / "in.safetensors"
     spec.write_text(SPEC)
@@ -94,7 +95,9 @@ def stepped(tmp_path_factory):
     save(inputs, tensors([WHOLE, *(copy_of(number, strategy) for number in range(len(LISTS)) for strategy in STRATEGIES)]))
     found = run(spec, many, inputs, folder / "out.safetensors", *options, steps=STEPS)
     # The text of level 3 is the program.
-    (folder / "level3.mlir").write_text(stepc("compile", spec, "-m", many, *options, "--emit", "comm", "-o", "-"))
+    (folder / "level3.mlir").write_text(
+        stepc("compile", spec, "-m", many, *options, "--emit", "comm", "-o", "-")
+    )
     stepc("compile", folder / "level3.mlir", "-o", folder / "lib")
     (library,) = (folder / "lib").glob("*.so")
     again = run(spec, many, inputs, folder / "again.safetensors", "--library", library, steps=STEPS)
@@ -135,6 +138,8 @@ def test_a_library_says_where_each_list_is(tmp_path):
     document["parameters"][0]["state_placements"] = ["R"]
     (folder / "other.json").write_text(json.dumps(document))
     (library,) = (folder / "lib").glob("*.so")
-    with pytest.raises(AssertionError, match="expected the manifest's state placements of parameter 'matrix.a'"):
+    with pytest.raises(
+        AssertionError, match="expected the manifest's state placements of parameter 'matrix.a'"
+    ):
         stepc("run", folder / "spec.optim", "-m", folder / "other.json", "--tensors",
               folder / "in.safetensors", "--library", library, "--steps", STEPS, "-o", folder / "none")  # fmt: skip

@@ -1,5 +1,6 @@
-"""A sample of the random cases on MPI ranks: processes that hold their own shards alone, with the bytes of one rank. Random rules
-under strategies of one hop, and cells of all strategies, those of fast numerics within their tolerance.
+"""A sample of the random cases on MPI ranks: processes that hold their own shards alone, with the bytes of
+one rank. Random rules under strategies of one hop, and cells of all strategies, those of fast numerics within
+their tolerance.
 
 STEPC_SEED repeats a run."""
 
@@ -20,7 +21,8 @@ from test_bits import differences
 
 MPI = ROOT / "build" / "lib" / "libstepc_mpi.so"
 pytestmark = pytest.mark.skipif(
-    not STEPC.is_file() or shutil.which("mpirun") is None or not MPI.is_file(), reason="no compiler, or no MPI, is here"
+    not STEPC.is_file() or shutil.which("mpirun") is None or not MPI.is_file(),
+    reason="no compiler, or no MPI, is here",
 )
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
@@ -51,13 +53,17 @@ def put_together(ranks, like):
     """Whole tensors of what ranks have; replicas have to agree, and no element may be missing."""
     result = {}
     for key, one in like.items():
-        whole = np.zeros((max(1, int(np.prod(one.shape))), len(one.data) // max(1, int(np.prod(one.shape)))), np.uint8)
+        whole = np.zeros(
+            (max(1, int(np.prod(one.shape))), len(one.data) // max(1, int(np.prod(one.shape)))), np.uint8
+        )
         there = np.zeros(len(whole), bool)
         for number, rank in enumerate(ranks):
             for start, at, length in rank.get(f"runs {key}", ()):
                 piece, known = rank[key][at : at + length], there[start : start + length]
                 other = whole[start : start + length]
-                assert (piece == other)[known].all(), f"{key}: rank {number} has others from {start} than ranks before it"
+                assert (piece == other)[known].all(), (
+                    f"{key}: rank {number} has others from {start} than ranks before it"
+                )
                 other[:], known[:] = piece, True
         assert there.all(), f"{key}: expected every element on some rank"
         result[key] = Tensor(one.dtype, one.shape, whole.tobytes())
@@ -103,7 +109,9 @@ def test_mpi_ranks_have_the_bytes_of_one(tmp_path, capsys):
         cases = "\n".join(case.describe() for case in batch.cases)
         assert not wrong, f"STEPC_SEED={SEED}, batch {number}\n" + "\n".join(wrong) + f"\n{cases}"
         counts += Counter(trait for case in batch.cases for trait in case.layout.traits())
-        counts += Counter(f"strategy {case.strategy}" for case in batch.cases if case.forced or case.rule.elementwise)
+        counts += Counter(
+            f"strategy {case.strategy}" for case in batch.cases if case.forced or case.rule.elementwise
+        )
         counts["tensors"] += len(expected)
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: on MPI ranks: {dict(counts)}")

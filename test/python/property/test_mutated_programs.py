@@ -1,8 +1,8 @@
 """A changed operand or attribute of level exec is refused, or gives equal bits (P4).
 
-Random rules on random parameters are compiled to level exec; in its text one fault is planted in the program or a
-kernel, and the text is compiled on. What is not refused is stepped, and must make the bytes of the sound library.
-STEPC_SEED repeats a run (its value is printed), STEPC_MUTANTS and STEPC_MUTATED make it longer.
+Random rules on random parameters are compiled to level exec; in its text one fault is planted in the program
+or a kernel, and the text is compiled on. What is not refused is stepped, and must make the bytes of the sound
+library. STEPC_SEED repeats a run (its value is printed), STEPC_MUTANTS and STEPC_MUTATED make it longer.
 """
 
 import os
@@ -64,7 +64,9 @@ class Mutator:
         last = next(i for i, line in enumerate(self.lines) if i > first and line == "  }")
         self.program = range(first, last)
         self.commands = range(first + 1, last - 1)  # but for the one that advances the steps
-        self.kernels = [i for i, line in enumerate(self.lines) if i > last and ("=" in line or "yield" in line)]
+        self.kernels = [
+            i for i, line in enumerate(self.lines) if i > last and ("=" in line or "yield" in line)
+        ]
 
     def mutate(self):
         kinds = (
@@ -129,7 +131,9 @@ class Mutator:
         """Two operands of a command, swapped, or one for another."""
         line = self.source.choice(self.commands)
         text = self.lines[line]
-        found = [m.span() for m in re.finditer(r"#exec\.(?!table)\w+<[^<>]*>|<offset = (?:[^<>]|<[^<>]*>)*>", text)]
+        found = [
+            m.span() for m in re.finditer(r"#exec\.(?!table)\w+<[^<>]*>|<offset = (?:[^<>]|<[^<>]*>)*>", text)
+        ]
         if len(found) < 2:
             return False
         (a, b), (c, d) = sorted(self.source.sample(found, 2))
@@ -142,7 +146,10 @@ class Mutator:
     def communicator(self):
         """Other ranks meet: those of another start, each alone, along another part of an axis, or all."""
         if self.source.random() < 0.2:
-            return self.replace(self.find(r" on <@[\w.]+, \[.*?\]>", self.program), lambda old: " ") and "the world"
+            return (
+                self.replace(self.find(r" on <@[\w.]+, \[.*?\]>", self.program), lambda old: " ")
+                and "the world"
+            )
         places = self.find(r" on <@[\w.]+, (\[.*?\])>", self.program, 1)
         used = [self.lines[i][a:b] for i, a, b in places]
         near = lambda found: str(max(0, int(found[0]) + self.source.choice((-1, 0, 1, 2))))
@@ -162,7 +169,9 @@ class Mutator:
             return False
         line, flag = self.source.choice(products), self.source.choice(flags)
         text = self.lines[line]
-        self.lines[line] = text.replace(f", {flag}", "") if f", {flag}" in text else text[:-1] + f", {flag}" + "}"
+        self.lines[line] = (
+            text.replace(f", {flag}", "") if f", {flag}" in text else text[:-1] + f", {flag}" + "}"
+        )
         return flag
 
     def order(self):
@@ -191,7 +200,9 @@ class Mutator:
         places = [(line, *m.span()) for m in re.finditer(r"%\w+", self.lines[line]) if m.start() > start]
         near = "\n".join(self.lines[max(line - 6, 0) : line + 1])
         used = sorted(set(re.findall(r"%\w+", near)))
-        return bool(used) and self.replace(places, lambda old: self.source.choice(used)) and "value of a kernel"
+        return (
+            bool(used) and self.replace(places, lambda old: self.source.choice(used)) and "value of a kernel"
+        )
 
 
 class Program:

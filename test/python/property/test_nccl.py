@@ -1,7 +1,7 @@
 """The transport over NCCL, on a driver and an NCCL that are the host (test/devices/StubNccl.cpp).
 
-Libraries of `emulated` are linked with the device `cuda` and with in-process ranks that meet by NCCL. The stand-in refuses what NCCL
-would answer by waiting for ever. STEPC_SEED repeats a run.
+Libraries of `emulated` are linked with the device `cuda` and with in-process ranks that meet by NCCL. The
+stand-in refuses what NCCL would answer by waiting for ever. STEPC_SEED repeats a run.
 """
 
 import json
@@ -32,7 +32,8 @@ class Case:
         shapes = {f"w{i}": [24 + 8 * (i % 3), 16] for i in range(matrices)} | {"norm": [40]}
         mesh = {"name": "mesh", "axes": [{"name": name, "size": size} for name, size in axes.items()]}
         parameters = [
-            {"name": name, "shape": shape, "dtype": "f32", "mesh": "mesh", "placements": placements} for name, shape in shapes.items()
+            {"name": name, "shape": shape, "dtype": "f32", "mesh": "mesh", "placements": placements}
+            for name, shape in shapes.items()
         ]
         (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
         generator = np.random.default_rng(5)
@@ -61,7 +62,9 @@ class Case:
         script = Path(__file__).with_name("nccl_ranks.py")
         command = [sys.executable, script, self.library, STUB, json.dumps(ways), str(timeout), *file]
         variables = os.environ | {name: str(value) for name, value in environment.items()}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=variables)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=120, env=variables
+        )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -73,7 +76,9 @@ def owner(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def gather(tmp_path_factory):
-    return Case(tmp_path_factory.mktemp("gather"), {"dp": 2, "tp": 2}, ["S(0)", "R"], 4, "--strategy", "*=gather")
+    return Case(
+        tmp_path_factory.mktemp("gather"), {"dp": 2, "tp": 2}, ["S(0)", "R"], 4, "--strategy", "*=gather"
+    )
 
 
 # Streams that do all at once, and streams that do it later, in two orders.
@@ -96,8 +101,8 @@ def test_gathers_among_some_ranks_have_communicators_of_their_own(gather, stream
     calls = gather.calls()
     # Once on each rank: both pairs are split from the world together.
     assert calls["ncclCommSplit"] == 4 and calls["ncclCommDestroy"] == 8
-    # One of all ranks to meet, one before the first step, and one in each; and one before the first step and in it
-    # by which ranks compare their numbers.
+    # One of all ranks to meet, one before the first step, and one in each; and one before the first step and
+    # in it by which ranks compare their numbers.
     assert calls["ncclAllGather"] == 4 * (1 + 1 + STEPS + 2) and calls["ncclSend"] == 0
 
 
@@ -107,12 +112,15 @@ def test_calls_of_a_step_do_not_grow_with_parameters(tmp_path):
     def per_step(case):
         few, many = (case.calls(steps=steps) for steps in (9, 17))
         counts = {name: (many[name] - few[name]) / 8 / 4 for name in many if many[name] > few[name]}
-        # A step that is waited for asks for its end as often as it takes, the driver and itself. Whose memory a gradient
-        # is in is asked when another is bound.
+        # A step that is waited for asks for its end as often as it takes, the driver and itself. Whose memory
+        # a gradient is in is asked when another is bound.
         others = ("cuEventQuery", "cuPointerGetAttributes")
         return {name: count for name, count in counts.items() if name not in others and "Ctx" not in name}
 
-    few, many = (Case(tmp_path / str(matrices), {"dp": 4}, ["S(0)"], matrices, "--strategy", "*=owner") for matrices in (20, 60))
+    few, many = (
+        Case(tmp_path / str(matrices), {"dp": 4}, ["S(0)"], matrices, "--strategy", "*=owner")
+        for matrices in (20, 60)
+    )
     counts, more = per_step(few), per_step(many)
     assert counts == more
     assert counts["ncclGroupStart"] == counts["ncclGroupEnd"] == 2
@@ -134,7 +142,9 @@ def test_absent_gradients_are_agreed_on_through_the_host(tmp_path):
     calls, more = case.calls(), case.calls(steps=2 * STEPS)
     assert calls["ncclAllGather"] == 4 * (1 + 1 + STEPS)
     assert more["ncclAllGather"] == 4 * (1 + 1 + 2 * STEPS)
-    assert all(calls[name] == more[name] > 0 for name in ("cuMemAlloc_v2", "cuMemAllocHost_v2", "cuEventCreate"))
+    assert all(
+        calls[name] == more[name] > 0 for name in ("cuMemAlloc_v2", "cuMemAllocHost_v2", "cuEventCreate")
+    )
 
 
 LATE = "was not done within 3 seconds: a peer is late, or gone|no answer within 1.5 seconds"
@@ -147,7 +157,8 @@ FAULTS = [
     ({"STEPC_STUB_FAILS": "ncclGroupEnd:1"}, "comparing libraries when the ranks met: NCCL's ncclGroupEnd failed"),
     ({"STEPC_STUB_FAILS": "cuMemcpyDtoHAsync_v2:0"}, "comparing libraries when the ranks met: copying messages from the GPU failed"),
     ({"STEPC_STUB_FAILS": "ncclSend:1"}, "exchange 0 of group .*: NCCL's ncclSend failed"),
-    # After four to meet, and two times four by which ranks compare their numbers, of which one rank may be late.
+    # After four to meet, and two times four by which ranks compare their numbers, of which one rank may be
+    # late.
     ({"STEPC_STUB_FAILS": "cuMemcpyDtoHAsync_v2:26"}, "copying from the GPU failed"),
     # Of a rank: one group to meet, three before the first step, three in it, then two in each.
     ({"STEPC_STUB_NCCL_ASYNC": "2:5"}, f"rank 2: exchange 0 of group .*{GONE}"),
@@ -159,7 +170,9 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "message"), FAULTS, ids=["=".join(map(str, *fault.items())) for fault, message in FAULTS])
+@pytest.mark.parametrize(
+    ("fault", "message"), FAULTS, ids=["=".join(map(str, *fault.items())) for fault, message in FAULTS]
+)
 def test_what_nccl_refuses_is_an_error_on_all_ranks(owner, fault, message):
     found = owner.ranks({}, **fault)
     texts = [one["error"] or "" for one in found]
@@ -191,7 +204,9 @@ def test_a_peer_that_does_not_come_in_time_is_an_error_on_every_other_rank(owner
 
 @pytest.mark.parametrize("streams", STREAMS[:2])
 def test_polling_never_waits_for_peers(owner, streams):
-    assert {one["error"] for one in owner.ranks({str(rank): "polls" for rank in range(4)}, **streams)} == {None}
+    assert {one["error"] for one in owner.ranks({str(rank): "polls" for rank in range(4)}, **streams)} == {
+        None
+    }
     found = owner.ranks({"1": "absent"} | {str(rank): "polls" for rank in (0, 2, 3)}, **streams)
     assert found[1]["error"] is None
     assert all(re.search(HALF, found[rank]["error"]) for rank in (0, 2, 3))
@@ -248,10 +263,15 @@ def test_steps_ahead_of_a_peer_that_does_not_come_end(owner):
 def test_ranks_replay_steps_beside_others_that_take_them(owner, streams):
     ways = {"0": "replays", "1": "graph", "2": "replays"}
     found = owner.ranks(ways, **streams)
-    assert [one["error"] for one in found] == [None] * 4 and [set(one["counts"]) for one in found] == [{2}] * 4, found
+    assert [one["error"] for one in found] == [None] * 4 and [set(one["counts"]) for one in found] == [
+        {2}
+    ] * 4, found
     # Of a peer that does not come the watchdog hears, whatever put the exchange on the stream.
     found = owner.ranks(ways | {"3": "absent"}, **streams)
-    assert all(re.search("exchange 0 of group .*no answer within 1.5 seconds", found[rank]["error"]) for rank in (0, 1, 2)), found
+    assert all(
+        re.search("exchange 0 of group .*no answer within 1.5 seconds", found[rank]["error"])
+        for rank in (0, 1, 2)
+    ), found
     assert max(one["seconds"] + one["closing"] for one in found) < 15, found
 
 
@@ -283,7 +303,9 @@ def test_what_the_meeting_refuses(tmp_path, given, message):
 def test_the_transport_loads_where_neither_cuda_nor_nccl_is(tmp_path):
     library = STEPC.parents[1] / "lib" / "libstepc_nccl.so"
     needed = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
-    assert "NEEDED" in needed and not re.search("cuda|nccl.so.2|libcu", needed.replace("libstepc_nccl", "")), needed
+    assert "NEEDED" in needed and not re.search(
+        "cuda|nccl.so.2|libcu", needed.replace("libstepc_nccl", "")
+    ), needed
     # Elsewhere: a test of this process may have loaded the stand-in.
     loads = [sys.executable, "-c", "import ctypes; ctypes.CDLL('libnccl.so.2')"]
     if subprocess.run(loads, capture_output=True, check=False).returncode == 0:

@@ -1,6 +1,7 @@
-"""What `owner` makes travel, counted element by element from the placements: what is not at a block's owner goes there once, and
-the result goes once to each rank that holds a part and lacks it. Contributions to partial gradients, moves between lists and further hops
-are counted apart, by `stepc explain` and `stepc simulate` alike.
+"""What `owner` makes travel, counted element by element from the placements: what is not at a block's owner
+goes there once, and the result goes once to each rank that holds a part and lacks it. Contributions to
+partial gradients, moves between lists and further hops are counted apart, by `stepc explain` and `stepc
+simulate` alike.
 
 STEPC_SEED repeats a run (its value is printed), STEPC_OWNER_BYTES makes it longer.
 """
@@ -40,14 +41,17 @@ GROUP = re.compile(r"optim\.group @(\S+) .*parameters \[([^]]*)\].*base \[([^]]*
 
 
 def stepc(*words):
-    done = subprocess.run([str(word) for word in (STEPC, *words)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(word) for word in (STEPC, *words)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"STEPC_SEED={SEED}\n{done.stderr}"
     return done.stdout
 
 
 def held(shape, sizes, placements):
-    """Of each rank the elements that it holds, by their numbers; chunks as torch.chunk cuts them. Of stripes, and of the pieces
-    of `_S`, which are even here, a rank has its chunk of each; a range is cut from what the other axes leave."""
+    """Of each rank the elements that it holds, by their numbers; chunks as torch.chunk cuts them. Of stripes,
+    and of the pieces of `_S`, which are even here, a rank has its chunk of each; a range is cut from what the
+    other axes leave."""
     result = []
     for coordinates in itertools.product(*map(range, sizes)):
         part = np.arange(np.prod(shape)).reshape(shape)
@@ -58,7 +62,9 @@ def held(shape, sizes, placements):
                 whole = part.shape[dim] // stripes
                 step = -(-whole // size)
                 inside = range(min(at * step, whole), min((at + 1) * step, whole))
-                part = part.take([stripe * whole + one for stripe in range(stripes) for one in inside], axis=dim)
+                part = part.take(
+                    [stripe * whole + one for stripe in range(stripes) for one in inside], axis=dim
+                )
             elif kind == "owned" and at != numbers[0]:
                 part = part[:0]
         for at, (kind, numbers) in zip(coordinates, map(parse, placements), strict=True):
@@ -73,7 +79,9 @@ def document(sizes, parameters):
 
 
 def draw_even(source, kind):
-    """Placements of all kinds, of this one in any case, on dimensions that every axis divides: matrices, or experts."""
+    """Placements of all kinds, of this one in any case, on dimensions that every axis divides: matrices,
+    or experts.
+    """
     sizes = source.choice(([4], [2, 2], [2, 3], [3, 2], [2, 2, 2])[kind == "_S" :])
     kinds = ["R", "S(0)", "S(1)", "IS(0, 2)", "IS(1, 3)", f"owned({source.randrange(2)})", "flat"]
     parameters = []
@@ -100,7 +108,9 @@ def draw_even(source, kind):
 
 
 def draw(source, partial):
-    """A manifest of matrices and experts, sharded, replicated and with partial gradients, if only where that is asked for."""
+    """A manifest of matrices and experts, sharded, replicated and with partial gradients, if only where
+    that is asked for.
+    """
     sizes = source.choice(([4], [2, 2], [2, 3], [3, 2], [2, 2, 2]))
     parameters = []
     for number in range(source.randint(1, 3)):
@@ -111,7 +121,9 @@ def draw(source, partial):
             placements[0] = "R" if partial else placements[0]
             if can_be(shape, Mesh("m", tuple(sizes), []), placements):
                 break
-        gradients = [source.choice(["R", "P(sum)"]) if placement == "R" else placement for placement in placements]
+        gradients = [
+            source.choice(["R", "P(sum)"]) if placement == "R" else placement for placement in placements
+        ]
         gradients[0] = "P(sum)" if partial else gradients[0]
         parameters += [
             {"name": f"w{number}.{i}", "shape": shape, "dtype": "f32", "mesh": "m", "placements": placements}
@@ -132,11 +144,13 @@ def expected(sizes, parameters, bases):
         for first in range(0, int(np.prod(shape)), block):
             elements, owner = set(range(first, first + block)), next(bases)
             sent["there"] += TRAVELLING * len(elements - ranks[owner])
-            sent["back"] += TRAVELLING * sum(len(elements & has) for rank, has in enumerate(ranks) if rank != owner)
+            sent["back"] += TRAVELLING * sum(
+                len(elements & has) for rank, has in enumerate(ranks) if rank != owner
+            )
         partial = int(np.prod([size for size, placement in zip(sizes, parameter.get("grad_placements", []), strict=False)
                                if placement.startswith("P")]))  # fmt: skip
-        # Of ranks that have contributions to the same elements each adds up a part: to it come those of the others, and from
-        # it the sums go to them.
+        # Of ranks that have contributions to the same elements each adds up a part: to it come those of the
+        # others, and from it the sums go to them.
         elements = sum(map(len, ranks)) // partial
         sent["contributions"] += GRADIENT * (partial - 1) * elements
         sent["lists"] += GRADIENT * (partial - 1) * elements
@@ -148,7 +162,9 @@ def test_owner_sends_everything_once(tmp_path, capsys):
     for index in range(CASES):
         source = random.Random(f"{SEED}-{index}")
         sizes, manifest = draw_even(source, KINDS[index // 2 % len(KINDS)]) if index % 2 else draw(source, partial=index == 0)
-        histogram.update(parse(placement)[0] for one in manifest["parameters"] for placement in one["placements"])
+        histogram.update(
+            parse(placement)[0] for one in manifest["parameters"] for placement in one["placements"]
+        )
         (tmp_path / "m.json").write_text(json.dumps(manifest))
         (tmp_path / "s.optim").write_text(SPEC)
         program = [tmp_path / "s.optim", "--manifest", tmp_path / "m.json", "--strategy", "*=owner"]
@@ -163,7 +179,9 @@ def test_owner_sends_everything_once(tmp_path, capsys):
             wanted = expected(sizes, [by_name[name] for name in names], bases)
             found = one["bytes_sent_for"]
             assert found == other["bytes_sent_for"], f"STEPC_SEED={SEED}"
-            assert found == {key: wanted[key] for key in found}, f"STEPC_SEED={SEED}: case {index}, {one['name']}"
+            assert found == {key: wanted[key] for key in found}, (
+                f"STEPC_SEED={SEED}: case {index}, {one['name']}"
+            )
             histogram.update({key: count > 0 for key, count in wanted.items()})
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {dict(histogram)}")
@@ -172,7 +190,9 @@ def test_owner_sends_everything_once(tmp_path, capsys):
 
 
 def test_other_moves_are_counted_apart(tmp_path):
-    """Further hops, moves between lists and sums of slabs, and nothing twice: in all what is sent on all links."""
+    """Further hops, moves between lists and sums of slabs, and nothing twice: in all what is sent on all
+    links.
+    """
     (tmp_path / "s.optim").write_text(SPEC)
     cases = {
         "further_hops": ({}, ["--strategy", "*=hierarchical", "--cluster", NODES]),
@@ -181,9 +201,14 @@ def test_other_moves_are_counted_apart(tmp_path):
         "sums": ({}, ["--numerics=fast", "--strategy", "*=gram"]),
     }
     for kind, (keys, options) in cases.items():
-        parameters = [{"name": f"w{i}", "shape": [16, 8], "dtype": "f32", "mesh": "m", "placements": ["S(0)"]} | keys for i in range(5)]
+        parameters = [
+            {"name": f"w{i}", "shape": [16, 8], "dtype": "f32", "mesh": "m", "placements": ["S(0)"]} | keys
+            for i in range(5)
+        ]
         mesh = {"name": "m", "axes": [{"name": "dp", "size": 4}]}
-        (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
+        (tmp_path / "m.json").write_text(
+            json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters})
+        )
         program = [tmp_path / "s.optim", "--manifest", tmp_path / "m.json", *options]
         step = json.loads(stepc("simulate", *program, "--json", "-"))
         [group] = step["groups"]

@@ -1,7 +1,7 @@
 """Products by cuBLASLt at pinned algorithms, on a stand-in for it (test/devices/StubCublasLt.cpp).
 
-One of its algorithms adds up as the kernels do, so whole programs must have the CPU's bits; another adds up the other way round, so
-that a test can tell which was called. STEPC_SEED repeats a run.
+One of its algorithms adds up as the kernels do, so whole programs must have the CPU's bits; another adds up
+the other way round, so that a test can tell which was called. STEPC_SEED repeats a run.
 """
 
 import json
@@ -50,7 +50,9 @@ def library_of(folder, muon, algorithm, **more):
 
 @pytest.mark.parametrize("index", range(2))
 def test_random_programs_have_the_bits_of_the_cpu(tmp_path, index, capsys):
-    """By an algorithm that adds up as the kernels do: operands, transposes, batches and addends are where they belong."""
+    """By an algorithm that adds up as the kernels do: operands, transposes, batches and addends are where
+    they belong.
+    """
     calls = 0
     for attempt in range(8):
         batch = random_batch(f"{SEED}-pinned-{index}-{attempt}", 12)
@@ -62,7 +64,9 @@ def test_random_programs_have_the_bits_of_the_cpu(tmp_path, index, capsys):
         fitting = [one for one in products(*files[:2], *batch.options()) if takes(one)]
         if not fitting:
             continue
-        library, pinned = compiled(folder, *files[:2], [entry(one, FORWARD) for one in fitting], *batch.options())
+        library, pinned = compiled(
+            folder, *files[:2], [entry(one, FORWARD) for one in fitting], *batch.options()
+        )
         assert pinned > 0
         expected = run(*files, folder / "cpu.safetensors", *batch.options(), steps=STEPS)
         for streams in ({}, {"STEPC_STUB_ASYNC": index + 1}):
@@ -80,7 +84,9 @@ def test_random_programs_have_the_bits_of_the_cpu(tmp_path, index, capsys):
 
 def test_bits_are_the_algorithms_on_any_ranks(tmp_path, muon):
     files, all_products, kernels = muon
-    library, pinned = library_of(tmp_path / "one", muon, BACKWARD, more=", custom_option = 2, workspace = 512")
+    library, pinned = library_of(
+        tmp_path / "one", muon, BACKWARD, more=", custom_option = 2, workspace = 512"
+    )
     assert pinned > 0
     expected = run(*files, tmp_path / "one.safetensors", "--library", library, steps=STEPS, **FOUND)
     assert differences(expected, kernels), "the algorithm adds up in another order than the kernels"
@@ -104,7 +110,9 @@ def test_kernels_stand_where_no_entry_fits(tmp_path, muon):
         found = run(*files, tmp_path / "out.safetensors", "--library", library, steps=STEPS, **FOUND)
         assert not differences(found, kernels), other
     library, _ = library_of(tmp_path / "right", muon, BACKWARD)
-    assert differences(run(*files, tmp_path / "out.safetensors", "--library", library, steps=STEPS, **FOUND), kernels)
+    assert differences(
+        run(*files, tmp_path / "out.safetensors", "--library", library, steps=STEPS, **FOUND), kernels
+    )
     # Another version than the entries', another chip, and no library at all.
     for variables in (FOUND | {"STEPC_STUB_CUBLASLT_VERSION": 130001}, FOUND | {"STEPC_STUB_CHIP": 86}, {}):
         log = tmp_path / "log"
@@ -165,7 +173,10 @@ def test_what_the_library_refuses_is_an_error(tmp_path, muon, fault, message):
     [
         ({"algorithm": 6}, "by algorithm 6 of cuBLASLt 13.0.2 is refused: CUBLAS_STATUS_NOT_SUPPORTED"),
         ({"tile": 21}, "is refused: CUBLAS_STATUS_NOT_SUPPORTED"),
-        ({"more": ", custom_option = 2, workspace = 256"}, "to need at most 256 bytes of workspace, found 512"),
+        (
+            {"more": ", custom_option = 2, workspace = 256"},
+            "to need at most 256 bytes of workspace, found 512",
+        ),
     ],
 )
 def test_an_algorithm_that_does_not_stand_fails_create(tmp_path, muon, more, message):
@@ -230,23 +241,33 @@ driver.replay(graph, stream)
 assert [bound.everything()] == expected
 driver.call("cuGraphExecDestroy", graph)
 """
-    done = subprocess.run([sys.executable, "-c", script], env=environment(**FOUND), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(**FOUND), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_the_benchmark_makes_a_table_that_compiles(tmp_path, muon):
-    """pin_products.py asks heuristics, and refuses split-K and an algorithm whose bits depend on the place in a batch."""
+    """pin_products.py asks heuristics, and refuses split-K and an algorithm whose bits depend on the
+    place in a batch.
+    """
     files, all_products, _ = muon
     library, _ = library_of(tmp_path / "gpu", muon, FORWARD)
     command = [sys.executable, ROOT / "benchmarks" / "pin_products.py", library.with_name("muon.json"), "--any-speed",
                "-o", tmp_path / "t.json", "--rounds", "1", "--blocks", "2", "--most-workspace", "4096"]  # fmt: skip
-    done = subprocess.run(list(map(str, command)), env=environment(**FOUND), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        list(map(str, command)), env=environment(**FOUND), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     table = json.loads((tmp_path / "t.json").read_text())
-    assert table["format"] == "stepc-products" and len(table["entries"]) == sum(map(takes, all_products)), done.stdout
+    assert table["format"] == "stepc-products" and len(table["entries"]) == sum(map(takes, all_products)), (
+        done.stdout
+    )
     for one in table["entries"]:
         assert (one["cublaslt"], one["chip"], one["multiprocessors"], one["split_k"]) == (VERSION, "sm_80", 108, 1)
-        assert one["algorithm"] in (FORWARD, BACKWARD) and one["workspace"] == (512 if one["algorithm"] == BACKWARD else 0)
+        assert one["algorithm"] in (FORWARD, BACKWARD) and one["workspace"] == (
+            512 if one["algorithm"] == BACKWARD else 0
+        )
     # The check of test/gpu asks for the entries again, and finds one that is wrong.
     script = f"""
 import json, re, sys
@@ -262,7 +283,9 @@ except Failed as failed:
 else:
     sys.exit("expected a failure, found none")
 """
-    done = subprocess.run([sys.executable, "-c", script], env=environment(**FOUND), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(**FOUND), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     text = stepc("explain", SPEC, "-m", files[1], "--target", "cuda:sm_80", "--products", tmp_path / "t.json")
     assert text.count("13.0.2 on sm_80 of 108 multiprocessors, algorithm ") == len(table["entries"]), text
@@ -278,7 +301,9 @@ from bound import *
 first = traced(Bound(Library({str(library)!r})), 2)
 assert traced(Bound(Library({str(library)!r})), 2) == first
 """
-    done = subprocess.run([sys.executable, "-c", script], env=environment(**FOUND), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(**FOUND), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -302,7 +327,9 @@ def parameters(code, kernel):
 
 
 def test_kernels_are_found_in_a_library(tmp_path, muon):
-    """What pin_products.py compares algorithms with: machine code of each chip, and in it the kernels that the JSON names."""
+    """What pin_products.py compares algorithms with: machine code of each chip, and in it the kernels
+    that the JSON names.
+    """
     files, _, _ = muon
     stepc("compile", *files[:1], "-m", files[1], "--target", "cuda:sm_80,sm_90", "-o", tmp_path)
     sys.path.append(str(ROOT / "benchmarks"))  # behind: its models.py is another one
@@ -325,9 +352,14 @@ def test_another_table_is_another_library_of_the_cache(tmp_path, muon, monkeypat
     monkeypatch.setenv("STEPC_CACHE", str(tmp_path / "cache"))
     table, found = tmp_path / "t.json", []
     text = (ROOT / "test" / "lit" / "driver" / "Inputs" / "products.json").read_text()
-    for entries in ([], [json.loads(text)["entries"][0] | {"chip": "sm_80", "m": 72, "n": 24, "k": 24, "leading": [24] * 4}]):
+    for entries in (
+        [],
+        [json.loads(text)["entries"][0] | {"chip": "sm_80", "m": 72, "n": 24, "k": 24, "leading": [24] * 4}],
+    ):
         table.write_text(json.dumps({"format": "stepc-products", "version": 1, "entries": entries}))
         for arguments in (["--products", str(table)], [f"--products={table}"]):
-            made = package.compile(SPEC, files[1], target="cuda:sm_80", arguments=arguments, if_present=["*embed*", "lm_head*"])
+            made = package.compile(
+                SPEC, files[1], target="cuda:sm_80", arguments=arguments, if_present=["*embed*", "lm_head*"]
+            )
             found.append("\"pinned\"" in made.plan.read_text())
     assert found == [False, False, True, True]

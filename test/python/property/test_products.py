@@ -60,7 +60,10 @@ def orthogonalized(folder, grad, coefficients):
     parameter = {"name": "w", "shape": [rows, cols], "dtype": "f32", "mesh": "m", "placements": ["S(0)"]}
     manifest = {"version": 1, "meshes": [mesh], "parameters": [parameter]}
     Path(folder / "m.json").write_text(json.dumps(manifest))
-    save(folder / "in.safetensors", {"param:w": tensor(np.zeros_like(grad), "f32"), "grad:w": tensor(grad, "f32")})
+    save(
+        folder / "in.safetensors",
+        {"param:w": tensor(np.zeros_like(grad), "f32"), "grad:w": tensor(grad, "f32")},
+    )
     out = run(folder / "o.optim", folder / "m.json", folder / "in.safetensors", folder / "out.safetensors")
     return out["param:w"].array().astype(np.float32)
 

@@ -1,8 +1,9 @@
 """The GPU's kernels of the examples as PTX and as machine code, without a GPU.
 
-PTX is read: no function is called, nothing is flushed or contracted, aligned streams move 16 bytes, and operands of products move
-in vectors, or by themselves to tensor cores. Where ptxas is there (scripts/setup.sh installs it by pip) every kernel is assembled for
-chips from sm_80 to sm_120: without spills and stack, and with as many products and sums in the machine code as in the PTX.
+PTX is read: no function is called, nothing is flushed or contracted, aligned streams move 16 bytes, and
+operands of products move in vectors, or by themselves to tensor cores. Where ptxas is there (scripts/setup.sh
+installs it by pip) every kernel is assembled for chips from sm_80 to sm_120: without spills and stack, and
+with as many products and sums in the machine code as in the PTX.
 """
 
 import json
@@ -18,12 +19,15 @@ from compiler import ROOT, STEPC, stepc
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-TOOLS = Path(os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin")
+TOOLS = Path(
+    os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin"
+)
 CHIPS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
 EXAMPLES = {"muon": "four_ranks", "train_gpt": "four_ranks", "c_trainer": "c_trainer_manifest"}
 # Of the largest tiles, whole and ragged, and of a smaller one; operands of train_gpt's products are f32.
 LARGE = {"w": [1024, 640], "odd": [601, 513], "middle": [128, 72], "gain": [640]}
-# Instructions of tensor cores, of their operands, and of copies that run by themselves: in PTX, and in machine code.
+# Instructions of tensor cores, of their operands, and of copies that run by themselves: in PTX, and in
+# machine code.
 TENSOR = {r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16": "HMMA", r"ldmatrix\.sync": "LDSM", r"cp\.async\.cg": "LDGSTS"}
 
 
@@ -75,7 +79,9 @@ def test_text(ptx):
         if name.startswith("stepc_reduce"):
             assert "shfl.sync.bfly" in text and re.search(r"\bld\.global\.(b32|b16)\b", text), name
         elif name.startswith("stepc_product"):
-            m, n, k, left, right = re.match(r"stepc_product_(\d+)x(\d+)x(\d+)_[a-z]+\d+(t?)_[a-z]+\d+(t?)_", name).groups()
+            m, n, k, left, right = re.match(
+                r"stepc_product_(\d+)x(\d+)x(\d+)_[a-z]+\d+(t?)_[a-z]+\d+(t?)_", name
+            ).groups()
             whole = [int(m if left else k) % 8 == 0, int(k if right else n) % 8 == 0]
             if on_tensor_cores:
                 assert "ldmatrix.sync" in text and "cp.async.wait_group" in text and ("cp.async.cg" in text) == any(whole), name
@@ -90,23 +96,34 @@ def test_text(ptx):
 
 def tool(name):
     if not (TOOLS / name).is_file():
-        pytest.skip(f"{name} is not installed: pip install --no-deps -r frontends/python/requirements-gpu.txt")
+        pytest.skip(
+            f"{name} is not installed: pip install --no-deps -r frontends/python/requirements-gpu.txt"
+        )
     return TOOLS / name
 
 
 def check_tensor_cores(name, text, code):
-    """Nothing is taken apart, and between the operands' loads and the last product of a slab stands no other access."""
+    """Nothing is taken apart, and between the operands' loads and the last product of a slab stands no
+    other access.
+    """
     counts = {word: len(re.findall(rf"\b{word}\b", code)) for word in TENSOR.values()}
     said = {word: len(re.findall(pattern, text)) for pattern, word in TENSOR.items()}
     times = counts["HMMA"] // said["HMMA"]  # that ptxas unrolls a short loop
     assert times > 0 and all(counts[word] == times * said[word] for word in ("HMMA", "LDSM")), (name, counts, said)
     assert counts["LDGSTS"] >= said["LDGSTS"], (name, counts, said)
     assert not re.search(r"\b(LDL|STL)\b", code), name
-    # Of a tile of 128 a warp takes 4 and 2 times 16 lines for 4 × 4 products, of one of 64 then 2 and 1 for 2 × 2.
+    # Of a tile of 128 a warp takes 4 and 2 times 16 lines for 4 × 4 products, of one of 64 then 2 and 1 for 2
+    # × 2.
     least = min(int(extent) for extent in re.match(r"stepc_product_(\d+)x(\d+)x", name).groups())
-    assert counts["LDSM"] == counts["HMMA"] * (6 / 16 if least >= 512 else 3 / 4 if least >= 64 else 2), (name, counts)
+    assert counts["LDSM"] == counts["HMMA"] * (6 / 16 if least >= 512 else 3 / 4 if least >= 64 else 2), (
+        name,
+        counts,
+    )
     for block in re.split(r"^\.L_\w+:|\bBRA\b.*$", code, flags=re.MULTILINE):
-        order = re.findall(r"(?<!@!PT )\b(HMMA|LDSM|LDG|LDS|STS|STG)\b", block)  # before copies ptxas has loads of no effect
+        # before copies ptxas has loads of no effect
+        order = re.findall(
+            r"(?<!@!PT )\b(HMMA|LDSM|LDG|LDS|STS|STG)\b", block
+        )
         if "HMMA" in order:
             within = set(order[order.index("LDSM") : len(order) - order[::-1].index("HMMA")])
             assert within == {"HMMA", "LDSM"}, (name, order)
@@ -115,14 +132,20 @@ def check_tensor_cores(name, text, code):
 @pytest.mark.parametrize("chip", CHIPS)
 def test_machine_code(ptx, chip):
     cubin = ptx.with_suffix(f".{chip}.cubin")
-    done = subprocess.run([tool("ptxas"), "-v", f"-arch={chip}", ptx, "-o", cubin], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool("ptxas"), "-v", f"-arch={chip}", ptx, "-o", cubin], capture_output=True, text=True, check=False
+    )
     assert not done.returncode, done.stderr
-    usage = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
+    usage = re.findall(
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr
+    )
     assert len(usage) >= len(entries(ptx)) and set(usage) == {("0", "0", "0")}, done.stderr
     registers = re.findall(r"entry function '(\w+)'.*?Used (\d+) registers", done.stderr, flags=re.DOTALL)
     assert len(registers) == len(entries(ptx))
     for name, count in registers:
-        assert int(count) <= 128 or name.startswith("stepc_product"), "two blocks of 256 threads fit on a multiprocessor"
+        assert int(count) <= 128 or name.startswith("stepc_product"), (
+            "two blocks of 256 threads fit on a multiprocessor"
+        )
     code = subprocess.run([tool("nvdisasm"), "-c", cubin], capture_output=True, text=True, check=True).stdout
     made = kernels(code, r"^\s*\.section\s+\.text\.(\w+),")
     for name, text in entries(ptx).items():

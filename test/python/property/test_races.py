@@ -1,8 +1,10 @@
-"""Races between the two streams, within a launch and with staging memory are a step's error, whatever bits come out.
+"""Races between the two streams, within a launch and with staging memory are a step's error, whatever bits
+come out.
 
-Programs for `emulated:<gpu>,races` are stepped with a device in whose plan or calls one fault was planted (test/devices/RacyDevice.cpp):
-each must be told in every order of the streams, and nothing of the sound program. test/unit/products/RacesTest.cpp has the faults of
-kernels, test/unit/runtime/RacesTest.cpp those of the host.
+Programs for `emulated:<gpu>,races` are stepped with a device in whose plan or calls one fault was planted
+(test/devices/RacyDevice.cpp): each must be told in every order of the streams, and nothing of the sound
+program. test/unit/products/RacesTest.cpp has the faults of kernels, test/unit/runtime/RacesTest.cpp those of
+the host.
 """
 
 import re
@@ -71,7 +73,10 @@ def test_a_missing_wait_is_told(waves):
         assert races, (event, texts)
         assert len(races) == ORDERS or event == 2 * starts - 1, (event, texts)
         for text in races:
-            assert re.search("race in command .* expected an event between the streams, found none", text), (event, text)
+            assert re.search("race in command .* expected an event between the streams, found none", text), (
+                event,
+                text,
+            )
             # Both streams have a part in it, and the exchange is named.
             assert "on the stream of messages" in text, text
             assert "on the stream of kernels" in text, text
@@ -87,7 +92,9 @@ def test_a_write_after_the_start_is_told(waves):
 
 
 def test_a_reused_buffer_is_told(waves):
-    """A buffer that stands where another is still sent or received: where kernels alone use both there is no race."""
+    """A buffer that stands where another is still sent or received: where kernels alone use both there is
+    no race.
+    """
     buffers = range(waves[2])
     texts = {(a, b): [found(waves, f"reuse {a} {b}", order)[0] for order in range(2)] for a in buffers for b in buffers if a != b}
     told = [each for each in texts.values() if any(each)]
@@ -106,7 +113,9 @@ def test_a_replayed_step_is_watched_like_any_other(waves):
 
 
 def test_what_a_command_does_not_declare_is_told(waves):
-    """Of the first command of each kind operands are left out one after another: kernels touch each that is declared."""
+    """Of the first command of each kind operands are left out one after another: kernels touch each that
+    is declared.
+    """
     text = (waves[0] / "exec" / "muon.mlir").read_text()
     commands = re.findall(r"^    (?:%\w+ = )?exec\.(\w+) ", text, re.MULTILINE)
     # The first product is of a matrix by itself: its two operands are the same memory.

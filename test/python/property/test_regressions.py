@@ -122,8 +122,8 @@ REDUCED = [
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
 def test_an_untouched_master(tmp_path, dtype):
-    """The parameter is its master rounded, also where the rule leaves both alone: the proof said so, and nothing
-    wrote it."""
+    """The parameter is its master rounded, also where the rule leaves both alone: the proof said so, and
+    nothing wrote it."""
     text = "optimizer R(lr) {\n  master : f32\n  state m : f32\n  m = lerp(m, grad, lr)\n  param = param\n}\n"
     document = manifest((6, 4))
     document["parameters"][0]["dtype"] = dtype
@@ -148,7 +148,9 @@ STRATEGIES = ("owner", "gather")
 
 @pytest.fixture(scope="module")
 def crossed(tmp_path_factory):
-    """By strategy what two ranks make of the rules, and what one rank and the reference do; all share what is compiled."""
+    """By strategy what two ranks make of the rules, and what one rank and the reference do; all share
+    what is compiled.
+    """
     folder = tmp_path_factory.mktemp("crossed")
     spec, document, tensors = folder / "spec.optim", folder / "m.json", folder / "in.safetensors"
     rules = "".join(f"optimizer R{i}(lr = 0.5) {{\n  {body}\n}}\n" for i, body in enumerate(REDUCED))
@@ -181,7 +183,9 @@ def test_reductions_and_conditions_cross(crossed, strategy):
     """`check` accepted them, and a pass or the verifier of an operation did not."""
     found, reference = crossed[strategy], crossed["reference"]
     assert reference and found.keys() == reference.keys()
-    assert {name: each.data for name, each in found.items()} == {name: each.data for name, each in crossed["whole"].items()}
+    assert {name: each.data for name, each in found.items()} == {
+        name: each.data for name, each in crossed["whole"].items()
+    }
     wrong = {name: error for name, error in errors_in(found, reference).items() if not error < 2e-5}
     assert not wrong
 
@@ -254,7 +258,11 @@ def test_norms_of_every_magnitude(tmp_path):
 @pytest.mark.parametrize("options", [(), ("--reference",)])
 def test_step_counts_that_cannot_be(tmp_path, steps, options):
     """The largest I64 overflowed in the step, and --reference wrote a count below 0."""
-    spec, path, tensors = files(tmp_path, "optimizer R(lr) {\n  param = param - lr * step * grad\n}\n", manifest((6, 4)))
+    spec, path, tensors = files(
+        tmp_path, "optimizer R(lr) {\n  param = param - lr * step * grad\n}\n", manifest((6, 4))
+    )
     save(tensors, load(tensors) | {"state:w:step": Tensor("I64", (), np.int64(steps).tobytes())})
-    with pytest.raises(CompilerFailed, match=r"expected a number of steps from 0 to 2\^53 in 'state:w:step', found -?\d+"):
+    with pytest.raises(
+        CompilerFailed, match=r"expected a number of steps from 0 to 2\^53 in 'state:w:step', found -?\d+"
+    ):
         run(spec, path, tensors, tmp_path / "out.safetensors", *options)

@@ -3,9 +3,9 @@
 Random rules over every function, reduction, kind of value, condition and shape of state, twenty to a
 specification. STEPC_RULES says how many (default 140), STEPC_SEED which.
 
-The reference knows no roundings, so rules are compared with it in f32 throughout: their bf16 and f16 casts, states
-and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps when its inputs and
-what a rule reads move by a few ulps, nothing is said about the result.
+The reference knows no roundings, so rules are compared with it in f32 throughout: their bf16 and f16 casts,
+states and precisions are replaced. Comparisons make rules discontinuous; where the reference itself jumps
+when its inputs and what a rule reads move by a few ulps, nothing is said about the result.
 """
 
 import json
@@ -48,7 +48,9 @@ SEEN = {
 
 
 class File:
-    """Rules. Each steps one parameter three times: on a mesh of each of two families, and whole on one rank."""
+    """Rules. Each steps one parameter three times: on a mesh of each of two families, and whole on one
+    rank.
+    """
 
     def __init__(self, seed, count):
         source = random.Random(seed)
@@ -75,8 +77,8 @@ class File:
         rules = "".join(rule.text for rule in chosen)
         if single:
             rules = re.sub(r"\bb?f16\b", "f32", rules)
-            # Of one row or column the singular value is 1 whatever the inputs, and these two multiply what it is
-            # off by in f32 by 10^4 and more (test_generality.py bounds them by their condition).
+            # Of one row or column the singular value is 1 whatever the inputs, and these two multiply what it
+            # is off by in f32 by 10^4 and more (test_generality.py bounds them by their condition).
             rules = re.sub(r"\b(cans|polar_express)\b", "quintic", rules)
         if moved is not None:
             rules = moved_reads(rules, f"{self.seed} {moved // 2}", (-1) ** moved)
@@ -96,7 +98,9 @@ class File:
         return {"version": 1, "meshes": [mesh.json() for mesh in self.meshes], "parameters": parameters}
 
     def tensors(self, places, single=False, moved=None):
-        """`moved`: a seed; every value moves by up to four ulps of f32, as does every use of a name in `text`."""
+        """`moved`: a seed; every value moves by up to four ulps of f32, as does every use of a name in
+        `text`.
+        """
         generator = np.random.default_rng(list(self.seed.encode()))
         noise = np.random.default_rng(moved)
         result = {}
@@ -128,8 +132,9 @@ class File:
 
 
 def moved_reads(rules, seed, sign):
-    """Every value that a statement reads moves by up to four ulps of f32, by as much the other way with the other sign.
-    Moved inputs alone leave `s0 == lerp(s1, s0, 1)` true, whose sides f32 rounds to different values."""
+    """Every value that a statement reads moves by up to four ulps of f32, by as much the other way with the
+    other sign. Moved inputs alone leave `s0 == lerp(s1, s0, 1)` true, whose sides f32 rounds to different
+    values."""
     source = random.Random(seed)
 
     def move(name):
@@ -181,7 +186,9 @@ def check(seed, folder):
         one = {name: each for name, each in found.items() if ".one" in name}
         wrong = []
         for place in ("first", "second"):
-            many = {name.replace(f".{place}", ".one"): each for name, each in found.items() if f".{place}" in name}
+            many = {
+                name.replace(f".{place}", ".one"): each for name, each in found.items() if f".{place}" in name
+            }
             wrong += [f"on the {place} mesh: {line}" for line in differences(many, one)]
         single = file.run(folder, "single", single=True)
         reference = file.run(folder, "reference", "--reference", single=True)
@@ -200,7 +207,9 @@ def test_what_check_accepts_compiles_and_is_right(tmp_path, capsys):
     with ThreadPoolExecutor(WORKERS) as pool:
         results = list(pool.map(lambda seed: check(seed, folder / seed), seeds))
     texts = [text for some, _ in results for text in some]
-    histogram = Counter({name: sum(bool(re.search(pattern, text)) for text in texts) for name, pattern in SEEN.items()})
+    histogram = Counter(
+        {name: sum(bool(re.search(pattern, text)) for text in texts) for name, pattern in SEEN.items()}
+    )
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {len(texts)} random rules; of these have")
         for name in SEEN:
@@ -216,8 +225,8 @@ MOST_PLANTED = 8
 
 
 def test_rules_that_compute_otherwise_are_found(tmp_path, capsys):
-    """The comparison with the reference sees that other rules were compiled than it computes: not every time, since much
-    of a random rule hardly matters, but often."""
+    """The comparison with the reference sees that other rules were compiled than it computes: not every time,
+    since much of a random rule hardly matters, but often."""
     file = File("planted", PER_FILE)
     texts = [rule.text for rule in file.rules]
     reference = file.run(tmp_path, "reference", "--reference", single=True)

@@ -1,5 +1,6 @@
-"""Bytes and messages of a simulated step are those that the runtime counts: random rules on in-process ranks, with strategies of
-one hop and of several on a cluster with levels. test_cells.py does the same for each cell of strategies and placements.
+"""Bytes and messages of a simulated step are those that the runtime counts: random rules on in-process ranks,
+with strategies of one hop and of several on a cluster with levels. test_cells.py does the same for each cell
+of strategies and placements.
 
 STEPC_SEED repeats a run (its value is printed), STEPC_SIMULATED_BATCHES makes it longer.
 """
@@ -27,10 +28,14 @@ def test_counters(tmp_path, capsys):
     histogram = Counter()
     for index in range(BATCHES):
         folder, seed = tmp_path / str(index), f"{SEED}-{index}"
-        batch, cluster = random_strategies(seed) if index % 3 == 2 else (random_batch(seed, 6), {"profile": "cpu"})
+        batch, cluster = (
+            random_strategies(seed) if index % 3 == 2 else (random_batch(seed, 6), {"profile": "cpu"})
+        )
         batch.write(folder)
         program = [folder / "spec.optim", "--manifest", folder / "many.json", "--cluster", json.dumps(cluster), *batch.options()]
-        ran = stepc("run", *program, "--tensors", folder / "in.safetensors", "--steps", 2, "-o", folder / "out")
+        ran = stepc(
+            "run", *program, "--tensors", folder / "in.safetensors", "--steps", 2, "-o", folder / "out"
+        )
         histogram += expect_simulated(ran, program, WAYS[index // 2 % 3])
         histogram += Counter(case.strategy for case in batch.cases if case.forced)
     with capsys.disabled():

@@ -1,8 +1,10 @@
-"""The strategy gram, of fast numerics: blocks are computed in slabs where these stand, and Gram matrices added up over ranks.
+"""The strategy gram, of fast numerics: blocks are computed in slabs where these stand, and Gram matrices
+added up over ranks.
 
-Random shapes on random meshes, with replicas, experts, fused matrices and several waves, are stepped in slabs and whole on one rank. The error of
-slabs against the float64 reference is at most twice that of whole blocks, for each spectrum and precision; `stepc run` itself refuses
-replicas of which the bytes differ. STEPC_SEED repeats a run, STEPC_SLABS makes it longer.
+Random shapes on random meshes, with replicas, experts, fused matrices and several waves, are stepped in slabs
+and whole on one rank. The error of slabs against the float64 reference is at most twice that of whole blocks,
+for each spectrum and precision; `stepc run` itself refuses replicas of which the bytes differ. STEPC_SEED
+repeats a run, STEPC_SLABS makes it longer.
 """
 
 import json
@@ -49,8 +51,9 @@ SLABS = ("equal", "uneven", "striped", "empty", "flat", "fused", "uneven", "fuse
 
 
 def random_case(seed, slabs="equal"):
-    """A manifest whose shards cut the longer side of matrices into slabs: equal ones, "uneven" ones or some "empty" ones, ones of several
-    runs ("striped"), ranges of whole rows ("flat"), or ones of "fused" matrices, of which each stands on a few ranks."""
+    """A manifest whose shards cut the longer side of matrices into slabs: equal ones, "uneven" ones or some
+    "empty" ones, ones of several runs ("striped"), ranges of whole rows ("flat"), or ones of "fused"
+    matrices, of which each stands on a few ranks."""
     draw = random.Random(seed)
     axes = draw.choice(([2], [4], [3], [2, 2], [3, 2], [2, 2, 2]))
     cutting = draw.sample(range(len(axes)), draw.randint(1, len(axes)))
@@ -67,7 +70,9 @@ def random_case(seed, slabs="equal"):
     for axis, size in enumerate(axes):
         if axis in cutting:
             count *= size
-            placements.append(f"_S({dim}, {axes[cutting[1]]})" if strided and axis == min(cutting) else f"S({dim})")
+            placements.append(
+                f"_S({dim}, {axes[cutting[1]]})" if strided and axis == min(cutting) else f"S({dim})"
+            )
         elif axis == by_expert:
             placements.append("S(0)")
         else:
@@ -88,7 +93,9 @@ def random_case(seed, slabs="equal"):
     more = {"batch_axes": 1} if expert else {}
     if slabs == "flat":
         rows = experts * large
-        cuts = sorted([0, rows, draw.randint(1, large - 1), *(draw.randint(0, rows) for _ in range(count - 2))])
+        cuts = sorted(
+            [0, rows, draw.randint(1, large - 1), *(draw.randint(0, rows) for _ in range(count - 2))]
+        )
         placements[cutting[0]] = f"flat({', '.join(str(small * cut) for cut in cuts)})"
     if slabs == "fused":
         parts = draw.choice([parts for parts in (2, 3, 4, 5) if parts % count])  # else each stood on one rank
@@ -107,7 +114,9 @@ def random_case(seed, slabs="equal"):
 def with_whole(document):
     """Beside each parameter a copy that is whole on one rank: what is compiled is shared."""
     one = {"name": "one", "axes": [{"name": "a", "size": 1}], "ranks": [0]}
-    copies = [p | {"name": p["name"] + WHOLE, "mesh": "one", "placements": ["R"]} for p in document["parameters"]]
+    copies = [
+        p | {"name": p["name"] + WHOLE, "mesh": "one", "placements": ["R"]} for p in document["parameters"]
+    ]
     return document | {"meshes": [*document["meshes"], one], "parameters": document["parameters"] + copies}
 
 
@@ -140,10 +149,13 @@ def errors_of(found, reference, parameter, copy=""):
 
 
 def check(index, folder):
-    """One drawn case, whose parameters take turns at the spectra: of each matrix its errors in slabs and whole."""
+    """One drawn case, whose parameters take turns at the spectra: of each matrix its errors in slabs and
+    whole.
+    """
     document, traits, draw = random_case(f"{SEED}-slabs-{index}", SLABS[index % len(SLABS)])
     precision = ("f32", "bf16", "f16")[index % 3]
-    # Rounded to 16 bits, Polar Express leaves its range of convergence, in slabs or not: that error says nothing.
+    # Rounded to 16 bits, Polar Express leaves its range of convergence, in slabs or not: that error says
+    # nothing.
     coefficients = draw.choice(("simple", "polar_express")) if precision == "f32" else "simple"
     folder.mkdir()
     spec, given = folder / "spec.optim", folder / "in.safetensors"
@@ -162,8 +174,8 @@ def check(index, folder):
 
 
 def test_errors_of_slabs(tmp_path, capsys):
-    """The geometric mean over what was drawn: the error of one matrix is a matter of luck, whatever computes it, and a few
-    that are much larger would decide any other mean."""
+    """The geometric mean over what was drawn: the error of one matrix is a matter of luck, whatever computes
+    it, and a few that are much larger would decide any other mean."""
     with ThreadPoolExecutor(2) as pool:
         results = [one.result() for one in [pool.submit(check, i, tmp_path / str(i)) for i in range(CASES)]]
     traits = Counter(trait for each, _ in results for trait in each)
@@ -172,7 +184,10 @@ def test_errors_of_slabs(tmp_path, capsys):
         for precision in ("f32", "bf16", "f16"):
             for spectrum in SPECTRA:
                 pairs = [(a, b) for _, errors in results for p, s, a, b in errors if (p, s) == (precision, spectrum)]
-                slabs, whole = (float(np.exp(np.mean(np.log(np.maximum(side, 1e-12))))) for side in zip(*pairs, strict=True))
+                slabs, whole = (
+                    float(np.exp(np.mean(np.log(np.maximum(side, 1e-12)))))
+                    for side in zip(*pairs, strict=True)
+                )
                 print(f"  {precision:5} {spectrum!s:6} {len(pairs):3} matrices: {slabs:.3g} and {whole:.3g}")
                 assert np.isfinite(slabs) and slabs <= TOLERANCE * whole, (precision, spectrum, slabs, whole)
     assert all(traits[each] for each in ("tall", "wide", "experts", "replicas", *SLABS)), traits

@@ -1,7 +1,7 @@
 """Strategies of several hops, of part of a mesh, and of hops that choose: the bytes of a single rank.
 
-Cases are drawn so that the strategy which each one is forced to is legal; a refusal fails. Random rules on random parameters,
-as in test_bits.py, on clusters whose nodes are smaller than the meshes.
+Cases are drawn so that the strategy which each one is forced to is legal; a refusal fails. Random rules on
+random parameters, as in test_bits.py, on clusters whose nodes are smaller than the meshes.
 """
 
 import json
@@ -82,13 +82,18 @@ def random_strategies(seed):
     """(a batch, its cluster)."""
     source = random.Random(seed)
     total = source.choice([4, 8])
-    nodes = [source.sample([node, node + 1], 2) for node in range(0, total, 2)]  # in any order, one after the other
+    # in any order, one after the other
+    nodes = [
+        source.sample([node, node + 1], 2) for node in range(0, total, 2)
+    ]
     order = [rank for node in source.sample(nodes, len(nodes)) for rank in node]
     grid = source.choice([(total // 2, 2), (2, total // 2)])
     meshes = {"line": Mesh("line", (total,), order), "grid": Mesh("grid", grid, order),
               "cube": Mesh("cube", (2, total // 4, 2), order)}  # fmt: skip
     rules = [random_rule(source, f"R{i}", "matrix") for i in range(3)]
-    batch = Batch(seed, list(meshes.values()), rules, waves=source.randint(1, 3), threads=source.randint(1, 3))
+    batch = Batch(
+        seed, list(meshes.values()), rules, waves=source.randint(1, 3), threads=source.randint(1, 3)
+    )
     matrix = [rule for rule in rules if not rule.elementwise]
     for index in range(9 if matrix else 0):
         strategy, rule = STRATEGIES[index % 3], source.choice(matrix)
@@ -99,7 +104,10 @@ def random_strategies(seed):
         if strategy == "subgroup-gather" and layout.blocks and not {kind for _, kind in rule.states.values()} <= kept:
             strategy = "owner"
         # Equal parameters form a group, which has one strategy.
-        if any((other.layout, other.rule.name, other.dtype) == (layout, rule.name, dtype) for other in batch.cases):
+        if any(
+            (other.layout, other.rule.name, other.dtype) == (layout, rule.name, dtype)
+            for other in batch.cases
+        ):
             continue
         batch.cases.append(Case(name, rule, layout, dtype, dtype, strategy, True))
     levels = [{"name": "node", "ranks": 2, "gb_per_s": 100, "latency_us": 2},
@@ -116,7 +124,9 @@ def test_results_have_the_same_bytes(tmp_path, capsys):
         out = run(folder / "spec.optim", folder / "both.json", folder / "both.safetensors", folder / "out.safetensors",
                   "--cluster", json.dumps(cluster), "--threads", batch.threads, *batch.options(), steps=STEPS)  # fmt: skip
         wrong = differences(*apart(out))
-        assert not wrong, f"STEPC_SEED={SEED}, batch {index}\n" + "\n".join([*wrong, *(case.describe() for case in batch.cases)])
+        assert not wrong, f"STEPC_SEED={SEED}, batch {index}\n" + "\n".join(
+            [*wrong, *(case.describe() for case in batch.cases)]
+        )
         counts += Counter(case.strategy for case in batch.cases)
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: cases by strategy: {dict(counts)}")
@@ -124,7 +134,9 @@ def test_results_have_the_same_bytes(tmp_path, capsys):
 
 
 def test_no_rank_has_more_peers_than_it_may(tmp_path):
-    """Of what a library is made for: a rank sends one message to each peer in an exchange, so that there are as many peers."""
+    """Of what a library is made for: a rank sends one message to each peer in an exchange, so that there
+    are as many peers.
+    """
     manifest = {"version": 1, "meshes": [{"name": "line", "axes": [{"name": "dp", "size": 12}]}],
                 "parameters": [{"name": f"w{i}", "shape": [24, 6], "dtype": "f32", "mesh": "line", "placements": ["S(0)"]}
                                for i in range(12)]}  # fmt: skip

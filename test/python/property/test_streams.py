@@ -1,8 +1,8 @@
 """A step's bytes do not depend on how its two streams interleave, as far as records and awaits leave it open.
 
-Libraries are linked with a device that carries out kernels and messages in random order (test/devices). Random programs
-must give the CPU's bytes for any seed; a device that loses the record of one event must not; and no program compiles that
-lacks a wait.
+Libraries are linked with a device that carries out kernels and messages in random order (test/devices).
+Random programs must give the CPU's bytes for any seed; a device that loses the record of one event must not;
+and no program compiles that lacks a wait.
 """
 
 import os
@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(not RANDOM.is_dir(), reason="build/lib/random wa
 BATCHES = int(os.environ.get("STEPC_STREAMS_BATCHES", "8"))
 PER_BATCH = 10
 ORDERS = 6
-MANY = """{"version": 1, "meshes": [{"name": "dp", "axes": [{"name": "dp", "size": 2}]}], "parameters": [%s]}"""
+MANY = (
+    """{"version": 1, "meshes": [{"name": "dp", "axes": [{"name": "dp", "size": 2}]}], "parameters": [%s]}"""
+)
 ONE = """{"name": "w%d", "shape": [%d, 8], "dtype": "f32", "mesh": "dp", "placements": ["S(0)"]}"""
 
 
@@ -35,7 +37,9 @@ def test_any_order_gives_the_same_bytes(tmp_path, index, capsys):
     for order in range(ORDERS):
         found = step_randomly(tmp_path, files, order, STEPS, "--threads", batch.threads)
         wrong = differences(found, expected)
-        assert not wrong, f"STEPC_SEED={SEED}, order {order} of batch {index}, waves {batch.waves}:\n" + "\n".join(wrong)
+        assert not wrong, (
+            f"STEPC_SEED={SEED}, order {order} of batch {index}, waves {batch.waves}:\n" + "\n".join(wrong)
+        )
     with capsys.disabled():
         counts = Counter(case.strategy for case in batch.cases)
         print(f"\n  STEPC_SEED={SEED}-{index}: {batch.waves} waves, {dict(counts)}", end="")
@@ -49,7 +53,9 @@ def step_randomly(folder, files, order, steps, *options, loses=-1):
 
 @pytest.fixture(scope="module")
 def waves(tmp_path_factory):
-    """Muon on two ranks in two waves, whose messages travel while others are computed: texts of levels, and the CPU's bytes."""
+    """Muon on two ranks in two waves, whose messages travel while others are computed: texts of levels,
+    and the CPU's bytes.
+    """
     folder = tmp_path_factory.mktemp("waves")
     manifest = folder / "many.json"
     manifest.write_text(MANY % ", ".join(ONE % (i, 8 + 4 * (i % 2)) for i in range(8)))
@@ -58,7 +64,9 @@ def waves(tmp_path_factory):
     for level in ("scheduled", "exec"):
         stepc("compile", *files, "--waves", 2, "--emit", level, "-o", folder / level)
     stepc("compile", *files, "--waves", 2, "-o", folder / "random", STEPC_RUNTIME_DIR=RANDOM)
-    expected = run(files[0], manifest, folder / "in.safetensors", folder / "cpu.safetensors", "--waves", 2, steps=2)
+    expected = run(
+        files[0], manifest, folder / "in.safetensors", folder / "cpu.safetensors", "--waves", 2, steps=2
+    )
     return folder, files, expected
 
 
@@ -73,14 +81,16 @@ def write_inputs(path):
 
 
 def test_a_lost_record_is_seen(waves):
-    """Event 2n lets collective n start when what it sends is there, event 2n + 1 lets others read what has arrived: each
-    is needed, so that each, once lost, is seen as other bytes or as a step that is refused."""
+    """Event 2n lets collective n start when what it sends is there, event 2n + 1 lets others read what has
+    arrived: each is needed, so that each, once lost, is seen as other bytes or as a step that is refused."""
     folder, files, expected = waves
     starts = (folder / "exec" / "muon.mlir").read_text().count("exec.start ")
     assert starts >= 4
     for order in range(4):
         assert not differences(step_randomly(folder, files, order, 2), expected)
-    unseen = [event for event in range(2 * starts) if not any(is_seen(waves, event, order) for order in range(12))]
+    unseen = [
+        event for event in range(2 * starts) if not any(is_seen(waves, event, order) for order in range(12))
+    ]
     assert not unseen
 
 

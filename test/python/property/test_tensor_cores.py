@@ -1,8 +1,10 @@
-"""Products on tensor cores give the bits of their shapes: on any ranks and meshes, by any strategy, in any waves, beside any others.
+"""Products on tensor cores give the bits of their shapes: on any ranks and meshes, by any strategy, in any
+waves, beside any others.
 
-Tensor cores add up otherwise than a CPU, so what is compared is `emulated:<gpu>,tensorcore` with itself: whole on one rank, and
-spread over many, with the order of threads, of copies to a block's memory and of streams drawn. How far they are from float64
-is test_accuracy.py's. STEPC_SEED repeats a run, STEPC_CORES_BATCHES makes it longer.
+Tensor cores add up otherwise than a CPU, so what is compared is `emulated:<gpu>,tensorcore` with itself:
+whole on one rank, and spread over many, with the order of threads, of copies to a block's memory and of
+streams drawn. How far they are from float64 is test_accuracy.py's. STEPC_SEED repeats a run,
+STEPC_CORES_BATCHES makes it longer.
 """
 
 import json

@@ -1,4 +1,6 @@
-"""One library for two targets: instances of both live in one process, and give what each gives in a library of its own."""
+"""One library for two targets: instances of both live in one process, and give what each gives in a
+library of its own.
+"""
 
 import re
 import subprocess
@@ -67,11 +69,17 @@ def test_a_target_is_chosen_by_its_kind(both, alone):
     assert second.plan_hash != both.plan_hash and second.chip.startswith("emulated:sm_80 on ")
     assert second.parameters == both.parameters and second.routes == both.routes
     assert Library(both.path, "cpu").plan_hash == both.plan_hash == alone.plan_hash
-    with pytest.raises(StepcError, match=re.escape(f"'{both.path}': expected one of its targets (cpu, emulated), found 'cuda'")):
+    with pytest.raises(
+        StepcError,
+        match=re.escape(f"'{both.path}': expected one of its targets (cpu, emulated), found 'cuda'"),
+    ):
         Library(both.path, "cuda")
     assert both.for_device(_abi.DEVICE_CPU).plan_hash == both.plan_hash
     assert both.for_device(_abi.DEVICE_CUDA) is None
-    assert second.for_device(_abi.DEVICE_CPU).target == "cpu"  # the first that was named, whatever it stood for
+    # the first that was named, whatever it stood for
+    assert (
+        second.for_device(_abi.DEVICE_CPU).target == "cpu"
+    )
 
 
 def test_instances_of_both_give_equal_bits_at_once(both, alone, emulated):
@@ -92,7 +100,9 @@ def test_its_size_is_less_than_that_of_two(both, alone, emulated):
     """What is the runtime's stands there once."""
     two, cpu, gpu = (len(open(library.path, "rb").read()) for library in (both, alone, emulated))
     assert max(cpu, gpu) < two < max(cpu, gpu) + min(cpu, gpu) / 2
-    symbols = subprocess.run(["nm", "-D", "--defined-only", both.path], capture_output=True, text=True, check=True).stdout
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", both.path], capture_output=True, text=True, check=True
+    ).stdout
     assert [line.split()[-1] for line in symbols.splitlines()] == ["muon_library", "stepc_library_table"]
 
 
@@ -110,13 +120,17 @@ def test_python_compiles_for_several(real, tmp_path):
     optimizer = Optimizer([("w", parameter)], spec, target=["emulated", "cpu"])
     optimizer.step()
     assert optimizer.library.targets == ("emulated", "cpu") and optimizer.library.target == "emulated"
-    with pytest.raises(stepc.CompileError, match="--target: expected one target of kind cpu, found 'cpu' and 'cpu:x86-64'"):
+    with pytest.raises(
+        stepc.CompileError, match="--target: expected one target of kind cpu, found 'cpu' and 'cpu:x86-64'"
+    ):
         stepc.compile(spec, manifest, target=["cpu", "cpu:x86-64"])
 
 
 def test_a_gpus_step_beside_a_cpus(stub, alone):
     gpu = stub.for_device(_abi.DEVICE_CUDA)
-    assert gpu.target == "emulated" and stub.target == "cpu" and stub.for_device(_abi.DEVICE_CPU).target == "cpu"
+    assert (
+        gpu.target == "emulated" and stub.target == "cpu" and stub.for_device(_abi.DEVICE_CPU).target == "cpu"
+    )
     place = Device(_abi.DEVICE_CUDA, stream=StubDriver().library.stepc_stub_stream())
     found = interleaved([Bound(stub), Bound(gpu, device=place), Bound(alone)])
     assert found[0] == found[1] == found[2]
@@ -131,7 +145,10 @@ class Stream:
 
 def model():
     generator = torch.Generator().manual_seed(1)
-    return {name: torch.nn.Parameter(torch.randn(*shape, generator=generator)) for name, shape in (("w", (24, 40)), ("b", (40,)))}
+    return {
+        name: torch.nn.Parameter(torch.randn(*shape, generator=generator))
+        for name, shape in (("w", (24, 40)), ("b", (40,)))
+    }
 
 
 def stepped(library):
@@ -163,7 +180,10 @@ def test_the_optimizer_takes_the_target_of_where_its_parameters_are(tmp_path, mo
     kind, found = stepped(path)
     assert kind == "emulated"
     assert all(torch.equal(one, other) for one, other in zip(expected, found, strict=True))
-    with pytest.raises(DeviceError, match="expected a library for NVIDIA's GPUs, as the parameters are on cpu:0, found one for cpu"):
+    with pytest.raises(
+        DeviceError,
+        match="expected a library for NVIDIA's GPUs, as the parameters are on cpu:0, found one for cpu",
+    ):
         stepped(only)
 
 
@@ -204,5 +224,7 @@ def test_a_library_for_gpus_and_cpus_steps_without_a_gpu(tmp_path, alone, order)
         Instance(gpu, device=Device(_abi.DEVICE_CUDA))
     said = "library 'muon' is for GPUs: expected device 1, found device 0"
     assert (said in create(library.path, device=0)) == (order[0] != "cpu")
-    needed = subprocess.run(["readelf", "-d", library.path], capture_output=True, text=True, check=True).stdout
+    needed = subprocess.run(
+        ["readelf", "-d", library.path], capture_output=True, text=True, check=True
+    ).stdout
     assert "cuda" not in needed

@@ -376,7 +376,9 @@ class Binding:
             )
         if again:
             return GradientError(self._gradient_text(record, f"placements {expected}, as declared", found))
-        return Resharded(record.name, f"has a gradient with the placements {found}, {expected} when it was bound")
+        return Resharded(
+            record.name, f"has a gradient with the placements {found}, {expected} when it was bound"
+        )
 
     def step(self) -> None:
         """Steps, and tells autograd that the parameters changed.

@@ -47,7 +47,9 @@ def build(file: Path) -> None:
             output = Path(folder) / file.name
             made = subprocess.run(command(output), capture_output=True, text=True, check=False)
             if made.returncode:
-                raise BuildError(f"the compiler failed with exit code {made.returncode}:\n{made.stderr.strip()}")
+                raise BuildError(
+                    f"the compiler failed with exit code {made.returncode}:\n{made.stderr.strip()}"
+                )
             extension.open_extension(output)
             os.replace(output, file)
     except (OSError, ImportError) as error:

@@ -198,7 +198,9 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
 
 
 def _put_options(optimizer: RoutedGroups, groups: Sequence[Mapping[str, Any]]) -> None:
-    """Gives groups their saved options, without how a step is carried out and pairs that mean nothing here."""
+    """Gives groups their saved options, without how a step is carried out and pairs that mean nothing
+    here.
+    """
     for group, other in zip(optimizer.param_groups, groups, strict=True):
         for key, value in other.items():
             if key not in ("params", "param_names", ROUTE, BETAS) and not is_torchs_key(key):

@@ -152,7 +152,8 @@ def _refuse_other_place(
     for what, expected, found in zip(("mesh", "placements", "shape"), declared, own, strict=True):
         if expected != found:
             raise PlacementError(
-                f"parameter '{name}': expected the {what} of placements=, {expected}, found a DTensor's, {found}"
+                f"parameter '{name}': expected the {what} of placements=, {expected}, found a DTensor's, "
+                f"{found}"
             )
 
 
@@ -317,7 +318,9 @@ def describe(
         told, unseen = grad_dtype(tensor, declarations.gradient), []
         if told is None:
             unseen.append("grad_dtype")
-        if getattr(tensor, declarations.gradient, None) is None and (placed is None or placed.gradient is None):
+        if getattr(tensor, declarations.gradient, None) is None and (
+            placed is None or placed.gradient is None
+        ):
             unseen.append("grad_placements")
         states = placed and placed.texts("states", name, len(sizes))
         entry = Entry(

@@ -10,8 +10,8 @@ from stepc._calls import cause
 from stepc.errors import GradientError, GraphError, PoisonedError, StepcError, StepcTimeout, TransportError
 
 _REPLACED = (
-    "\nhint: were parameters replaced, by load_state_dict(…, assign=True)? the optimizer steps those that its "
-    "param_groups have: load in place, or put the new ones there"
+    "\nhint: were parameters replaced, by load_state_dict(…, assign=True)? the optimizer steps those that "
+    "its param_groups have: load in place, or put the new ones there"
 )
 
 # What graphs still read of instances that failed.
@@ -51,7 +51,9 @@ def expect_no_fork(process: int) -> None:
 
 
 class Failures:
-    """The part of an optimizer that closes it, and keeps its failure until the trainer says that all is whole."""
+    """The part of an optimizer that closes it, and keeps its failure until the trainer says that all is
+    whole.
+    """
 
     # Whether recover() was called: what fails then may have to do with what was loaded.
     _recovered = False
@@ -76,8 +78,9 @@ class Failures:
         if self._failure is not None:
             raise PoisonedError(
                 f"an earlier {self._failed_in} failed: {cause(self._failure)}\ncall recover() and load "
-                "a checkpoint, or recover() alone when parameters and states are known to be whole\nhint: load the "
-                "model in place, as load_state_dict(…, assign=True) makes parameters that the optimizer has not"
+                "a checkpoint, or recover() alone when parameters and states are known to be whole\nhint: "
+                "load the model in place, as load_state_dict(…, assign=True) makes parameters that the "
+                "optimizer has not"
             )
 
     def _fail(self, error: BaseException, where: str = "step") -> None:

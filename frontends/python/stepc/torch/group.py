@@ -120,7 +120,7 @@ class Group(dict):
             super().update(zip(_PAIR, pair(value, "a parameter group"), strict=True))
         elif key == BETAS and _MOMENTUM in self and isinstance(value, tuple) and len(value) == 1:
             super().__setitem__(_MOMENTUM, value[0])
-        elif value is True and key in _ASKS and key != "capturable":  # that is looked at where memory is bound
+        elif value is True and key in _ASKS and key != "capturable":  # memory tells when it is bound
             raise TypeError(f"a parameter group: {why_refused(key, value)}")
         else:
             super().__setitem__(key, value)

@@ -182,7 +182,8 @@ def normalize(params: Any) -> tuple[list[dict[str, Any]], dict[str, list[str]]]:
                 continue
             if name in written:
                 one, other = written[name], member[0]
-                why = "" if one == other else f", '{one}' and '{other}' without the components that wrappers add"
+                without = f", '{one}' and '{other}' without the components that wrappers add"
+                why = "" if one == other else without
                 raise ValueError(f"two parameters have the name '{name}'{why}")
             seen[id(tensor)], where[id(tensor)], written[name] = name, place, member[0]
             pairs.append((name, tensor))
@@ -330,7 +331,9 @@ def split(
     for route in sorted(by_route, key=order.index):
         info = routing.routes.get(route) if route is not None else None
         made: dict[str, Any] = {"params": by_route[route], ROUTE: route}
-        own = with_pair(given, routing.hyperparameters if info is None else info.defaults, "a parameter group")
+        own = with_pair(
+            given, routing.hyperparameters if info is None else info.defaults, "a parameter group"
+        )
         if info is None:
             made |= _any_options(routing, options) | own
         else:

@@ -251,7 +251,9 @@ def _plan(
     taken = own.get(STEP, step)
     if taken is None:
         raise StepcError(f"parameter '{name}': expected 'step' in the source, or step=, found neither")
-    result.append((f"parameter '{name}': step", record.step_view, whole_step(taken, f"parameter '{name}'"), ""))
+    result.append(
+        (f"parameter '{name}': step", record.step_view, whole_step(taken, f"parameter '{name}'"), "")
+    )
     return result
 
 
@@ -269,8 +271,9 @@ def _fitting(value: Any, target: torch.Tensor, where: str, beside: bool) -> torc
     if isinstance(mine, Piece) and not isinstance(local(value), Piece):
         held = local(value)
         if isinstance(value, DTensor):
-            alone = beside and isinstance(target, DTensor) and same_placements(value.placements, target.placements)
-            alone = alone and value.device_mesh == target.device_mesh and same_shard(tuple(held.shape), tuple(mine.shape))
+            alone = beside and isinstance(target, DTensor) and value.device_mesh == target.device_mesh
+            alone = alone and same_placements(value.placements, target.placements)
+            alone = alone and same_shard(tuple(held.shape), tuple(mine.shape))
         else:
             alone = tuple(held.shape) != tuple(mine.whole) and held.numel() == mine.numel()
         if alone:

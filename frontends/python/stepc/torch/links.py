@@ -160,8 +160,8 @@ class Links:
         self.finish(exchange, what, self.timeout)
 
     def abort(self, reason: str) -> None:
-        """Gives up everything in flight, here and on the peers that wait for this rank. Nothing in a child that
-        was forked: the connections are its parent's."""
+        """Gives up everything in flight, here and on the peers that wait for this rank. Nothing in a child
+        that was forked: the connections are its parent's."""
         with self._lock:
             if self.aborted is not None or os.getpid() != self._process:
                 return

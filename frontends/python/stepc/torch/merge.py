@@ -18,7 +18,9 @@ from stepc.torch.uneven import as_it_lies
 # What all ranks have to say alike of a parameter.
 _AGREED = ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "state_placements", "bucket",
            "batch_axes", "flatten", "blocks", "aliases")  # fmt: skip
-_GRADIENT_HINT = "\nhint: Placed(gradient=…) in placements= says where gradients lie, whether or not they are there"
+_GRADIENT_HINT = (
+    "\nhint: Placed(gradient=…) in placements= says where gradients lie, whether or not they are there"
+)
 
 
 class Merge:

@@ -39,8 +39,8 @@ from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
-# How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. They come from
-# loading their models then, which takes some of them minutes longer.
+# How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. They come
+# from loading their models then, which takes some of them minutes longer.
 _STEP_SECONDS, _LOADING_SECONDS = 120.0, 600.0
 
 

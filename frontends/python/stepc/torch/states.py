@@ -347,7 +347,9 @@ def check_source(target: torch.Tensor, source: Any, where: str) -> None:
         unsaid = isinstance(mine, Piece) and not any(type(one) is _StridedShard for one in target.placements)
         if unsaid or not same_shard(expected, found):
             says, none = (" that says which elements it has", " that does not") if unsaid else ("", "")
-            raise StepcError(f"{where}: expected a shard of shape {list(expected)}{says}, found {list(found)}{none}")
+            raise StepcError(
+                f"{where}: expected a shard of shape {list(expected)}{says}, found {list(found)}{none}"
+            )
     elif isinstance(mine, Piece) and any(type(one) is not Replicate for one in source.placements):
         raise StepcError(
             f"{where}: expected a whole tensor, or the piece that this rank has, found a DTensor with the "
@@ -378,7 +380,9 @@ def copy_state(
     """
     check_source(target, source, where)
     piece, dtensor = local(target), isinstance(source, DTensor)
-    if isinstance(local(source), Piece) or (dtensor and same_placements(source.placements, target.placements)):
+    if isinstance(local(source), Piece) or (
+        dtensor and same_placements(source.placements, target.placements)
+    ):
         pass
     elif isinstance(piece, Piece):
         source = piece.cut(arrived(local(source)).to(target.device))

@@ -113,7 +113,8 @@ def _with_range(entry: Entry, role: str, own: Sequence[str], axis: int, text: st
         # Ranges count elements of what the other axes leave.
         if mine != its and not (its == "R" and is_pending(mine)):
             raise PlacementError(
-                f"parameter '{entry.name}': {role}: expected '{its}' along '{entry.mesh.axes[one][0]}', as its "
-                f"shards along '{entry.mesh.axes[axis][0]}' are the parameter's, of any number of rows, found '{mine}'"
+                f"parameter '{entry.name}': {role}: expected '{its}' along '{entry.mesh.axes[one][0]}', as "
+                f"its shards along '{entry.mesh.axes[axis][0]}' are the parameter's, of any number of rows, "
+                f"found '{mine}'"
             )
     return (*own[:axis], text, *own[axis + 1 :])

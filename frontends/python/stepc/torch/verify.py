@@ -31,7 +31,8 @@ def _placements(
     item: Mapping[str, Any], mesh: Mapping[str, Any], member: tuple[Mapping[str, Any], int] | None, role: str
 ) -> list[str]:
     """A parameter's, its gradient's or its states' placements as a library has them: where a bucket says
-    where ranges end, they stand at the first axis that is ``flat``. Empty where the manifest has no such list."""
+    where ranges end, they stand at the first axis that is ``flat``. Empty where the manifest has no such
+    list."""
     texts = item.get(role)
     result = list(texts or ())
     if member is None or "flat" not in result:
@@ -40,7 +41,10 @@ def _placements(
     sizes = [axis["size"] for axis in mesh["axes"]]
     ranks = math.prod(size for text, size in zip(texts, sizes, strict=True) if text == "flat")
     others = ["R" if text == "flat" else text for text in texts]
-    elements = math.prod(shape_at(item["shape"], sizes, others, [0] * len(sizes)))  # the first shard is the largest
+    # the first shard is the largest
+    elements = math.prod(
+        shape_at(item["shape"], sizes, others, [0] * len(sizes))
+    )
     cuts = [min(max(bucket["size"] // ranks * rank - offset, 0), elements) for rank in range(ranks + 1)]
     result[result.index("flat")] = f"flat({', '.join(map(str, cuts))})"
     return result

@@ -6,7 +6,9 @@ import sys
 
 
 def symbols(kind, path):
-    lines = subprocess.run(["nm", "-D", kind, path], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = subprocess.run(
+        ["nm", "-D", kind, path], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     return {line.split()[-1].split("@")[0] for line in lines}
 
 

@@ -1,6 +1,7 @@
 """The C of a page as one program: page.py PAGE PRELUDE OUT.c
 
-A block that begins with a function stands as it is; the others become the body of a function each, after what they include.
+A block that begins with a function stands as it is; the others become the body of a function each, after what
+they include.
 """
 
 import re
