@@ -125,7 +125,7 @@ ALONE = "test/python/test_signals.py"
 
 def python(report: pathlib.Path) -> Tally:
     tally = Tally()
-    ruff = shutil.which("ruff")
+    ruff = shutil.which("ruff", path=f"{pathlib.Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
     tally.add("skipped" if not ruff else "failed" if run([ruff, "check", "--quiet", "."]) else "passed")
     for name, options in {
         "together": ["-n", min(CORES + 1, 8), "--dist", "worksteal", f"--ignore={ALONE}", "test/python"],

@@ -14,9 +14,11 @@ class Trainer(transformers.Trainer):
         if self.optimizer is None:
             args, model = self.args, self.model if model is None else model
             decayed = set(self.get_decay_parameter_names(model))  # as Trainer's own: no biases, no norms
-            groups = {True: {"params": [], "weight_decay": args.weight_decay}, False: {"params": [], "weight_decay": 0.0}}
-            for name, parameter in model.named_parameters():
-                groups[name in decayed]["params"].append((name, parameter))
-            options = {"lr": args.learning_rate, "betas": (args.adam_beta1, args.adam_beta2), "eps": args.adam_epsilon}
-            self.optimizer = stepc.torch.Optimizer([one for one in groups.values() if one["params"]], ADAMW, **options)
+            groups = []
+            for decay, which in ((args.weight_decay, True), (0.0, False)):
+                named = [one for one in model.named_parameters() if (one[0] in decayed) == which]
+                groups += [{"params": named, "weight_decay": decay}] if named else []
+            betas = (args.adam_beta1, args.adam_beta2)
+            options = {"lr": args.learning_rate, "betas": betas, "eps": args.adam_epsilon}
+            self.optimizer = stepc.torch.Optimizer(groups, ADAMW, **options)
         return self.optimizer

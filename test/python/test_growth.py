@@ -49,7 +49,7 @@ def test_code_grows_by_little_for_each_shape(tmp_path):
     assert functions[0] and all(each == functions[0] for each in functions)
     steps = [
         (after - before) / (more - fewer)
-        for before, after, fewer, more in zip(small, small[1:], SIZES, SIZES[1:])
+        for before, after, fewer, more in zip(small, small[1:], SIZES, SIZES[1:], strict=False)
     ]
     assert all(0 < step < 200 for step in steps), steps
 
@@ -66,7 +66,7 @@ def test_memory_of_a_proof_does_not_grow_with_shapes_times_ranks(tmp_path):
         peaks.append(peak)
     per_shape = [
         (after - before) / (more - fewer)
-        for before, after, fewer, more in zip(peaks, peaks[1:], sizes, sizes[1:])
+        for before, after, fewer, more in zip(peaks, peaks[1:], sizes, sizes[1:], strict=False)
     ]
     assert per_shape[-1] < 2**19, [f"{each / 2**10:.0f} KiB" for each in per_shape]
 

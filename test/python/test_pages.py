@@ -64,7 +64,7 @@ def test_every_read_names_its_variable():
             text = path.read_text()
             known = {name for _, name in re.findall(HELPER, text)}
             for argument in re.findall(r"\b(?:std::)?(?:getenv|GetEnv)\(\s*([^)]*)\)", text):
-                assert argument.startswith('"') or argument in known | {""} or argument.startswith("&"), (
+                assert argument.startswith(('"', "&")) or argument in known | {""}, (
                     path,
                     argument,
                 )

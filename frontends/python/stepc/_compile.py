@@ -225,8 +225,10 @@ def _run(
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     except ValueError as error:  # a zero byte, or what UTF-8 does not have
-        wrong = [option for option in options if option != option.encode(errors="ignore").decode().replace("\0", "")]
-        raise CompileError(f"expected options in UTF-8 without zero bytes, found {wrong[:1] or options!r}: {error}", 2) from error
+        wrong = [one for one in options if one != one.encode(errors="ignore").decode().replace("\0", "")]
+        raise CompileError(
+            f"expected options in UTF-8 without zero bytes, found {wrong[:1] or options!r}: {error}", 2
+        ) from error
     if done.returncode != 0:
         text = inputs.named(done.stderr.strip() or done.stdout.strip())
         raise CompileError(
@@ -268,8 +270,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
 
     Args:
         spec: path of an ``.optim`` file, or its text.
-        manifest: a dict (see :func:`stepc.torch.export_manifest`), the path of a JSON file, or its text, which
-            begins with ``{``.
+        manifest: a dict (see :func:`stepc.torch.export_manifest`), the path of a JSON file, or its
+            text, which begins with ``{``.
         target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``, or
             ``emulated:<gpu>`` for the kernels of a GPU on this host; ``stepc compile --help`` has more.
             Several of different kinds, in a list, make one library with a step for each. Of both
@@ -410,7 +412,8 @@ def copy_files(sources: Sequence[Path], folder: Path) -> None:
         if isinstance(error, FileExistsError):
             reason = "expected a folder, found a file"
         raise CompileError(
-            f"{shown_path(place)}: cannot write the compiled library: {reason}\nhint: output= names the folder "
+            f"{shown_path(place)}: cannot write the compiled library: {reason}\nhint: output= names the "
+            "folder "
             "for its files"
         ) from error
     finally:

@@ -110,7 +110,8 @@ def shown_path(path: str | os.PathLike[str]) -> str:
 
 
 class Inputs:
-    """A specification and a manifest, read once. A manifest is a dict, a path, or a text that begins with ``{``.
+    """A specification and a manifest, read once. A manifest is a dict, a path, or a text that begins
+    with ``{``.
 
     The compiler gets copies, word for word, so that what it compiled is what was read. Its
     diagnostics name the user's files in their place, or ``<specification>`` and ``<manifest>``

@@ -113,7 +113,8 @@ class Library:
                 blocks = json.loads(_text(info.blocks) or "null")
             except (ValueError, RecursionError) as error:
                 raise PlanError(
-                    f"'{self.path}': expected blocks of parameter {index} as JSON: {error}; the library is damaged"
+                    f"'{self.path}': expected blocks of parameter {index} as JSON: {error}; "
+                    "the library is damaged"
                 ) from error
             flatten = info.flatten, bool(info.flatten_specified)
             result.append(Mesh(_text(info.name), axes, ranks, info.batch_axes, blocks, *flatten))

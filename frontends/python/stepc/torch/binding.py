@@ -110,9 +110,9 @@ class Binding:
     def take_states(self, left: Mapping[str, dict[str, Any]]) -> None:
         """Takes the states that the trainer left, by parameter's name; those of absent names begin anew.
 
-        Nothing is taken where one does not fit. The next :meth:`check` binds their memory. The trainer may have
-        kept the tensors that were bound before, so new ones take their place. If ``in_place``, new values are
-        written into the old tensors, because captured graphs go on with these.
+        Nothing is taken where one does not fit. The next :meth:`check` binds their memory. The trainer
+        may have kept the tensors that were bound before, so new ones take their place. If ``in_place``,
+        new values are written into the old tensors, because captured graphs go on with these.
         """
         counts: dict[Record, int] = {}
         for record in self.records:
@@ -151,14 +151,16 @@ class Binding:
     def _new_states(self, record: Record) -> dict[str, Any]:
         if not self._in_place:
             return allocate(record.info, record.tensor, record.mesh_axes, self.instance)
-        bound = {info.name: held[0] for info, held in zip(record.info.states, record.state_tensors, strict=True)}
+        held = zip(record.info.states, record.state_tensors, strict=True)
+        bound = {info.name: tensors[0] for info, tensors in held}
         bound[STEP] = record.step_view
         begin_anew(record.info, record.tensor, bound, self.instance)
         return bound
 
     def _expect_state(self, record: Record, number: int, found: Any) -> torch.Tensor:
         """The shard of a state that the trainer put in the place of the bound one."""
-        info, bound, dtensor = record.info.states[number], record.state_tensors[number], record.state_dtensor[number]
+        info, bound = record.info.states[number], record.state_tensors[number]
+        dtensor = record.state_dtensor[number]
         data = check_state(found, info, dtensor, record.device, record.name)
         where = f"parameter '{record.name}': state '{info.name}'"
         if bound is not None and dtensor and not same_spec(found._spec, bound[4]):

@@ -18,7 +18,10 @@ _REPLACED = (
 _KEPT: list[object] = []
 
 
-_HINT = "hint: make the process group and the optimizer in the child, or start the child by 'spawn' or 'forkserver'"
+_HINT = (
+    "hint: make the process group and the optimizer in the child, or start the child by 'spawn' or "
+    "'forkserver'"
+)
 
 # The process group that the parent had made when this process was forked from it, and the parent. Kept alive:
 # its destructor would wait for threads that a child does not have.
@@ -36,8 +39,8 @@ def expect_own_group() -> None:
     """Refuses to meet other ranks over the connections of the parent that this process was forked from."""
     if _inherited and dist.is_initialized() and dist.group.WORLD is _inherited[0]:
         raise StepcError(
-            f"expected a process group that was made in this process ({os.getpid()}), found the one of process "
-            f"{_inherited[1]}, which this one was forked from\n{_HINT}"
+            f"expected a process group that was made in this process ({os.getpid()}), found the one of "
+            f"process {_inherited[1]}, which this one was forked from\n{_HINT}"
         )
 
 
@@ -45,8 +48,8 @@ def expect_no_fork(process: int) -> None:
     """Refuses to meet other ranks in a child that was forked: the connections to them are its parent's."""
     if os.getpid() != process and dist.is_initialized() and dist.get_world_size() > 1:
         raise StepcError(
-            f"expected a call in process {process}, which made the optimizer, found one in {os.getpid()}, which was "
-            f"forked from it\n{_HINT}"
+            f"expected a call in process {process}, which made the optimizer, found one in "
+            f"{os.getpid()}, which was forked from it\n{_HINT}"
         )
 
 

@@ -41,8 +41,8 @@ def expect_trained(named: Sequence[tuple[str, torch.Tensor]], before: Mapping[st
     hint = "\nhint: once the model is sharded, put its parameters into param_groups"
     if before and not named:
         raise ValueError(
-            f"expected parameters in param_groups, as '{next(iter(before))}', which was trained before, found "
-            f"none{hint}"
+            f"expected parameters in param_groups, as '{next(iter(before))}', which was trained before, "
+            f"found none{hint}"
         )
     for name, tensor in named:
         if name not in before or tensor.requires_grad or tensor is before[name][0]():
@@ -50,8 +50,9 @@ def expect_trained(named: Sequence[tuple[str, torch.Tensor]], before: Mapping[st
         shape = before[name][1]
         if not isinstance(tensor, torch.nn.Parameter) or tensor.shape != shape:
             raise ValueError(
-                f"parameter '{name}': expected a parameter of shape {list(shape)} in param_groups, since one was "
-                f"trained before, found a tensor of shape {list(tensor.shape)} that needs no gradient{hint}"
+                f"parameter '{name}': expected a parameter of shape {list(shape)} in param_groups, since one "
+                f"was trained before, found a tensor of shape {list(tensor.shape)} that needs no "
+                f"gradient{hint}"
             )
 
 

@@ -132,8 +132,8 @@ def _with_arguments(diagnostics: str) -> str:
     if not names:
         return diagnostics
     hint = (
-        f"the manifest is written from the model: for convolutions pass flatten={names!r}, for stacks of matrices "
-        f"pass batch={names!r}"
+        f"the manifest is written from the model: for convolutions pass flatten={names!r}, for stacks of "
+        f"matrices pass batch={names!r}"
     )
     return f"{diagnostics}\nhint: {hint}"
 
@@ -216,8 +216,8 @@ def expect_new(given: Iterable[tuple[str, torch.Tensor]], known: Iterable[tuple[
             raise in_two_groups(tensors[id(tensor)], name)
         if name in names:
             raise ValueError(
-                f"parameter '{name}': expected a name that no parameter of the optimizer has, found that of a "
-                f"parameter of shape {list(names[name].shape)}"
+                f"parameter '{name}': expected a name that no parameter of the optimizer has, found that of "
+                f"a parameter of shape {list(names[name].shape)}"
             )
 
 
@@ -424,7 +424,8 @@ class Hyperparameters:
                 except (KeyError, TypeError, ValueError, RuntimeError) as error:
                     found = shown(group[name]) if name in group else "none"
                     raise HyperparameterError(
-                        f"parameter group {row} (route {group[ROUTE]}): expected a number for '{name}', found {found}"
+                        f"parameter group {row} (route {group[ROUTE]}): expected a number for '{name}', "
+                        f"found {found}"
                     ) from error
 
     def _bring(self, place: int, value: Any, on_device: torch.Tensor) -> None:

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 from stepc.errors import StepcError, warn_user
-from stepc.torch.declarations import Blocks, Bucket, Declarations, Placed
+from stepc.torch.declarations import Blocks, Bucket, Declarations
 from stepc.torch.describe import (
     by_tensor,
     connected,

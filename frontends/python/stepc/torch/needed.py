@@ -1,4 +1,4 @@
-"""Whether the PyTorch is there that this package needs: imported first, so that its error is the one to see."""
+"""Whether the PyTorch is there that this package needs: imported first, so that its error is seen."""
 
 import re
 
@@ -8,7 +8,8 @@ _HINT = "hint: pip install 'torch>={}.{}'; for CPUs alone add --index-url https:
 
 
 def _refused(found: str) -> ImportError:
-    return ImportError(f"stepc.torch: expected PyTorch {TORCH[0]}.{TORCH[1]} or later, found {found}\n{_HINT}", name="torch")
+    wanted = f"PyTorch {TORCH[0]}.{TORCH[1]} or later"
+    return ImportError(f"stepc.torch: expected {wanted}, found {found}\n{_HINT}", name="torch")
 
 
 try:

@@ -30,9 +30,9 @@ class Record:
 
     __slots__ = (
         "apart", "device", "dtype", "grad_dtensor", "grad_dtype", "grad_placements", "grad_shape", "index",
-        "info", "is_dtensor", "masters", "mesh_axes", "moved", "name", "pending", "pointer", "ranges", "shape", "spec",
-        "staged", "state", "state_dtensor", "state_tensors", "step_pointer", "step_view", "stride",
-        "tensor", "versions",
+        "info", "is_dtensor", "masters", "mesh_axes", "moved", "name", "pending", "pointer", "ranges",
+        "shape", "spec", "staged", "state", "state_dtensor", "state_tensors", "step_pointer",
+        "step_view", "stride", "tensor", "versions",
     )  # fmt: skip
 
     def __init__(

@@ -1,4 +1,4 @@
-"""``optimizer.state`` as the trainer left it: entries that were cleared, replaced, or written before a step."""
+"""``optimizer.state`` as the trainer left it: entries that were cleared, replaced, or written early."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def states_left(optimizer: RoutedGroups) -> tuple[dict[str, dict[str, Any]], set
     def take(name: str, entry: Any) -> None:
         if not isinstance(entry, Mapping):
             raise StepcError(
-                f"parameter '{name}': optimizer.state: expected a dict of states, found {type(entry).__name__}"
+                f"parameter '{name}': optimizer.state: expected a dict of states, "
+                f"found {type(entry).__name__}"
             )
         # Each parameter has a dict of its own: the step writes its count there.
         left[name] = entry if isinstance(entry, dict) and id(entry) not in taken else dict(entry)

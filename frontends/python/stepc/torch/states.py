@@ -58,7 +58,8 @@ class LazyStates(defaultdict):
     def of(owner: RoutedGroups, entries: Any) -> LazyStates:
         """What a trainer assigns to ``optimizer.state``."""
         if not isinstance(entries, Mapping):
-            raise TypeError(f"optimizer.state: expected a dict of states by parameter, found {type(entries).__name__}")
+            found = type(entries).__name__
+            raise TypeError(f"optimizer.state: expected a dict of states by parameter, found {found}")
         own = isinstance(entries, LazyStates) and entries._owner() is owner
         states = entries if own else LazyStates(owner, entries)
         states.changed = True
