@@ -15,6 +15,7 @@ plan::Group GroupOp::toPlan() {
   plan::Group group = getExemplar().toPlan();
   if (auto parts = getParts())
     group.parts = parts->vec();
+  group.joined = getJoined().value_or(0);
   if (ArrayAttr reduced = getReducedAttr())
     group.reducedPlacements = optim::toPlan(reduced);
   if (std::optional<SlabsAttr> slabs = getSlabs())
@@ -22,6 +23,8 @@ plan::Group GroupOp::toPlan() {
   return group;
 }
 int64_t GroupOp::getBlocksPerParameter() {
+  if (getJoined())
+    return 1;
   return getExemplar().getMatrix().blocks * int64_t(getParts() ? getParts()->size() : 1);
 }
 int64_t GroupOp::getRows() { return toPlan().rows(); }
@@ -96,6 +99,12 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!getParts() && first.getBlocks() && rule.seesBlocks())
     return emitOpError("expected parts of the divided parameters, because rule ")
            << getRuleAttr() << " sees blocks, found none";
+  if (getJoined()) {
+    plan::Group group = toPlan();
+    group.computes = bool(getStrategy());
+    if (std::string wrong = plan::checkJoined(group, optim::toPlan(rule).states); !wrong.empty())
+      return emitOpError(wrong);
+  }
   if (failed(verifyReduced(first)))
     return failure();
   if (getSlabs() && failed(verifySlabs(first, rule)))

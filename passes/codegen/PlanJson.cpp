@@ -127,7 +127,7 @@ private:
       json.attribute("flatten", group.flatten);
     json.attribute("rows", group.rows());
     json.attribute("cols", group.cols());
-    json.attribute("blocks_per_parameter", group.blocksPerParameter());
+    json.attribute("blocks_per_parameter", group.matrix().blocks);
     json.attribute("dtype", llvm::StringRef(plan::name(group.parameterType)));
     json.attribute("gradient_dtype", llvm::StringRef(plan::name(group.gradientType)));
     auto placements = [&](const char *key, plan::ShardsKind of) {

@@ -5,6 +5,7 @@
 #include "dialects/optim/Optim.h"
 #include "passes/decide/Forces.h"
 #include "passes/decide/GroupGeometry.h"
+#include "runtime/text/Plural.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/MapVector.h"
@@ -40,6 +41,41 @@ private:
     return found->second;
   }
   llvm::DenseMap<BlocksAttr, SmallVector<Attribute>> known;
+
+  /// Where nothing sees the matrices of the parameters: the axis with which the columns of one matrix per
+  /// parameter begin, so that what is known of a shard does not grow with the matrices. 0: nothing is joined.
+  static int64_t joinedColumns(GroupOp group, RuleOp rule) {
+    stepc::plan::Group layout = group.toPlan();
+    int64_t matrices = layout.blocksPerParameter();
+    // Moves between shards run in waves of blocks, so that few large ones are better.
+    constexpr int64_t kMostWaves = 4096;
+    bool runsInWaves = group.getExemplar().standsApart() && matrices <= kMostWaves;
+    if (matrices <= 1 || runsInWaves || stepc::decide::hasMatrixSpace(rule))
+      return 0;
+    layout.joined = stepc::plan::bestJoined(layout);
+    return stepc::plan::checkJoined(layout, toPlan(rule).states).empty() ? layout.joined : 0;
+  }
+
+  /// Each block has an owner and a wave and is proven by itself, and so is each piece of a shard. Both numbers
+  /// have a bound.
+  static LogicalResult checkPieces(GroupOp group) {
+    constexpr int64_t kMost = int64_t(1) << 20; // about a minute and 2 GB
+    stepc::plan::Group layout = group.toPlan();
+    int64_t each = layout.blocksPerParameter(), count = group.getParameters().size();
+    auto error = [&] {
+      return group.getExemplar().emitError("parameter '")
+             << group.getExemplar().getSymName() << "': expected at most " << kMost << " ";
+    };
+    if (each > kMost / count)
+      return error() << "matrices of parameters that are stepped alike, found "
+                     << stepc::saturatingMul(each, count) << " in "
+                     << stepc::plural(count, "parameter");
+    int64_t pieces = stepc::geometry::mostRectangles(layout, int64_t(1) << 40);
+    if (pieces > kMost)
+      return error() << "pieces of matrices that stand apart in a shard by placements "
+                     << describe(group.getExemplar().getPlacements()) << ", found " << pieces;
+    return success();
+  }
 
   /// A plan is proven for every group on every rank of its mesh: how many that may be.
   static LogicalResult checkSize(ModuleOp module) {
@@ -135,9 +171,15 @@ private:
           at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
           cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
           builder.getArrayAttr(entry.second),
-          dyn_cast<DenseI64ArrayAttr>(cast<ArrayAttr>(entry.first)[1]), /*reduced=*/ArrayAttr(),
-          StrategyAttrInterface(), ArrayAttr(), SlabsAttr(), DenseI64ArrayAttr(), StringAttr());
+          dyn_cast<DenseI64ArrayAttr>(cast<ArrayAttr>(entry.first)[1]), /*joined=*/IntegerAttr(),
+          /*reduced=*/ArrayAttr(), StrategyAttrInterface(), ArrayAttr(), SlabsAttr(),
+          DenseI64ArrayAttr(), StringAttr());
       group.setReducedAttr(placeReduced(group, builder));
+      auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+      if (int64_t columns = joinedColumns(group, rule))
+        group.setJoined(columns);
+      if (failed(checkPieces(group)))
+        return signalPassFailure();
     }
     if (failed(checkSize(module)))
       return signalPassFailure();

@@ -131,8 +131,7 @@ private:
           for (int64_t index : tables) {
             const plan::Table &table = plan.tables[index];
             plan::RankTable rows = expander->table(table, rank);
-            bytesFor[group].of(plan::kindOf(table.from)) +=
-                own.add(rows, table.elementBytes);
+            bytesFor[group].of(plan::kindOf(table.from)) += own.add(rows, table.elementBytes);
             all.add(rows, table.elementBytes);
           }
           costs[group][rank] += own.cost;
@@ -303,7 +302,7 @@ private:
     out.part = plan::describeParts(group);
     out.batchAxes = group.batchAxes;
     out.flatten = group.flatten;
-    out.blocks = geometry.blockCount();
+    out.blocks = group.matrix().blocks * geometry.parameters;
     out.type = plan::name(group.parameterType);
     out.gradientType = plan::name(group.gradientType);
     optim::ParameterOp exemplar = op.getExemplar();

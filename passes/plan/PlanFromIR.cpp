@@ -144,6 +144,7 @@ private:
       group = parameter.toPlan();
       if (auto parts = op.getParts())
         group.parts = parts->vec();
+      group.joined = op.getJoined().value_or(0);
       if (ArrayAttr reduced = op.getReducedAttr())
         group.reducedPlacements = optim::toPlan(reduced);
       if (std::optional<optim::SlabsAttr> slabs = op.getSlabs())

@@ -15,9 +15,13 @@ ValueAxes axesOf(const plan::Group &group, ValueKind kind) {
   ValueAxes result;
   // From the last axis on: columns, rows, and before them what counts matrices.
   auto axis = int64_t(group.shape.size()), cols = group.flatten ? group.flatten : axis - 1;
-  auto rows = group.flatten ? group.batchAxes : axis - 2;
+  auto rows = group.flatten ? group.batchAxes : axis - 2, batch = group.batchAxes;
+  if (group.joined > 0 && kind == ValueKind::Full) {
+    cols = group.joined;
+    rows = batch = 0;
+  }
   while (axis-- > 0) {
-    if (axis < group.batchAxes)
+    if (axis < batch)
       result.blocks.push_back(size_t(axis));
     else if (axis >= cols && hasCols)
       result.cols.push_back(size_t(axis));

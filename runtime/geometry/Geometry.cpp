@@ -123,6 +123,7 @@ Group whole(const Group &group) {
   result.shape = group.shape;
   result.batchAxes = group.batchAxes;
   result.flatten = group.flatten;
+  result.joined = group.joined;
   result.placements = group.placements;
   result.gradientPlacements = group.gradientPlacements;
   result.statePlacements = group.statePlacements;
@@ -317,6 +318,46 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
   }
   if (kind == ValueKind::Full && hasFlat(placements))
     return clip(result, flatRange(placements, mesh, coords, base));
+  return result;
+}
+
+int64_t mostRectangles(const Group &group, int64_t limit) {
+  auto product = [&](int64_t a, int64_t b) { return a != 0 && b > limit / a ? limit + 1 : a * b; };
+  // How often each axis is cut by placements, and rows and columns by the spans of a part.
+  std::vector<int64_t> runs(group.shape.size(), 1);
+  int64_t spans = 1;
+  for (const std::vector<plan::Span> &part : group.division.parts)
+    spans = std::max(spans, static_cast<int64_t>(part.size()));
+  KeptAxes kept = keptAxes(group, ValueKind::Full);
+  auto forPlacements = [&](auto visit) {
+    for (auto *list : {&group.placements, &group.gradientPlacements, &group.statePlacements,
+                       &group.reducedPlacements}) // lists that equal another one are empty
+      for (const Placement &placement : *list)
+        if (placement.isShard())
+          visit(placement, static_cast<size_t>(placement.dim));
+  };
+  std::vector<size_t> isCut(group.shape.size(), 0);
+  forPlacements([&](const Placement &placement, size_t axis) {
+    isCut[axis] = 1;
+    if (placement.kind != PlacementKind::Shard)
+      runs[axis] =
+          std::min(product(runs[axis], placement.factor), std::max<int64_t>(1, group.shape[axis]));
+  });
+  int64_t result = std::min(limit + 1, group.blocksPerParameter());
+  for (auto [axes, divides] : {std::pair(&kept.rows, plan::Division::Rows),
+                               std::pair(&kept.cols, plan::Division::Columns)}) {
+    int64_t count = group.division.axis == divides ? spans : 1, extent = 1;
+    for (size_t i = 0; i < axes->size(); ++i) {
+      // Where a further one of joined or flattened axes is cut, every index of those before it has its runs.
+      size_t axis = (*axes)[i];
+      int64_t size = std::max<int64_t>(1, group.shape[axis]);
+      bool isCutBehind = std::any_of(axes->begin() + static_cast<int64_t>(i) + 1, axes->end(),
+                                     [&](size_t behind) { return isCut[behind] != 0; });
+      count = product(count, isCutBehind ? size : runs[axis]);
+      extent = product(extent, size);
+    }
+    result = product(result, std::min(count, extent));
+  }
   return result;
 }
 

@@ -76,8 +76,8 @@ std::optional<WrongPlacement> checkPlacements(const std::vector<int64_t> &shape,
                                               const std::vector<plan::Placement> &placements,
                                               const plan::Mesh &mesh, bool isGradient = false);
 
-/// The group of undivided matrices that has the same shards: what the trainer sees. Where the matrices
-/// are divided, a state that drops the divided axis has an element per part in its place, on every
+/// The group of undivided matrices (or joined axes) that has the same shards: what the trainer sees. Where the
+/// matrices are divided, a state that drops the divided axis has an element per part in its place, on every
 /// rank; all others are as if nothing were divided.
 plan::Group whole(const plan::Group &group);
 
@@ -91,6 +91,10 @@ plan::Group whole(const plan::Group &group);
 std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind,
                              plan::ShardsKind of = plan::ShardsKind::Parameter);
+
+/// A bound for the rectangles of full values that a shard has by any of a group's lists, each of them cut where
+/// those by another end. `limit` + 1 means more than `limit`. It takes no memory for them.
+int64_t mostRectangles(const plan::Group &group, int64_t limit);
 
 /// The local shape of a state of that kind.
 std::vector<int64_t> localStateShape(const plan::Group &group, const plan::Mesh &mesh,

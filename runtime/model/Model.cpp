@@ -229,9 +229,16 @@ std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors) {
   return {};
 }
 
-KeptAxes keptAxes(const Group &group, ValueKind kind) {
+/// With `joined` the axes of one matrix per parameter.
+static KeptAxes keptAxes(const Group &group, ValueKind kind, int64_t joined) {
   KeptAxes kept;
-  size_t axes = group.shape.size(), batch = static_cast<size_t>(group.batchAxes);
+  size_t axes = group.shape.size();
+  if (joined > 0) {
+    for (size_t axis = 0; axis < axes; ++axis)
+      (axis < static_cast<size_t>(joined) ? kept.rows : kept.cols).push_back(axis);
+    return kept;
+  }
+  auto batch = static_cast<size_t>(group.batchAxes);
   // Where rows and columns begin.
   size_t rows = axes - std::min<size_t>(2, axes - batch), cols = axes - (axes > batch);
   if (group.flatten > 0) {
@@ -253,6 +260,10 @@ KeptAxes keptAxes(const Group &group, ValueKind kind) {
   return kept;
 }
 
+KeptAxes keptAxes(const Group &group, ValueKind kind) {
+  return keptAxes(group, kind, kind == ValueKind::Full ? group.joined : 0);
+}
+
 View matrixView(const std::vector<int64_t> &shape, int64_t batchAxes, int64_t flatten) {
   Group group;
   group.shape = shape;
@@ -265,13 +276,7 @@ View view(const std::vector<int64_t> &shape, int64_t batchAxes) {
   return matrixView(shape, batchAxes, 0);
 }
 
-View view(const Group &group, ValueKind kind) {
-  if (kind == ValueKind::Gram) {
-    View full = view(group, ValueKind::Full);
-    int64_t small = std::min(full.rows, full.cols);
-    return {view(group, ValueKind::One).blocks, small, small};
-  }
-  KeptAxes kept = keptAxes(group, kind);
+static View viewOf(const Group &group, const KeptAxes &kept) {
   View result{1, 1, 1};
   for (auto [axes, size] :
        {std::pair(&kept.leading, &result.blocks), std::pair(&kept.rows, &result.rows),
@@ -291,6 +296,15 @@ View view(const Group &group, ValueKind kind) {
   if (!drops)
     extent = extentOf(group.division.parts[static_cast<size_t>(group.parts[0])]);
   return result;
+}
+
+View view(const Group &group, ValueKind kind) {
+  if (kind == ValueKind::Gram) {
+    View full = view(group, ValueKind::Full);
+    int64_t small = std::min(full.rows, full.cols);
+    return {view(group, ValueKind::One).blocks, small, small};
+  }
+  return viewOf(group, keptAxes(group, kind));
 }
 
 View computedView(const Group &group, ValueKind kind) {
@@ -338,8 +352,59 @@ int64_t Group::blocksPerParameter() const { return view(*this, ValueKind::Full).
 int64_t Group::blockCount() const {
   return blocksPerParameter() * static_cast<int64_t>(parameters.size());
 }
-int64_t Group::rows() const { return view(*this, ValueKind::Full).rows; }
-int64_t Group::cols() const { return view(*this, ValueKind::Full).cols; }
+View Group::matrix() const { return viewOf(*this, keptAxes(*this, ValueKind::Full, 0)); }
+int64_t Group::rows() const { return matrix().rows; }
+int64_t Group::cols() const { return matrix().cols; }
+
+int64_t bestJoined(const Group &group) {
+  int64_t best = 0;
+  double fewest = 0;
+  for (size_t columns = 1; columns < group.shape.size(); ++columns) {
+    double rectangles = 0;
+    for (ShardsKind kind :
+         {ShardsKind::Parameter, ShardsKind::Gradient, ShardsKind::State, ShardsKind::Reduced}) {
+      // Of axes that are taken as one, each index of those before the last one that is cut has its own run.
+      double runs = 1, before = 1;
+      for (size_t axis = 0; axis < group.shape.size(); ++axis) {
+        before = axis == columns ? 1 : before;
+        for (const Placement &placement : group.placementsOf(kind))
+          if (placement.isShard() && placement.dim == static_cast<int64_t>(axis)) {
+            runs *= before;
+            before = 1;
+            break;
+          }
+        before *= static_cast<double>(group.shape[axis]);
+      }
+      rectangles += runs;
+    }
+    if (best == 0 || rectangles < fewest) {
+      best = static_cast<int64_t>(columns);
+      fewest = rectangles;
+    }
+  }
+  return best;
+}
+
+std::string checkJoined(const Group &group, const std::vector<State> &states) {
+  if (group.joined == 0)
+    return {};
+  auto axes = static_cast<int64_t>(group.shape.size());
+  if (group.joined < 1 || group.joined >= axes)
+    return "expected columns of joined axes from axis 1 to " + std::to_string(axes - 1) +
+           " on, found " + std::to_string(group.joined);
+  if (group.computes || !group.parts.empty())
+    return std::string("expected no joined axes where ") +
+           (group.computes ? "whole blocks are computed" : "parts of matrices are blocks") +
+           ", found columns from axis " + std::to_string(group.joined) + " on";
+  for (const State &state : states)
+    if (state.kind != ValueKind::Full)
+      return "expected no joined axes with state '" + state.name + "' of a value per " +
+             (state.kind == ValueKind::Rows   ? "row"
+              : state.kind == ValueKind::Cols ? "column"
+                                              : "matrix") +
+             ", found columns from axis " + std::to_string(group.joined) + " on";
+  return {};
+}
 
 std::string checkFlatten(size_t axes, int64_t batchAxes, int64_t flatten) {
   int64_t left = static_cast<int64_t>(axes) - batchAxes;

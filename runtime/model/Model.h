@@ -175,6 +175,11 @@ struct Slabs {
   bool operator==(const Slabs &) const = default;
 };
 
+/// A parameter's view: [blocks, R, C] from a shape (see Group).
+struct View {
+  int64_t blocks, rows, cols;
+};
+
 /// Parameters of equal shape, types, mesh, placements and rule. A parameter of
 /// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
 /// blocks of R × C. Without batch axes: [R, C] is one block; [n] is one block of
@@ -183,6 +188,7 @@ struct Slabs {
 /// are its rows, row-major, and those from it on its columns. Where the matrices are divided, the group has
 /// parts of equal size of each: blocks of these rows or columns alone. A block's index in the group is
 /// indexInGroup · blocksPerParameter + (row-major batch index) · (number of parts) + (number of the part).
+/// With `joined` a parameter is one block instead, whatever matrices the rule sees: full values alone are.
 struct Group {
   std::string name;
   int64_t rule = 0;
@@ -202,6 +208,8 @@ struct Group {
   bool specified = false; // the division is the specification's, whatever a manifest says
   std::vector<int64_t>
       parts; // of the division, ascending; none: whole matrices, for a rule that sees no blocks
+  // All axes are one matrix, which nothing sees, and its columns begin with this one. 0: they are not.
+  int64_t joined = 0;
   std::vector<int64_t> parameters; // indices into Plan::parameters
   bool computes = false;           // whole blocks somewhere; otherwise shards are enough
   std::string strategy;            // what chose the hops: a name for people
@@ -211,14 +219,12 @@ struct Group {
   const std::vector<Placement> &placementsOf(ShardsKind kind) const;
   int64_t blocksPerParameter() const;
   int64_t blockCount() const; // blocksPerParameter() · parameters.size()
+  /// Of the matrices that a rule sees, whether or not they are joined.
+  View matrix() const;
   int64_t rows() const;
   int64_t cols() const;
 };
 
-/// A parameter's view: [blocks, R, C] from a shape (see Group).
-struct View {
-  int64_t blocks, rows, cols;
-};
 View view(const std::vector<int64_t> &shape, int64_t batchAxes);
 /// The same of a value of `kind` of a group: [blocks, R or 1, C or 1]. For One without declared batch
 /// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
@@ -251,6 +257,12 @@ struct KeptAxes {
   std::vector<size_t> rows, cols; // none: dropped or absent, so that the block's extent is 1
 };
 KeptAxes keptAxes(const Group &group, ValueKind kind);
+
+/// The axis with which the columns of joined axes begin, so that shards have the fewest rectangles. 0: there are
+/// not two axes.
+int64_t bestJoined(const Group &group);
+/// What is wrong with `joined` of a group of a rule with these states.
+std::string checkJoined(const Group &group, const std::vector<State> &states);
 
 /// What is wrong with the axis where the columns of a flattened matrix begin.
 std::string checkFlatten(size_t axes, int64_t batchAxes, int64_t flatten);

@@ -18,7 +18,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 15;
+constexpr int64_t kVersion = 16;
 
 class Writer {
 public:
@@ -181,6 +181,7 @@ public:
     list(v.division.parts, "parts");
     field(v.specified);
     list(v.parts, "parts of a group");
+    field(v.joined);
     list(v.parameters, "parameters");
     fields(v.computes, v.strategy);
     list(v.hops, "hops");

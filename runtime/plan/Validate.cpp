@@ -188,7 +188,8 @@ private:
                std::to_string(index);
       const Table &table = at(plan.tables, index);
       const Group &moved = at(plan.groups, at(plan.segments, table.from.segment).group);
-      int64_t most = product(moved.blockCount(), moved.rows() * moved.cols(), kMaxElements);
+      View view = plan::view(moved, ValueKind::Full);
+      int64_t most = product(moved.blockCount(), view.rows * view.cols, kMaxElements);
       most = product(most, static_cast<int64_t>(at(plan.meshes, moved.mesh).ranks.size()),
                      kMaxMessage);
       bytes += product(most, table.elementBytes, kMaxMessage - bytes);

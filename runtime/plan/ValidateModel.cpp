@@ -30,13 +30,6 @@ public:
   }
 
 private:
-  /// How often shards by any of a group's lists cut what they hold: each axis by placements, and rows and columns by the
-  /// spans of a part.
-  struct Cuts {
-    std::vector<int64_t> runs;
-    int64_t rowSpans = 1, colSpans = 1;
-  };
-
   Check mesh(const Mesh &mesh, int64_t) {
     if (mesh.axes.size() != mesh.sizes.size())
       return "expected a name per axis, found " + std::to_string(mesh.axes.size()) + " names of " +
@@ -93,9 +86,7 @@ private:
         return unknown("a type", type, DType::F64);
     if (Check message = shape(group); !message.empty())
       return message;
-    // Shards by one list are cut where those by another end: their pieces count together.
-    Cuts cuts{std::vector<int64_t>(group.shape.size(), 1)};
-    if (Check message = division(group, cuts); !message.empty())
+    if (Check message = division(group); !message.empty())
       return message;
     for (auto [list, whose] : {std::pair(&group.placements, ""),
                                {&group.gradientPlacements, "gradient's "},
@@ -104,12 +95,14 @@ private:
       bool mayBeLeftOut = list != &group.placements;
       if (mayBeLeftOut && list->empty())
         continue;
-      if (Check message = placements(group, *list, whose, cuts); !message.empty())
+      if (Check message = placements(group, *list, whose); !message.empty())
         return message;
       if (mayBeLeftOut && list != &group.reducedPlacements && *list == group.placements)
         return "expected placements of the gradient and the states only where they differ from the "
                "parameter's, found equal ones";
     }
+    if (geometry::mostRectangles(group, kMaxRectangles) > kMaxRectangles)
+      return "expected shards of at most " + std::to_string(kMaxRectangles) + " pieces, found more";
     bool isPartial = std::any_of(group.gradientPlacements.begin(), group.gradientPlacements.end(),
                                  [](const Placement &each) { return each.isPartial(); });
     if (isPartial == group.reducedPlacements.empty())
@@ -161,7 +154,7 @@ private:
   }
 
   /// Every row or column stands in one part.
-  Check division(const Group &group, Cuts &cuts) {
+  Check division(const Group &group) {
     const auto &parts = group.division.parts;
     if (parts.empty())
       return group.parts.empty()
@@ -190,9 +183,6 @@ private:
         return "expected parts of equal size in a group, found " + std::to_string(first) + " and " +
                std::to_string(extent) + (isRows ? " rows" : " columns");
     }
-    int64_t &spans = isRows ? cuts.rowSpans : cuts.colSpans;
-    for (const std::vector<Span> &part : parts)
-      spans = std::max(spans, static_cast<int64_t>(part.size()));
     return {};
   }
 
@@ -215,6 +205,8 @@ private:
       if (Check message = checkFlatten(group.shape.size(), group.batchAxes, group.flatten);
           !message.empty())
         return message;
+    if (Check message = checkJoined(group, at(plan.rules, group.rule).states); !message.empty())
+      return message;
     // Zeros are left out, so that a block of an empty tensor is bounded, too.
     int64_t total = std::max<int64_t>(1, static_cast<int64_t>(group.parameters.size()));
     int64_t blocks = product(total, std::max<int64_t>(1, static_cast<int64_t>(group.parts.size())),
@@ -234,9 +226,7 @@ private:
     return {};
   }
 
-  /// What placements can be is the geometry's to say; here they are bounded.
-  Check placements(const Group &group, const std::vector<Placement> &list, const char *whose,
-                   Cuts &cuts) {
+  Check placements(const Group &group, const std::vector<Placement> &list, const char *whose) {
     const Mesh &mesh = at(plan.meshes, group.mesh);
     if (list.size() != mesh.sizes.size())
       return "expected a placement per axis of mesh " + mesh.name + ", found " +
@@ -247,35 +237,6 @@ private:
     if (auto wrong =
             geometry::checkPlacements(group.shape, list, mesh, &list == &group.gradientPlacements))
       return std::string(whose) + "placement " + std::to_string(wrong->axis) + ": " + wrong->reason;
-    for (const Placement &placement : list) {
-      if (!placement.isShard() || placement.kind == PlacementKind::Shard)
-        continue;
-      int64_t &count = cuts.runs[static_cast<size_t>(placement.dim)];
-      count = std::min(product(count, placement.factor, kMaxElements),
-                       std::max<int64_t>(1, at(group.shape, placement.dim)));
-    }
-    int64_t rectangles = group.blocksPerParameter();
-    KeptAxes kept = keptAxes(group, ValueKind::Full);
-    for (auto [axes, spans] : {std::pair(&kept.rows, cuts.rowSpans), {&kept.cols, cuts.colSpans}}) {
-      int64_t count = spans, extent = 1; // of rows or columns that stand apart, and of all
-      for (size_t i = 0; i < axes->size(); ++i) {
-        // Where a further one of flattened axes is cut, every index of those before it has its runs.
-        auto axis = (*axes)[i];
-        auto isCutBehind = [&](const Placement &placement) {
-          return placement.isShard() &&
-                 std::find(axes->begin() + static_cast<int64_t>(i) + 1, axes->end(),
-                           static_cast<size_t>(placement.dim)) != axes->end();
-        };
-        int64_t size = std::max<int64_t>(1, group.shape[axis]);
-        if (std::any_of(list.begin(), list.end(), isCutBehind))
-          cuts.runs[axis] = size;
-        count = product(count, cuts.runs[axis], kMaxRectangles);
-        extent = product(extent, size, kMaxRectangles);
-      }
-      rectangles = product(rectangles, std::min(count, extent), kMaxRectangles);
-    }
-    if (rectangles > kMaxRectangles)
-      return "expected shards of at most " + std::to_string(kMaxRectangles) + " pieces, found more";
     return {};
   }
 

@@ -134,3 +134,43 @@ optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placement
 optim.parameter @b shape [4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @P
 optim.group @mine rule @Plain parameters [@b, @a]
 }
+
+// -----
+
+// An elementwise rule sees no matrices, so that each parameter is one, whose columns begin where shards are cut.
+// Where lists differ, few matrices stay apart, because each may be moved in a wave of its own.
+// CHECK-LABEL: @joins
+// CHECK: optim.group @group.0 rule @Plain parameters [@conv] joined 1{{$}}
+// CHECK-NEXT: optim.group @group.1 rule @Plain parameters [@experts] joined 2{{$}}
+// CHECK-NEXT: optim.group @group.2 rule @Plain parameters [@matrix]{{$}}
+// CHECK-NEXT: optim.group @group.3 rule @Plain parameters [@apart]{{$}}
+// CHECK-NEXT: optim.group @group.4 rule @Plain parameters [@many] joined 1{{$}}
+// CHECK-NEXT: optim.group @group.5 rule @Row parameters [@state]{{$}}
+// CHECK-NEXT: optim.group @group.6 rule @Matrix parameters [@whole]{{$}}
+// CHECK-NOT: optim.group
+module @joins {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.rule @Row hyperparameters [] states [#optim.state<"r", f32, rows, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %r: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %r : tensor<?x?xf32>, tensor<?x1xf32>
+}
+optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @P rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.route @R rule @Row patterns ["state"] except [] defaults [] missing_grad error
+optim.route @M rule @Matrix patterns ["whole"] except [] defaults [] missing_grad error
+optim.parameter @conv shape [8, 6, 3, 3] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @P
+optim.parameter @experts shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<2>] aliases [] route @P
+optim.parameter @matrix shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @P
+optim.parameter @apart shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @P
+optim.parameter @many shape [8192, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @P
+optim.parameter @state shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
+optim.parameter @whole shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @M
+}

@@ -433,3 +433,27 @@ optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [15, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 // expected-error @below {{expected slabs of 3 to 4 rows, found 4 to 4}}
 optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>], 4 to 4>
+
+// -----
+
+// What nothing sees is joined: not where whole matrices are computed.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [8, 4, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
+// expected-error @below {{expected no joined axes where whole blocks are computed, found columns from axis 1 on}}
+optim.group @g rule @R parameters [@a] joined 1 strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 4>]>]
+
+// -----
+
+// Its columns begin with an axis behind the first.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [8, 4, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
+// expected-error @below {{expected columns of joined axes from axis 1 to 2 on, found 3}}
+optim.group @g rule @R parameters [@a] joined 3

@@ -225,6 +225,67 @@ TEST(Geometry, FlattenedAxes) {
   EXPECT_TRUE(geometry::blocksAreWhole(group, stack.mesh));
 }
 
+TEST(Geometry, JoinedAxesAreOneMatrixOfFewPieces) {
+  // Where a shard is one run of columns, it is one rectangle however many matrices there are.
+  auto best = [](Sizes mesh, std::vector<Placement> placements, Sizes shape, int64_t batch = 0) {
+    Case c(mesh, placements, shape, batch);
+    Group group = c.group;
+    group.joined = bestJoined(group);
+    EXPECT_EQ(checkJoined(group, {}), "");
+    EXPECT_EQ(group.blocksPerParameter(), 1);
+    // Rules see their matrices.
+    EXPECT_EQ(group.rows(), c.group.rows());
+    EXPECT_EQ(group.cols(), c.group.cols());
+    EXPECT_EQ(group.matrix().blocks, c.group.blocksPerParameter());
+    // It is as if all axes were flattened there.
+    Group flat = c.group;
+    flat.batchAxes = 0;
+    flat.flatten = group.joined;
+    for (size_t position = 0; position < c.mesh.ranks.size(); ++position)
+      EXPECT_EQ(geometry::rectangles(group, c.mesh, int64_t(position), ValueKind::Full),
+                geometry::rectangles(flat, c.mesh, int64_t(position), ValueKind::Full));
+    int64_t most = 0;
+    for (size_t position = 0; position < c.mesh.ranks.size(); ++position)
+      most = std::max<int64_t>(
+          most, geometry::rectangles(group, c.mesh, int64_t(position), ValueKind::Full).size());
+    EXPECT_LE(most, geometry::mostRectangles(group, 1 << 20));
+    return std::pair(group.joined, geometry::mostRectangles(group, 1 << 20));
+  };
+  using Best = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(best({2}, {R}, {4, 5, 3, 3}), (Best{1, 1}));
+  EXPECT_EQ(best({2}, {S(0)}, {4, 5, 3, 3}), (Best{1, 1}));
+  EXPECT_EQ(best({2}, {S(1)}, {4, 5, 3, 3}, 2), (Best{1, 1}));
+  EXPECT_EQ(best({2}, {S(3)}, {4, 5, 3, 3}), (Best{3, 1}));
+  EXPECT_EQ(best({2, 2}, {S(0), S(2)}, {4, 5, 3, 3}), (Best{2, 1}));
+  EXPECT_EQ(best({2, 2}, {S(3), SS(1, 2)}, {4, 5, 3, 3}), (Best{3, 8}));
+  EXPECT_EQ(best({2}, {{PlacementKind::Flat}}, {4, 5, 3, 3}).first, 1);
+}
+
+TEST(Geometry, CountsPiecesWithoutMakingThem) {
+  Case matrices({2}, {S(1)}, {1 << 20, 4, 4}, 1);
+  EXPECT_EQ(geometry::mostRectangles(matrices.group, int64_t(1) << 40), 1 << 20);
+  EXPECT_EQ(geometry::mostRectangles(matrices.group, 1000), 1001);
+  Case many({2}, {R}, Sizes(20, 4));
+  EXPECT_EQ(geometry::mostRectangles(many.group, int64_t(1) << 40), int64_t(1) << 36);
+}
+
+TEST(Model, SaysWhatIsWrongWithJoinedAxes) {
+  Group group;
+  group.shape = {4, 3, 2};
+  group.joined = 3;
+  EXPECT_EQ(checkJoined(group, {}), "expected columns of joined axes from axis 1 to 2 on, found 3");
+  group.joined = -1;
+  EXPECT_EQ(checkJoined(group, {}),
+            "expected columns of joined axes from axis 1 to 2 on, found -1");
+  group.joined = 1;
+  EXPECT_EQ(
+      checkJoined(group, {{"r", DType::F32, ValueKind::Rows}}),
+      "expected no joined axes with state 'r' of a value per row, found columns from axis 1 on");
+  group.computes = true;
+  EXPECT_EQ(checkJoined(group, {}), "expected no joined axes where whole blocks are computed, "
+                                    "found columns from axis 1 on");
+}
+
 TEST(Geometry, RectanglesOfABatch) {
   // Experts over the first axis, columns over the second.
   Case c({2, 2}, {S(0), S(2)}, {3, 2, 5}, 1);

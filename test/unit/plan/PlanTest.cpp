@@ -176,8 +176,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 15, found 1");
-  bytes[8] = 15;
+  EXPECT_EQ(error, "expected plan version 16, found 1");
+  bytes[8] = 16;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

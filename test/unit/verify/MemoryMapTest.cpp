@@ -43,6 +43,23 @@ std::optional<Places> cut(const MemoryMap &map, int64_t first, int64_t count) {
   return inside ? std::optional(found) : std::nullopt;
 }
 
+TEST(MemoryMap, HasJoinedAxesAsOneMatrix) {
+  plan::Mesh mesh{"m", {"a", "b"}, {2, 2}, {0, 1, 2, 3}};
+  plan::Group group;
+  group.shape = {3, 2, 4, 5};
+  group.batchAxes = 2;
+  group.parameters = {0};
+  group.joined = 2;
+  group.placements = {{plan::PlacementKind::Shard, 1}, {plan::PlacementKind::StridedShard, 3, 2}};
+  for (int64_t position = 0; position < 4; ++position) {
+    MemoryMap map = MemoryMap::ofShard(group, mesh, position, plan::ValueKind::Full,
+                                       plan::ShardsKind::Parameter);
+    EXPECT_EQ(map.blockElements(0), map.elements());
+    EXPECT_EQ(cut(map, 0, map.elements()),
+              placesOf(group, mesh, position, plan::ValueKind::Full, map.elements()));
+  }
+}
+
 TEST(MemoryMap, CutsRunsAndRectanglesOfAShard) {
   // Columns in two runs: 8 columns over 2 ranks in two strips, of which the other axis may take a range.
   plan::Mesh mesh{"m", {"a", "b"}, {2, 2}, {0, 1, 2, 3}};
