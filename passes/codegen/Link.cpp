@@ -3,6 +3,7 @@
 #include "passes/codegen/Codegen.h"
 
 #include "frontends/text/Files.h"
+#include "passes/codegen/LibraryFile.h"
 #include "passes/codegen/TemporaryFolder.h"
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/TargetShape.h"
@@ -150,7 +151,7 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
     return bytes.takeError();
 
   // In one step, so that a trainer never loads half a library.
-  return text::writeFile(path, {*bytes});
+  return text::writeFile(path, {*bytes, sealOf(*bytes)});
 }
 
 Error writeHeader(ArrayRef<Program> programs, StringRef path) {

@@ -2,9 +2,14 @@
 
 #include "tools/stepc/LoadedLibrary.h"
 
+#include "frontends/text/Files.h"
+#include "passes/codegen/LibraryFile.h"
 #include "passes/kernels/Target.h"
 #include "runtime/geometry/Geometry.h"
 #include "tools/stepc/MatchDefinition.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <cstring>
 #include <dlfcn.h>
@@ -36,6 +41,14 @@ bool LoadedLibrary::load(const std::string &path) {
 bool LoadedLibrary::open(const std::string &path) {
   // A name without a slash would be searched for in the system's folders.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  // The loader maps a file that is not whole, and a read ends the process.
+  if (llvm::sys::fs::exists(file)) {
+    auto bytes = llvm::MemoryBuffer::getFile(file, false, false, /*IsVolatile=*/true);
+    if (!bytes)
+      return refuse(path, "expected a compiled library, " + text::reasonOf(bytes.getError()));
+    if (std::string wrong = codegen::checkLibraryFile((*bytes)->getBuffer()); !wrong.empty())
+      return refuse(path, "expected a compiled library: " + wrong);
+  }
   handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     return refuse(path, "expected a compiled library: " + Twine(dlerror()));

@@ -7,7 +7,8 @@ import os
 
 from stepc import _abi
 from stepc._abi import LibraryTable
-from stepc.errors import AbiError, StepcError, error_for
+from stepc._file import problem_of_file
+from stepc.errors import AbiError, PlanError, StepcError, error_for
 
 
 def text(value: bytes | None) -> str:
@@ -31,6 +32,8 @@ def _reason(error: Exception) -> str:
 def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
     """The library at ``path``, with its tables in the order in which its targets were named."""
     try:
+        if problem := problem_of_file(os.path.abspath(path)):
+            raise PlanError(f"cannot open the library '{path}': {problem}")
         # A name without a folder would be looked for where the loader keeps its libraries.
         dll = c.CDLL(os.path.abspath(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except (OSError, ValueError) as error:

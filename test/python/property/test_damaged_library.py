@@ -1,9 +1,8 @@
-"""A library whose plan or whose code for GPUs was damaged is refused where it is opened, by each that
-opens it.
-"""
+"""A library that was damaged is refused where it is opened, by each that opens it."""
 
 import ctypes
 import re
+import struct
 import subprocess
 
 import numpy as np
@@ -14,7 +13,9 @@ from stepc.errors import PlanError
 from test_cuda_library import TOOLS, create, library
 
 MANIFEST = ROOT / "test" / "inputs" / "two_ranks.json"
+FILE = "the library is damaged: expected checksum [0-9a-f]{8}, as the compiler wrote it, found [0-9a-f]{8}; compile the library again"
 TEXT = "the library is damaged: expected its plan with hash"
+SEAL = 32  # bytes behind the library's last section
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +25,11 @@ def whole(tmp_path_factory):
     return folder / "libmuon.so"
 
 
-def flipped(path, folder, at, name="damaged.so"):
+def flipped(path, folder, at, name="damaged.so", sealed=True):
     data = bytearray(path.read_bytes())
     data[at] ^= 0x10
+    if not sealed:
+        del data[-SEAL:]
     (folder / name).write_bytes(data)
     return folder / name
 
@@ -42,9 +45,55 @@ def plan_of(path):
 
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.5, 0.9, 1.0])
 def test_python_and_the_driver_refuse_it(whole, tmp_path, part):
+    """A damaged plan, by the file's checksum, and without one by the plan's own."""
     begin, size = plan_of(whole)
-    damaged = flipped(whole, tmp_path, begin + round(part * (size - 1)))
-    with pytest.raises(PlanError, match=TEXT) as refused:
+    for sealed in (True, False):
+        damaged = flipped(whole, tmp_path, begin + round(part * (size - 1)), sealed=sealed)
+        refused_by_both(whole, damaged, tmp_path, FILE if sealed else TEXT)
+
+
+@pytest.mark.parametrize("where", ["header", "dynsym", "dynstr", "gnu.hash", "rela.dyn", "dynamic", "text", "end"])
+def test_a_flip_anywhere_is_refused(whole, tmp_path, where):
+    """Before the system's loader believes it."""
+    data = whole.read_bytes()
+    place = {"header": 40, "end": len(data) - 7}.get(where) or section(data, where) + 5
+    refused_by_both(whole, flipped(whole, tmp_path, place), tmp_path, FILE)
+
+
+@pytest.mark.parametrize("part", [0, 3, 63, 1000, 4096, 100_000, -4000, -33])
+def test_half_a_file_is_refused(whole, tmp_path, part):
+    data = whole.read_bytes()
+    (tmp_path / "cut.so").write_bytes(data[:part])
+    wrong = "expected an ELF file, found |expected its .* within the file, up to byte [0-9]+, found [0-9]+ bytes; the library is truncated"
+    refused_by_both(whole, tmp_path / "cut.so", tmp_path, wrong)
+
+
+def test_what_follows_the_sections_is_a_checksum_or_nothing(whole, tmp_path):
+    data = whole.read_bytes()
+    for name, tail, wrong in (
+        ("part", data[-SEAL:-7], "expected a checksum behind its sections, or nothing, found 25 other bytes"),
+        ("more", data[-SEAL:] + b"x", "expected a checksum behind its sections, or nothing, found 33 other bytes"),
+        ("twice", data[-SEAL:] * 2, "expected [0-9]+ bytes, found [0-9]+ before its checksum"),
+    ):
+        (tmp_path / name).write_bytes(data[:-SEAL] + tail)
+        refused_by_both(whole, tmp_path / name, tmp_path, wrong)
+    # A tool such as strip drops the checksum; the rest is whole.
+    (tmp_path / "stripped.so").write_bytes(data[:-SEAL])
+    assert Library(tmp_path / "stripped.so").plan_hash == Library(whole).plan_hash
+    (tmp_path / "other.so").write_bytes(data[:18] + b"\xb7" + data[19:-SEAL])
+    refused_by_both(whole, tmp_path / "other.so", tmp_path, "expected a shared library for x86-64, found another file")
+
+
+def section(data, name):
+    """Where a section of an ELF file begins."""
+    table, size, count, names = (*struct.unpack_from("<Q", data, 40), *struct.unpack_from("<HHH", data, 58))
+    headers = [struct.unpack_from("<IIQQQQ", data, table + i * size) for i in range(count)]
+    begin = headers[names][4]
+    return next(h[4] for h in headers if data[begin + h[0] :].startswith(f".{name}\0".encode()))
+
+
+def refused_by_both(whole, damaged, tmp_path, wrong):
+    with pytest.raises(PlanError, match=wrong) as refused:
         Library(damaged)
     assert str(damaged) in str(refused.value) and refused.value.status == 5
     values = np.linspace(-1, 1, 32)
@@ -56,7 +105,7 @@ def test_python_and_the_driver_refuse_it(whole, tmp_path, part):
     subprocess.run([*run, whole], check=True)
     for more in ([], ["--target", "cpu"]):
         done = subprocess.run([*run, damaged, *more], capture_output=True, text=True, check=False)
-        assert done.returncode == 1 and TEXT in done.stderr, done
+        assert done.returncode == 1 and re.search(wrong, done.stderr), done
         assert str(damaged) in done.stderr and "Traceback" not in done.stderr and "fault of stepc" not in done.stderr
 
 
@@ -70,9 +119,9 @@ def test_a_gpu_gets_no_damaged_code(tmp_path):
     stub = stub_driver(tmp_path / "stub")
     assert "damaged" not in create(made, **stub)
     wrong = "14 rank 0: library 'muon' is damaged: expected its code for sm_80 as the compiler wrote it, found other bytes; compile"
-    assert wrong in create(flipped(made, tmp_path, images[0] + 1000), **stub)
+    assert wrong in create(flipped(made, tmp_path, images[0] + 1000, sealed=False), **stub)
     # The other chip's is not looked at: nobody runs it here.
-    assert "damaged" not in create(flipped(made, tmp_path, images[1] + 1000), **stub)
+    assert "damaged" not in create(flipped(made, tmp_path, images[1] + 1000, sealed=False), **stub)
 
 
 def stub_driver(folder):
