@@ -83,7 +83,9 @@ Input::Input() {
 
 Input::~Input() {
   if (!remarks.empty() && !report.hasErrors() && !report.hasRemarks())
-    report.note("no remark of the passes that ran has a name that '" + remarks + "' matches");
+    report.note("no remark of the passes that ran has a name or category that '" + remarks +
+                "' matches; there are " +
+                (remarkNames.empty() ? "none" : llvm::join(remarkNames, ", ")));
 }
 
 bool Input::loadSpecification(const std::string &path, bool requireRoute) {
@@ -247,6 +249,28 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
   return mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context()));
 }
 
+namespace {
+
+/// Reports remarks whose name or category matches, and keeps the names of all.
+class MatchingRemarks : public mlir::remark::detail::RemarkEmittingPolicyBase {
+public:
+  MatchingRemarks(StringRef pattern, std::set<std::string> &names)
+      : pattern(pattern), names(names) {}
+  void reportRemark(const mlir::remark::detail::Remark &remark) override {
+    StringRef name = remark.getRemarkName(), category = remark.getCombinedCategoryName();
+    names.insert((name + " (" + category + ")").str());
+    if (pattern.match(name) || pattern.match(category))
+      reportImpl(remark);
+  }
+  void finalize() override {}
+
+private:
+  llvm::Regex pattern;
+  std::set<std::string> &names;
+};
+
+} // namespace
+
 bool Input::enableRemarks(StringRef pattern) {
   std::string why;
   if (!llvm::Regex(pattern).isValid(why)) {
@@ -254,11 +278,10 @@ bool Input::enableRemarks(StringRef pattern) {
     return false;
   }
   remarks = pattern.str();
-  // MLIR matches whole names, and only of the kinds that are set.
-  std::string whole = (".*(" + pattern + ").*").str();
-  mlir::remark::RemarkCategories categories{whole, whole, whole, whole, whole};
+  // MLIR matches categories alone, and only of the kinds that are set.
+  mlir::remark::RemarkCategories categories{".*", ".*", ".*", ".*", ".*"};
   return succeeded(mlir::remark::enableOptimizationRemarks(
-      context(), /*streamer=*/nullptr, std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(),
+      context(), /*streamer=*/nullptr, std::make_unique<MatchingRemarks>(pattern, remarkNames),
       categories, /*printAsEmitRemarks=*/true));
 }
 

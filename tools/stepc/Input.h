@@ -11,6 +11,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <set>
+
 namespace stepc::driver {
 
 /// A parsed and analyzed specification.
@@ -37,7 +39,7 @@ public:
   /// Lets patterns of the module's routes match nothing; false, after an error, if one is none of
   /// theirs.
   bool allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns);
-  /// Remarks of the passes whose names match become diagnostics; false when `pattern` is none.
+  /// Remarks whose name or category (the pass) matches become diagnostics; false when `pattern` is none.
   bool enableRemarks(llvm::StringRef pattern);
   /// Specification and manifest, or any level's text, whichever `options.input` names.
   /// Null after an error; `exitCode` then says of what kind.
@@ -48,6 +50,8 @@ public:
 
 private:
   std::string remarks; ///< what was enabled
+  std::set<std::string>
+      remarkNames; ///< of all remarks that passes made since, with their categories
   mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
   /// Puts what `--cluster` names in the manifest's place; false after an error.
   bool overrideCluster(const std::string &text);
