@@ -95,6 +95,9 @@ private:
                                                     "' of '" + claim.rule->name.text + "'");
       error.withNote(claim.rule->name.range, "the optimizer is declared here");
       hintNearest(error, setting.name.text, names);
+      if (error.hint.empty() && names.size() > 1)
+        error.withHint("its hyperparameters are " +
+                       llvm::join(llvm::ArrayRef(names).drop_back(), ", "));
     } else if (setting.word) {
       diagnostics
           .error(setting.word->range, "expected a number, found '" + setting.word->text + "'")

@@ -265,11 +265,12 @@ private:
       else if (rightNumber(spelling.rsplit('.').first) && spelling.contains_insensitive("e"))
         error.withHint("an exponent is a whole number");
       value = right ? numberValue(*right) : 0;
-    } else if (std::isfinite(value)) {
+    } else if (fitsF64(spelling)) {
       push(TokenKind::Number);
     } else {
       fail("expected a number that fits f64, found '" + spelling + "'")
-          .withHint("the largest is 1.7976931348623157e308");
+          .withHint(value == 0 ? "the smallest above 0 is 5e-324"
+                               : "the largest is 1.7976931348623157e308");
     }
     stream.tokens.back().value = value;
   }

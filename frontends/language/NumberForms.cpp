@@ -28,6 +28,13 @@ double stepc::lang::numberValue(StringRef text) {
   return text.getAsDouble(value, /*AllowInexact=*/true) ? HUGE_VAL : value;
 }
 
+bool stepc::lang::fitsF64(StringRef text) {
+  double value = numberValue(text);
+  StringRef mantissa = text.take_until([](char c) { return c == 'e' || c == 'E'; });
+  return std::isfinite(value) &&
+         (value != 0 || mantissa.find_first_of("123456789") == StringRef::npos);
+}
+
 /// The shortest decimal that is this number.
 static std::string shortest(double value) {
   char text[32];

@@ -297,8 +297,18 @@ bool Parser::parseState(Rule &rule) {
   State &state = rule.states.emplace_back();
   state.name = std::move(*name);
   state.range = begin.to(state.name.range);
-  if (!expect(TokenKind::Colon))
+  if (!at(TokenKind::Colon)) {
+    std::string hint = "a state has a type: write 'state " + state.name.text + " : f32'";
+    if (current().startsLine && !at(TokenKind::Invalid)) {
+      uint32_t end = previousRange().end;
+      errorAt({end, end}, "expected ':', found the end of the line").withHint(hint);
+    } else {
+      expected(describe(TokenKind::Colon))
+          .withHint(hint + (at(TokenKind::Equal) ? ", which starts at 0" : ""));
+    }
     return false;
+  }
+  consume();
   std::optional<ElementType> element = parseDtype();
   if (!element)
     return false;

@@ -186,6 +186,9 @@ void Parser::hintValue(Diagnostic &error) const {
     error.withHint("'not equal' is written 'a != b'");
   else if (at(TokenKind::Equal) && touches && before == "==")
     error.withHint("equality is written 'a == b'");
+  else if (at(TokenKind::String))
+    error.withHint("words of the language stand without quotes: write " +
+                   spelling(current()).trim('"'));
   else if (at(TokenKind::KwFor))
     error.withHint("there are no loops: a tensor's operations are of all its elements");
 }
@@ -194,6 +197,8 @@ void Parser::hintValue(Diagnostic &error) const {
 void Parser::hintAfterValue(Diagnostic &error) const {
   if (at(TokenKind::Equal))
     error.withHint("equality is written 'a == b'");
+  else if (at(TokenKind::LeftBracket))
+    error.withHint("a value has no parts: each number has a name of its own, as beta1 and beta2");
   else if (atName("else"))
     error.withHint("a choice is written 'select(condition, value, otherwise)'");
 }

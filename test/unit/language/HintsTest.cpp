@@ -52,6 +52,16 @@ TEST(Hints, Syntax) {
           {"var x = 1", "2:5: error: expected '=' after 'var', found 'x'",
            "a value is named by 'let x = ...'"},
           {"m == grad", "2:3: error: expected '=' after 'm', found '=='", "assign with one '='"},
+          {"state v = zeros", "2:9: error: expected ':', found '='",
+           "a state has a type: write 'state v : f32', which starts at 0"},
+          {"state v\nparam = grad", "2:8: error: expected ':', found the end of the line",
+           "a state has a type: write 'state v : f32'"},
+          {"let x = betas[0]",
+           "2:14: error: expected an operator or the end of the line, found '['",
+           "a value has no parts: each number has a name of its own, as beta1 and beta2"},
+          {"let x = orthogonalize(grad, coefficients = \"simple\")",
+           "2:44: error: expected a value, found \"simple\"",
+           "words of the language stand without quotes: write simple"},
           {"let x = lr > 0 ? 1", "2:16: error: unexpected character '?'", select},
           {"return grad", "2:8: error: expected '=' after 'return', found 'grad'",
            "a step ends with 'param = ...'"},
@@ -247,6 +257,10 @@ TEST(Hints, NumbersOfOtherLanguages) {
     expectOne(written, number + written + "'", hint);
   expectOne("1e400", "expected a number that fits f64, found '1e400'",
             "the largest is 1.7976931348623157e308");
+  expectOne("1e-400", "expected a number that fits f64, found '1e-400'",
+            "the smallest above 0 is 5e-324");
+  expectOne("0.001e-400", "expected a number that fits f64, found '0.001e-400'",
+            "the smallest above 0 is 5e-324");
   expectOne("(0.9, 0.95)", "expected a number, found '('",
             "a hyperparameter is one number: write 'lr1 = 0.9, lr2 = 0.95'");
   expectOne("[.9, 5.]", "expected a number, found '['",
