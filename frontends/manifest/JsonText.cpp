@@ -20,7 +20,35 @@ struct ScanEvents {
   std::function<void(const std::string &, size_t)> value;
   /// A key that its object already has.
   std::function<void(const std::string &, size_t)> doubledKey;
+  /// An escape that is half of a character, which has no UTF-8.
+  std::function<void(size_t)> halfCharacter;
 };
+
+/// Where a quoted text, from its quote on, has half of a character: `\ud800` without its other half.
+std::optional<size_t> findHalfCharacter(llvm::StringRef quoted) {
+  auto unitAt = [&](size_t at) -> unsigned {
+    unsigned unit = 0;
+    llvm::StringRef escape = quoted.substr(at, 6);
+    return escape.size() == 6 && escape.starts_with("\\u") &&
+                   !escape.drop_front(2).getAsInteger(16, unit)
+               ? unit
+               : 0;
+  };
+  for (size_t i = 0; i + 1 < quoted.size(); ++i) {
+    if (quoted[i] != '\\')
+      continue;
+    unsigned unit = unitAt(i);
+    if (unit < 0xD800 || unit > 0xDFFF) {
+      ++i; // what is escaped
+      continue;
+    }
+    unsigned second = unitAt(i + 6);
+    if (unit >= 0xDC00 || second < 0xDC00 || second > 0xDFFF)
+      return i;
+    i += 11;
+  }
+  return std::nullopt;
+}
 
 /// One open array or object.
 struct Frame {
@@ -70,6 +98,9 @@ std::optional<Excess> scan(llvm::StringRef text, const ScanEvents &events) {
       if (i >= text.size())
         return std::nullopt;
       ++i;
+      if (events.halfCharacter)
+        if (std::optional<size_t> half = findHalfCharacter(text.slice(start, i)))
+          events.halfCharacter(start + *half);
       if (stack.empty() || !stack.back().expectKey) {
         sawValue(start);
         continue;
@@ -175,6 +206,8 @@ std::optional<json::Value> JsonText::parse() {
   events.doubledKey = [&](const std::string &pointer, size_t offset) {
     doubled.emplace_back(pointer, offset);
   };
+  std::optional<size_t> half;
+  events.halfCharacter = [&](size_t offset) { half = half.value_or(offset); };
   if (std::optional<Excess> excess = scan(text, events)) {
     errorAt(excess->offset, "", "expected JSON that " + excess->limit + ", found more");
     return std::nullopt;
@@ -196,6 +229,9 @@ std::optional<json::Value> JsonText::parse() {
                 "expected JSON text, found a syntax error: " + reason});
     return std::nullopt;
   }
+  if (half)
+    errorAt(*half, "",
+            "expected characters in JSON text, found '" + text.substr(*half, 6) + "', half of one");
   for (const auto &[pointer, offset] : doubled)
     errorAt(offset, pointer, "expected each key once, found it again in the same object");
   if (errors.size() != before)

@@ -1,6 +1,7 @@
 #include "frontends/manifest/Safetensors.h"
 #include "frontends/manifest/JsonText.h"
 #include "frontends/text/Text.h"
+#include "runtime/text/Plural.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
@@ -143,7 +144,7 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
       shapeValue ? json.array(*shapeValue, at + "/shape", "an array of sizes") : nullptr;
   for (size_t i = 0; shape && i < shape->size(); ++i)
     entry.view.shape.push_back(json.integer((*shape)[i], at + "/shape/" + std::to_string(i),
-                                            "a size of at least 0", 0, kMax)
+                                            "a size from 0 to 2^63 - 1", 0, kMax)
                                    .value_or(0));
   const json::Value *offsetsValue = json.required(*object, "data_offsets", at);
   const json::Array *offsets =
@@ -154,7 +155,7 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   for (size_t i = 0; offsets && offsets->size() == 2 && i < 2; ++i)
     (i ? entry.end : entry.begin) =
         json.integer((*offsets)[i], at + "/data_offsets/" + std::to_string(i),
-                     "an offset of at least 0", 0, kMax)
+                     "an offset from 0 to 2^63 - 1", 0, kMax)
             .value_or(0);
   if (errors.size() != before)
     return;
@@ -176,9 +177,8 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   int64_t bytes = elements / 8 * type->bits + (elements % 8 * type->bits + 7) / 8;
   if (bytes != entry.end - entry.begin)
     return json.error(at + "/data_offsets", "expected " + llvm::Twine(bytes) + " bytes for " +
-                                                llvm::Twine(elements) + " elements of " +
-                                                type->name + ", found " +
-                                                llvm::Twine(entry.end - entry.begin));
+                                                plural(elements, "element") + " of " + type->name +
+                                                ", found " + llvm::Twine(entry.end - entry.begin));
   if (data)
     entry.view.bytes = llvm::ArrayRef(data + entry.begin, bytes);
   entries.push_back(std::move(entry));

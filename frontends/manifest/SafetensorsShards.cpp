@@ -166,10 +166,13 @@ void SafetensorsOpener::addShard(const std::string &index, const std::string &sh
                                  const std::vector<std::string> &names) {
   llvm::SmallString<128> file(path::parent_path(index));
   path::append(file, shard);
-  if (!fs::exists(file))
+  fs::file_status status;
+  if (std::error_code code = fs::status(file, status))
     return errors.add(index, "expected the shard '" + file.str() + "', which has " +
-                                 plural(int64_t(names.size()), "tensor") +
-                                 " by the index, found no such file");
+                                 plural(int64_t(names.size()), "tensor") + " by the index, found " +
+                                 (code == std::errc::no_such_file_or_directory
+                                      ? "no such file"
+                                      : "that it cannot be read: " + text::reasonOf(code)));
   size_t first = made.views.size(), before = errors.size();
   openFile(file.str().str(), /*mayBeIndex=*/false);
   if (errors.size() != before)

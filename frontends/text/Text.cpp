@@ -71,6 +71,16 @@ struct Character {
     return code && !isIn(0, 0x1F) && !isIn(0x7F, 0x9F) && !isIn(0x61C, 0x61C) &&
            !isIn(0x200E, 0x200F) && !isIn(0x2028, 0x202E) && !isIn(0x2066, 0x2069);
   }
+  /// Whether it takes room besides: two names that differ in what does not look alike.
+  bool isVisible() const {
+    static constexpr std::pair<llvm::UTF32, llvm::UTF32> unseen[] = {
+        {0xAD, 0xAD},     {0x34F, 0x34F},   {0x115F, 0x1160},  {0x17B4, 0x17B5}, {0x180B, 0x180F},
+        {0x200B, 0x200F}, {0x2060, 0x206F}, {0x3164, 0x3164},  {0xFE00, 0xFE0F}, {0xFEFF, 0xFEFF},
+        {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0xE0000, 0xE0FFF}};
+    return isShown() && llvm::none_of(unseen, [&](const auto &range) {
+             return *code >= range.first && *code <= range.second;
+           });
+  }
 };
 
 Character takeCharacter(StringRef &rest) {
@@ -92,7 +102,8 @@ static std::string spell(StringRef text, bool hasLayout) {
   llvm::raw_string_ostream os(shown);
   while (!text.empty()) {
     Character next = takeCharacter(text);
-    if (next.isShown() || (hasLayout && (next.bytes == "\n" || next.bytes == "\t")))
+    if ((hasLayout ? next.isShown() : next.isVisible()) ||
+        (hasLayout && (next.bytes == "\n" || next.bytes == "\t")))
       os << next.bytes;
     else if (next.code)
       os << llvm::format("\\u%04x", *next.code);
@@ -134,8 +145,14 @@ stepc::text::Unprintable stepc::text::findUnprintable(StringRef text, StringRef 
 
 std::string stepc::text::checkName(StringRef name, StringRef what) {
   std::string found = findUnprintable(name, /*allowed=*/"").what;
+  StringRef kind = "without control characters";
+  for (StringRef rest = name; found.empty() && !rest.empty();)
+    if (Character next = takeCharacter(rest); !next.isVisible()) {
+      llvm::raw_string_ostream(found) << llvm::format("U+%04X", *next.code);
+      kind = "without invisible characters";
+    }
   return found.empty() ? ""
-                       : ("expected " + what + " in UTF-8 without control characters, found " +
-                          found + " in '" + printableName(name) + "'")
+                       : ("expected " + what + " in UTF-8 " + kind + ", found " + found + " in '" +
+                          printableName(name) + "'")
                              .str();
 }

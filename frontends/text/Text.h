@@ -35,7 +35,8 @@ struct Unprintable {
 };
 Unprintable findUnprintable(llvm::StringRef text, llvm::StringRef allowed);
 /// What is wrong with a name: "expected a name in UTF-8 without control characters, found U+001B in
-/// 'a\u001b'", or "". `what` reads as "a name". Names go into C strings, file names and messages.
+/// 'a\u001b'", or "". Invisible characters are also wrong. `what` reads as "a name". Names go into C strings,
+/// file names and messages.
 std::string checkName(llvm::StringRef name, llvm::StringRef what);
 
 } // namespace stepc::text

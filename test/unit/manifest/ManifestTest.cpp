@@ -2,6 +2,7 @@
 // test/inputs.
 
 #include "frontends/manifest/Manifest.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <filesystem>
 #include <fstream>
@@ -108,6 +109,21 @@ TEST(ManifestText, Syntax) {
       readManifest("{\"version\": 1,\n \"meshes\": [], \"\\u0076ersion\": 1}", "m.json", errors));
   EXPECT_EQ(errors.str(), "m.json:2:16: /version: expected each key once, found it again in the "
                           "same object\n");
+}
+
+TEST(ManifestText, HasNoHalfCharacters) {
+  auto read = [](const std::string &name) {
+    ErrorList errors;
+    EXPECT_FALSE(readManifest("{\"version\": 1,\n \"" + name + "\": 1}", "m.json", errors));
+    return errors.str().substr(0, errors.str().find('\n'));
+  };
+  const std::string wrong = "m.json:2:4: expected characters in JSON text, found '";
+  EXPECT_EQ(read("x\\ud800"), wrong + "\\ud800', half of one");
+  EXPECT_EQ(read("x\\udc00\\ud800"), wrong + "\\udc00', half of one");
+  EXPECT_EQ(read("x\\uD83D\\n\\uDE00"), wrong + "\\uD83D', half of one");
+  // Two halves are one, and an escaped backslash begins none.
+  EXPECT_THAT(read("x\\ud83d\\ude00"), testing::Not(testing::HasSubstr("half of one")));
+  EXPECT_THAT(read("x\\\\ud800"), testing::Not(testing::HasSubstr("half of one")));
 }
 
 TEST(ManifestText, Positions) {

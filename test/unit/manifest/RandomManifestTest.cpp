@@ -70,7 +70,7 @@ private:
   }
 
   Parameter parameter(const Manifest &m, int64_t index) {
-    const char *names[] = {"layers.0.w", "module.x", "\xC3\xA9\"\\/~", "a\xE2\x80\x8B b", "w@2"};
+    const char *names[] = {"layers.0.w", "module.x", "\xC3\xA9\"\\/~", "a\xE2\x80\x82 b", "w@2"};
     Parameter p;
     p.name = names[upTo(0, 4)] + std::to_string(index);
     for (int64_t i = 0, n = upTo(0, 2); i < n; ++i)

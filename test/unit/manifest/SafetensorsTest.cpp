@@ -107,10 +107,10 @@ TEST(Safetensors, HeaderValues) {
                      8),
             "/w/dtype: expected a dtype of the safetensors format, found \"F33\" "
             "(parameter 'w')\n"
-            "/w/shape/0: expected a size of at least 0, found -1 (parameter 'w')\n"
+            "/w/shape/0: expected a size from 0 to 2^63 - 1, found -1 (parameter 'w')\n"
             "/w/data_offsets: expected two offsets, found 1 (parameter 'w')\n"
             "/v/shape: expected an array of sizes, found 2 (parameter 'v')\n"
-            "/v/data_offsets/1: expected an offset of at least 0, found \"8\" "
+            "/v/data_offsets/1: expected an offset from 0 to 2^63 - 1, found \"8\" "
             "(parameter 'v')\n"
             "/v/x: expected a key of a tensor (dtype, shape, data_offsets), found "
             "'x' (parameter "

@@ -31,7 +31,7 @@ TEST(Text, ALineKeepsItsColumns) {
 
 TEST(Text, NamesHaveNoControlCharacters) {
   using namespace std::string_literals;
-  for (const char *good : {"w", "layers.0.é 重み", "a\\u0000", "a\u200Bb", "'\"~/"})
+  for (const char *good : {"w", "layers.0.é 重み", "a\\u0000", "'\"~/"})
     EXPECT_EQ(text::checkName(good, "a name"), "") << good;
   auto wrong = [](const std::string &name) {
     std::string message = text::checkName(name, "a name");
@@ -44,6 +44,19 @@ TEST(Text, NamesHaveNoControlCharacters) {
   EXPECT_EQ(wrong("a\tb\x1B"), "U+0009 in 'a\\u0009b\\u001b'");
   EXPECT_EQ(wrong("\u202Egnp.exe"), "U+202E in '\\u202egnp.exe'");
   EXPECT_EQ(wrong("a\xE9"), "the byte 0xe9 in 'a\\xe9'");
+}
+
+// Two names that look alike are two parameters.
+TEST(Text, NamesHaveNoInvisibleCharacters) {
+  for (auto [name, found] : {std::pair("x\u200B.w", "U+200B in 'x\\u200b.w'"),
+                             {"x\uFEFF", "U+FEFF in 'x\\ufeff'"},
+                             {"\u00ADx", "U+00AD in '\\u00adx'"},
+                             {"x\u3164", "U+3164 in 'x\\u3164'"},
+                             {"x\U000E0041", "U+E0041 in 'x\\ue0041'"}})
+    EXPECT_EQ(text::checkName(name, "a name"),
+              std::string("expected a name in UTF-8 without invisible characters, found ") + found);
+  // In comments they may be parts of other characters.
+  EXPECT_EQ(text::findUnprintable("\u26A0\uFE0F", "").bytes, 0u);
 }
 
 TEST(Text, TheFirstOneIsFound) {
