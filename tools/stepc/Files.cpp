@@ -213,7 +213,9 @@ int stepc::driver::finish(int exitCode) {
   llvm::raw_fd_ostream &os = llvm::outs();
   os.flush();
   if (os.has_error()) {
-    Report().error("standard output", "cannot write: " + text::reasonOf(os.error()));
+    // Whoever reads a pipe may have enough: `| head`.
+    if (os.error() != std::errc::broken_pipe)
+      Report().error("standard output", "cannot write: " + text::reasonOf(os.error()));
     os.clear_error();
     exitCode = exitCode == kSuccess ? kInputError : exitCode;
   }

@@ -3,6 +3,7 @@
 #include "tools/stepc/OptionChecks.h"
 
 #include "dialects/optim/NamePattern.h"
+#include "frontends/language/NumberForms.h"
 #include "frontends/manifest/JsonText.h"
 #include "frontends/text/Text.h"
 #include "passes/cost/Profiles.h"
@@ -166,17 +167,18 @@ std::string driver::checkBytes(const std::string &text) {
 }
 
 std::pair<std::string, double> driver::parseHyperparameter(const std::string &text) {
-  size_t at = text.rfind('=');
-  char *end = nullptr;
-  double value = at == std::string::npos ? 0 : std::strtod(text.c_str() + at + 1, &end);
-  if (!end || end == text.c_str() + at + 1 || *end || text.rfind('.', at) == std::string::npos)
+  auto [name, value] = llvm::StringRef(text).rsplit('=');
+  bool isNegative = value.consume_front("-");
+  if (!name.contains('.') || !lang::isNumber(value) || !lang::fitsF64(value))
     return {"", 0};
-  return {text.substr(0, at), value};
+  return {name.str(), isNegative ? -lang::numberValue(value) : lang::numberValue(value)};
 }
 
 std::string driver::checkHyperparameter(const std::string &text) {
-  return parseHyperparameter(text).first.empty() ? "expected ROUTE.NAME=VALUE, found '" + text + "'"
-                                                 : "";
+  return parseHyperparameter(text).first.empty()
+             ? "expected ROUTE.NAME=VALUE with a number such as 1, 0.95 or 3e-4, found '" + text +
+                   "'"
+             : "";
 }
 
 std::pair<int64_t, double> driver::parseOversubscription(const std::string &text) {

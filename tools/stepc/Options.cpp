@@ -43,14 +43,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->type_name("M");
   app.add_option(
          "--target", options.targets,
-         "cpu: this machine's chip (the default); cpu:<llvm cpu>: another, say cpu:znver3; "
-         "cuda:<gpu>,…: NVIDIA's GPUs, say cuda:sm_80,sm_90a; "
-         "emulated:<gpu>: the kernels of a GPU, say emulated:sm_90, on this machine; "
-         "emulated: those of sm_80. Behind a GPU, tensorcore or chain says how products of "
-         "16-bit operands add up: on tensor cores (cuda, unless said), or as the CPU does, "
-         "to its bits (emulated, unless said). Behind cuda's, ptx adds PTX, of which the driver "
-         "makes code for later GPUs when an instance is made; emulated:<gpu>,races fails a "
-         "step where nothing orders what kernels, copies or messages touch" +
+         "cpu (the default) or cpu:CHIP; cuda:GPU,… such as cuda:sm_80,sm_90a; or emulated:GPU, a "
+         "GPU's kernels on this machine. docs/gpu.md has all forms" +
              std::string(targetsHelp))
       ->check(checkTarget)
       ->expected(1)
@@ -102,10 +96,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
                  "tolerances that docs/promises.md states")
       ->check(checkNumerics)
       ->type_name("N");
-  app.add_option("--remarks", options.remarks,
-                 "Print on standard error what passes chose and refused, and why: of those whose "
-                 "names match, say 'waves|strategies', or . for all; a note says where there is "
-                 "none")
+  app.add_option(
+         "--remarks", options.remarks,
+         "Print on standard error what passes chose and refused, and why: the remarks whose "
+         "name or category matches, for example 'waves|strategy-chosen', or . for all")
       ->type_name("REGEX");
   app.add_flag("--print-ir-after-all", options.printIrAfterAll,
                "Print the IR after every pass on standard error")
@@ -387,6 +381,17 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   // CLI11 would say of a misspelt command only that one is required.
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!takeCommand(app, words)) {
+    exitCode = kUsageError;
+    return false;
+  }
+  // What is empty would be a name, and nothing to show.
+  for (size_t i = 1; i < words.size(); ++i) {
+    llvm::StringRef word = words[i];
+    if (!word.empty() && !(word.starts_with("--") && word.ends_with("=")))
+      continue;
+    std::cerr << "stepc: error: expected a value behind '"
+              << stepc::text::printable(word.empty() ? words[i - 1] : word.drop_back().str())
+              << "', found an empty one\n";
     exitCode = kUsageError;
     return false;
   }

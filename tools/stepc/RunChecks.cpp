@@ -8,8 +8,7 @@
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
-
-#include <cmath>
+#include "llvm/ADT/StringSet.h"
 
 using namespace stepc;
 using namespace stepc::driver;
@@ -25,13 +24,14 @@ bool driver::checkHyperparameters(mlir::ModuleOp module, const RunCommand &comma
     for (StringRef name : rule.getHyperparameters().getAsValueRange<mlir::StringAttr>())
       known.push_back((route.getSymName() + "." + name).str());
   }
+  llvm::StringSet<> given;
   for (const auto &[name, value] : command.hyperparameters) {
-    if (llvm::is_contained(known, name)) {
-      if (!std::isnan(value))
-        continue;
-      report.error("--hyper: expected a number for '" + name + "', found nan");
+    if (!given.insert(name).second) {
+      report.error("--hyper: expected one number for '" + name + "', found two");
       return false;
     }
+    if (llvm::is_contained(known, name))
+      continue;
     report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
                  "), found '" + name + "'");
     if (std::string meant = suggest(name, known); !meant.empty())
