@@ -74,6 +74,21 @@ private:
     if (pieces > kMost)
       return error() << "pieces of matrices that stand apart in a shard by placements "
                      << describe(group.getExemplar().getPlacements()) << ", found " << pieces;
+    // What moves between shards that cut columns moves row by row.
+    constexpr int64_t kMostRows = int64_t(1) << 24;
+    stepc::plan::KeptAxes kept = stepc::plan::keptAxes(layout, stepc::plan::ValueKind::Full);
+    auto cutsColumns = [&](const stepc::plan::Placement &placement) {
+      return placement.isShard() && llvm::is_contained(kept.cols, size_t(placement.dim));
+    };
+    bool cuts = false;
+    for (auto *list : {&layout.placements, &layout.gradientPlacements, &layout.statePlacements})
+      cuts |= llvm::any_of(*list, cutsColumns);
+    stepc::plan::View view = stepc::plan::view(layout, stepc::plan::ValueKind::Full);
+    int64_t rows = stepc::saturatingMul(view.blocks, view.rows);
+    if (group.getExemplar().standsApart() && cuts && rows > kMostRows)
+      return group.getExemplar().emitError("parameter '")
+             << group.getExemplar().getSymName() << "': expected at most " << kMostRows
+             << " rows where lists of placements differ and cut columns, found " << rows;
     return success();
   }
 

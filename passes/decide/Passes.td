@@ -93,7 +93,8 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
     matrices. Where the shards of gradient or states stand apart, up to 4,096 matrices are kept, so that waves may part them.
 
     A plan is proven for each group on each rank of its mesh. More than 2^23 of these pairs are an error, and so are more than
-    2^20 blocks of a group, or pieces of one parameter in a shard.
+    2^20 blocks of a group, or pieces of one parameter in a shard,
+    or 2^24 rows of a parameter where lists of placements differ and cut columns.
 
     Remark (passed) `parameters-grouped`: how many parameters and groups.
 
