@@ -257,13 +257,18 @@ std::string groupName(const Library &library, int64_t index) {
 std::string exchangeName(const Library &library, int64_t order) {
   std::string text = format("exchange %lld of ", (long long)order);
   const std::vector<int64_t> &tables = library.plan.starts()[order]->tables;
+  // Several tables may be of one group.
+  std::vector<int64_t> groups;
+  for (int64_t table : tables) {
+    int64_t group = library.plan.segments[library.plan.tables[table].from.segment].group;
+    if (std::find(groups.begin(), groups.end(), group) == groups.end())
+      groups.push_back(group);
+  }
   constexpr size_t kNamed = 2;
-  for (size_t i = 0; i < tables.size() && i < kNamed; ++i)
-    text += (i ? ", " : "") +
-            groupName(library,
-                      library.plan.segments[library.plan.tables[tables[i]].from.segment].group);
-  if (tables.size() > kNamed)
-    text += format(" and %zu more", tables.size() - kNamed);
+  for (size_t i = 0; i < groups.size() && i < kNamed; ++i)
+    text += (i ? ", " : "") + groupName(library, groups[i]);
+  if (groups.size() > kNamed)
+    text += format(" and %zu more", groups.size() - kNamed);
   return text;
 }
 

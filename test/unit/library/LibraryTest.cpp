@@ -55,6 +55,32 @@ std::vector<Created> stepAfter(const std::function<void(Rank &, int)> &change) {
   return stepped;
 }
 
+/// Parameter and gradient come to where the states are in one exchange.
+TEST(CompiledLibrary, AnExchangeNamesEachGroupOnce) {
+  std::string base = testing::TempDir() + "twice" + std::to_string(getpid());
+  std::ofstream(base + ".optim") << "optimizer A(lr) {\n  state m : f32\n  m = m + grad * param\n"
+                                    "  param = param - lr * m\n}\n"
+                                    "route {\n  A(lr = 1) for rest\n}\n";
+  std::ofstream(base + ".json")
+      << R"json({"version": 1, "meshes": [{"name": "m", "axes": [{"name": "m", "size": 2}]}],
+                 "parameters": [{"name": "w", "shape": [4, 4], "dtype": "f32", "mesh": "m",
+                                 "placements": ["S(0)"], "state_placements": ["S(1)"]}]})json";
+  const stepc_library *library = compiled(base + ".optim", base + ".json");
+  Options options;
+  options.timeout = 0.5;
+  runWorld({library}, options, [](Rank &self, int rank) {
+    ASSERT_EQ(self.bind(), STEPC_OK);
+    ASSERT_EQ(self.library->step(self.instance), STEPC_OK) << self.error();
+    if (rank == 1)
+      return; // it leaves
+    EXPECT_NE(self.library->step(self.instance), STEPC_OK);
+    EXPECT_THAT(self.error(), HasSubstr("exchange 0 of group 'group.0' ('w')"));
+    EXPECT_THAT(self.error(), testing::Not(HasSubstr("('w'), group")));
+  });
+  unlink((base + ".optim").c_str());
+  unlink((base + ".json").c_str());
+}
+
 TEST(CompiledLibrary, RefusesAnotherNumberOfRanks) {
   Options options;
   options.size = 4;
