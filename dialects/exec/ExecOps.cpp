@@ -288,8 +288,12 @@ LogicalResult StartOp::verify() {
 }
 
 LogicalResult AwaitOp::verify() {
-  if (!getToken().getDefiningOp<StartOp>())
+  auto start = getToken().getDefiningOp<StartOp>();
+  if (!start)
     return emitOpError("expected the token of an exec.start");
+  if (bool(start.getKernelAttr()) != bool(getKernelAttr()))
+    return emitOpError("expected a kernel exactly where the exec.start has one, found ")
+           << (getKernelAttr() ? "one here alone" : "none here");
   if (getToken().hasOneUse())
     return success();
   auto diag = emitOpError("expected one exec.await of its collective, found another");

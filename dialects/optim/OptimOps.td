@@ -248,7 +248,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     blocks: its rule is elementwise. `reduced` says where contributions to a partial
     gradient are added up. `parts` says which parts of divided parameters
     the group has: its blocks are these alone, those of the first matrix of the first parameter first.
-    `joined` says that nothing sees the matrices of the parameters: each parameter is one block, whose columns begin with that axis.
+    `joined` says that nothing sees the matrices of the parameters: each parameter is one block, whose columns begin with
+    that axis.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
@@ -258,7 +259,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     mesh's axes and do not overlap; of each hop no bases, or as many as blocks, which are positions in the mesh; as many waves
     as blocks, each between 0 and 2^20 − 1, and none without hops where all shards stand in one way; parameters that are divided as the first is, and parts of
     them where the rule sees blocks, in their order and of equal size; slabs with hops, of which there are none, and as the shards stand; `joined` an axis from
-    1 on, without strategy and parts, of a rule whose states are all shaped like the parameter; `reduced` placements that can be, exactly where the gradient is partial.
+    1 on, without strategy and parts, of a rule whose states are all shaped like the parameter; `reduced` placements that can
+    be, exactly where the gradient is partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,
@@ -267,8 +269,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
                        OptionalAttr<Optim_HopArray>:$hops, OptionalAttr<Optim_Slabs>:$slabs,
                        OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
-    $sym_name `rule` $rule `parameters` $parameters (`parts` $parts^)? (`joined` $joined^)? (`reduced` $reduced^)? (`strategy` $strategy^)? (`hops` $hops^)?
-    (`slabs` $slabs^)? (`waves` $waves^)? (`reason` $reason^)? attr-dict
+    $sym_name `rule` $rule `parameters` $parameters (`parts` $parts^)? (`joined` $joined^)? (`reduced` $reduced^)?
+    (`strategy` $strategy^)? (`hops` $hops^)? (`slabs` $slabs^)? (`waves` $waves^)? (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The first parameter: shape, types, mesh and placements are equal in all.

@@ -15,7 +15,7 @@ namespace stepc::codegen {
 namespace {
 
 constexpr StringRef kText("\nstepc checksum\n", 16);
-constexpr size_t kSealBytes = 32;
+constexpr size_t kFooterBytes = 32;
 
 template <typename T> T at(StringRef bytes, uint64_t offset) {
   T result;
@@ -72,20 +72,20 @@ std::string checkHeaders(StringRef bytes, uint64_t &end) {
 
 } // namespace
 
-std::string sealOf(StringRef bytes) {
-  std::string seal = kText.str();
-  seal.resize(kSealBytes);
-  support::endian::write64le(seal.data() + 16, bytes.size());
-  support::endian::write64le(seal.data() + 24, crcOf(bytes));
-  return seal;
+std::string footerOf(StringRef bytes) {
+  std::string footer = kText.str();
+  footer.resize(kFooterBytes);
+  support::endian::write64le(footer.data() + 16, bytes.size());
+  support::endian::write64le(footer.data() + 24, crcOf(bytes));
+  return footer;
 }
 
 std::string checkLibraryFile(StringRef bytes) {
-  StringRef seal = bytes.take_back(std::min(bytes.size(), kSealBytes));
-  if (seal.starts_with(kText)) {
-    StringRef content = bytes.drop_back(kSealBytes);
-    uint64_t size = support::endian::read64le(seal.data() + 16),
-             crc = support::endian::read64le(seal.data() + 24), found = crcOf(content);
+  StringRef footer = bytes.take_back(std::min(bytes.size(), kFooterBytes));
+  if (footer.starts_with(kText)) {
+    StringRef content = bytes.drop_back(kFooterBytes);
+    uint64_t size = support::endian::read64le(footer.data() + 16),
+             crc = support::endian::read64le(footer.data() + 24), found = crcOf(content);
     if (size != content.size())
       return "the library is damaged: expected " + std::to_string(size) + " bytes, found " +
              std::to_string(content.size()) + " before its checksum";

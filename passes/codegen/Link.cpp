@@ -151,7 +151,7 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
     return bytes.takeError();
 
   // In one step, so that a trainer never loads half a library.
-  return text::writeFile(path, {*bytes, sealOf(*bytes)});
+  return text::writeFile(path, {*bytes, footerOf(*bytes)});
 }
 
 Error writeHeader(ArrayRef<Program> programs, StringRef path) {

@@ -47,9 +47,10 @@ private:
   static int64_t joinedColumns(GroupOp group, RuleOp rule) {
     stepc::plan::Group layout = group.toPlan();
     int64_t matrices = layout.blocksPerParameter();
-    // Moves between shards run in waves of blocks, so that few large ones are better.
-    constexpr int64_t kMostWaves = 4096;
-    bool runsInWaves = group.getExemplar().standsApart() && matrices <= kMostWaves;
+    // Moves between shards run in waves of whole blocks, which a limit of the workspace needs small. More of them
+    // take seconds.
+    constexpr int64_t kMostBlocks = int64_t(1) << 18;
+    bool runsInWaves = group.getExemplar().standsApart() && matrices <= kMostBlocks;
     if (matrices <= 1 || runsInWaves || stepc::decide::hasMatrixSpace(rule))
       return 0;
     layout.joined = stepc::plan::bestJoined(layout);

@@ -41,7 +41,7 @@ static Value splat(KernelBuilder &b, Type type, TypedAttr attribute) {
   return arith::ConstantOp::create(b, b.loc, attribute);
 }
 
-/// Whether a rounding of this f32 rounds: no fold makes of it what was loaded as bf16.
+/// Whether the rounding of this value survives folding. truncf(extf(x)) folds to x, which may be any NaN.
 static bool staysRounded(Value value) {
   auto isConstant = [](Value operand) {
     while (auto broadcast = operand.getDefiningOp<vector::BroadcastOp>())
@@ -334,7 +334,7 @@ Value ChunkEmitter::at(const ChunkOperand &operand, Value row, Value column) {
 }
 
 void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool storeStaged,
-                                unsigned alignment, SmallVectorImpl<Value> *unsure) {
+                                unsigned alignment, SmallVectorImpl<Value> *mayBeNaN) {
   // All loads come before the first store: an input may be written.
   SmallVector<Value> values;
   for (const ChunkOperand &operand : kernel.reads) {
@@ -351,15 +351,15 @@ void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool sto
   for (auto [operand, result] : llvm::zip_equal(kernel.writes, results)) {
     if (!storeStaged && kernel.mayBeAbsent(operand))
       continue;
-    if (unsure && isUnsure(operand, storeStaged))
-      unsure->push_back(result);
+    if (mayBeNaN && storesAnyNaN(operand, storeStaged))
+      mayBeNaN->push_back(result);
     else
       result = withOneNaN(b, operand.element, result);
     storeElements(b, operand.element, result, at(operand, row, column), width,
                   operand.alongColumns() ? alignment : 0);
   }
-  if (unsure)
-    dropImplied(*unsure);
+  if (mayBeNaN)
+    dropImplied(*mayBeNaN);
 }
 
 } // namespace stepc::kernels

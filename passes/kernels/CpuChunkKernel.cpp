@@ -39,7 +39,7 @@ private:
     Value whole = arith::AndIOp::create(b, b.loc, cols, b.constant(-kWidth));
     SmallVector<Value> sum;
     if (llvm::any_of(kernel.writes,
-                     [&](const ChunkOperand &write) { return isUnsure(write, storeStaged); }))
+                     [&](const ChunkOperand &write) { return storesAnyNaN(write, storeStaged); }))
       sum.push_back(arith::ConstantOp::create(
           b, b.loc, b.getZeroAttr(VectorType::get(kWidth, b.getF32Type()))));
     sum = b.loop(zero, rows, 1, sum, [&](Value row, ValueRange before) {
@@ -48,9 +48,9 @@ private:
           operand.single = loadElements(b, operand.element, at(operand, row, {}), 0);
       SmallVector<Value> after =
           b.loop(zero, whole, kWidth, before, [&](Value column, ValueRange terms) {
-            SmallVector<Value> unsure, result(terms);
-            emitElements(row, column, kWidth, storeStaged, /*alignment=*/0, &unsure);
-            for (Value value : unsure)
+            SmallVector<Value> mayBeNaN, result(terms);
+            emitElements(row, column, kWidth, storeStaged, /*alignment=*/0, &mayBeNaN);
+            for (Value value : mayBeNaN)
               result[0] = arith::AddFOp::create(b, b.loc, result[0], value);
             return result;
           });
@@ -70,7 +70,7 @@ private:
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(found.thenBlock());
     for (const ChunkOperand &write : kernel.writes)
-      if (isUnsure(write, storeStaged))
+      if (storesAnyNaN(write, storeStaged))
         LLVM::CallOp::create(b, b.loc, replace, ValueRange{write.base, write.stride, rows, whole});
   }
 

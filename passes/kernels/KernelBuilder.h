@@ -69,7 +69,7 @@ public:
     setInsertionPointToStart(forOp.getBody());
     body(forOp.getInductionVar());
   }
-  /// The same with values that each turn changes. Returns what the last turn left.
+  /// A loop with values that each turn changes. Returns what the last turn left.
   llvm::SmallVector<mlir::Value>
   loop(mlir::Value first, mlir::Value last, int64_t step, mlir::ValueRange values,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body) {

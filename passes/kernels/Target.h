@@ -51,7 +51,8 @@ public:
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::SumOp op) const = 0;
   /// The same of what counts the step in the device's memory; none where the host does.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::AdvanceStepsOp op) const = 0;
-  /// The same of what puts seals on messages, and compares those of messages that came; none where the host does.
+  /// A kernel that puts seals on messages, and one that compares those of messages that came. None where the
+  /// host does both.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::StartOp op) const = 0;
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::AwaitOp op) const = 0;
 

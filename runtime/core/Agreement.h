@@ -62,8 +62,8 @@ public:
   /// The seal of parameters on any of these meshes, which this rank is one of.
   Seal of(const std::vector<int64_t> &meshes) const;
 
-  /// What differs between the numbers of this rank, of which `own` is the seal, and those of a rank with `other`,
-  /// on the same meshes: "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0".
+  /// What differs between the numbers of this rank, of which `own` is the seal, and those of a rank with
+  /// `other`, on the same meshes: "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0".
   std::string describe(const std::vector<int64_t> &meshes, const SealedNumbers &numbers,
                        const Seal &own, const Seal &other, int64_t otherRank,
                        int64_t ownRank) const;
@@ -74,8 +74,8 @@ public:
   /// Hyperparameters of the longest rule.
   int64_t longestRow() const { return stride; }
 
-  /// How kernels add up a seal of each set of meshes: a row per set, which names no message yet, the terms, and
-  /// the weights of columns. A set with a mesh that this rank is none of has the seal zero.
+  /// How kernels add up a seal of each set of meshes: a row per set, which names no message yet, the terms,
+  /// and the weights of columns. The seal is zero where this rank is no member of a mesh of the set.
   void listTerms(const std::vector<std::vector<int64_t>> &sets, std::vector<stepc_seal_row> &rows,
                  std::vector<stepc_seal_term> &terms, std::vector<stepc_seal> &columns) const;
 

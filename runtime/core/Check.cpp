@@ -135,7 +135,7 @@ static int32_t readSteps(stepc_instance &instance) {
     instance.agreement.forgetSteps();
     return STEPC_OK;
   }
-  // A pass without branches takes vectors. The lower 63 bits of the words that are collected say nothing.
+  // A pass without branches takes vectors. Of the words that are collected only the sign bit is used.
   const int64_t *steps = instance.steps;
   int64_t *before = instance.stepsTaken.data();
   uint64_t isNone = 0;

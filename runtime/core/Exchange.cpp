@@ -105,8 +105,8 @@ std::string checkMessages(const stepc_instance &instance, const Meeting &meeting
 }
 
 /// Notes where the operations of an exchange have seals: behind the values of each message. A seal speaks of the
-/// meshes of these values, and of all others that each rank is a member of that meets in the exchange. What goes to
-/// several ranks has one seal for them, so it may not depend on the receiver.
+/// meshes of these values, and of every other mesh to which all ranks of the exchange belong. What goes to several
+/// ranks has one seal for them, so a seal may not depend on the receiver.
 class SealPlacer {
 public:
   SealPlacer(stepc_instance &instance, const plan::Command &start, const Meeting &meeting,

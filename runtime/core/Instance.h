@@ -378,13 +378,13 @@ bool isPresent(const stepc_instance &, int64_t parameter);
 /// has the same as this one.
 std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
                          const Seal &other, int32_t otherRank, int32_t ownRank);
-/// The same where `own` was added up from these numbers.
+/// How they differ where this rank's seal is `own`, added up from these numbers.
 std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
                          const SealedNumbers &, const Seal &own, const Seal &other,
                          int32_t otherRank, int32_t ownRank);
-/// Lists what kernels need that put seals on the messages of a stream, once all exchanges are ready; and tells them
-/// where the device has these lists.
+/// Lists what kernels need to put seals on the messages of a stream, once all exchanges are ready.
 void prepareDeviceSeals(stepc_instance &);
+/// Tells these kernels where the device has the lists.
 std::string placeDeviceSeals(stepc_instance &,
                              const std::function<const void *(const void *)> &addressOf);
 /// What such a kernel found in a message, as a status.

@@ -182,18 +182,25 @@ static int32_t checkReady(stepc_instance &instance) {
   return context.failure.empty() ? STEPC_OK : instance.refuse(STEPC_ERROR_DEVICE, context.failure);
 }
 
+/// Fails where something is wrong with an earlier step that nobody asked about. Its commands are those that may have
+/// written, and its records say which parameters it skipped, so nothing of the next step is looked at before.
+static int32_t failOfEarlier(stepc_instance &instance) {
+  std::string problem;
+  int32_t status = instance.isOnDevice() ? instance.findTransportProblem(problem) : STEPC_OK;
+  if (!status)
+    return STEPC_OK;
+  instance.fail(status, problem);
+  return poison(instance);
+}
+
 /// Enqueues a step that was found ready.
 static int32_t enqueueReady(stepc_instance &instance) {
+  if (int32_t status = failOfEarlier(instance))
+    return status;
   if (int32_t status = checkStep(instance))
     return status;
   if (int32_t status = instance.deviceContext.isCaptured ? checkCapture(instance) : STEPC_OK)
     return status;
-  // Of an earlier step that nobody asked about: its commands are those that may have written.
-  std::string problem;
-  if (int32_t status = instance.isOnDevice() ? instance.findTransportProblem(problem) : STEPC_OK) {
-    instance.fail(status, problem);
-    return poison(instance);
-  }
   beginStep(instance);
   runStep(instance);
   if (instance.failure)
@@ -219,6 +226,8 @@ int32_t refresh(stepc_instance *self) {
   DeviceContext &context = self->deviceContext;
   if (context.isCaptured)
     return self->refuse(STEPC_ERROR_GRAPH, "refresh: expected a stream that no graph captures");
+  if (int32_t status = failOfEarlier(*self))
+    return status;
   if (int32_t status = checkStep(*self))
     return status;
   completeRecords(*self);

@@ -92,8 +92,8 @@ std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, i
                              plan::ValueKind kind,
                              plan::ShardsKind of = plan::ShardsKind::Parameter);
 
-/// A bound for the rectangles of full values that a shard has by any of a group's lists, each of them cut where
-/// those by another end. `limit` + 1 means more than `limit`. It takes no memory for them.
+/// A bound for the rectangles of full values that a shard has by any of a group's lists of placements, if the edges
+/// of each list cut the rectangles of the others. `limit` + 1 means more than `limit`. It takes no memory for them.
 int64_t mostRectangles(const plan::Group &group, int64_t limit);
 
 /// The local shape of a state of that kind.

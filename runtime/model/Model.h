@@ -208,7 +208,7 @@ struct Group {
   bool specified = false; // the division is the specification's, whatever a manifest says
   std::vector<int64_t>
       parts; // of the division, ascending; none: whole matrices, for a rule that sees no blocks
-  // All axes are one matrix, which nothing sees, and its columns begin with this one. 0: they are not.
+  // The axis at which columns begin where all axes of a parameter are treated as one matrix. 0: they are not.
   int64_t joined = 0;
   std::vector<int64_t> parameters; // indices into Plan::parameters
   bool computes = false;           // whole blocks somewhere; otherwise shards are enough
@@ -258,8 +258,8 @@ struct KeptAxes {
 };
 KeptAxes keptAxes(const Group &group, ValueKind kind);
 
-/// The axis with which the columns of joined axes begin, so that shards have the fewest rectangles. 0: there are
-/// not two axes.
+/// The axis at which the columns of joined axes begin so that shards have the fewest rectangles. 0: there are not
+/// two axes.
 int64_t bestJoined(const Group &group);
 /// What is wrong with `joined` of a group of a rule with these states.
 std::string checkJoined(const Group &group, const std::vector<State> &states);

@@ -81,6 +81,8 @@ private:
       if (awaited[static_cast<size_t>(command.index)])
         return "expected each collective to be awaited once, found number " +
                std::to_string(command.index) + " again";
+      if ((starts[static_cast<size_t>(command.index)]->kernel == -1) != (command.kernel == -1))
+        return "expected a kernel exactly where its start has one";
       awaited[static_cast<size_t>(command.index)] = true;
       return {};
     case CommandKind::AdvanceSteps:

@@ -387,7 +387,7 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   // What is empty would be a name, and nothing to show.
   for (size_t i = 1; i < words.size(); ++i) {
     llvm::StringRef word = words[i];
-    if (!word.empty() && !(word.starts_with("--") && word.ends_with("=")))
+    if (!word.empty() && !(word.starts_with("--") && word.find('=') + 1 == word.size()))
       continue;
     std::cerr << "stepc: error: expected a value behind '"
               << stepc::text::printable(word.empty() ? words[i - 1] : word.drop_back().str())

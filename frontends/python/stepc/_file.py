@@ -1,7 +1,7 @@
 """Whether a library's file is whole, before the system's loader maps it.
 
 The loader does not look: what a truncated file lacks ends the process when it is read. The compiler ends each
-file with a seal (``passes/codegen/LibraryFile.h``).
+file with a checksum (``passes/codegen/LibraryFile.h``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 _TEXT = b"\nstepc checksum\n"
-_SEAL = struct.Struct("<16sQQ")
+_FOOTER = struct.Struct("<16sQQ")
 # Of an ELF file of 64 bits: its identification, type, machine and the places of its tables.
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
@@ -22,13 +22,13 @@ _SHARED, _X86_64, _NO_BITS = 3, 62, 8
 def problem_of_file(path: str) -> str | None:
     """What is wrong with a library's file, if anything is.
 
-    A file without a seal (another linker's, or one that lost it to a tool such as strip) is compared with its
-    own headers alone.
+    A file without a checksum (another linker's, or one that lost it to a tool such as strip) is compared
+    with its own headers alone.
     """
     data = memoryview(Path(path).read_bytes())
-    if len(data) >= _SEAL.size and data[-_SEAL.size :][: len(_TEXT)] == _TEXT:
-        _, size, checksum = _SEAL.unpack(data[-_SEAL.size :])
-        content = data[: -_SEAL.size]
+    if len(data) >= _FOOTER.size and data[-_FOOTER.size :][: len(_TEXT)] == _TEXT:
+        _, size, checksum = _FOOTER.unpack(data[-_FOOTER.size :])
+        content = data[: -_FOOTER.size]
         if size != len(content):
             return f"the library is damaged: expected {size} bytes, found {len(content)} before its checksum"
         if (found := zlib.crc32(content)) != checksum:

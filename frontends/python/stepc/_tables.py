@@ -8,16 +8,12 @@ import os
 from stepc import _abi
 from stepc._abi import LibraryTable
 from stepc._file import problem_of_file
+from stepc._inputs import shown_path
 from stepc.errors import AbiError, PlanError, StepcError, error_for
 
 
 def text(value: bytes | None) -> str:
     return (value or b"").decode("utf-8", "replace")
-
-
-def _shown(path: str) -> str:
-    """A path as a line of text: it may hold bytes that are none."""
-    return path.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 def _reason(error: Exception) -> str:
@@ -31,38 +27,39 @@ def _reason(error: Exception) -> str:
 
 def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
     """The library at ``path``, with its tables in the order in which its targets were named."""
+    shown = shown_path(path)
     try:
         if problem := problem_of_file(os.path.abspath(path)):
-            raise PlanError(f"cannot open the library '{path}': {problem}")
+            raise PlanError(f"cannot open the library '{shown}': {problem}")
         # A name without a folder would be looked for where the loader keeps its libraries.
         dll = c.CDLL(os.path.abspath(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except (OSError, ValueError) as error:
-        raise StepcError(f"cannot open the library '{_shown(path)}': {_reason(error)}") from error
+        raise StepcError(f"cannot open the library '{shown}': {_reason(error)}") from error
     try:
         entry = dll.stepc_library_table
     except (AttributeError, ValueError):
         raise AbiError(
-            f"'{path}' is not a stepc library: expected the symbol stepc_library_table, found none"
+            f"'{shown}' is not a stepc library: expected the symbol stepc_library_table, found none"
         ) from None
     entry.restype = c.POINTER(LibraryTable)
     table = entry()
     if not table:
-        raise AbiError(f"'{path}' returned no table")
+        raise AbiError(f"'{shown}' returned no table")
     found = table.contents.abi_version
     if found != _abi.ABI_VERSION:
         raise AbiError(
-            f"'{path}': expected ABI version {_abi.ABI_VERSION}, found {found}; "
+            f"'{shown}': expected ABI version {_abi.ABI_VERSION}, found {found}; "
             "compile it again with this stepc"
         )
     if table.contents.struct_size < c.sizeof(LibraryTable):
         raise AbiError(
-            f"'{path}': expected a table of {c.sizeof(LibraryTable)} bytes, "
+            f"'{shown}': expected a table of {c.sizeof(LibraryTable)} bytes, "
             f"found {table.contents.struct_size}"
         )
     tables = []
     while table:
         if table.contents.status != _abi.OK:
-            raise error_for(table.contents.status, f"'{path}': {text(table.contents.problem)}")
+            raise error_for(table.contents.status, f"'{shown}': {text(table.contents.problem)}")
         tables.append(table.contents)
         table = c.cast(table.contents.next, c.POINTER(LibraryTable))
     return dll, tables

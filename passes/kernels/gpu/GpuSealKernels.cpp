@@ -1,7 +1,8 @@
 //===- GpuSealKernels.cpp - Seals of messages that only a GPU touches -------===//
 //
-// What runtime/core/Agreement.cpp does on the host: sums modulo STEPC_SEAL_PRIME of what a step reads of its
-// parameters, behind each message, by which ranks find that they step with other numbers.
+// What runtime/core/Agreement.cpp does on the host: sums, modulo STEPC_SEAL_PRIME, of the step counts and
+// hyperparameters that a step reads. They stand behind each message and show ranks whether they step with equal
+// numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +65,8 @@ private:
   Value compare(arith::CmpIPredicate predicate, Value a, Value c) {
     return arith::CmpIOp::create(b, b.loc, predicate, a, c);
   }
-  /// 2^64 is 59 more than the prime: twice what is above 64 bits joins what is below, then less than one prime
-  /// is too much.
+  /// 2^64 is 59 modulo the prime. Twice: 59 times the upper half is added to the lower half. At most one prime is
+  /// then left to subtract.
   Value reduced(Value x) {
     Value below = wideConstant(-uint64_t(STEPC_SEAL_PRIME)), prime = wideConstant(STEPC_SEAL_PRIME);
     Value bits = wideConstant(64);

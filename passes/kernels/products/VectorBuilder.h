@@ -97,9 +97,9 @@ private:
 };
 
 /// What a shape's kernel does: calls the function of all shapes `shared`, which `emit` writes when it is not
-/// there yet, with the kernel's arguments and these numbers behind them. The first shapes get a copy of the function
-/// with their numbers as constants, which is faster by some percent. All others call it, so the code grows by a few
-/// instructions per shape.
+/// there yet, with the kernel's arguments and these numbers behind them. The first shapes get a copy of the
+/// function with their numbers as constants, which is faster by some percent. All others call it, so the code
+/// grows by a few instructions per shape.
 mlir::LLVM::LLVMFuncOp
 kernelOfShape(mlir::SymbolTable &symbols, llvm::StringRef name, llvm::StringRef shared,
               llvm::ArrayRef<int64_t> numbers, mlir::Location loc,

@@ -31,11 +31,11 @@
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
  *    the address of the scratch, then those of its batches in the workspace; of a product behind them
  *    stepc_factors, so that products that differ in these alone share a kernel;
- *  - seals that messages get (of a start), and one item for all that came (of its await), on a device
- *    whose messages the host may not touch: arguments[0] = rows, each a stepc_seal_row, of which an await has
- *    one; arguments[1] = the stepc_seal_terms, [2] = of each column its weights, a stepc_seal, [3] = the
- *    stepc_sealed_messages, [4] = the records, [5] = the seals of this step, and of an await
- *    [6] = a stepc_seal_report in the host's memory.
+ *  - seals that messages get (of a start), or one item for all messages that came (of its await), on a
+ *    device whose messages the host may not touch. arguments[0] = rows, each a stepc_seal_row: one of an
+ *    await. [1] = the stepc_seal_terms. [2] = the weights of each column, a stepc_seal. [3] = the
+ *    stepc_sealed_messages. [4] = the records. [5] = the seals of this step. An await also has [6] = a
+ *    stepc_seal_report in the host's memory.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_KERNEL_ABI_H
 #define STEPC_KERNEL_ABI_H
@@ -73,7 +73,8 @@ typedef struct stepc_factors {
 } stepc_factors;
 
 /* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some parameters, each
- * times a weight (runtime/core/Agreement.h). All zeros say that a rank knows none. */
+ * times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows none. The last of the list
+ * stays so: it clears the places of messages that are about to come. */
 #define STEPC_SEAL_PRIME 0xffffffffffffffc5u /* 2^64 - 59 */
 typedef struct stepc_seal {
   uint64_t words[4];
@@ -84,7 +85,8 @@ typedef struct stepc_seal_term {
   int64_t parameter, columns;
   stepc_seal weights;
 } stepc_seal_term;
-/* Lists are [first, last). A seal that is not new was added up earlier in this step. */
+/* Lists are [first, last). A seal that is not new was added up earlier in this step. The row of an await has the
+ * terms of all seals, and uses neither `seal` nor `is_new` nor `start`. */
 typedef struct stepc_seal_row {
   int64_t seal, is_new, first_term, last_term, first_message, last_message;
   stepc_seal start; /* of its sums */
@@ -94,8 +96,8 @@ typedef struct stepc_sealed_message {
   void *address;
   int64_t seal, peer, exchange;
 } stepc_sealed_message;
-/* What the first message says that came with another seal than this rank's. Behind it stand the numbers that
- * this rank added up: per parameter of the plan its step count, then per parameter `columns` hyperparameters. */
+/* The first message that came with another seal than this rank's. Behind the report stand the numbers that this
+ * rank added up: the step count of each parameter of the plan, then `columns` hyperparameters of each. */
 typedef struct stepc_seal_report {
   int64_t is_there; /* 1, written last */
   int64_t parameters, columns; /* written by the host */

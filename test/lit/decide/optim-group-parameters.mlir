@@ -170,7 +170,7 @@ optim.parameter @conv shape [8, 6, 3, 3] batch 0 type f32 gradient f32 mesh @wor
 optim.parameter @experts shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<2>] aliases [] route @P
 optim.parameter @matrix shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases [] route @P
 optim.parameter @apart shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @P
-optim.parameter @many shape [8192, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @P
+optim.parameter @many shape [524288, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] state_placements [#optim.shard<0>] aliases [] route @P
 optim.parameter @state shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @whole shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @M
 }

@@ -33,8 +33,10 @@ exec.program arena 8192 scratch 512 chunk 1000 {
   exec.await %t
   // CHECK-NEXT: %[[ON:.*]] = exec.start all_gather on <@world, [<0, 1, 2>]> [#exec.table<kind = message, {{.*}}>] from
   %on = exec.start all_gather on <@world, [<0, 1, 2>]> [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] from <offset = 64, bytes = 64> to <offset = 192, bytes = 64>
-  // CHECK-NEXT: exec.await %[[ON]]
-  exec.await %on
+  // CHECK-SAME: {kernel = @k}
+  {kernel = @k}
+  // CHECK-NEXT: exec.await %[[ON]] {kernel = @k}
+  exec.await %on {kernel = @k}
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4> from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>
   exec.copy <kind = copy, from = <@s, full, shards to blocks, received>, to = <@s, full, blocks>, element_bytes = 4>
     from #exec.workspace<offset = 192, bytes = 96> to #exec.workspace<offset = 320, bytes = 96>

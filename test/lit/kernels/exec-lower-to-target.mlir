@@ -73,19 +73,19 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   }
 }
 
-// CHECK: llvm.func internal @stepc_product_pack_256f_f32_f32t({{.*}}no_inline
+// CHECK: llvm.func internal @stepc_product_pack_256f_f32_f32t(
 // CHECK: llvm.func internal @stepc_product_pack_256f_16x16x32_f32_f32t(
 // CHECK-NEXT: arith.constant
-// CHECK: llvm.call @stepc_product_pack_256f_f32_f32t(
-// CHECK: llvm.func internal @stepc_product_tiles_256f_f32_symmetric({{.*}}no_inline
+// CHECK: llvm.call @stepc_product_pack_256f_f32_f32t({{.*}}{always_inline}
+// CHECK: llvm.func internal @stepc_product_tiles_256f_f32_symmetric(
 // CHECK: llvm.func internal @stepc_product_pack_256f_16x16x48_f32_f32t(
-// CHECK: llvm.call @stepc_product_pack_256f_f32_f32t(
+// CHECK: llvm.call @stepc_product_pack_256f_f32_f32t({{.*}}{always_inline}
 // CHECK: llvm.func internal @stepc_product_256f_16x16x48_f32_symmetric(
-// CHECK: llvm.call @stepc_product_tiles_256f_f32_symmetric(
-// CHECK: llvm.func internal @stepc_reduce_norm_one_f32({{.*}}no_inline
+// CHECK: llvm.call @stepc_product_tiles_256f_f32_symmetric({{.*}}{always_inline}
+// CHECK: llvm.func internal @stepc_reduce_norm_one_f32(
 // CHECK: llvm.func internal @stepc_reduce_norm_one_16x32_f32(
 // CHECK: llvm.func internal @stepc_reduce_norm_one_16x48_f32(
-// CHECK: llvm.call @stepc_reduce_norm_one_f32(
+// CHECK: llvm.call @stepc_reduce_norm_one_f32({{.*}}{always_inline}
 
 // -----
 

@@ -6,8 +6,8 @@ steps twice and prints, as JSON, what each rank came to: its error or null, and 
 does not step the second time; "late" steps 3 seconds after the others; "polls" enqueues, and polls until a step is done; "ahead" enqueues
 20 steps the second time, more than its staging memory holds, before it polls; "replays" captures the second step in a graph of its own, and
 replays it; "graph" replays all by the library's graph; one that "parts" begins after five steps of others. Before the second step one with
-another "rate" doubles the first learning rate, and one with other "counts" adds 3 to the first step count; "device" has these numbers in the
-device's memory. Ways of one rank are joined by a plus sign.
+another "rate" doubles the first route's learning rate, one with another "last rate" the last one's, and one with other "counts" adds 3
+to the first step count; "device" has these numbers in the device's memory. Ways of one rank are joined by a plus sign.
 """
 
 import ctypes
@@ -119,6 +119,8 @@ def run(rank, size, library, stub, ways, timeout, meeting, found):
             begin = time.monotonic()
             if step == 1 and "rate" in way:
                 kept[-2][0, list(library.routes[0].defaults).index("lr")] *= 2
+            if step == 1 and "last rate" in way:
+                kept[-2][-1, list(library.routes[-1].defaults).index("lr")] *= 2
             if step == 1 and "counts" in way:
                 kept[-1][0] += 3
             if step == 1 and "absent" in way:

@@ -26,7 +26,8 @@ STEPS = 3
 class Case:
     """Some matrices and vectors on a mesh: the files, and the library that the stand-ins drive."""
 
-    def __init__(self, folder, axes, placements, matrices, *options, spec="muon.optim"):
+    def __init__(self, folder, axes, placements, matrices, *options, spec="muon.optim", on_rows=False):
+        """With `on_rows` matrices stand in turns on the first two ranks and on the last two; only the vector is on the whole mesh."""
         folder.mkdir(exist_ok=True)
         self.folder, self.options = folder, options
         shapes = {f"w{i}": [24 + 8 * (i % 3), 16] for i in range(matrices)} | {"norm": [40]}
@@ -35,7 +36,12 @@ class Case:
             {"name": name, "shape": shape, "dtype": "f32", "mesh": "mesh", "placements": placements}
             for name, shape in shapes.items()
         ]
-        (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
+        meshes = [mesh]
+        if on_rows:
+            meshes += [{"name": f"row{i}", "axes": [{"name": "b", "size": 2}], "ranks": [2 * i, 2 * i + 1]} for i in (0, 1)]
+            for i in range(matrices):
+                parameters[i] |= {"mesh": f"row{i % 2}", "placements": ["S(0)"]}
+        (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": parameters}))
         generator = np.random.default_rng(5)
         whats = [f"{what}:{name}" for name in shapes for what in ("param", "grad")]
         tensors = {what: tensor(generator.normal(size=shapes[what.split(":")[1]]), "f32") for what in whats}
@@ -236,6 +242,16 @@ def test_ranks_that_part_after_the_first_step_are_named(owner, mode, what, strea
     named = [error for error in errors if "expected equal hyperparameters and step counts" in error]
     assert named and all(re.search(LATER[what], error) for error in named), errors
     assert all("exchange 0 of group" in error for error in named), errors
+
+
+def test_messages_on_streams_speak_of_all_meshes_that_their_ranks_share(tmp_path):
+    """One rank has another rate for a vector that never travels: a message of matrices on its row says so."""
+    case = Case(tmp_path / "rows", {"a": 2, "b": 2}, ["R", "R"], 4, on_rows=True)
+    assert {one["error"] for one in case.ranks({})} == {None}
+    errors = [one["error"] for one in case.ranks({"3": "last rate"})]
+    assert errors[:2] == [None, None], errors
+    for error in errors[2:]:
+        assert re.search(r"lr = (3e-04|6e-04|0\.0003|0\.0006) of 'norm' on rank [23], and ", error), errors
 
 
 @pytest.mark.parametrize("mode", ["device", "device+graph"])

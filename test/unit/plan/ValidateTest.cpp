@@ -319,6 +319,14 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 3 (await): expected a collective that is under way, found number 0");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product] = p.commands[Await]; }),
             "command 5 (await): expected each collective to be awaited once, found number 0 again");
+  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back("seals"), p.commands[Start].kernel = 3; }),
+            "command 5 (await): expected a kernel exactly where its start has one");
+  EXPECT_EQ(message([](Plan &p) { p.commands[Await].kernel = 0; }),
+            "command 5 (await): expected a kernel exactly where its start has one");
+  EXPECT_THAT(message([](Plan &p) { p.commands[Start].kernel = 99; }),
+              testing::HasSubstr("(start): expected a kernel below "));
+  EXPECT_THAT(message([](Plan &p) { p.commands[Await].kernel = 99; }),
+              testing::HasSubstr("(await): expected a kernel below "));
   EXPECT_EQ(message([](Plan &p) { p.commands.erase(p.commands.begin() + Await); }),
             "expected each collective to be awaited, found that number 0 never is");
   EXPECT_EQ(message([](Plan &p) { p.commands.pop_back(); }),
