@@ -94,19 +94,25 @@ def test_the_compiler_leaves_out_the_same_wrappers(real, tmp_path):
 REFUSED = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 
 
-def is_refused(name: str) -> bool:
+# Those that a reader cannot see, up to the same bound and beyond.
+INVISIBLE = [0xAD, 0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x200B, 0x200C, 0x200D, *range(0x2060, 0x2066),
+             *range(0x206A, 0x2070), 0x3164, 0xFE0F, 0xFEFF, 0xFFA0, 0xFFF9, 0xE0041]  # fmt: skip
+
+
+def is_refused(name: str, kind: str = "control") -> bool:
     try:
         check_name(name, "parameter")
     except ValueError as error:
-        assert str(error) == (f"parameter {name!r}: expected a name in UTF-8 without control characters, "
-                              f"found U+{ord(name[1]):04X}")  # fmt: skip
-        return True
+        return str(error) == (
+            f"parameter {name!r}: expected a name in UTF-8 without {kind} characters, found U+{ord(name[1]):04X}"
+        )
     return False
 
 
 def test_names_have_no_control_characters():
-    characters = [*range(0x2100), 0xFEFF, 0xFFFD, 0x1F600, 0x10FFFF]
+    characters = [*range(0x2100), 0x3164, 0xFE0F, 0xFEFF, 0xFFA0, 0xFFF9, 0xFFFD, 0x1F600, 0xE0041, 0x10FFFF]
     assert [code for code in characters if is_refused(f"w{chr(code)}x")] == REFUSED
+    assert [code for code in characters if is_refused(f"w{chr(code)}x", "invisible")] == INVISIBLE
     assert is_refused("w\udcff") and is_refused("w\ud800")  # half of a pair, and a byte of no text
 
 
@@ -136,7 +142,7 @@ def test_the_compiler_refuses_the_same_names(tmp_path):
                 for code in codes
             ],
         }
-        (tmp_path / "m.json").write_text(json.dumps(manifest), encoding="utf-8")
+        (tmp_path / "m.json").write_text(json.dumps(manifest, ensure_ascii=False), encoding="utf-8")
         (tmp_path / "a.optim").write_text(
             "optimizer A(lr = 1) {\n  param = param - lr * grad\n}\nroute {\n  A() for rest\n}\n")  # fmt: skip
         found = subprocess.run(
@@ -144,14 +150,14 @@ def test_the_compiler_refuses_the_same_names(tmp_path):
             capture_output=True, text=True, check=False)  # fmt: skip
         return [line for line in found.stderr.splitlines() if "error:" in line]
 
-    for at in range(0, len(REFUSED), 40):  # messages end after 50
-        batch = REFUSED[at : at + 40]
-        found = errors(batch)
-        assert len(found) == len(batch)
-        for code, line in zip(batch, found, strict=True):
-            spelt = f"found U+{code:04X} in 'w\\u{code:04x}x'"
-            assert "without control characters" in line and spelt in line, line
-    assert errors([code for code in range(0x2100) if code not in REFUSED]) == []
+    for kind, refused in (("control", REFUSED), ("invisible", INVISIBLE)):
+        for at in range(0, len(refused), 40):  # messages end after 50
+            batch = refused[at : at + 40]
+            found = errors(batch)
+            assert len(found) == len(batch)
+            for code, line in zip(batch, found, strict=True):
+                assert f"without {kind} characters, found U+{code:04X} in 'w" in line, line
+    assert errors([code for code in range(0x2100) if code not in REFUSED + INVISIBLE]) == []
 
 
 def drawn(pick: random.Random) -> str:

@@ -33,14 +33,22 @@ _UNPRINTABLE = re.compile(
 )
 
 
+# Those of the compiler that a reader cannot see.
+_INVISIBLE = re.compile(
+    "[\\xad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2060-\\u206f\\u3164"
+    "\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\U000e0000-\\U000e0fff]"
+)
+
+
 def check_name(name: str, whose: str) -> None:
-    """Raises ValueError for a name that C would cut or a terminal would obey; ``whose`` is "parameter"."""
-    found = _UNPRINTABLE.search(name)
-    if found:
-        raise ValueError(
-            f"{whose} {name!r}: expected a name in UTF-8 without control characters, found "
-            f"U+{ord(found[0]):04X}"
-        )
+    """Raises ValueError for a name that C would cut, a terminal would obey, or a reader would take for
+    another one; ``whose`` is "parameter"."""
+    for kind, pattern in (("control", _UNPRINTABLE), ("invisible", _INVISIBLE)):
+        if found := pattern.search(name):
+            raise ValueError(
+                f"{whose} {name!r}: expected a name in UTF-8 without {kind} characters, found "
+                f"U+{ord(found[0]):04X}"
+            )
 
 
 class PatternError(ValueError):
