@@ -89,7 +89,7 @@ LogicalResult DispatchParametersOp::verifySymbolUses(SymbolTableCollection &symb
   return verifyKernel(*this, symbols, getKernelAttr());
 }
 
-/// Of a command that has a kernel on some devices alone.
+/// Verifies the kernel of a command that has one on some devices only.
 template <typename Op>
 static LogicalResult verifyOptionalKernel(Op op, SymbolTableCollection &symbols) {
   FlatSymbolRefAttr kernel = op.getKernelAttr();

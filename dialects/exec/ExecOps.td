@@ -204,11 +204,11 @@ def Exec_StartOp : Exec_CommandOp<"start"> {
         to = <@g0, full, shards to blocks, received>, element_bytes = 2>]
       from <offset = 64, bytes = 1024> to <offset = 1088, bytes = 1024>
     ```
-    A device whose messages the host may not touch has a `kernel` here. It puts a seal on each message, which shows ranks
-    whether they step with equal numbers. `exec-lower-to-target` adds the kernel.
+    A device whose messages the host may not touch has a `kernel` here. It puts a seal on each message,
+    which shows ranks whether they step with equal numbers. `exec-lower-to-target` adds the kernel.
 
-    Constraints: tables of kind `message` of segments that exist, at least one; of a communicator the mesh exists, and the
-    factors divide its axes; the kernel exists.
+    Constraints: tables of kind `message` of segments that exist, at least one; of a communicator the mesh
+    exists, and the factors divide its axes; the kernel exists.
   }];
   let arguments = (ins Comm_CollectiveKind:$kind, OptionalAttr<Comm_CommunicatorAttr>:$communicator,
                        Exec_Tables:$tables, Exec_Workspace:$source, Exec_Workspace:$target,
@@ -226,7 +226,8 @@ def Exec_AwaitOp : Exec_CommandOp<"await"> {
     ```
     The `kernel` compares the seals of the messages that came.
 
-    Constraints: the token of an `exec.start`, awaited once; a kernel that exists, exactly where the start has one.
+    Constraints: the token of an `exec.start`, awaited once; a kernel that exists, exactly where the start
+    has one.
   }];
   let arguments = (ins Exec_Token:$token, OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let assemblyFormat = "$token attr-dict";

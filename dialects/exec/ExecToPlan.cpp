@@ -190,7 +190,7 @@ FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
   return command;
 }
 
-/// Of a command that has a kernel on some devices alone.
+/// Numbers the kernel of a command that has one on some devices only.
 template <typename Op>
 static void numberKernel(Op op, Numbering &numbering, plan::Command &command) {
   if (FlatSymbolRefAttr kernel = op.getKernelAttr())

@@ -241,26 +241,28 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "parameters of equal rule, shape, types, mesh and placements, and what was decided of them";
   let description = [{
-    Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads them alone. They are those
-    of `strategy`, set by `optim-assign-strategies`; their bases (one per block, parameters in order) by
-    `optim-balance-owners`, `waves` (one per block: when it is computed) by `optim-assign-waves`; `reason` says why the
-    strategy. With `slabs` blocks are computed in these where they stand, and there are no hops. A group without hops computes no
-    blocks: its rule is elementwise. `reduced` says where contributions to a partial
-    gradient are added up. `parts` says which parts of divided parameters
-    the group has: its blocks are these alone, those of the first matrix of the first parameter first.
-    `joined` says that nothing sees the matrices of the parameters: each parameter is one block, whose columns begin with
-    that axis.
+    Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads them
+    alone. They are those of `strategy`, set by `optim-assign-strategies`; their bases (one per block,
+    parameters in order) by `optim-balance-owners`, `waves` (one per block: when it is computed) by
+    `optim-assign-waves`; `reason` says why the strategy. With `slabs` blocks are computed in these where
+    they stand, and there are no hops. A group without hops computes no blocks: its rule is elementwise.
+    `reduced` says where contributions to a partial gradient are added up. `parts` says which parts of
+    divided parameters the group has: its blocks are these alone, those of the first matrix of the first
+    parameter first. `joined` says that nothing sees the matrices of the parameters: each parameter is one
+    block, whose columns begin with that axis.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
       waves [0, 0] reason "sharded rows"
     ```
-    Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without; their factors divide the
-    mesh's axes and do not overlap; of each hop no bases, or as many as blocks, which are positions in the mesh; as many waves
-    as blocks, each between 0 and 2^20 − 1, and none without hops where all shards stand in one way; parameters that are divided as the first is, and parts of
-    them where the rule sees blocks, in their order and of equal size; slabs with hops, of which there are none, and as the shards stand; `joined` an axis from
-    1 on, without strategy and parts, of a rule whose states are all shaped like the parameter; `reduced` placements that can
-    be, exactly where the gradient is partial.
+    Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without;
+    their factors divide the mesh's axes and do not overlap; of each hop no bases, or as many as blocks,
+    which are positions in the mesh; as many waves as blocks, each between 0 and 2^20 − 1, and none
+    without hops where all shards stand in one way; parameters that are divided as the first is, and parts
+    of them where the rule sees blocks, in their order and of equal size; slabs with hops, of which there
+    are none, and as the shards stand; `joined` an axis from 1 on, without strategy and parts, of a rule
+    whose states are all shaped like the parameter; `reduced` placements that can be, exactly where the
+    gradient is partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,

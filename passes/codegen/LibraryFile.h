@@ -1,8 +1,8 @@
 //===- LibraryFile.h - Whether a library's file is whole ---------*- C++ -*-===//
 //
 // The system's loader maps a library without looking whether its file is whole: a truncated file ends the
-// process later. So the compiler appends a checksum to the file, and whoever opens a library compares it first.
-// It is 32 bytes behind the last section: 16 bytes of text, the size of the file before them and
+// process later. So the compiler appends a checksum to the file, and whoever opens a library compares it
+// first. It is 32 bytes behind the last section: 16 bytes of text, the size of the file before them and
 // the CRC-32 of these bytes, both as 8 bytes, little-endian. frontends/python/stepc/_file.py reads it.
 //
 //===----------------------------------------------------------------------===//
@@ -18,9 +18,9 @@ namespace stepc::codegen {
 /// The checksum to append to a library of these bytes.
 std::string footerOf(llvm::StringRef bytes);
 
-/// What is wrong with a library's file of these bytes; nothing where they are as the compiler wrote them. A
-/// file without a checksum (another linker's, or one that lost it to a tool such as strip) is compared with its
-/// own headers alone.
+/// What is wrong with a library's file of these bytes; nothing where they are as the compiler wrote them.
+/// A file without a checksum (another linker's, or one that lost it to a tool such as strip) is compared
+/// with its own headers alone.
 std::string checkLibraryFile(llvm::StringRef bytes);
 
 } // namespace stepc::codegen

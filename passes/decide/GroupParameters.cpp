@@ -47,8 +47,8 @@ private:
   static int64_t joinedColumns(GroupOp group, RuleOp rule) {
     stepc::plan::Group layout = group.toPlan();
     int64_t matrices = layout.blocksPerParameter();
-    // Moves between shards run in waves of whole blocks, which a limit of the workspace needs small. More of them
-    // take seconds.
+    // Moves between shards run in waves of whole blocks, which a limit of the workspace needs small. More
+    // of them take seconds.
     constexpr int64_t kMostBlocks = int64_t(1) << 18;
     bool runsInWaves = group.getExemplar().standsApart() && matrices <= kMostBlocks;
     if (matrices <= 1 || runsInWaves || stepc::decide::hasMatrixSpace(rule))
@@ -57,8 +57,8 @@ private:
     return stepc::plan::checkJoined(layout, toPlan(rule).states).empty() ? layout.joined : 0;
   }
 
-  /// Each block has an owner and a wave and is proven by itself, and so is each piece of a shard. Both numbers
-  /// have a bound.
+  /// Each block has an owner and a wave and is proven by itself, and so is each piece of a shard. Both
+  /// numbers have a bound.
   static LogicalResult checkPieces(GroupOp group) {
     constexpr int64_t kMost = int64_t(1) << 20; // about a minute and 2 GB
     stepc::plan::Group layout = group.toPlan();

@@ -89,13 +89,13 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
     different strategies stand in different groups. Parameters whose matrices are divided stand in a group per size of
     parts, of which it has all, unless their rule does not see blocks: it is elementwise and reads neither rows nor cols nor numel.
 
-    If a rule sees no matrices, each parameter is one matrix with all axes (`joined`), so that neither time nor memory grow
-    with its matrices. Where the shards of gradient or states stand apart, up to 2^18 matrices are kept, so that waves may
-    part them.
+    If a rule sees no matrices, each parameter is one matrix with all axes (`joined`), so that neither
+    time nor memory grow with its matrices. Where the shards of gradient or states stand apart, up to 2^18
+    matrices are kept, so that waves may part them.
 
-    A plan is proven for each group on each rank of its mesh. More than 2^23 of these pairs are an error, and so are more
-    than 2^20 blocks of a group, or pieces of one parameter in a shard, or 2^24 rows of a parameter where lists of placements
-    differ and cut columns.
+    A plan is proven for each group on each rank of its mesh. More than 2^23 of these pairs are an error,
+    and so are more than 2^20 blocks of a group, or pieces of one parameter in a shard, or 2^24 rows of a
+    parameter where lists of placements differ and cut columns.
 
     Remark (passed) `parameters-grouped`: how many parameters and groups.
 

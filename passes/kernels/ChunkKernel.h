@@ -79,9 +79,10 @@ mlir::Value loadElements(KernelBuilder &b, mlir::Type element, mlir::Value from,
 void storeElements(KernelBuilder &b, mlir::Type element, mlir::Value value, mlir::Value to,
                    int64_t width, unsigned alignment = 0);
 
-/// What to store: numbers as they are, and one NaN for all NaNs, maybe as words of their bits. That NaN is positive,
-/// quiet and without a payload. Which of two NaNs an addition, a product or a maximum gives follows from the order
-/// of its operands, which may differ between code for vectors and code for single elements.
+/// What to store: numbers as they are, and one NaN for all NaNs, maybe as words of their bits. That NaN
+/// is positive, quiet and without a payload. Which of two NaNs an addition, a product or a maximum gives
+/// follows from the order of its operands, which may differ between code for vectors and code for single
+/// elements.
 mlir::Value withOneNaN(KernelBuilder &b, mlir::Type element, mlir::Value value);
 
 /// Emits what a kernel does with one chunk, but for the loops over its elements.
@@ -104,8 +105,9 @@ protected:
   virtual void emitRows(mlir::Value rows, mlir::Value cols, bool storeStaged) = 0;
   /// The address of an element of a chunk; without a column, of its row.
   mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
-  /// `width` elements of a row, or one where it is 0. Each NaN is stored as the one NaN. With `mayBeNaN`, values of
-  /// f32 are stored as they are, and it gets values of which one is a NaN if any that was stored is.
+  /// `width` elements of a row, or one where it is 0. Each NaN is stored as the one NaN. With `mayBeNaN`,
+  /// values of f32 are stored as they are, and it gets values of which one is a NaN if any that was
+  /// stored is.
   void emitElements(mlir::Value row, mlir::Value column, int64_t width, bool storeStaged,
                     unsigned alignment = 0, llvm::SmallVectorImpl<mlir::Value> *mayBeNaN = nullptr);
   /// Whether emitElements may store a NaN of this operand as it is.

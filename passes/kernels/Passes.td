@@ -206,11 +206,12 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
 def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
   let summary = "PTX as machine code of chips, in constants";
   let description = [{
-    The one `gpu.binary`, whose object is PTX, becomes machine code for each of `chips`, by ptxas of CUDA 13.1 or later. STEPC_CUDA_BIN names its
-    folder. Otherwise the first that is new enough is taken: on the path, in CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in
-    /usr/local/cuda. It runs once for each chip, beside each other, and of much PTX with four threads: the instructions do not
-    depend on their number. The constants are those of kernel_abi.h. With `ptx` the PTX stays, as a last image, for chips that
-    have none of their own.
+    The one `gpu.binary`, whose object is PTX, becomes machine code for each of `chips`, by ptxas of CUDA
+    13.1 or later. STEPC_CUDA_BIN names its folder. Otherwise the first that is new enough is taken: on
+    the path, in CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in /usr/local/cuda. It runs
+    once for each chip, beside each other, and of much PTX with four threads: the instructions do not
+    depend on their number. The constants are those of kernel_abi.h. With `ptx` the PTX stays, as a last
+    image, for chips that have none of their own.
 
     Before:
     ```mlir

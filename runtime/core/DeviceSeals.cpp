@@ -12,8 +12,8 @@ namespace {
 class Lister {
 public:
   explicit Lister(stepc_instance &instance)
-      : instance(instance), seals(instance.deviceSeals), zero(int64_t(instance.sealedMeshes.size())) {
-  }
+      : instance(instance), seals(instance.deviceSeals),
+        zero(int64_t(instance.sealedMeshes.size())) {}
 
   void run() {
     instance.agreement.listTerms(instance.sealedMeshes, ofSeal, seals.terms, seals.columns);
@@ -101,8 +101,8 @@ std::string placeDeviceSeals(stepc_instance &instance,
     return {};
   auto parameters = int64_t(instance.library.plan.parameters.size());
   int64_t columns = instance.agreement.longestRow();
-  auto bytes = int64_t(sizeof(stepc_seal_report)) +
-               parameters * (1 + columns) * int64_t(sizeof(int64_t));
+  auto bytes =
+      int64_t(sizeof(stepc_seal_report)) + parameters * (1 + columns) * int64_t(sizeof(int64_t));
   seals.report = static_cast<stepc_seal_report *>(device.report(instance.deviceContext, bytes));
   if (!seals.report)
     return "expected memory for what kernels report, found none: " + instance.deviceContext.failure;

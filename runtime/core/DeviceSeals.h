@@ -1,9 +1,9 @@
 //===- DeviceSeals.h - Seals of messages that a device sends -----*- C++ -*-===//
 //
-// Where exchanges stand on a stream of a device, the host sees neither the numbers that a step reads there
-// nor the messages. Two kernels (kernel_abi.h, "seals") do what Exchange.cpp does elsewhere. One puts seals on
-// the messages of an exchange, one compares those of the messages that came. What it finds first stands in a
-// report in the host's memory, where the next `poll`, `enqueue` or `step` looks.
+// Where exchanges stand on a stream of a device, the host sees neither the numbers that a step reads
+// there nor the messages. Two kernels (kernel_abi.h, "seals") do what Exchange.cpp does elsewhere. One
+// puts seals on the messages of an exchange, one compares those of the messages that came. What it finds
+// first stands in a report in the host's memory, where the next `poll`, `enqueue` or `step` looks.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_CORE_DEVICESEALS_H

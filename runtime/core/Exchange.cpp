@@ -54,9 +54,8 @@ std::vector<int64_t> meshesOf(const Library &library, const std::vector<int32_t>
   for (size_t mesh = 0; mesh < library.plan.meshes.size(); ++mesh) {
     const std::vector<int64_t> &all = library.plan.meshes[mesh].ranks;
     std::unordered_set<int64_t> members(all.begin(), all.end());
-    if (std::all_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
-          return members.contains(library.world[size_t(rank)]);
-        }))
+    if (std::all_of(ranks.begin(), ranks.end(),
+                    [&](int32_t rank) { return members.contains(library.world[size_t(rank)]); }))
       found.push_back(int64_t(mesh));
   }
   return found;
@@ -104,9 +103,9 @@ std::string checkMessages(const stepc_instance &instance, const Meeting &meeting
   return {};
 }
 
-/// Notes where the operations of an exchange have seals: behind the values of each message. A seal speaks of the
-/// meshes of these values, and of every other mesh to which all ranks of the exchange belong. What goes to several
-/// ranks has one seal for them, so a seal may not depend on the receiver.
+/// Notes where the operations of an exchange have seals: behind the values of each message. A seal speaks
+/// of the meshes of these values, and of every other mesh to which all ranks of the exchange belong. What
+/// goes to several ranks has one seal for them, so a seal may not depend on the receiver.
 class SealPlacer {
 public:
   SealPlacer(stepc_instance &instance, const plan::Command &start, const Meeting &meeting,

@@ -57,7 +57,8 @@ struct PreparedExchange {
     }
   };
   std::vector<MessageSeal> sealsSent, sealsReceived;
-  SealLaunch seal, check; ///< where they stand on a stream: before messages leave, and when they came
+  SealLaunch seal,
+      check; ///< where they stand on a stream: before messages leave, and when they came
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
 };
@@ -200,8 +201,8 @@ struct stepc_instance {
   std::vector<std::vector<int64_t>> sealedMeshes;
   std::vector<stepc::runtime::Seal> seals; // where the host carries out exchanges
   stepc::runtime::DeviceSeals deviceSeals; // where they stand on a stream
-  bool hasAgreed = false; // once, in the first step
-  stepc_traffic before{}; // of the transport, when the program began
+  bool hasAgreed = false;                  // once, in the first step
+  stepc_traffic before{};                  // of the transport, when the program began
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
 

@@ -182,8 +182,9 @@ static int32_t checkReady(stepc_instance &instance) {
   return context.failure.empty() ? STEPC_OK : instance.refuse(STEPC_ERROR_DEVICE, context.failure);
 }
 
-/// Fails where something is wrong with an earlier step that nobody asked about. Its commands are those that may have
-/// written, and its records say which parameters it skipped, so nothing of the next step is looked at before.
+/// Fails where something is wrong with an earlier step that nobody asked about. Its commands are those
+/// that may have written, and its records say which parameters it skipped, so nothing of the next step is
+/// looked at before.
 static int32_t failOfEarlier(stepc_instance &instance) {
   std::string problem;
   int32_t status = instance.isOnDevice() ? instance.findTransportProblem(problem) : STEPC_OK;

@@ -76,9 +76,9 @@ std::optional<WrongPlacement> checkPlacements(const std::vector<int64_t> &shape,
                                               const std::vector<plan::Placement> &placements,
                                               const plan::Mesh &mesh, bool isGradient = false);
 
-/// The group of undivided matrices (or joined axes) that has the same shards: what the trainer sees. Where the
-/// matrices are divided, a state that drops the divided axis has an element per part in its place, on every
-/// rank; all others are as if nothing were divided.
+/// The group of undivided matrices (or joined axes) that has the same shards: what the trainer sees.
+/// Where the matrices are divided, a state that drops the divided axis has an element per part in its
+/// place, on every rank; all others are as if nothing were divided.
 plan::Group whole(const plan::Group &group);
 
 /// All rectangles of a shard at mesh position `position`, ordered by block, row, column: of the
@@ -92,8 +92,9 @@ std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, i
                              plan::ValueKind kind,
                              plan::ShardsKind of = plan::ShardsKind::Parameter);
 
-/// A bound for the rectangles of full values that a shard has by any of a group's lists of placements, if the edges
-/// of each list cut the rectangles of the others. `limit` + 1 means more than `limit`. It takes no memory for them.
+/// A bound for the rectangles of full values that a shard has by any of a group's lists of placements, if
+/// the edges of each list cut the rectangles of the others. `limit` + 1 means more than `limit`. It takes
+/// no memory for them.
 int64_t mostRectangles(const plan::Group &group, int64_t limit);
 
 /// The local shape of a state of that kind.

@@ -235,9 +235,7 @@ View view(const Group &group, ValueKind kind);
 /// the group has slabs.
 View computedView(const Group &group, ValueKind kind);
 /// Whether slabs differ in length, so that some end in zeros.
-inline bool hasPadding(const Group &group) {
-  return group.slabs.shortest != group.slabs.longest;
-}
+inline bool hasPadding(const Group &group) { return group.slabs.shortest != group.slabs.longest; }
 /// Into how many slabs a block is cut at least: as many as there are where all but the last are as long as the longest.
 int64_t slabsPerBlock(const Group &group);
 
@@ -258,8 +256,8 @@ struct KeptAxes {
 };
 KeptAxes keptAxes(const Group &group, ValueKind kind);
 
-/// The axis at which the columns of joined axes begin so that shards have the fewest rectangles. 0: there are not
-/// two axes.
+/// The axis at which the columns of joined axes begin so that shards have the fewest rectangles. 0: there
+/// are not two axes.
 int64_t bestJoined(const Group &group);
 /// What is wrong with `joined` of a group of a rule with these states.
 std::string checkJoined(const Group &group, const std::vector<State> &states);

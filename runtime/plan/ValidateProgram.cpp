@@ -73,8 +73,8 @@ private:
     case CommandKind::Start:
       return start(command);
     case CommandKind::Await:
-      if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
-        return outside("kernel", command.kernel, plan.kernels);
+      if (Check wrong = optionalKernel(command); !wrong.empty())
+        return wrong;
       if (command.index < 0 || command.index >= started)
         return "expected a collective that is under way, found number " +
                std::to_string(command.index);
@@ -86,11 +86,16 @@ private:
       awaited[static_cast<size_t>(command.index)] = true;
       return {};
     case CommandKind::AdvanceSteps:
-      if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
-        return outside("kernel", command.kernel, plan.kernels);
-      return {};
+      return optionalKernel(command);
     }
     return unknown("a kind of command", command.kind, CommandKind::Sum);
+  }
+
+  /// Some devices have a kernel for these commands.
+  Check optionalKernel(const Command &command) const {
+    return command.kernel == -1 || inside(command.kernel, plan.kernels)
+               ? Check()
+               : outside("kernel", command.kernel, plan.kernels);
   }
 
   /// A kernel is code for one way to be called: a command that calls it otherwise names a wrong one. The
@@ -372,8 +377,8 @@ private:
   Check copy(const Command &command, TableKind kind) {
     if (Check wrong = oneTable(command, kind); !wrong.empty())
       return wrong;
-    if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
-      return outside("kernel", command.kernel, plan.kernels);
+    if (Check wrong = optionalKernel(command); !wrong.empty())
+      return wrong;
     if (command.operands.size() != 2)
       return "expected where it moves from and to, found " +
              std::to_string(command.operands.size()) + " operands";
@@ -413,8 +418,8 @@ private:
 
   Check start(const Command &command) {
     ++started;
-    if (command.kernel != -1 && !inside(command.kernel, plan.kernels))
-      return outside("kernel", command.kernel, plan.kernels);
+    if (Check wrong = optionalKernel(command); !wrong.empty())
+      return wrong;
     if (command.collective != CollectiveKind::Exchange &&
         command.collective != CollectiveKind::AllGather)
       return unknown("a kind of collective", command.collective, CollectiveKind::AllGather);

@@ -10,6 +10,7 @@ import time
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from models import adamw
 from ranks import run_ranks
 from torch import nn
 from torch.distributed.checkpoint.state_dict import (
@@ -23,7 +24,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 import stepc
 from stepc.torch import Optimizer
 
-SPEC = """
+MUON = """
 optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
   state m : f32
   m     = momentum * m + grad
@@ -31,14 +32,8 @@ optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
   let o = orthogonalize(u, steps = 5, coefficients = simple, precision = bf16)
   param = (1 - lr * weight_decay) * param - lr * 0.2 * sqrt(max(rows, cols)) * o
 }
-optimizer AdamW(lr, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1) {
-  state m : f32
-  state v : f32
-  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, grad * grad, 1 - beta2)
-  let update = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + eps)
-  param = (1 - lr * weight_decay) * param - lr * update
-}
+"""
+SPEC = MUON + adamw() + """
 route {
   AdamW(lr = 3e-4) as head for "lm_head*" if present
   Muon(lr = 0.02) for matrix except "*embed*", "lm_head*"

@@ -42,7 +42,7 @@ struct CompileOptions {
   int64_t maxPeers = 0;               ///< 0: any number.
   int64_t waves = 0;                  ///< 0: the least workspace within 3 % of the best time.
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
-  int optimize = -1; ///< 0: quick to compile; not given: 2.
+  int optimize = -1;   ///< 0: quick to compile; not given: 2.
   std::string remarks; ///< Empty: none; else those of passes whose names match.
   bool printIrAfterAll = false;
   bool timing = false;

@@ -71,7 +71,7 @@ def cache_limit() -> int:
 
 def _bytes_of(what: str, text: str) -> int:
     """A size as the compiler's ``--workspace-limit`` reads it: "4096", "64KiB" or "1.5 GiB"."""
-    # Of more digits Python makes no number.
+    # Python makes no number of a longer text.
     if len(text) > _LIMIT_DIGITS:
         raise CacheError(f"{what}: expected a number of bytes, found a text of {len(text)} characters")
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Za-z]*)", text, re.ASCII)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 _TEXT = b"\nstepc checksum\n"
 _FOOTER = struct.Struct("<16sQQ")
-# Of an ELF file of 64 bits: its identification, type, machine and the places of its tables.
+# The header of a 64-bit ELF file: its identification, type, machine and the places of its tables.
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")

@@ -56,8 +56,8 @@ GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
 GpuKernels addGpuSumKernel(mlir::gpu::GPUModuleOp code, exec::SumOp op);
 /// The kernel that counts a step, a parameter per thread, likewise.
 GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
-/// The kernel that adds up seals and puts them on messages, a seal per block, and the one that compares those of
-/// messages that came, in one block, likewise. Arguments are those of seals in kernel_abi.h.
+/// The kernel that adds up seals and puts them on messages, a seal per block, and the one that compares
+/// those of messages that came, in one block, likewise. Arguments are those of seals in kernel_abi.h.
 GpuKernels addGpuSealKernel(mlir::gpu::GPUModuleOp code, exec::StartOp op);
 GpuKernels addGpuSealCheckKernel(mlir::gpu::GPUModuleOp code, exec::AwaitOp op);
 

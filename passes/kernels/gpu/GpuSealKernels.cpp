@@ -1,8 +1,8 @@
 //===- GpuSealKernels.cpp - Seals of messages that only a GPU touches -------===//
 //
 // What runtime/core/Agreement.cpp does on the host: sums, modulo STEPC_SEAL_PRIME, of the step counts and
-// hyperparameters that a step reads. They stand behind each message and show ranks whether they step with equal
-// numbers.
+// hyperparameters that a step reads. They stand behind each message and show ranks whether they step with
+// equal numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,13 +65,14 @@ private:
   Value compare(arith::CmpIPredicate predicate, Value a, Value c) {
     return arith::CmpIOp::create(b, b.loc, predicate, a, c);
   }
-  /// 2^64 is 59 modulo the prime. Twice: 59 times the upper half is added to the lower half. At most one prime is
-  /// then left to subtract.
+  /// 2^64 is 59 modulo the prime. Twice: 59 times the upper half is added to the lower half. At most one
+  /// prime is then left to subtract.
   Value reduced(Value x) {
     Value below = wideConstant(-uint64_t(STEPC_SEAL_PRIME)), prime = wideConstant(STEPC_SEAL_PRIME);
     Value bits = wideConstant(64);
     for (int i = 0; i < 2; ++i)
-      x = b.add(b.mul(arith::ShRUIOp::create(b, b.loc, x, bits).getResult(), below), widened(low(x)));
+      x = b.add(b.mul(arith::ShRUIOp::create(b, b.loc, x, bits).getResult(), below),
+                widened(low(x)));
     Value isAbove = compare(arith::CmpIPredicate::uge, x, prime);
     return low(arith::SelectOp::create(b, b.loc, isAbove, b.sub(x, prime), x));
   }
@@ -85,8 +86,7 @@ private:
     Value record =
         recordOf(b, argument(kRecords), field(term, offsetof(stepc_seal_term, parameter)));
     body(b.constant(0), stepsTaken(b, record));
-    Value values =
-        b.load(b.pointer, at(record, offsetof(stepc_parameter_record, hyperparameters)));
+    Value values = b.load(b.pointer, at(record, offsetof(stepc_parameter_record, hyperparameters)));
     b.loop(b.constant(0), field(term, offsetof(stepc_seal_term, columns)), 1,
            [&](Value i) { body(b.add(i, 1), b.address(values, i64, i)); });
   }
@@ -148,8 +148,8 @@ private:
     b.loop(b.add(first, b.quotient(b.thread, bytes)),
            field(row, offsetof(stepc_seal_row, last_message)), kThreads / bytes, [&](Value index) {
              Value message = element(kMessages, sizeof(stepc_sealed_message), index);
-             Value to = b.load(b.pointer, at(message, offsetof(stepc_sealed_message, address)));
-             b.store(b.load(byte, b.address(seal, byte, place), 1), b.address(to, byte, place), 1);
+             b.store(b.load(byte, b.address(seal, byte, place), 1),
+                     b.address(placeOf(message), byte, place), 1);
            });
   }
 
@@ -166,11 +166,18 @@ private:
   }
   Value anyBit(Value x, Value y) { return arith::OrIOp::create(b, b.loc, x, y); }
 
-  /// The seal of the message, as it came, and of this rank, for its word; the last tells whether they differ.
+  /// Where a message has its seal, and where this rank's seal for it stands.
+  Value placeOf(Value message) {
+    return b.load(b.pointer, at(message, offsetof(stepc_sealed_message, address)));
+  }
+  Value ownOf(Value message) {
+    return element(kSeals, sizeof(stepc_seal),
+                   field(message, offsetof(stepc_sealed_message, seal)));
+  }
+
+  /// Whether both seals of a message are known and differ.
   Value differs(Value message) {
-    Value theirs = b.load(b.pointer, at(message, offsetof(stepc_sealed_message, address)));
-    Value own = element(kSeals, sizeof(stepc_seal),
-                        field(message, offsetof(stepc_sealed_message, seal)));
+    Value theirs = placeOf(message), own = ownOf(message);
     Value zero = b.constant(0), anyOwn = zero, anyTheirs = zero, difference = zero;
     for (int64_t word = 0; word < kSealWords; ++word) {
       Value mine = b.load(i64, wordAt(own, word)), other = unaligned(theirs, word);
@@ -219,9 +226,7 @@ private:
       Value to = at(report, offsetof(stepc_seal_report, message));
       b.store(b.load(i64, b.address(message, i64, b.thread)), b.address(to, i64, b.thread));
     });
-    Value theirs = b.load(b.pointer, at(message, offsetof(stepc_sealed_message, address)));
-    Value own = element(kSeals, sizeof(stepc_seal),
-                        field(message, offsetof(stepc_sealed_message, seal)));
+    Value theirs = placeOf(message), own = ownOf(message);
     for (int64_t word = 0; word < kSealWords; ++word)
       b.when(compare(arith::CmpIPredicate::eq, b.thread, b.constant(word)), [&] {
         b.store(b.load(i64, wordAt(own, word)),
@@ -239,7 +244,8 @@ private:
              Value parameter = field(term, offsetof(stepc_seal_term, parameter));
              eachNumber(term, [&](Value column, Value number) {
                Value isCount = compare(arith::CmpIPredicate::eq, column, b.constant(0));
-               Value behind = b.add(b.add(parameters, b.mul(parameter, columns)), b.add(column, -1));
+               Value behind =
+                   b.add(b.add(parameters, b.mul(parameter, columns)), b.add(column, -1));
                Value place = arith::SelectOp::create(b, b.loc, isCount, parameter, behind);
                b.store(b.load(i64, number), b.address(numbers, i64, place));
              });

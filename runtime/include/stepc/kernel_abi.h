@@ -72,9 +72,9 @@ typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
 
-/* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some parameters, each
- * times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows none. The last of the list
- * stays so: it clears the places of messages that are about to come. */
+/* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some
+ * parameters, each times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows
+ * none. The last of the list stays so: it clears the places of messages that are about to come. */
 #define STEPC_SEAL_PRIME 0xffffffffffffffc5u /* 2^64 - 59 */
 typedef struct stepc_seal {
   uint64_t words[4];
@@ -85,8 +85,8 @@ typedef struct stepc_seal_term {
   int64_t parameter, columns;
   stepc_seal weights;
 } stepc_seal_term;
-/* Lists are [first, last). A seal that is not new was added up earlier in this step. The row of an await has the
- * terms of all seals, and uses neither `seal` nor `is_new` nor `start`. */
+/* Lists are [first, last). A seal that is not new was added up earlier in this step. The row of an await
+ * has the terms of all seals, and uses neither `seal` nor `is_new` nor `start`. */
 typedef struct stepc_seal_row {
   int64_t seal, is_new, first_term, last_term, first_message, last_message;
   stepc_seal start; /* of its sums */
@@ -96,8 +96,9 @@ typedef struct stepc_sealed_message {
   void *address;
   int64_t seal, peer, exchange;
 } stepc_sealed_message;
-/* The first message that came with another seal than this rank's. Behind the report stand the numbers that this
- * rank added up: the step count of each parameter of the plan, then `columns` hyperparameters of each. */
+/* The first message that came with another seal than this rank's. Behind the report stand the numbers
+ * that this rank added up: the step count of each parameter of the plan, then `columns` hyperparameters
+ * of each. */
 typedef struct stepc_seal_report {
   int64_t is_there; /* 1, written last */
   int64_t parameters, columns; /* written by the host */

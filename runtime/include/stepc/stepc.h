@@ -141,7 +141,8 @@ typedef struct stepc_mesh_info {
   const int64_t *ranks;          /* the job's global ranks, row-major over the axes */
   int64_t rank_count;
   int32_t batch_axes; /* the parameter's: leading axes that count matrices */
-  int32_t flatten; /* the axis from which on all are the columns of its matrices; 0: nothing is flattened */
+  int32_t
+      flatten; /* the axis from which on all are the columns of its matrices; 0: nothing is flattened */
   /* How its matrices are divided, as a manifest says it: {"axis": "rows", "runs": [[[0, 4096]], …]};
    * empty where they are not. With "specified": true they are the specification's, whatever a manifest says. */
   const char *blocks;

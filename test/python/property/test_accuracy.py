@@ -5,6 +5,7 @@ can be no more exact than its terms.
 """
 
 import numpy as np
+import models
 import pytest
 from compiler import STEPC, tensor
 from formulas import SETS, adamw, orthogonalize
@@ -12,17 +13,7 @@ from test_generality import ULP, step
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-ADAMW = """
-optimizer AdamW(lr, beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0.1) {
-  state m : f32
-  state v : f32
-  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, grad * grad, 1 - beta2)
-  let update = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + eps)
-  param = (1 - lr * weight_decay) * param - lr * update
-}
-route { AdamW(lr = 3e-3) for "*" }
-"""
+ADAMW = models.adamw() + 'route { AdamW(lr = 3e-3) for "*" }\n'
 MUON = """
 optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
   state m : f32

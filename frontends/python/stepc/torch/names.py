@@ -33,7 +33,7 @@ _UNPRINTABLE = re.compile(
 )
 
 
-# Those of the compiler that a reader cannot see.
+# Characters that a reader cannot see, as text::checkName of the compiler lists them.
 _INVISIBLE = re.compile(
     "[\\xad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2060-\\u206f\\u3164"
     "\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\U000e0000-\\U000e0fff]"

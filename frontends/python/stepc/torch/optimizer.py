@@ -131,7 +131,8 @@ class Optimizer(Failures, RoutedGroups):
         self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
-        # What `state` has from here, by parameter: its name and states. The trainer made the rest.
+        # The entries that this class put into `state`, by parameter: its name and states. The trainer put in
+        # all others.
         self._shown: dict[torch.Tensor, tuple[str, dict[str, Any]]] = {}
         self._warned: set[str] = set()
         # An error of one rank, with its own arguments, is one of all.
