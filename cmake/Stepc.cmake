@@ -65,13 +65,17 @@ function(stepc_use_pch target header)
   target_compile_options(${target} PRIVATE -Xclang -fno-pch-timestamp)
 endfunction()
 
-# MLIR's headers, and with them the dialects' for what lies above the dialects.
+# The precompiled header of a room on MLIR: MLIR's own for the dialects, with the dialects' for what lies above them, and with
+# those of LLVM, GPUs and loops for the rooms that make kernels. A room waits only for what it uses.
 function(stepc_use_mlir_pch target)
-  string(FIND "${CMAKE_CURRENT_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/dialects/" at)
-  if(at EQUAL 0)
+  set(dialects stepc_optim_inc stepc_comm_inc stepc_exec_inc)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE room)
+  if(room MATCHES "^dialects/")
     stepc_use_pch(${target} mlir_headers LINK stepc_mlir)
+  elseif(room MATCHES "^(passes/(kernels|schedule)|test/unit/products)(/|$)")
+    stepc_use_pch(${target} kernel_headers LINK stepc_mlir DEPENDS ${dialects})
   else()
-    stepc_use_pch(${target} dialect_headers LINK stepc_mlir DEPENDS stepc_optim_inc stepc_comm_inc stepc_exec_inc)
+    stepc_use_pch(${target} dialect_headers LINK stepc_mlir DEPENDS ${dialects})
   endif()
 endfunction()
 

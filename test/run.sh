@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sets up and runs all tests: unit, lit, Python and run tests. Ends with
-# 'N passed, N failed, N skipped'.
+# Sets up and runs tests: unit, lit, Python and run tests. Ends with 'N passed, N failed, N skipped'.
+#
+#   test/run.sh [quick|land|all] [KIND]...   a tier of tests (land by default), and kinds of them: see test/README.md
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash scripts/setup.sh
@@ -23,7 +24,9 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
   (.venv/bin/pip install -q --no-deps -r "$trainers" </dev/null && echo "$wanted" >"$stamp") &
   installing=$!
 fi
-cmake --build build
+targets=(all)
+case " $* " in *" all "*) targets+=(fuzzers) ;; esac
+cmake --build build --target "${targets[@]}"
 if [ -n "$installing" ]; then
   wait "$installing" || echo "run: no trainers by pip: tests that train with them will be skipped"
 fi

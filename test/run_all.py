@@ -1,190 +1,134 @@
-"""Runs every test of the house and adds up their results.
+"""Runs a tier of the tests of the house and adds up their results.
 
-    .venv/bin/python test/run_all.py [unit|lit|python|run]...
+    .venv/bin/python test/run_all.py [quick|land|all] [unit|lit|run|style|python]...
 
-Unit tests are the GoogleTest binaries in build/bin/unit, lit tests stand in test/lit, Python tests in
-test/python, and run tests are the scripts test/run/*.sh (exit 0 passed, 77 skipped). Results are read from
-the runners' own machine-readable reports. Within a kind, tests run beside each other, one per core.
-The last line is 'N passed, N failed, N skipped'.
+The tiers are told in test/README.md. All kinds of tests stand in one queue of pytest-xdist: test/suites holds the unit
+binaries, the parts of lit and the scripts of test/run. What each kind took and the longest tests are printed behind them. The last
+line is 'N passed, N failed, N skipped'.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
-import json
+import argparse
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import xml.etree.ElementTree
+from collections import Counter, defaultdict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build"
 CORES = len(os.sched_getaffinity(0))
-LLVM_BIN = pathlib.Path("/usr/lib/llvm-22/bin")
-
-
-class Tally:
-    """Counts of one kind of tests."""
-
-    def __init__(self) -> None:
-        self.passed = self.failed = self.skipped = 0
-
-    def add(self, outcome: str) -> None:
-        setattr(self, outcome, getattr(self, outcome) + 1)
-
-    def __str__(self) -> str:
-        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
-
-
-def run(command: list) -> int:
-    print("$", " ".join(str(part) for part in command), flush=True)
-    return subprocess.call([str(part) for part in command], cwd=ROOT)
-
-
-def run_beside(commands: list[list], **variables: list) -> list[int]:
-    """As `run`, one command per core, each with its own of every variable; what it prints is printed when
-    it has ended.
-    """
-
-    def one(number: int, command: list) -> int:
-        text = [str(part) for part in command]
-        environment = os.environ | {name: str(values[number]) for name, values in variables.items()}
-        done = subprocess.run(
-            text, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-        )
-        print("$", " ".join(text) + "\n" + done.stdout.decode(errors="replace"), end="", flush=True)
-        return done.returncode
-
-    with concurrent.futures.ThreadPoolExecutor(CORES) as pool:
-        return list(pool.map(one, range(len(commands)), commands))
-
-
-# Each of them takes longer than all that are not here, and so runs in as many parts as there are cores.
-LONGEST_UNITS = ("codegen-tests", "plan-tests", "products-tests")
-
-
-def unit(report: pathlib.Path) -> Tally:
-    tally = Tally()
-    # What does not end in -tests (or a sanitizer's name after it) belongs to a run test.
-    binaries = [path for path in sorted((BUILD / "bin" / "unit").glob("*-tests*"))
-                if os.access(path, os.X_OK) and path.is_file()]  # fmt: skip
-    counts = [CORES if binary.name in LONGEST_UNITS else 1 for binary in binaries]
-    parts = [
-        (binary, count, part) for binary, count in zip(binaries, counts, strict=True) for part in range(count)
-    ]
-    outputs = [report / f"{binary.name}-{part}.json" for binary, _, part in parts]
-    codes = run_beside([[binary, "--gtest_brief=1", f"--gtest_output=json:{output}"]
-                        for (binary, *_), output in zip(parts, outputs, strict=True)],
-                       GTEST_TOTAL_SHARDS=[count for _, count, _ in parts], GTEST_SHARD_INDEX=[part for *_, part in parts])  # fmt: skip
-    for code, output in zip(codes, outputs, strict=True):
-        if not output.exists():  # crashed before it could report
-            tally.add("failed")
-            continue
-        failures = 0
-        for suite in json.loads(output.read_text())["testsuites"]:
-            for case in suite["testsuite"]:
-                if case.get("failures"):
-                    tally.add("failed")
-                    failures += 1
-                elif case.get("result") == "SKIPPED":
-                    tally.add("skipped")
-                elif case.get("status") == "RUN":
-                    tally.add("passed")
-        if code != 0 and failures == 0:  # a sanitizer, or a crash at exit
-            tally.add("failed")
-    return tally
-
-
-def lit(report: pathlib.Path) -> Tally:
-    tally = Tally()
-    output = report / "lit.json"
-    run([LLVM_BIN / "lit", "-sv", "--output", output, BUILD / "test" / "lit"])
-    if not output.exists():
-        tally.add("failed")
-        return tally
-    for test in json.loads(output.read_text())["tests"]:
-        code = test["code"]
-        if code in ("PASS", "XFAIL", "FLAKYPASS"):
-            tally.add("passed")
-        elif code in ("UNSUPPORTED", "SKIPPED", "EXCLUDED"):
-            tally.add("skipped")
-        else:
-            tally.add("failed")
-    return tally
-
-
+TIERS = ("quick", "land", "all")
+# The longest tests first, so that none of them runs at the end beside idle cores.
+KINDS = {
+    "unit": ["test/suites/test_unit.py"],
+    "run": ["test/suites/test_scripts.py"],
+    "lit": ["test/suites/test_lit.py"],
+    "style": ["test/suites/test_style.py"],
+    "python": ["test/python/property", "test/python"],
+}
 # Its tests raise at single instructions, and so wherever else Python runs code in between: alone in a
 # process. Nothing runs beside it, because where a rank waits for a core its connection may end before a peer
 # has read why.
 ALONE = "test/python/test_signals.py"
+LONGEST = 12
 
 
-def python(report: pathlib.Path) -> Tally:
-    tally = Tally()
-    ruff = shutil.which("ruff", path=f"{pathlib.Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
-    tally.add("skipped" if not ruff else "failed" if run([ruff, "check", "--quiet", "."]) else "passed")
-    for name, options in {
-        "together": ["-n", min(CORES + 1, 8), "--dist", "worksteal", f"--ignore={ALONE}", "test/python"],
-        "alone": [ALONE],
-    }.items():
-        output = report / f"pytest-{name}.xml"
-        code = run(
-            [sys.executable, "-m", "pytest", "-q", "-ra", "--durations=15", f"--junitxml={output}", *options]
-        )
-        if code not in (0, 1) or not output.exists():  # it did not run to its end
-            tally.add("failed")
-        if not output.exists():
-            continue
-        for case in xml.etree.ElementTree.parse(output).iter("testcase"):
-            kinds = {child.tag for child in case}
-            if kinds & {"failure", "error"}:
-                tally.add("failed")
-            elif "skipped" in kinds:
-                tally.add("skipped")
-            else:
-                tally.add("passed")
-    return tally
+class Results:
+    """Outcomes and processor seconds of tests, by kind."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, Counter] = defaultdict(Counter)
+        self.cpu: Counter = Counter()
+        self.tests: list[tuple[float, str]] = []
+
+    def add(self, case: xml.etree.ElementTree.Element) -> None:
+        """A test of a report. A suite's test says how many cases it ran."""
+        properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+        module = case.get("classname", "")
+        kind = next((name for name, paths in KINDS.items() if paths[0].removesuffix(".py").replace("/", ".") == module), "python")
+        if "passed" in properties:
+            for outcome in ("passed", "failed", "skipped"):
+                self.outcomes[kind][outcome] += int(properties[outcome])
+        else:
+            below = {child.tag for child in case}
+            failed = below & {"failure", "error"}
+            self.outcomes[kind]["failed" if failed else "skipped" if "skipped" in below else "passed"] += 1
+        seconds = float(properties.get("cpu", 0))
+        self.cpu[kind] += seconds
+        self.tests.append((seconds, f"{module.replace('.', '/')}.py::{case.get('name')}"))
+
+    def fail(self, kind: str) -> None:
+        self.outcomes[kind]["failed"] += 1
+
+    def __str__(self) -> str:
+        lines = [f"{'processor s':>11}  longest tests"]
+        lines += [f"{seconds:11.1f}  {name}" for seconds, name in sorted(self.tests, reverse=True)[:LONGEST]]
+        lines += ["", f"{'kind':8} {'passed':>7} {'failed':>7} {'skipped':>8} {'processor s':>12}"]
+        for kind, counts in self.outcomes.items():
+            lines.append(
+                f"{kind:8} {counts['passed']:7} {counts['failed']:7} {counts['skipped']:8} {self.cpu[kind]:12.0f}"
+            )
+        return "\n".join(lines)
+
+    @property
+    def total(self) -> Counter:
+        return sum(self.outcomes.values(), Counter())
 
 
-def scripts(report: pathlib.Path) -> Tally:
-    tally = Tally()
-    files = sorted((ROOT / "test" / "run").glob("*.sh"))
-    for script, code in zip(files, run_beside([["bash", script] for script in files]), strict=True):
-        tally.add({0: "passed", 77: "skipped"}.get(code, "failed"))
-        if code not in (0, 77):
-            print(f"FAILED: {script.relative_to(ROOT)} (exit {code})")
-    return tally
+def run_tests(options: list[str], paths: list[str], results: Results, folder: str) -> None:
+    """pytest on paths; what it finds is added to the results."""
+    report = pathlib.Path(folder) / f"{len(list(pathlib.Path(folder).iterdir()))}.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-ra", "-o", "junit_family=xunit1", f"--junitxml={report}", *options, *paths]
+    print("$", " ".join(command), flush=True)
+    code = subprocess.call(command, cwd=ROOT)
+    if code not in (0, 1) or not report.exists():  # it did not run to its end
+        results.fail("python")
+    if report.exists():
+        for case in xml.etree.ElementTree.parse(report).iter("testcase"):
+            results.add(case)
 
 
-KINDS = {"unit": unit, "lit": lit, "python": python, "run": scripts}
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Runs a tier of stepc's tests. Ends with 'N passed, N failed, N skipped'.",
+        epilog="Tiers: quick before each commit, land (the default) what lands, all before a release.",
+    )
+    parser.add_argument("chosen", nargs="*", metavar="quick|land|all|" + "|".join(KINDS), default=[],
+                        help="a tier, and kinds of tests; without kinds, all of them")  # fmt: skip
+    chosen = parser.parse_args().chosen
+    unknown = [one for one in chosen if one not in TIERS and one not in KINDS]
+    if unknown:
+        parser.error(f"expected {', '.join([*TIERS, *KINDS])}, found '{unknown[0]}'")
+    tiers = [one for one in chosen if one in TIERS] or [os.environ.get("STEPC_TIER", "land")]
+    if len(tiers) > 1 or tiers[0] not in TIERS:
+        parser.error(f"expected one of the tiers {', '.join(TIERS)}, found '{' '.join(tiers)}'")
+    return argparse.Namespace(tier=tiers[0], kinds=[one for one in KINDS if one in chosen] or list(KINDS))
 
 
 def main() -> int:
-    chosen = sys.argv[1:] or list(KINDS)
-    for name in chosen:
-        if name not in KINDS:
-            print(f"run_all.py: expected {', '.join(KINDS)}, found {name}", file=sys.stderr)
-            return 2
-    total, lines = Tally(), []
+    given = arguments()
+    os.environ["STEPC_TIER"] = given.tier
+    start = time.monotonic()
+    results = Results()
     with tempfile.TemporaryDirectory() as folder:
-        for name in chosen:
-            start = time.monotonic()
-            tally = KINDS[name](pathlib.Path(folder))
-            lines.append(f"{name:8} {tally}   ({time.monotonic() - start:.0f} s)")
-            total.passed += tally.passed
-            total.failed += tally.failed
-            total.skipped += tally.skipped
-    print("\n" + "\n".join(lines))
-    if not total.passed:
-        total.failed += 1  # a run that tests nothing has failed
+        paths = [path for kind in given.kinds for path in KINDS[kind]]
+        beside = ["-n", str(min(CORES + 1, 8)), "--dist", "worksteal", f"--ignore={ALONE}"]
+        run_tests(beside, paths, results, folder)
+        if "python" in given.kinds:
+            run_tests([], [ALONE], results, folder)
+    total = results.total
+    if not total["passed"]:
+        total["failed"] += 1  # a run that tests nothing has failed
+    print(f"\n{results}\n")
     if not any(pathlib.Path("/dev").glob("nvidia[0-9]*")):
         print("no GPU on this machine: GPU tests need one and were not run")
-    print(total)
-    return 1 if total.failed else 0
+    print(f"tier {given.tier}: {sum(results.cpu.values()):.0f} processor seconds in {time.monotonic() - start:.0f} s")
+    print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
+    return 1 if total["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+"""What all tests share: their tier, and the processor time that each of them takes."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "support"))
+
+import processor
+import tiers
+
+STARTED = pytest.StashKey[float]()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "tier(name): the first tier that runs the test (test/support/tiers.py)")
+
+
+def tier_of(item):
+    """The first tier that runs a test: what its nearest mark says. Without a mark, `quick` where it needs no compiler."""
+    mark = item.get_closest_marker("tier")
+    if mark:
+        return mark.args[0]
+    needs_compiler = {"real", "quick"} & set(item.fixturenames)
+    return "land" if needs_compiler or "property" in item.path.parts else "quick"
+
+
+def pytest_collection_modifyitems(config, items):
+    kept = [item for item in items if tiers.includes(tier_of(item))]
+    config.hook.pytest_deselected(items=[item for item in items if not tiers.includes(tier_of(item))])
+    items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item):
+    item.stash[STARTED] = processor.seconds(os.getpid())
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("cpu", round(processor.seconds(os.getpid()) - item.stash[STARTED], 2)))
+        item.user_properties.append(("tier", tier_of(item)))
+
