@@ -1,5 +1,5 @@
-"""What the library says that shards hold is what torch has put there, on more than a thousand random cases of
-torch's in a run; together they hold the whole, which is put together again from them.
+"""What the library says that shards hold is what torch has put there, on hundreds of random cases of
+torch's when landing, and on thousands in the widest tier; together they hold the whole, which is put together again from them.
 
 DTensor's `distribute_tensor` and real `fully_shard`, alone, over tensor and expert parallelism, and with
 replicas; stripes, ranges and owners, which DTensor cannot distribute, against an oracle written from their
@@ -27,6 +27,7 @@ from stepc.errors import StepcError
 from stepc.torch import Optimizer, Placed
 from stepc.torch.pieces import Box, Piece, boxes
 from stepc.torch.states import check_source
+from tiers import draws
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 SGD = """
@@ -42,7 +43,7 @@ MESHES = {"line": (6,), "wide": (2, 3), "tall": (3, 2), "cube": (1, 3, 2)}
 # fully_shard along "dp", over another axis that has cut before, and with replicas.
 FSDP = {"fsdp": ((6,), ("dp",)), "fsdp over tp": ((3, 2), ("dp", "tp")), "fsdp over ep": ((2, 3), ("dp", "ep")),
         "hsdp": ((2, 3), ("rep", "dp")), "hsdp over tp": ((1, 3, 2), ("rep", "dp", "tp"))}  # fmt: skip
-COUNTS = {"distribute_tensor": 520, "fully_shard": 100, "defined": 180}  # the second for each of FSDP
+COUNTS = {"distribute_tensor": draws(130), "fully_shard": draws(30), "defined": draws(45)}  # the second for each of FSDP
 
 
 def counted(shape):
@@ -244,9 +245,9 @@ def test_geometry_is_torchs(real, capsys):
         expect_whole(name, shape, [shards[name][1] for _, shards in results])
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {cases} cases of geometry on {SIZE} ranks: {dict(counts)}")
-    assert cases - counts["defined"] >= 1000
-    assert all(counts[kind] >= 90 for kind in [*FSDP, "distribute_tensor", "defined"])
-    assert counts["uneven"] >= 100 and sum(one["empty"] for one, _ in results) >= 20
+    assert cases - counts["defined"] >= draws(250)
+    assert all(counts[kind] >= draws(22) for kind in [*FSDP, "distribute_tensor", "defined"])
+    assert counts["uneven"] >= draws(25) and sum(one["empty"] for one, _ in results) >= draws(4)
 
 
 def test_boxes_of_any_runs():

@@ -29,6 +29,7 @@ def suite(*arguments, script=GPU / "run.sh"):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.tier("all")
 def test_dry_run(real, tmp_path):
     out, results = tmp_path / "out", tmp_path / "results"
     status, text = suite("build", "--dry", "--small", out)

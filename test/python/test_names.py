@@ -16,6 +16,7 @@ from torch import nn
 
 from stepc.torch.groups import normalize
 from stepc.torch.names import WRAPPERS, PatternError, canonical_name, check_name, matches, parse_pattern
+from tiers import draws
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = [
@@ -211,7 +212,7 @@ def test_random_patterns_mean_the_same_in_routes_manifests_and_python(tmp_path):
     pick = random.Random(seed)
     stepc = Path(os.environ["STEPC"])
     taken = refused = 0
-    for _ in range(60):
+    for _ in range(draws(30)):
         pattern = drawn(pick)
         names = sorted({drawn(pick) for _ in range(30)} | {pattern, "a", "b", "ab", "é"})
         try:

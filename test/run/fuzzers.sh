@@ -2,13 +2,13 @@
 # Every parser of ours under libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, from the examples and
 # test inputs on; then with a planted fault, which must be found.
 #
-#   test/run/fuzzers.sh            STEPC_FUZZ_SECONDS (8) for each parser, STEPC_SEED (1)
+#   test/run/fuzzers.sh            STEPC_FUZZ_SECONDS (60) for each parser, STEPC_SEED (1)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build="${STEPC_BUILD:-build}"
-seconds=${STEPC_FUZZ_SECONDS:-8} seed=${STEPC_SEED:-1}
+seconds=${STEPC_FUZZ_SECONDS:-60} seed=${STEPC_SEED:-1}
 [[ -x "$build/bin/fuzz/fuzz-language" ]] || {
-  echo "SKIPPED: no fuzzers in $build/bin/fuzz"
+  echo "SKIPPED: no fuzzers in $build/bin/fuzz: cmake --build $build --target fuzzers"
   exit 77
 }
 work=$(mktemp -d)

@@ -20,12 +20,13 @@ from random_layouts import Layout, Mesh, parse, random_placements
 from stepc import Instance, Library, _abi
 from stepc.torch.pieces import boxes
 from torch.distributed.tensor.placement_types import Shard, _StridedShard
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 SIZES = ((8,), (2, 4), (2, 2, 2), (3, 1, 2), (2, 1, 2, 2), (1, 2, 3, 2), (2, 2, 2, 2, 2), (2, 1, 3, 2, 1))
-WORLD, CASES, LEAST = 32, 1000, 4
+WORLD, CASES, LEAST = 32, draws(400), 2
 SPEC = "optimizer Sgd(lr) {\n  param = param - lr * grad\n}\nroute { Sgd(lr = 0.5) for rest }\n"
 
 

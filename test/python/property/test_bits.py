@@ -18,11 +18,12 @@ import numpy as np
 import pytest
 from cases import STEPS, apart, random_batch
 from compiler import STEPC, CompilerFailed, run, stepc
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-BATCHES = int(os.environ.get("STEPC_BITS_BATCHES", "16"))
+BATCHES = int(os.environ.get("STEPC_BITS_BATCHES") or draws(10))
 PER_BATCH = 10  # what costs are the kernels of a batch's four rules
 WORKERS = 2
 COUNTED = (

@@ -17,6 +17,7 @@ from cases import BESIDE, renamed
 from compiler import STEPC, CompilerFailed, load, run, save, stepc, tensor
 from random_layouts import Mesh, matrix_shape, parts_of, random_blocks, random_layout
 from random_rules import random_rule
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -279,7 +280,7 @@ def test_random_parts(tmp_path, capsys):
     source, counts = random.Random(SEED), {}
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}", end="")
-    for number in range(int(os.environ.get("STEPC_BLOCKS", "10"))):
+    for number in range(int(os.environ.get("STEPC_BLOCKS") or draws(5))):
         sizes = source.choice([(1,), (3,), (5,), (2, 2), (2, 4), (3, 2)])
         mesh = Mesh("m", sizes, list(range(int(np.prod(sizes)))))
         rules = [random_rule(source, "random", "matrix")]

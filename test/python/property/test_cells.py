@@ -14,11 +14,12 @@ from cells import CLUSTER, ELEMENTWISE, FAST, RULES, SIGN, STRATEGIES, Cells, ev
 from compiler import STEPC, load, stepc
 from counters import expect_simulated
 from test_bits import differences
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-LEAST, MOST_BATCHES = 5, 30
+LEAST, MOST_BATCHES = draws(2), draws(12)
 
 
 def execute(tmp_path, capsys, cells, compare, *options):

@@ -15,10 +15,11 @@ import pytest
 from cases import STEPS, random_batch
 from compiler import ROOT, STEPC, CompilerFailed, run, save, stepc, tensor
 from test_bits import SEED, differences
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-BATCHES = int(os.environ.get("STEPC_EMULATED_BATCHES", "6"))
+BATCHES = int(os.environ.get("STEPC_EMULATED_BATCHES") or draws(3))
 PER_BATCH = 12
 
 

@@ -65,6 +65,7 @@ def step(library, transport, rank):
     return (start, at, length), [start + place for place in changed], executed["bytes_sent"]
 
 
+@pytest.mark.tier("all")
 def test_more_than_two_to_the_31_elements(tmp_path):
     free = free_memory()
     if free < SHARDS:

@@ -18,6 +18,7 @@ from cases import STEPS, random_batch
 from cells import CLUSTER, FAST, RULES, SIGN, STRATEGIES, Cells, inexact, legal_strategies
 from compiler import ROOT, STEPC, Tensor, run, stepc
 from test_bits import differences
+from tiers import draws
 
 MPI = ROOT / "build" / "lib" / "libstepc_mpi.so"
 pytestmark = pytest.mark.skipif(
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-BATCHES, PER_BATCH, MOST_RANKS, LEAST = 2, 6, 5, 2
+BATCHES, PER_BATCH, MOST_RANKS, LEAST = draws(1), 6, 5, draws(1)
 COUNTED = (
     *(f"placement {kind}" for kind in ("R", "S", "_S", "IS", "owned", "flat")),
     "partial gradient", "lists apart", "batched", "divided", "flattened", "uneven", "empty",

@@ -23,6 +23,7 @@ TOOLS = Path(
     os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin"
 )
 CHIPS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
+FIRST = ("sm_80", "sm_90a")  # are assembled for in each tier
 EXAMPLES = {"muon": "four_ranks", "train_gpt": "four_ranks", "c_trainer": "c_trainer_manifest"}
 # Of the largest tiles, whole and ragged, and of a smaller one; operands of train_gpt's products are f32.
 LARGE = {"w": [1024, 640], "odd": [601, 513], "middle": [128, 72], "gain": [640]}
@@ -129,7 +130,7 @@ def check_tensor_cores(name, text, code):
             assert within == {"HMMA", "LDSM"}, (name, order)
 
 
-@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("chip", [pytest.param(chip, marks=pytest.mark.tier("land" if chip in FIRST else "all")) for chip in CHIPS])
 def test_machine_code(ptx, chip):
     cubin = ptx.with_suffix(f".{chip}.cubin")
     done = subprocess.run(

@@ -24,11 +24,12 @@ from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
 from random_layouts import Layout, Mesh, random_layout, random_meshes, random_placements
 from random_rules import random_rule
 from test_bits import SEED, WORKERS, differences
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 PER_FILE = 20
-RULES = int(os.environ.get("STEPC_RULES", 105))
+RULES = int(os.environ.get("STEPC_RULES") or draws(60))
 STEPS = 2
 FLAVORS = ("elementwise", "vector", "matrix", "matrix", "matrix")
 # What the draw must show, as patterns over the rules' text; the histogram counts the rules that have each.

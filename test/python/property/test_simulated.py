@@ -15,11 +15,12 @@ from cases import random_batch
 from compiler import STEPC, stepc
 from counters import expect_simulated
 from test_strategies import random_strategies
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-BATCHES = int(os.environ.get("STEPC_SIMULATED_BATCHES", "6"))
+BATCHES = int(os.environ.get("STEPC_SIMULATED_BATCHES") or draws(4))
 # Whatever takes how long, what travels is the same.
 WAYS = ("--messages=streams", "--messages=waits", "--oversubscribe=3/2")
 

@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
 from test_bits import SEED, differences
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-CASES = int(os.environ.get("STEPC_SLABS", "24"))
+CASES = int(os.environ.get("STEPC_SLABS") or draws(24))
 TOLERANCE = 2.0  # times the error of whole blocks
 SPECTRA = ("flat", 1e-2, 1e-4, 1e-7, 1e-10)
 SPEC = """

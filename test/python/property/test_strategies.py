@@ -14,12 +14,13 @@ from cases import DTYPES, STEPS, Batch, Case, apart, random_rule
 from compiler import STEPC, run, stepc
 from random_layouts import Layout, Mesh
 from test_bits import differences
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 STRATEGIES = ("subgroup-gather", "agrs", "hierarchical")
-BATCHES = 6
+BATCHES = draws(3)
 LEAST = 6
 
 

@@ -13,11 +13,12 @@ import pytest
 from cases import STEPS, random_batch
 from compiler import ROOT, STEPC, CompilerFailed, run, stepc
 from test_bits import SEED, differences
+from tiers import draws
 
 RANDOM = STEPC.parents[1] / "lib" / "random"
 pytestmark = pytest.mark.skipif(not RANDOM.is_dir(), reason="build/lib/random was not built")
 
-BATCHES = int(os.environ.get("STEPC_STREAMS_BATCHES", "8"))
+BATCHES = int(os.environ.get("STEPC_STREAMS_BATCHES") or draws(4))
 PER_BATCH = 10
 ORDERS = 6
 MANY = (

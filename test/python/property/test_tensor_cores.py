@@ -18,10 +18,11 @@ from compiler import ROOT, STEPC, run, save, stepc
 from stub_driver import STUB
 from test_accuracy import document, tensors
 from test_bits import SEED, differences
+from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-BATCHES = int(os.environ.get("STEPC_CORES_BATCHES", "3"))
+BATCHES = int(os.environ.get("STEPC_CORES_BATCHES") or draws(2))
 PER_BATCH = 12
 CORES = ("--target", "emulated:sm_80,tensorcore")
 

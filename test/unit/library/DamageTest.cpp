@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/Fnv1a.h"
+#include "test/support/Tier.h"
 #include "test/unit/library/Compiled.h"
 #include "test/unit/library/World.h"
 
@@ -193,7 +194,7 @@ void tryMany(DamagedLibrary &library, bool isSealed, int64_t count, uint64_t see
 class Damage : public testing::TestWithParam<const char *> {
 public:
   DamagedLibrary library{inputFile(GetParam()), GetParam()};
-  int64_t count = fromEnvironment("STEPC_DAMAGES", 2000);
+  int64_t count = fromEnvironment("STEPC_DAMAGES", draws(600));
   uint64_t seed = uint64_t(fromEnvironment("STEPC_SEED", 1));
 };
 INSTANTIATE_TEST_SUITE_P(Libraries, Damage, testing::Values("two_ranks", "experts"),

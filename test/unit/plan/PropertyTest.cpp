@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/support/Tier.h"
 #include "test/unit/plan/RandomPlan.h"
 
 #include <cstdlib>
@@ -22,7 +23,7 @@ uint64_t setting(const char *name, uint64_t otherwise) {
 }
 
 TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
-  uint64_t first = setting("STEPC_SEED", 1), count = setting("STEPC_SEEDS", 600);
+  uint64_t first = setting("STEPC_SEED", 1), count = setting("STEPC_SEEDS", uint64_t(draws(300)));
   Histogram histogram;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Drawn drawn = drawPlan(seed, histogram);

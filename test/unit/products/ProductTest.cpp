@@ -2,6 +2,7 @@
 
 #include "passes/cost/ScratchBound.h"
 #include "passes/kernels/products/Tiling.h"
+#include "test/support/Tier.h"
 #include "test/unit/products/Prepared.h"
 
 #include <gtest/gtest.h>
@@ -35,8 +36,8 @@ TEST(Product, RandomShapesTypesAndFlags) {
   SCOPED_TRACE("STEPC_TEST_SEED=" + std::to_string(seed));
   std::printf("STEPC_TEST_SEED=%u\n", seed);
   int symmetric = 0, special = 0;
-  const int kCases = 40;
-  for (int i = 0; i < kCases && !HasFatalFailure(); ++i) {
+  const int64_t kCases = draws(16);
+  for (int64_t i = 0; i < kCases && !HasFatalFailure(); ++i) {
     Case c;
     ReferenceProduct &p = c.product;
     p.slots = draw(engine, 1, 3);
@@ -54,8 +55,8 @@ TEST(Product, RandomShapesTypesAndFlags) {
     symmetric += p.symmetric, special += c.special;
     check(c, engine);
   }
-  std::printf("drew %d products: %d symmetric, %d with special values\n", kCases, symmetric,
-              special);
+  std::printf("drew %lld products: %d symmetric, %d with special values\n", (long long)kCases,
+              symmetric, special);
 }
 
 TEST(Product, SmallAndEmptyBlocks) {

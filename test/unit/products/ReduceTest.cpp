@@ -1,6 +1,7 @@
 //===- ReduceTest.cpp - Reductions, bit for bit ----------------------------===//
 
 #include "passes/cost/ScratchBound.h"
+#include "test/support/Tier.h"
 #include "test/unit/products/Random.h"
 
 #include <gtest/gtest.h>
@@ -102,7 +103,7 @@ TEST(BlockReduce, RandomShapesAndKinds) {
   Engine engine(seed);
   SCOPED_TRACE("STEPC_TEST_SEED=" + std::to_string(seed));
   std::printf("STEPC_TEST_SEED=%u\n", seed);
-  for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
+  for (int64_t i = 0; i < draws(24) && !HasFatalFailure(); ++i) {
     Case c;
     c.kind = Kind(draw(engine, 0, 4));
     c.source = Storage(draw(engine, 0, 2));

@@ -1,5 +1,6 @@
 //===- TensorCoreProductTest.cpp - Products on tensor cores, bit for bit ---===//
 
+#include "test/support/Tier.h"
 #include "test/unit/products/Prepared.h"
 
 #include <gtest/gtest.h>
@@ -155,7 +156,7 @@ TEST(TensorCoreProduct, MistakesShow) {
   auto wrongOf = [&](Prepared &given, Fault fault) {
     Code code = compileProduct(given.p, nullptr, fault);
     int wrong = 0;
-    for (int i = 0; i < 20; ++i) {
+    for (int64_t i = 0; i < draws(8); ++i) {
       ThreadOrder order(engine);
       wrong += !given.run(code, given.p.order, engine);
     }
