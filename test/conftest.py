@@ -14,6 +14,10 @@ import tiers
 STARTED = pytest.StashKey[float]()
 
 
+def pytest_addoption(parser):
+    parser.addoption("--list-tiers", action="store_true", help="print each test's first tier, and run none")
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "tier(name): the first tier that runs the test (test/support/tiers.py)")
 
@@ -31,6 +35,12 @@ def pytest_collection_modifyitems(config, items):
     kept = [item for item in items if tiers.includes(tier_of(item))]
     config.hook.pytest_deselected(items=[item for item in items if not tiers.includes(tier_of(item))])
     items[:] = kept
+
+
+def pytest_collection_finish(session):
+    if session.config.option.list_tiers:
+        for item in session.items:
+            print(f"{tier_of(item):6} {item.nodeid}")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,6 +1,6 @@
 """Runs a tier of the tests of the house and adds up their results.
 
-    .venv/bin/python test/run_all.py [quick|land|all] [unit|lit|run|style|python]...
+    .venv/bin/python test/run_all.py [--list] [quick|land|all] [unit|lit|run|style|python]...
 
 The tiers are told in test/README.md. All kinds of tests stand in one queue of pytest-xdist: test/suites holds the unit
 binaries, the parts of lit and the scripts of test/run. What each kind took and the longest tests are printed behind them. The last
@@ -99,23 +99,28 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("chosen", nargs="*", metavar="quick|land|all|" + "|".join(KINDS), default=[],
                         help="a tier, and kinds of tests; without kinds, all of them")  # fmt: skip
-    chosen = parser.parse_args().chosen
+    parser.add_argument("--list", action="store_true", help="print the tests and their tiers, and run none")
+    given = parser.parse_args()
+    chosen = given.chosen
     unknown = [one for one in chosen if one not in TIERS and one not in KINDS]
     if unknown:
         parser.error(f"expected {', '.join([*TIERS, *KINDS])}, found '{unknown[0]}'")
     tiers = [one for one in chosen if one in TIERS] or [os.environ.get("STEPC_TIER", "land")]
     if len(tiers) > 1 or tiers[0] not in TIERS:
         parser.error(f"expected one of the tiers {', '.join(TIERS)}, found '{' '.join(tiers)}'")
-    return argparse.Namespace(tier=tiers[0], kinds=[one for one in KINDS if one in chosen] or list(KINDS))
+    return argparse.Namespace(list=given.list, tier=tiers[0], kinds=[one for one in KINDS if one in chosen] or list(KINDS))
 
 
 def main() -> int:
     given = arguments()
     os.environ["STEPC_TIER"] = given.tier
+    paths = [path for kind in given.kinds for path in KINDS[kind]]
+    if given.list:
+        command = [sys.executable, "-m", "pytest", "--collect-only", "--list-tiers", "-p", "no:terminal", *paths]
+        return subprocess.call(command, cwd=ROOT)
     start = time.monotonic()
     results = Results()
     with tempfile.TemporaryDirectory() as folder:
-        paths = [path for kind in given.kinds for path in KINDS[kind]]
         beside = ["-n", str(min(CORES + 1, 8)), "--dist", "worksteal", f"--ignore={ALONE}"]
         run_tests(beside, paths, results, folder)
         if "python" in given.kinds:

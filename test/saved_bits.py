@@ -2,6 +2,7 @@
 
     .venv/bin/python test/saved_bits.py save FOLDER [--programs 100] [--stepc build/bin/stepc]
     .venv/bin/python test/saved_bits.py compare FOLDER [--f64-functions leave-out] [--stepc build/bin/stepc]
+    .venv/bin/python test/saved_bits.py digest
 
 A folder holds a subfolder per program: spec.optim, m.json, in.safetensors, out.safetensors (what `stepc run`
 wrote) and program.json (its options, and what its parameters are). `compare` runs each program again and
@@ -11,17 +12,23 @@ C interfaces differ can be compared. The chip decides bits, so a folder is of on
 Rules that take a power, exp or log of scalars do so in f64. Where those functions changed by intention,
 `--f64-functions` tells what is expected of such rules: `equal` (the default), `leave-out`, or a number of
 units in the last place of the stored type by which elements may differ.
+
+`digest` writes test/inputs/saved_bits.json: digests of what 200 random programs and the examples compute on a chip that every
+machine can be. test/python/property/test_saved_bits.py compares with it. It is written anew only where bits, or the
+programs that are drawn, change by intention.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import random
 import re
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -89,6 +96,50 @@ def run(folder: Path, program: dict, output: Path) -> dict:
     return compiler.run(*files, output, *options, steps=program["steps"])
 
 
+# The digests are of this target, whose bits are the same on every machine.
+PORTABLE = "cpu:x86-64-v3"
+DIGESTS = ROOT / "test" / "inputs" / "saved_bits.json"
+
+
+def all_programs(seed: str, count: int) -> list[tuple[str, Callable[[Path], dict]]]:
+    """Names of random programs and of the examples, each with the function that writes it into a folder."""
+    jobs = [(f"random-{index:03}", lambda to, seed=f"{seed}-{index}": random_program(seed, to))
+            for index in range(count)]  # fmt: skip
+    for index, (spec, manifest, chosen) in enumerate(examples()):
+        name = f"example-{index:02}-{spec.stem}-{manifest.stem}"
+        jobs.append((name, lambda to, one=(spec, manifest, chosen): example_program(*one, to)))
+    return jobs
+
+
+def saved_programs() -> dict[str, Callable[[Path], dict]]:
+    """The programs of the digests."""
+    return dict(all_programs("saved", 200))
+
+
+def digest(name: str, folder: Path) -> dict[str, str]:
+    """Digests of a saved program (`given`: its text, manifest, options and tensors) and of what it computes (`bits`)."""
+    at = folder / name
+    program = saved_programs()[name](at)
+    given = hashlib.sha256(json.dumps([*program["options"], program["steps"]]).encode())
+    for file in ("spec.optim", "m.json", "in.safetensors"):
+        given.update((at / file).read_bytes())
+    program["options"] = [*program["options"], "--target", PORTABLE]
+    bits = hashlib.sha256()
+    for key, one in sorted(run(at, program, at / "out.safetensors").items()):
+        bits.update(f"{key} {one.dtype} {one.shape}".encode() + one.data)
+    return {"given": given.hexdigest()[:16], "bits": bits.hexdigest()[:16]}
+
+
+def write_digests(options) -> int:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        names = list(saved_programs())
+        found = dict(zip(names, pool.map(lambda name: digest(name, Path(folder)), names), strict=True))
+    lines = [f"  {json.dumps(name)}: {json.dumps(one)}" for name, one in found.items()]
+    DIGESTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{len(found)} digests in {DIGESTS.relative_to(ROOT)}")
+    return 0
+
+
 def f64_parameters(folder: Path, program: dict) -> list[str]:
     """The parameters whose rule takes a power, exp or log in f64: the text of level 2 tells."""
     files = folder / "spec.optim", "-m", folder / "m.json"
@@ -114,11 +165,7 @@ def save(options) -> int:
         print(f"saved_bits.py: expected {folder} not to exist", file=sys.stderr)
         return 2
     folder.mkdir(parents=True)
-    jobs = [(f"random-{index:03}", lambda to, seed=f"{options.seed}-{index}": random_program(seed, to))
-            for index in range(options.programs or 100)]  # fmt: skip
-    for index, (spec, manifest, chosen) in enumerate(examples()):
-        name = f"example-{index:02}-{spec.stem}-{manifest.stem}"
-        jobs.append((name, lambda to, one=(spec, manifest, chosen): example_program(*one, to)))
+    jobs = all_programs(options.seed, options.programs or 100)
 
     def job(name, write):
         at = folder / name
@@ -230,8 +277,8 @@ def expectation(text: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["save", "compare"])
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("what", choices=["save", "compare", "digest"])
+    parser.add_argument("folder", type=Path, nargs="?", help="of save and compare")
     parser.add_argument(
         "--stepc", type=Path, default=compiler.STEPC, help="the compiler (default: this build's)"
     )
@@ -244,8 +291,10 @@ def main() -> int:
     parser.add_argument("--f64-functions", type=expectation, default="equal", help="equal, leave-out or ULPS")
     parser.add_argument("--jobs", type=int, default=2, help="programs at a time (default 2)")
     options = parser.parse_args()
+    if (options.folder is None) != (options.what == "digest"):
+        parser.error(f"{options.what}: expected {'no folder' if options.what == 'digest' else 'a folder'}")
     compiler.STEPC = options.stepc
-    return save(options) if options.what == "save" else compare(options)
+    return {"save": save, "compare": compare, "digest": write_digests}[options.what](options)
 
 
 if __name__ == "__main__":
