@@ -23,11 +23,12 @@ def pytest_configure(config):
 
 
 def tier_of(item):
-    """The first tier that runs a test: what its nearest mark says. Without a mark, `quick` where it needs no compiler."""
+    """The first tier that runs a test: what its nearest mark says. Without a mark, `quick` if it needs no compiler."""
     mark = item.get_closest_marker("tier")
     if mark:
         return mark.args[0]
-    needs_compiler = {"real", "quick"} & set(item.fixturenames)
+    # Tests get the compiler from a fixture, or their module runs it.
+    needs_compiler = {"real", "quick"} & set(item.fixturenames) or hasattr(item.module, "STEPC")
     return "land" if needs_compiler or "property" in item.path.parts else "quick"
 
 

@@ -87,6 +87,17 @@ LogicalResult CommunicatorOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyRanks(*this, getRanks(), symbols);
 }
 
+LogicalResult StartOp::verify() {
+  SmallVector<Operation *> waits(getToken().getUsers());
+  if (waits.size() == 1 && isa<WaitOp>(waits.front()) &&
+      waits.front()->getBlock() == (*this)->getBlock())
+    return success();
+  auto diag = emitOpError("expected one comm.wait for its token, found ") << waits.size();
+  for (Operation *wait : waits)
+    diag.attachNote(wait->getLoc()) << "the token is used here";
+  return diag;
+}
+
 CollectiveKind ExchangeOp::getKind() { return CollectiveKind::Exchange; }
 CollectiveKind AllGatherOp::getKind() { return CollectiveKind::AllGather; }
 

@@ -24,10 +24,24 @@ static optim::GroupOp findGroup(Operation *op, FlatSymbolRefAttr name,
   return group;
 }
 
+/// Shards that an operation over a segment reads or writes are those of its group.
+static LogicalResult verifyShards(Operation *op, Value value, SegmentOp segment) {
+  auto type = dyn_cast<ShardsType>(value.getType());
+  if (!type || type.getGroup() == segment.getGroupAttr())
+    return success();
+  auto diag = op->emitOpError("expected shards of group ")
+              << segment.getGroupAttr() << ", found shards of group " << type.getGroup();
+  diag.attachNote(value.getLoc()) << "the shards are here";
+  return diag;
+}
+
 LogicalResult StageOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto segment = symbols.lookupNearestSymbolFrom<SegmentOp>(*this, getSegmentAttr());
   if (!segment)
     return emitOpError("expected a segment, found no comm.segment named ") << getSegmentAttr();
+  for (Value value : getOperands())
+    if (failed(verifyShards(*this, value, segment)))
+      return failure();
   if (!getScalars() || placeOf(getScalars()).getSymbol() == segment.getGroupAttr())
     return success();
   return emitOpError("expected the scalars of group ")
@@ -40,6 +54,10 @@ LogicalResult SegmentOp::verify() {
   if (int64_t wave = getWave().value_or(0); wave < 0 || wave >= optim::kMostWaves)
     return emitOpError("expected a wave between 0 and ")
            << optim::kMostWaves - 1 << ", found " << wave;
+  llvm::SmallDenseSet<int64_t> seen;
+  for (int64_t block : getBlocks().value_or(ArrayRef<int64_t>()))
+    if (!seen.insert(block).second)
+      return emitOpError("expected distinct blocks, found ") << block << " twice";
   return success();
 }
 
@@ -71,12 +89,46 @@ LogicalResult ShardsOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   auto rule = symbols.lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
   // A group without its rule is an error of its own.
-  if (rule && getState() &&
-      llvm::none_of(rule.getStates().getAsRange<optim::StateAttr>(),
-                    [&](optim::StateAttr state) { return state.getName() == getStateAttr(); }))
+  if (!rule || !getState())
+    return success();
+  auto states = rule.getStates().getAsRange<optim::StateAttr>();
+  auto state = llvm::find_if(
+      states, [&](optim::StateAttr state) { return state.getName() == getStateAttr(); });
+  if (state == states.end())
     return emitOpError("expected a state of group ")
            << getGroupAttr() << ", found " << getStateAttr();
+  if ((*state).getType() != getType().getElementType())
+    return emitOpError("expected shards of ")
+           << getGroupAttr() << " and " << (*state).getType() << ", found " << getType();
   return success();
+}
+
+/// The size that a buffer says it has is that of its place. (The proof compares bytes with tables.)
+static LogicalResult verifyExtent(BufferOp buffer, Value view) {
+  PlaceAttr place = placeOf(view);
+  if (!place || place.isScalars())
+    return success(); // the type is the size
+  auto refuse = [&](const Twine &found, Operation *other, const char *note) {
+    auto diag = buffer.emitOpError("expected the size of ") << place << ", found " << found.str();
+    if (other)
+      diag.attachNote(other->getLoc()) << note;
+    return diag;
+  };
+  auto type = cast<MemRefType>(view.getType());
+  if (type.getNumDynamicDims() != 1 || !type.isDynamicDim(0))
+    return refuse("a type that fixes it", nullptr, "");
+  Value size = buffer.getExtentsOf(view).front();
+  auto extent = size.getDefiningOp<ExtentOp>();
+  if (!extent)
+    return refuse("a value that is no comm.extent", size.getDefiningOp(), "the value is here");
+  PlaceAttr given = extent.getPlace();
+  // How many blocks a rank computes does not depend on what is held of them.
+  if (given == place ||
+      (given.isBatch() && place.isBatch() && given.getSymbol() == place.getSymbol()))
+    return success();
+  std::string found;
+  llvm::raw_string_ostream(found) << "that of " << given;
+  return refuse(found, extent, "the extent is here");
 }
 
 LogicalResult BufferOp::verify() {
@@ -100,6 +152,9 @@ LogicalResult BufferOp::verify() {
   if (dynamic != int64_t(getExtents().size()))
     return emitOpError("expected one extent per dynamic dimension, ")
            << dynamic << ", found " << getExtents().size();
+  for (Value view : getViews())
+    if (failed(verifyExtent(*this, view)))
+      return failure();
   return success();
 }
 

@@ -159,7 +159,8 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, SymbolUserOpInterface]
     %p:2 = comm.buffer offset 8192 bytes 2048 (%n0, %n1)
       : memref<?x8x16xbf16, #comm.place<@g0, full, blocks>>, memref<?x32x16xbf16, #comm.place<@g1, full, blocks>>
     ```
-    Constraints: a place; offset a multiple of 64 and not negative, at least one byte; one extent per dynamic dimension; of several results, batches of blocks of
+    Constraints: a place; offset a multiple of 64 and not negative, at least one byte; one extent per dynamic dimension, that
+    of the place; of several results, batches of blocks of
     static sizes alone.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
@@ -380,7 +381,7 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
     %t = comm.start exchange %w order 0 sends(%s : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
       receives(%r : memref<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
     ```
-    Constraints: those of the collective interface; memrefs.
+    Constraints: those of the collective interface; memrefs; one comm.wait for the token, in the same block.
   }];
   let arguments = (ins Comm_CollectiveKind:$kind, Comm_Communicator:$communicator, I64Attr:$order,
                        Variadic<BufferMemRef>:$sends, Variadic<BufferMemRef>:$receives);
@@ -389,6 +390,7 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
     $kind $communicator `order` $order `sends` `(` ($sends^ `:` type($sends))? `)`
     `receives` `(` ($receives^ `:` type($receives))? `)` attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def Comm_WaitOp : Comm_Op<"wait", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

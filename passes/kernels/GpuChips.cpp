@@ -57,8 +57,8 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
     }
     if (word == kTensorCore || word == kChain) {
       if (!products.empty() && products != word)
-        return createStringError("expected one way to multiply, found '" + products +
-                                 "' and '" + word + "'");
+        return createStringError("expected one way to multiply, found '" + products + "' and '" +
+                                 word + "'");
       products = word;
       target.tensorCores = word == kTensorCore;
       continue;
@@ -74,8 +74,8 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
       target.chips.push_back(chip->name);
   }
   if (target.chips.empty())
-    return createStringError("expected a GPU, say 'sm_80" + ("," + text).str() +
-                             "', found '" + text + "'");
+    return createStringError("expected a GPU, say 'sm_80" + ("," + text).str() + "', found '" +
+                             text + "'");
   return target;
 }
 

@@ -2,6 +2,7 @@
 
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/ProgramBuilder.h"
+#include "passes/plan/ValidatePlan.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -15,6 +16,33 @@ namespace stepc::kernels {
 namespace {
 using namespace mlir;
 
+/// The one function of a scheduled module, @step: straight-line code, with its workspace.
+FailureOr<func::FuncOp> stepOf(ModuleOp module) {
+  if (StringAttr level = comm::levelOf(module); level && level != "scheduled")
+    return module.emitOpError("expected level scheduled, found ") << level.getValue();
+  func::FuncOp step;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (step) {
+      auto diag = function.emitOpError("expected one function, @step, found another");
+      diag.attachNote(step.getLoc()) << "the step is here";
+      return diag;
+    }
+    step = function;
+  }
+  if (!step || step.getSymName() != "step" || step.isExternal()) {
+    auto diag = module.emitOpError("expected a function @step with a body, found ");
+    return !step                         ? diag << "no function"
+           : step.getSymName() != "step" ? diag << "@" << step.getSymName()
+                                         : diag << "no body";
+  }
+  if (!step.getBody().hasOneBlock())
+    return step.emitOpError("expected straight-line code, found more than one block");
+  if (!step->hasAttr(comm::kArenaAttr))
+    return step.emitOpError("expected ")
+           << comm::kArenaAttr << ", the workspace per rank, found none";
+  return step;
+}
+
 struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
   using LowerToExecBase::LowerToExecBase;
 
@@ -27,21 +55,18 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
         targetOfText(target.empty() ? "cpu" : StringRef(target));
     if (!made)
       return module.emitError(llvm::toString(made.takeError()));
-    auto step = module.lookupSymbol<func::FuncOp>("step");
-    if (!step || step.isExternal() || !step.getBody().hasOneBlock())
-      return module.emitError(
-          "expected a scheduled program, found no func.func @step of one block");
-    if (!step->hasAttr(comm::kArenaAttr))
-      return step.emitOpError("expected the attribute ")
-             << comm::kArenaAttr << ", which scheduling sets";
+    FailureOr<func::FuncOp> step = stepOf(module);
+    if (failed(step))
+      return failure();
     FailureOr<ProgramPlan> program = planFromModule(module);
-    if (failed(program))
+    // Faults of the plan are the groups' and segments' of this level.
+    if (failed(program) || failed(validatePlan(module, *program, "expected a consistent plan: ")))
       return failure();
 
     ProgramBuilder builder(module, *program, **made);
-    if (failed(builder.lower(step.getBody().front())))
+    if (failed(builder.lower(step->getBody().front())))
       return failure();
-    step.erase();
+    step->erase();
     module->setAttr(kChipAttr, StringAttr::get(&getContext(), (*made)->chip()));
     return success();
   }

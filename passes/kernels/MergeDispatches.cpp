@@ -27,6 +27,7 @@ struct Dispatch {
   };
   SmallVector<Range> ranges;
   llvm::SmallDenseSet<Attribute> shards; // groups
+  SmallVector<Location, 0> locations;    // of those that joined it
 
   size_t each() const { return args.size() / of.size(); }
 
@@ -59,6 +60,7 @@ struct Dispatch {
   }
 
   void join(const Dispatch &other) {
+    locations.push_back(other.op->getLoc());
     llvm::append_range(of, other.of);
     llvm::append_range(args, other.args);
     llvm::append_range(ranges, other.ranges);
@@ -141,6 +143,10 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
       dispatch.op->setAttr(isa<exec::DispatchChunksOp>(dispatch.op) ? "tables" : "groups",
                            b.getArrayAttr(dispatch.of));
       dispatch.op->setAttr("args", b.getArrayAttr(dispatch.args));
+      if (dispatch.locations.empty())
+        continue;
+      dispatch.locations.insert(dispatch.locations.begin(), dispatch.op->getLoc());
+      dispatch.op->setLoc(b.getFusedLoc(dispatch.locations));
     }
     run.clear();
   }

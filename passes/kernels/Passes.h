@@ -20,9 +20,6 @@ class Target;
 struct KernelOptions {
   /// cpu (this machine), cpu:<llvm cpu> or emulated:<sm_80…>; empty: this machine.
   std::string target;
-  /// How long rows of tables were, at most, when the module was proven just now; 0: it was not, and is, as a text that
-  /// enters.
-  int64_t provenRowElements = 0;
 };
 
 /// Level 4 (scheduled) to level 5 (exec).

@@ -20,10 +20,6 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
 }
 
 void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
-  // Nothing is lowered that is not proven, also when the program comes as text.
-  int64_t proven = options.provenRowElements;
-  if (proven == 0)
-    manager.addPass(verify::createVerifyPlan({proven = rowElementsOf(options.target)}));
   LowerToExecOptions lower;
   lower.target = options.target;
   // The one pass that leaves operations on memory for commands and kernels.
@@ -34,8 +30,8 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createMergeDispatches());
   // Nothing that computes may be left without a kernel.
   manager.addPass(verifyLevel("exec"));
-  // The commands still make what the rules say. Routes were proven above, unless this target cuts them otherwise.
-  manager.addPass(verify::createVerifyProgram({proven}));
+  // The one proof: of this text code is made.
+  manager.addPass(verify::createVerifyProgram());
 }
 
 void buildLlvmPipeline(OpPassManager &manager, const Target &target, bool isProven) {

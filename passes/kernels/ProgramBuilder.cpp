@@ -48,8 +48,8 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](optim::ProductOp op) { return lowerProduct(op); })
       .Case([&](optim::BlockReduceOp op) { return lowerReduce(op); })
       .Default([](Operation *op) {
-        return op->emitOpError(
-            "expected operations of a scheduled program, this one has no kernel");
+        return op->emitOpError("expected operations of a scheduled program, found one that no "
+                               "command or kernel computes");
       });
 }
 
@@ -95,6 +95,9 @@ FailureOr<exec::BatchAttr> ProgramBuilder::batchOf(Operation *user, Value value)
     return emitError(value.getLoc())
            << "expected a contiguous memref of a batch of blocks of static extents, found "
            << value.getType();
+  if (comm::placeOf(value).getSymbol() != comm::segmentOfBatch(user))
+    return user->emitOpError("expected computed blocks of segment ")
+           << comm::segmentOfBatch(user) << ", found " << type;
   FailureOr<exec::WorkspaceAttr> place = workspaceOf(user, value);
   if (failed(place))
     return failure();

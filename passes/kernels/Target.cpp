@@ -21,14 +21,6 @@ llvm::Expected<std::unique_ptr<Target>> targetOfText(StringRef text) {
   return makeTarget(*chip);
 }
 
-int64_t rowElementsOf(StringRef text) {
-  llvm::Expected<std::unique_ptr<Target>> target = targetOfText(text);
-  if (target)
-    return (*target)->chunkElements();
-  llvm::consumeError(target.takeError());
-  return plan::kChunkElements;
-}
-
 FailureOr<std::unique_ptr<Target>> targetOfModule(ModuleOp module) {
   auto chip = module->getAttrOfType<StringAttr>(kChipAttr);
   if (!chip)

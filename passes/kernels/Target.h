@@ -76,8 +76,6 @@ private:
 /// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>,…",
 /// "emulated:<gpu>". Errors say what is known.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
-/// `chunkElements` of the target that a text names; of none, which others refuse, the CPU's.
-int64_t rowElementsOf(llvm::StringRef text);
 
 /// The target that a module at level exec or later is for.
 mlir::FailureOr<std::unique_ptr<Target>> targetOfModule(mlir::ModuleOp module);

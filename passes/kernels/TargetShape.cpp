@@ -77,8 +77,8 @@ Expected<std::string> chipOfTarget(StringRef target) {
     if (gpu.empty())
       gpu = ":sm_80";
     if (!gpu.consume_front(":"))
-      return createStringError("expected target 'emulated' or 'emulated:<gpu>', found '" +
-                               target + "'");
+      return createStringError("expected target 'emulated' or 'emulated:<gpu>', found '" + target +
+                               "'");
     Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
     if (!known)
       return known.takeError();

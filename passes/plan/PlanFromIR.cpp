@@ -284,11 +284,28 @@ private:
     return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
   }
 
+  /// Says where the collective stands whose turn it is. Ranks of two communicators that start theirs in different orders
+  /// never meet.
+  static LogicalResult refuseOrder(comm::StartOp op, int64_t order) {
+    auto diag = op.emitOpError("expected order ")
+                << order << ", because all ranks start collectives in program order, found "
+                << op.getOrder();
+    for (auto other : op->getBlock()->getOps<comm::StartOp>()) {
+      if (int64_t(other.getOrder()) != order)
+        continue;
+      Diagnostic &note = diag.attachNote(other.getLoc());
+      note << "the collective of order " << order << " is here";
+      if (other.getCommunicator() != op.getCommunicator())
+        note << ", on another communicator: a rank of both would wait in the one for ranks that "
+                "wait in the other";
+      break;
+    }
+    return diag;
+  }
+
   LogicalResult addExchange(comm::StartOp op) {
     if (op.getOrder() != plan().commands.size())
-      return op.emitOpError("expected order ")
-             << plan().commands.size()
-             << ", because all ranks start exchanges in program order, found " << op.getOrder();
+      return refuseOrder(op, int64_t(plan().commands.size()));
     std::optional<comm::CommunicatorAttr> ranks = comm::ranksOf(op.getCommunicator());
     if (!ranks)
       return op.emitOpError("expected a communicator of comm.communicator or comm.world, found ")

@@ -20,8 +20,8 @@ namespace stepc::schedule {
 /// How our destination-style operations bufferize; called once per dialect registry.
 void registerBufferizationModels(mlir::DialectRegistry &registry);
 
-/// comm → scheduled, proven with rows of so many elements at most.
-void buildSchedulePipeline(mlir::OpPassManager &manager, int64_t rowElements);
+/// comm → scheduled. Nothing is proven yet: level 5 is.
+void buildSchedulePipeline(mlir::OpPassManager &manager);
 void registerSchedulePipeline();
 
 } // namespace stepc::schedule

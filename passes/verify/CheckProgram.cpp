@@ -300,6 +300,7 @@ bool ProgramCheck::start(const plan::Command &command) {
     if (!value)
       return false;
     value->flight = number;
+    value->carrier = user;
     arriving.push_back({siteOf(target, table.to), value->terms, nullptr, value->producer, index});
     facts.userOf.try_emplace(index, user);
   }
@@ -310,6 +311,7 @@ bool ProgramCheck::start(const plan::Command &command) {
     if (!made)
       return false;
     made->flight = number;
+    made->carrier = user;
   }
   return true;
 }

@@ -11,7 +11,7 @@ using namespace stepc;
 using namespace stepc::verify;
 
 /// The argument that a value is a view of, or nothing.
-static BlockArgument viewOf(Value value) {
+static BlockArgument argumentOf(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   return argument && isa<MemRefType>(argument.getType()) ? argument : BlockArgument();
 }
@@ -41,7 +41,7 @@ static std::optional<int64_t> columnOf(Value value) {
   auto load = value.getDefiningOp<memref::LoadOp>();
   if (!load || load.getIndices().size() != 1)
     return std::nullopt;
-  BlockArgument row = viewOf(load.getMemRef());
+  BlockArgument row = argumentOf(load.getMemRef());
   std::optional<int64_t> column = getConstantIntValue(load.getIndices()[0]);
   return row && row.getArgNumber() == 0 ? column : std::nullopt;
 }
@@ -64,7 +64,7 @@ FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
   for (OpOperand &operand : generic->getOpOperands()) {
     AffineMap map = generic.getMatchingIndexingMap(&operand);
     bool isOut = generic.isDpsInit(&operand);
-    if (BlockArgument view = viewOf(operand.get()); view && (isOut || form.columns.empty()))
+    if (BlockArgument view = argumentOf(operand.get()); view && (isOut || form.columns.empty()))
       if (std::optional<ChunkForm::Operand> read = readOperand(view, map);
           read && (!isOut || read->reach == ChunkForm::Reach::Element)) {
         (isOut ? form.writes : form.reads).push_back(*read);

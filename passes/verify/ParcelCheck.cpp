@@ -28,16 +28,17 @@ std::optional<std::pair<size_t, std::string>> ParcelCheck::run(const plan::RankS
     if (m.peer <= previous || m.peer >= int64_t(next.size()) || m.sendOffset < 0 ||
         m.sendCount < 0 || m.receiveOffset < 0 || m.receiveCount < 0) {
       fail(0, "expected messages of rank " + std::to_string(rank) + " to ascending peers below " +
-                  std::to_string(next.size()) + ", none with an offset or size below 0, found rank " +
-                  std::to_string(m.peer) + " after " + std::to_string(previous));
+                  std::to_string(next.size()) +
+                  ", none with an offset or size below 0, found rank " + std::to_string(m.peer) +
+                  " after " + std::to_string(previous));
       return fault;
     }
     previous = m.peer;
   }
   // Each message is received once: a copy within what arrives would be a second writer of its bytes.
   if (!start.received.copies.empty())
-    fail(0, "expected no copies of parts in what rank " + std::to_string(rank) + " receives, found " +
-                std::to_string(start.received.copies.size()));
+    fail(0, "expected no copies of parts in what rank " + std::to_string(rank) +
+                " receives, found " + std::to_string(start.received.copies.size()));
   else if (check(start, start.sent, &Message::sendOffset, &Message::sendCount, "sends"))
     check(start, start.received, &Message::receiveOffset, &Message::receiveCount, "receives");
   return fault;
@@ -63,7 +64,8 @@ bool ParcelCheck::check(const plan::RankStart &start, const plan::Parcel &parcel
     if (next[m.peer] != m.*offset + m.*count)
       return fail(0, "expected " + std::to_string(next[m.peer] - m.*offset) +
                          " bytes in the message that rank " + std::to_string(rank) + " " + does +
-                         ", with rank " + std::to_string(m.peer) + ", found " + std::to_string(m.*count));
+                         ", with rank " + std::to_string(m.peer) + ", found " +
+                         std::to_string(m.*count));
   return checkRanges(start, parcel, offset, count, does);
 }
 
@@ -73,8 +75,9 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
   const std::vector<Part> &parts = parcel.values[value];
   for (size_t i = 1; i < parts.size(); ++i)
     if (parts[i].first < parts[i - 1].first + parts[i - 1].count)
-      return fail(value, "expected parts by ascending elements of what rank " + std::to_string(rank) + " " +
-                             does + ", found element " + std::to_string(parts[i].first) + " after " +
+      return fail(value, "expected parts by ascending elements of what rank " +
+                             std::to_string(rank) + " " + does + ", found element " +
+                             std::to_string(parts[i].first) + " after " +
                              std::to_string(parts[i - 1].first));
   size_t used = 0; // several peers may share a part; the first of them come in the parts' order
   for (const Message &row : *values[value].messages) {
@@ -92,24 +95,27 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
                                                      : nullptr;
     if (!part || part->first != row.*offset || part->count != row.*count)
       return fail(value, "expected elements " + std::to_string(row.*offset) + " to " +
-                             std::to_string(row.*offset + row.*count) + " in one part of what rank " +
-                             std::to_string(rank) + " " + does + ", found " +
-                             (part ? std::to_string(part->first) + " to " + std::to_string(part->first + part->count)
+                             std::to_string(row.*offset + row.*count) +
+                             " in one part of what rank " + std::to_string(rank) + " " + does +
+                             ", found " +
+                             (part ? std::to_string(part->first) + " to " +
+                                         std::to_string(part->first + part->count)
                                    : std::string("none")));
     int64_t &byte = next[row.peer];
     plan::PartCopy copy{part->byte, byte, row.*count * bytes};
     bool stands = part->byte == byte || copies.contains(copy);
     if (byte < 0 || !stands || byte % bytes != 0)
-      return fail(value, "expected the part of rank " + std::to_string(row.peer) + " at byte " + std::to_string(byte) +
-                             " of what rank " + std::to_string(rank) + " " + does +
-                             ", a multiple of its element's " + std::to_string(bytes) +
+      return fail(value, "expected the part of rank " + std::to_string(row.peer) + " at byte " +
+                             std::to_string(byte) + " of what rank " + std::to_string(rank) + " " +
+                             does + ", a multiple of its element's " + std::to_string(bytes) +
                              " bytes, found byte " + std::to_string(part->byte));
     byte += row.*count * bytes;
   }
   if (used == parts.size())
     return true;
-  return fail(value, "expected " + std::to_string(used) + " parts of what rank " + std::to_string(rank) + " " + does +
-                         ", found " + std::to_string(parts.size()));
+  return fail(value, "expected " + std::to_string(used) + " parts of what rank " +
+                         std::to_string(rank) + " " + does + ", found " +
+                         std::to_string(parts.size()));
 }
 
 /// Messages are apart, or one copy for several peers; then no parts and copies of parts overlap, because
@@ -138,9 +144,10 @@ bool ParcelCheck::checkRanges(const plan::RankStart &start, const plan::Parcel &
   }
   if (apart && inParts == inMessages && end <= parcel.bytes)
     return true;
-  return fail(0, "expected parts that share no byte of what rank " + std::to_string(rank) + " " + does +
-                     ", found " + std::to_string(inParts) + " bytes in messages of " + std::to_string(inMessages) +
-                     ", which end at byte " + std::to_string(end) + " of " + std::to_string(parcel.bytes));
+  return fail(0, "expected parts that share no byte of what rank " + std::to_string(rank) + " " +
+                     does + ", found " + std::to_string(inParts) + " bytes in messages of " +
+                     std::to_string(inMessages) + ", which end at byte " + std::to_string(end) +
+                     " of " + std::to_string(parcel.bytes));
 }
 
 } // namespace stepc::verify

@@ -13,8 +13,9 @@ std::string TableProof::checkPool(int64_t index) {
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
     plan::RankPool made = expand.pool(index, rank);
     if (made.begins.size() != pool.members.size())
-      return "expected places of " + std::to_string(int64_t(pool.members.size())) + " members on rank " +
-             std::to_string(rank) + ", found " + std::to_string(int64_t(made.begins.size()));
+      return "expected places of " + std::to_string(int64_t(pool.members.size())) +
+             " members on rank " + std::to_string(rank) + ", found " +
+             std::to_string(int64_t(made.begins.size()));
     // From behind: a member ends where the next one begins at the latest.
     int64_t end = pool.bytes;
     for (size_t i = pool.members.size(); i-- > 0;) {
@@ -25,10 +26,11 @@ std::string TableProof::checkPool(int64_t index) {
         continue;
       int64_t begin = made.begins[i], room = end - begin;
       if (begin < 0 || begin % kAlignment || room < 0 || member.blockBytes > room / blocks)
-        return "expected room for " + std::to_string(blocks) + " blocks of " + std::to_string(member.blockBytes) +
-               " bytes each, which rank " + std::to_string(rank) + " computes of member " + std::to_string(int64_t(i)) +
-               ", found " + std::to_string(room) + " bytes from byte " + std::to_string(begin) + " of " +
-               std::to_string(pool.bytes);
+        return "expected room for " + std::to_string(blocks) + " blocks of " +
+               std::to_string(member.blockBytes) + " bytes each, which rank " +
+               std::to_string(rank) + " computes of member " + std::to_string(int64_t(i)) +
+               ", found " + std::to_string(room) + " bytes from byte " + std::to_string(begin) +
+               " of " + std::to_string(pool.bytes);
       end = begin;
     }
   }

@@ -94,8 +94,8 @@ const std::vector<Span> &GroundTruth::slabOf(int64_t group, int64_t position, in
         merged.push_back({span.global, local, span.length});
         continue;
       }
-      int64_t end = std::max(merged.back().global + merged.back().length,
-                             span.global + span.length);
+      int64_t end =
+          std::max(merged.back().global + merged.back().length, span.global + span.length);
       merged.back().length = end - merged.back().global;
     }
     list = std::move(merged);
@@ -152,8 +152,8 @@ std::string GroundTruth::checkSlabs(int64_t index) {
     }
   }
   if (shortest != group.slabs.shortest || longest != group.slabs.longest)
-    return "expected slabs of " + std::to_string(shortest) + " to " + std::to_string(longest) + " " +
-           what + ", found " + std::to_string(group.slabs.shortest) + " to " +
+    return "expected slabs of " + std::to_string(shortest) + " to " + std::to_string(longest) +
+           " " + what + ", found " + std::to_string(group.slabs.shortest) + " to " +
            std::to_string(group.slabs.longest);
   for (auto &[apart, byBlock] : pieces)
     for (auto &[block, list] : byBlock) {

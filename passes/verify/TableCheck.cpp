@@ -17,7 +17,8 @@ TableCheck::TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank)
     : truth(truth), use(use), table(truth.plan().tables[use.table]), rank(rank),
       groupIndex(truth.groupOf(table.from.segment)), position(truth.position(groupIndex, rank)),
       group(truth.plan().groups[groupIndex]), segment(truth.segment(table.from.segment)),
-      perParameter(truth.blocksPerParameter(groupIndex)), view(computedOf(group, table.from.value)) {}
+      perParameter(truth.blocksPerParameter(groupIndex)),
+      view(computedOf(group, table.from.value)) {}
 
 bool TableCheck::fail(std::string message) {
   error = std::move(message) + " on rank " + std::to_string(rank);
@@ -94,7 +95,8 @@ bool TableCheck::standsAt(const Cut &cut, int64_t block, int64_t row, int64_t co
     return fail("expected a computed block, found " + truth.describe(groupIndex, piece) +
                 ", which another rank computes,");
   int64_t place = (slot * view.rows + row) * view.cols + col;
-  if (row >= 0 && col >= 0 && cut.second == place && (cut.rows == 1 || cut.secondStride == view.cols))
+  if (row >= 0 && col >= 0 && cut.second == place &&
+      (cut.rows == 1 || cut.secondStride == view.cols))
     return true;
   return fail("expected " + truth.describe(groupIndex, piece) + " at element " +
               std::to_string(place) + " of the computed blocks, found element " +

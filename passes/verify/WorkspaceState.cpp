@@ -49,7 +49,7 @@ bool WorkspaceState::checkInFlight(const Held &held, const char *what) {
   if (held.flight < 0)
     return true;
   auto diag = user->emitOpError("expected exec.await before ") << what << ", found it in flight";
-  diag.attachNote(held.writer->getLoc()) << "it was written here";
+  diag.attachNote(held.carrier->getLoc()) << "the collective starts here";
   return false;
 }
 
@@ -77,7 +77,7 @@ Held *WorkspaceState::read(const Site &site, int64_t table, bool along) {
 
 /// Whether a command may write over what stands there.
 bool WorkspaceState::overwrite(const Held &old, const Held &by, int64_t table) {
-  if (!checkInFlight(old, "it is overwritten") || !checkWasRead(old))
+  if (!checkInFlight(old, "it is overwritten") || !checkWasRead(old, user))
     return false;
   bool inPlace = old.readAlong && old.readFor == table && old.site.isEqualLayout(by.site) &&
                  keyOf(old.site) == keyOf(by.site);
@@ -120,11 +120,14 @@ void WorkspaceState::land(int64_t start) {
       value.flight = -1;
 }
 
-bool WorkspaceState::checkWasRead(const Held &value) {
+bool WorkspaceState::checkWasRead(const Held &value, Operation *writer) {
   if (value.message < 0 || value.isRead)
     return true;
-  value.writer->emitOpError("expected a reader of all that it receives, found none for ")
+  auto diag =
+      value.writer->emitOpError("expected a reader of all that it receives, found none for ")
       << value.site.describe();
+  if (writer)
+    diag.attachNote(writer->getLoc()) << "it is overwritten here";
   return false;
 }
 

@@ -41,7 +41,8 @@ struct Held {
   mlir::Operation *writer = nullptr;
   int64_t producer = -1, message = -1; ///< tables that packed and carried it
   bool isRead = false;
-  int64_t flight = -1; ///< the start that it leaves or arrives with
+  int64_t flight = -1;                ///< the start that it leaves or arrives with
+  mlir::Operation *carrier = nullptr; ///< that start
   /// The command that read it last, for which of its tables (-2: several), and whether element by
   /// element.
   int64_t readAt = -1, readFor = -1, writtenAt = -1;
@@ -75,7 +76,8 @@ private:
   bool checkInside(const Site &site);
   bool checkInFlight(const Held &held, const char *what);
   bool overwrite(const Held &held, const Held &by, int64_t table);
-  bool checkWasRead(const Held &held);
+  /// Whether what arrived was read before `writer`, if anybody, overwrites it.
+  bool checkWasRead(const Held &value, mlir::Operation *writer = nullptr);
 
   int64_t bytes, now = 0;
   mlir::Operation *user = nullptr;

@@ -21,7 +21,7 @@ def parts():
 
 
 @pytest.mark.tier("quick")
-@pytest.mark.parametrize("binary, part, count", parts())
+@pytest.mark.parametrize("binary, part, count", list(parts()))
 def test_binary(binary, part, count, tmp_path, record_property):
     output = tmp_path / "report.json"
     status, _ = run(

@@ -95,12 +95,6 @@ struct Lowering {
   const CompileOptions &options;
   Level entered;
   StringRef target; // empty: the host
-
-  /// How long rows of tables are in the proof at level scheduled: as the first target cuts them, so that they are not
-  /// proven again. 0: a text came in behind that proof, and has none yet.
-  int64_t provenRowElements() const {
-    return entered < Level::Scheduled ? kernels::rowElementsOf(firstTarget(options)) : 0;
-  }
 };
 
 /// One step of the ladder.
@@ -121,14 +115,14 @@ const Rung kRungs[] = {
        distribute::buildDistributePipeline(manager);
        return mlir::success();
      }},
-    {Level::Scheduled, "scheduling, and proving the plan for all ranks",
-     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &lowering) {
-       schedule::buildSchedulePipeline(manager, lowering.provenRowElements());
+    {Level::Scheduled, "scheduling",
+     [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &) {
+       schedule::buildSchedulePipeline(manager);
        return mlir::success();
      }},
-    {Level::Exec, "making kernels",
+    {Level::Exec, "making kernels, and proving the program for all ranks",
      [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &lowering) {
-       kernels::buildExecPipeline(manager, {lowering.target.str(), lowering.provenRowElements()});
+       kernels::buildExecPipeline(manager, {lowering.target.str()});
        return mlir::success();
      }},
     {Level::Llvm, "lowering to LLVM",

@@ -175,6 +175,7 @@ func.func @collectives(%w: !comm.communicator, %a: tensor<?xf32, #comm.place<@g0
   %t1 = comm.start all_gather %w order 1 sends(%s : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>) receives(%r : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>)
   %t2 = comm.start exchange %w order 2 sends(%s, %o : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>, memref<?xf32, #comm.place<@g0_all, one, shards to blocks, sent>>)
     receives(%r, %or : memref<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>, memref<?xf32, #comm.place<@g0_all, one, shards to blocks, received>>)
+  comm.wait %t1
   comm.wait %t2
   return
 }

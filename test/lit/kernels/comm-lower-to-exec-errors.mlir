@@ -5,7 +5,7 @@
 // TARGET: error: expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated' or 'emulated:<gpu>', found 'tpu'
 
 // No program.
-// expected-error @+1 {{expected a scheduled program, found no func.func @step of one block}}
+// expected-error @+1 {{'builtin.module' op expected a function @step with a body, found no function}}
 module {
 }
 
@@ -13,7 +13,7 @@ module {
 
 // Not scheduled.
 module {
-  // expected-error @+1 {{'func.func' op expected the attribute comm.arena_bytes, which scheduling sets}}
+  // expected-error @+1 {{'func.func' op expected comm.arena_bytes, the workspace per rank, found none}}
   func.func @step() {
     return
   }
@@ -25,7 +25,7 @@ module {
 module {
   func.func @step() attributes {comm.arena_bytes = 0 : i64} {
     %c = arith.constant 4 : index
-    // expected-error @+1 {{'memref.alloc' op expected operations of a scheduled program, this one has no kernel}}
+    // expected-error @+1 {{'memref.alloc' op expected operations of a scheduled program, found one that no command or kernel computes}}
     %m = memref.alloc(%c) : memref<?xf32>
     return
   }

@@ -147,11 +147,13 @@ module @staged {
     %m = comm.shards state @g "m" : !comm.shards<@g, f32>
     %n = comm.extent <@s, full, shards to blocks, sent>
     %b = comm.buffer offset 0 bytes 64 (%n) : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>
-    %r = comm.buffer offset 64 bytes 64 (%n) : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>
-    %x = comm.buffer offset 128 bytes 64 (%n) : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>
-    %one = comm.buffer offset 192 bytes 4 (%n) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
-    %row = comm.buffer offset 256 bytes 16 (%n) : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>
-    %col = comm.buffer offset 320 bytes 32 (%n) : memref<?x1x8xf32, #comm.place<@s, cols, blocks>>
+    %nr = comm.extent <@s, full, shards to blocks, received>
+    %r = comm.buffer offset 64 bytes 64 (%nr) : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>
+    %nb = comm.extent <@s, full, blocks>
+    %x = comm.buffer offset 128 bytes 64 (%nb) : memref<?x4x8xbf16, #comm.place<@s, full, blocks>>
+    %one = comm.buffer offset 192 bytes 4 (%nb) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
+    %row = comm.buffer offset 256 bytes 16 (%nb) : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>
+    %col = comm.buffer offset 320 bytes 32 (%nb) : memref<?x1x8xf32, #comm.place<@s, cols, blocks>>
     comm.stage @s over shards active %active ins(%m : !comm.shards<@g, f32>) writes(%m : !comm.shards<@g, f32>) outs(%b : memref<?xbf16, #comm.place<@s, full, shards to blocks, sent>>) {
     ^bb0(%a: f32):
       %t = arith.truncf %a : f32 to bf16

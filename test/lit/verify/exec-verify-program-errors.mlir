@@ -64,7 +64,7 @@
 // AWAIT: error: 'exec.advance_steps' op expected a consistent program: expected each collective to be awaited, found that number 1 never is
 // RUN: sed -e '/exec.await %0/{h;d}' -e '/exec.copy.*@sa.*received/G' %{from} | %{check} ARRIVING
 // ARRIVING: error: 'exec.copy' op expected exec.await before what is received is read, found it in flight
-// ARRIVING: note: it was written here
+// ARRIVING: note: the collective starts here
 // RUN: sed -e '/exec.start.*blocks to shards/,/advance/{s/to <offset = 1024, bytes = 192>/to <offset = 640, bytes = 224>/;s/offset = 1024, bytes = 192/offset = 640, bytes = 224/}' %{from} | %{check} LEAVING
 // LEAVING: error: 'exec.start' op expected exec.await before it is overwritten, found it in flight
 

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/support/Proof.h"
 #include "test/unit/codegen/Compile.h"
 #include "test/unit/codegen/Stepping.h"
-
-#include "passes/verify/Verify.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,7 +51,7 @@ TEST(Choices, KeepTheBitsOfASingleRank) {
 TEST(Choices, WrongCopiesAreRefused) {
   Scheduled made(even(), {"[abc]=agrs", "d=owner"});
   ASSERT_EQ(made.error, "");
-  ASSERT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  ASSERT_TRUE(succeeded(prove(*made.module)));
   auto refused = [&](const char *expected, bool (*change)(std::vector<plan::CopyRow> &)) {
     std::string error = provenWithOneChanged(
         made,

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/support/Proof.h"
 #include "test/support/Tier.h"
 #include "test/unit/codegen/Compile.h"
 #include "test/unit/codegen/Stepping.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/verify/Verify.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -102,7 +102,7 @@ TEST(Halves, WrongCommunicatorsAreRefused) {
     comm::CommunicatorAttr before = op.getRanks();
     op.setRanksAttr(comm::CommunicatorAttr::get(&made.context, before.getMesh(), factors));
     made.error.clear();
-    bool accepted = succeeded(verify::verifyPlan(*made.module));
+    bool accepted = succeeded(prove(*made.module));
     op.setRanksAttr(before);
     EXPECT_TRUE(accepted ||
                 made.error.find("expected messages between ranks of the communicator, "
@@ -137,7 +137,7 @@ TEST(Halves, AreKnownByTheirNames) {
 TEST(Halves, WrongRelaysAreRefused) {
   Scheduled made(input("turns.mlir"), {"*=in_turn"});
   ASSERT_EQ(made.error, "");
-  ASSERT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  ASSERT_TRUE(succeeded(prove(*made.module)));
   auto refused = [&](const char *expected,
                      bool (*change)(std::vector<plan::CopyRow> &, const plan::Plan &)) {
     std::string error = provenWithOneChanged(

@@ -6,11 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/support/Proof.h"
 #include "test/unit/codegen/Compile.h"
 #include "test/unit/codegen/Halves.h"
 #include "test/unit/codegen/Stepping.h"
-
-#include "passes/verify/Verify.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -61,7 +60,7 @@ template <typename Change>
 std::string provenWithout(const std::string &text, const std::string &strategy, Change change) {
   Scheduled made(text, {"*=" + strategy});
   EXPECT_EQ(made.error, "");
-  EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  EXPECT_TRUE(succeeded(prove(*made.module)));
   auto lying = [&](const plan::Plan &plan) {
     auto other = std::make_shared<plan::Plan>(plan);
     if constexpr (std::invocable<Change, plan::Plan &>)
@@ -75,7 +74,7 @@ std::string provenWithout(const std::string &text, const std::string &strategy, 
     return expand;
   };
   made.error.clear();
-  EXPECT_TRUE(failed(verify::verifyPlan(*made.module, lying)));
+  EXPECT_TRUE(failed(prove(*made.module, lying)));
   return made.error;
 }
 
@@ -172,7 +171,7 @@ TEST(PlantedFaults, PaddingThatOneSideSends) {
 std::string provenWithPadding(const std::string &text, int64_t elements) {
   Scheduled made(text, {"*=owner"}, 1);
   EXPECT_EQ(made.error, "");
-  EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  EXPECT_TRUE(succeeded(prove(*made.module)));
   int64_t from = -1, to = -1;
   auto padded = [&](const plan::Plan &plan) {
     verify::Expand truth = verify::runtimeExpand(plan), expand = truth;
@@ -214,7 +213,7 @@ std::string provenWithPadding(const std::string &text, int64_t elements) {
     return expand;
   };
   made.error.clear();
-  EXPECT_TRUE(failed(verify::verifyPlan(*made.module, padded)));
+  EXPECT_TRUE(failed(prove(*made.module, padded)));
   EXPECT_NE(from, to);
   return made.error;
 }
@@ -264,10 +263,11 @@ TEST(PlantedFaults, AContributionThatIsAddedTwiceOrLeftOut) {
                 HasSubstr("expected the 4 contributions to a sum, found 3"));
     EXPECT_THAT(
         changed([](Rows &rows) { std::swap(rows.lists[1], rows.lists[2]); }),
-        testing::AnyOf(HasSubstr("expected contribution 1 of the mesh in its place of a sum, found that "
-                                 "of rank 2 on rank 0"),
-                       HasSubstr("expected contribution 2 of the mesh in its place of a sum, found that "
-                                 "of rank 1 on rank 0")));
+        testing::AnyOf(
+            HasSubstr("expected contribution 1 of the mesh in its place of a sum, found that "
+                      "of rank 2 on rank 0"),
+            HasSubstr("expected contribution 2 of the mesh in its place of a sum, found that "
+                      "of rank 1 on rank 0")));
     // Of another element of all contributions.
     EXPECT_THAT(changed([](Rows &rows) { ++rows.sums.front().source; }),
                 testing::AnyOf(HasSubstr("in its place of a sum, found no part of one peer"),
@@ -279,7 +279,7 @@ TEST(PlantedFaults, AnotherDivisorOfAnAverage) {
   for (const char *strategy : {"owner", "agrs"}) {
     Scheduled made(averaged(), {std::string("*=") + strategy}, 1);
     EXPECT_EQ(made.error, "");
-    EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+    EXPECT_TRUE(succeeded(prove(*made.module)));
     for (auto [divisor, found] : {std::pair(1, "by 1"), {3, "by 3"}, {16, "by 16"}}) {
       int64_t sums = 0;
       made.module->walk([&, divisor = divisor](comm::SumOp op) {
@@ -288,7 +288,7 @@ TEST(PlantedFaults, AnotherDivisorOfAnAverage) {
       });
       EXPECT_GT(sums, 0);
       made.error.clear();
-      EXPECT_TRUE(failed(verify::verifyPlan(*made.module)));
+      EXPECT_TRUE(failed(prove(*made.module)));
       EXPECT_THAT(made.error, HasSubstr("with the result of comm.sum by 4, found the result of "
                                         "comm.sum " +
                                         std::string(found) + " in its place"));
@@ -309,7 +309,7 @@ TEST(PlantedFaults, ARangeThatIsOffByOne) {
 TEST(PlantedFaults, AnAllGatherOfSlabsThatNotAllHave) {
   // Slabs of 2, 2, 1 and no rows: a rank without one gathers nothing.
   Scheduled made(replaced(kSlabs, "ROWS", "5"), {"*=gram"}, 1);
-  EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  EXPECT_TRUE(succeeded(prove(*made.module)));
   int64_t gathers = 0;
   made.module->walk([&](comm::StartOp op) {
     if (comm::placeOf(op.getSends().front()).getFrom() == plan::Distribution::Ranges) {
@@ -319,7 +319,7 @@ TEST(PlantedFaults, AnAllGatherOfSlabsThatNotAllHave) {
     }
   });
   EXPECT_GT(gathers, 0);
-  EXPECT_TRUE(failed(verify::verifyPlan(*made.module)));
+  EXPECT_TRUE(failed(prove(*made.module)));
   EXPECT_THAT(made.error, HasSubstr("expected an all-gather of sums that all ranks get, found some "
                                     "over slabs that not all have in segment @"));
 }
@@ -335,7 +335,7 @@ TEST(PlantedFaults, ASlabOfAnotherRank) {
 template <typename Change> std::string provenWithoutZeros(Change change) {
   Scheduled made(replaced(kSlabs, "ROWS", "5"), {"*=gram"}, 1);
   EXPECT_EQ(made.error, "");
-  EXPECT_TRUE(succeeded(verify::verifyPlan(*made.module)));
+  EXPECT_TRUE(succeeded(prove(*made.module)));
   SmallVector<comm::StageOp> fills;
   made.module->walk([&](comm::StageOp op) {
     if (op.getIns().empty())
@@ -343,13 +343,13 @@ template <typename Change> std::string provenWithoutZeros(Change change) {
   });
   EXPECT_EQ(fills.size(), 1u);
   change(fills.front());
-  EXPECT_TRUE(failed(verify::verifyPlan(*made.module)));
+  EXPECT_TRUE(failed(prove(*made.module)));
   return made.error;
 }
 
 TEST(PlantedFaults, SomethingBehindAShorterSlab) {
   EXPECT_THAT(provenWithoutZeros([](comm::StageOp fill) { fill.erase(); }),
-              HasSubstr("before it is read, found none written"));
+              HasSubstr("expected to read blocks of 2 x 5 of f32 at byte 192, found none"));
   std::string error = provenWithoutZeros([](comm::StageOp fill) {
     fill.walk([](arith::ConstantOp op) { op.setValueAttr(FloatAttr::get(op.getType(), 0x1p-20)); });
   });

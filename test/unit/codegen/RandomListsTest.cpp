@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/support/Proof.h"
 #include "test/unit/codegen/Compile.h"
 #include "test/unit/codegen/Stepping.h"
 #include "test/unit/verify/RandomGroups.h"
@@ -129,7 +130,7 @@ protected:
 
   /// Proves it, and has each of some changes refused.
   void attack(Scheduled &made, const std::string &text, int changes) {
-    ASSERT_TRUE(succeeded(verify::verifyPlan(*made.module))) << text << made.error;
+    ASSERT_TRUE(succeeded(prove(*made.module))) << text << made.error;
     FailureOr<ProgramPlan> program = planFromModule(*made.module);
     ASSERT_TRUE(succeeded(program));
     TableMutator mutator(random);
@@ -139,7 +140,7 @@ protected:
         continue;
       made.error.clear();
       auto lie = [&](const plan::Plan &plan) { return withMutation(plan, *mutation); };
-      if (succeeded(verify::verifyPlan(*made.module, lie))) {
+      if (succeeded(prove(*made.module, lie))) {
         // A rank that has a replica brings it as far as the first of two hops, where it may not be the one that goes on.
         ASSERT_TRUE(mutation->table >= 0 &&
                     program->plan.tables[size_t(mutation->table)].to.to.kind ==

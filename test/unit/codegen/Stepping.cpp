@@ -1,13 +1,13 @@
 //===- Stepping.cpp - Modules at level 4, and what their steps do ----------===//
 
 #include "test/unit/codegen/Stepping.h"
+#include "test/support/Proof.h"
 #include "test/unit/codegen/Compile.h"
 #include "test/unit/codegen/Halves.h"
 
 #include "passes/decide/Passes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/schedule/Passes.h"
-#include "passes/verify/Verify.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/Parser/Parser.h"
@@ -38,7 +38,7 @@ Scheduled::Scheduled(const std::string &text, std::vector<std::string> forced, i
   PassManager manager(&context);
   decide::buildDecidePipeline(manager, {std::move(forced), waves});
   distribute::buildDistributePipeline(manager);
-  schedule::buildSchedulePipeline(manager, plan::kChunkElements);
+  schedule::buildSchedulePipeline(manager);
   if (!module || failed(manager.run(*module)))
     error = "not scheduled: " + error;
 }
@@ -68,7 +68,7 @@ std::string stepc::test::provenWithOneChanged(
     return expand;
   };
   made.error.clear();
-  EXPECT_TRUE(failed(verify::verifyPlan(*made.module, expandOtherwise)));
+  EXPECT_TRUE(failed(prove(*made.module, expandOtherwise)));
   EXPECT_TRUE(changed);
   return made.error;
 }
@@ -131,8 +131,8 @@ Values test::step(const std::string &text, const std::vector<std::string> &force
       whole.push_back(std::vector<uint32_t>(count, kNever));
   }
   plan::Mesh mesh = optim::toPlan(*made.module->getOps<optim::MeshOp>().begin());
-  Compiled compiled = load({made.text(), "", Restart::None, codegen::Sanitizer::None,
-                            registerHalves, /*isQuick=*/true});
+  Compiled compiled = load(
+      {made.text(), "", Restart::None, codegen::Sanitizer::None, registerHalves, /*isQuick=*/true});
   EXPECT_TRUE(compiled.library) << compiled.error;
   if (!compiled.library)
     return whole;

@@ -363,8 +363,17 @@ private:
     return life;
   }
 
+  /// Whether a buffer is of a segment without blocks: nothing is written there.
+  static bool isOfNothing(comm::BufferOp buffer) {
+    auto segment = SymbolTable::lookupNearestSymbolFrom<comm::SegmentOp>(
+        buffer, comm::placeOf(buffer.getViews().front()).getSymbol());
+    return segment && segment.getBlocks() && segment.getBlocks()->empty();
+  }
+
   std::string otherPlace() {
     comm::BufferOp one = pick(buffers), two = pick(buffers);
+    if (isOfNothing(one) || isOfNothing(two))
+      return {};
     auto [begin, end] = lifeOf(one);
     auto [otherBegin, otherEnd] = lifeOf(two);
     if (one == two || one.getOffset() == two.getOffset() || !one.getBytes() || !two.getBytes() ||

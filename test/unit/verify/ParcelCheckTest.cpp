@@ -25,8 +25,9 @@ TEST(ParcelCheck, AcceptsAMessage) { EXPECT_EQ(check(1), ""); }
 // A message has room for one seal, where nothing else stands.
 TEST(ParcelCheck, RefusesAnotherSeal) {
   for (int64_t seal : {int64_t(0), plan::kSealBytes - 1, 2 * plan::kSealBytes})
-    EXPECT_EQ(check(1, seal), "expected 48 bytes in the message that rank 0 sends, with rank 1, found " +
-                                  std::to_string(16 + seal));
+    EXPECT_EQ(check(1, seal),
+              "expected 48 bytes in the message that rank 0 sends, with rank 1, found " +
+                  std::to_string(16 + seal));
 }
 
 /// Rank 0 sends the same element to rank 1, and two others to rank 2, from this byte on.
@@ -43,14 +44,16 @@ std::string checkBehind(int64_t byte) {
 TEST(ParcelCheck, RefusesValuesInASeal) {
   EXPECT_EQ(checkBehind(64), "");
   EXPECT_EQ(checkBehind(4 + plan::kSealBytes), "");
-  EXPECT_NE(checkBehind(plan::kSealBytes).find("expected parts that share no byte"), std::string::npos);
+  EXPECT_NE(checkBehind(plan::kSealBytes).find("expected parts that share no byte"),
+            std::string::npos);
   EXPECT_NE(checkBehind(4).find("expected parts that share no byte"), std::string::npos);
 }
 
 TEST(ParcelCheck, RefusesRanksThatThereAreNot) {
   for (int64_t peer : {int64_t(-1), int64_t(2), int64_t(1) << 40})
-    EXPECT_EQ(check(peer), "expected parts of ranks below 2 in what rank 0 sends, found one of rank " +
-                               std::to_string(peer));
+    EXPECT_EQ(check(peer),
+              "expected parts of ranks below 2 in what rank 0 sends, found one of rank " +
+                  std::to_string(peer));
 }
 
 } // namespace

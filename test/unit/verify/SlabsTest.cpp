@@ -111,7 +111,8 @@ TEST(Slabs, SumsOfRandomGroups) {
       return double(int64_t(rank) * 1000003 + block * 1009 + e);
     };
     for (size_t rank = 0; rank < parts.size(); ++rank) {
-      for (const Chunk &chunk : expander.table(scene.plan.tables[size_t(scene.blocks)], int64_t(rank)).chunks)
+      for (const Chunk &chunk :
+           expander.table(scene.plan.tables[size_t(scene.blocks)], int64_t(rank)).chunks)
         slots[rank][chunk.block] = chunk.slot;
       parts[rank].resize(slots[rank].size() * size_t(each));
       ASSERT_EQ(int64_t(parts[rank].size()), expander.elements(part, int64_t(rank)));
@@ -246,8 +247,9 @@ TEST(Slabs, SlabsThatAreNoneAreRefused) {
   EXPECT_NE(lacking.prove(), "");
   EXPECT_EQ(unproven([](Group &g) { g.slabs.longest = 5; }),
             "expected slabs of 4 to 4 rows, found 4 to 5");
-  EXPECT_EQ(unproven([](Group &g) { g.placements[0] = {PlacementKind::Flat, 0, 1, 0, {0, 18, 32}}; }),
-            "expected slabs of whole rows, found 18 elements in 5 rows of parameter 'p0'");
+  EXPECT_EQ(
+      unproven([](Group &g) { g.placements[0] = {PlacementKind::Flat, 0, 1, 0, {0, 18, 32}}; }),
+      "expected slabs of whole rows, found 18 elements in 5 rows of parameter 'p0'");
 }
 
 } // namespace

@@ -1,13 +1,13 @@
 // The hand-written program: accepted, unchanged, and with a remark that says what was proven.
-// RUN: stepc-opt --comm-verify-plan --remark-policy=all --remarks-filter=comm-verify-plan %S/../Inputs/scheduled.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
-// REMARK: remark: [Analysis] plan-proven | Category:comm-verify-plan | blocks=3, bytes=256, exchanges=4, messages=4, ranks=2, routed-elements=128, workspace-bytes=768
-// RUN: stepc-opt %S/../Inputs/scheduled.mlir -o %t.before
-// RUN: stepc-opt --comm-verify-plan %S/../Inputs/scheduled.mlir -o %t.after
+// RUN: stepc-opt --stepc-exec=target=cpu:x86-64-v3 --remark-policy=all --remarks-filter=exec-verify-program %S/../Inputs/scheduled.mlir -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// REMARK: remark: [Analysis] plan-proven | Category:exec-verify-program | blocks=3, bytes=256, exchanges=4, messages=4, ranks=2, routed-elements=128, workspace-bytes=768
+// RUN: stepc-opt --stepc-exec=target=cpu:x86-64-v3 %S/../Inputs/scheduled.mlir -o %t.before
+// RUN: stepc-opt --exec-verify-program %t.before -o %t.after
 // RUN: diff %t.before %t.after
 
 // Other placements of the same program: columns, replicated, three ranks with an empty shard of the
 // bias, and one rank.
-// RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1shard<1>/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1shard<1>/' %S/../Inputs/scheduled.mlir | stepc-opt --stepc-exec=target=cpu:x86-64-v3 -o /dev/null
 // RUN: sed -e 's/\(@[ab] .*\)shard<0>/\1replicate/' \
 // RUN:   -e 's/s1 = comm.buffer offset 320 bytes 64/s1 = comm.buffer offset 768 bytes 128/' \
 // RUN:   -e 's/s0 = comm.buffer offset 128 bytes 64/s0 = comm.buffer offset 896 bytes 128/' \
@@ -15,18 +15,18 @@
 // RUN:   -e 's/k1 = comm.buffer offset 384 bytes 128/k1 = comm.buffer offset 1280 bytes 256/' \
 // RUN:   -e 's/o0 = comm.buffer offset 576 bytes 64/o0 = comm.buffer offset 1536 bytes 96/' \
 // RUN:   -e 's/o1 = comm.buffer offset 704 bytes 64/o1 = comm.buffer offset 1664 bytes 96/' \
-// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1792/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1792/' %S/../Inputs/scheduled.mlir | stepc-opt --stepc-exec=target=cpu:x86-64-v3 -o /dev/null
 // RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [3] ranks [4, 9, 2]/' -e 's/<0, 1, 2>/<0, 1, 3>/' -e 's/shape \[7\]/shape [2]/' \
 // RUN:   -e 's/\([rk]0 = comm.buffer offset\) 192 bytes 128/\1 768 bytes 192/' -e 's/\([rk]1 = comm.buffer offset\) 384 bytes 128/\1 960 bytes 192/' \
-// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1152/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1152/' %S/../Inputs/scheduled.mlir | stepc-opt --stepc-exec=target=cpu:x86-64-v3 -o /dev/null
 // RUN: sed -e 's/sizes \[2\] ranks \[0, 1\]/sizes [1] ranks [0]/' -e 's/<0, 1, 2>\] base \[0, 1\]/<0, 1, 1>] base [0, 0]/' \
 // RUN:   -e 's/s0 = comm.buffer offset 128 bytes 64/s0 = comm.buffer offset 768 bytes 96/' -e 's/s1 = comm.buffer offset 320 bytes 64/s1 = comm.buffer offset 896 bytes 96/' \
 // RUN:   -e 's/o0 = comm.buffer offset 576 bytes 64/o0 = comm.buffer offset 1024 bytes 96/' -e 's/o1 = comm.buffer offset 704 bytes 64/o1 = comm.buffer offset 1152 bytes 96/' \
-// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1280/' %S/../Inputs/scheduled.mlir | stepc-opt --comm-verify-plan -o /dev/null
+// RUN:   -e 's/workspace_limit = 1024/workspace_limit = 2048/' -e 's/arena_bytes = 768/arena_bytes = 1280/' %S/../Inputs/scheduled.mlir | stepc-opt --stepc-exec=target=cpu:x86-64-v3 -o /dev/null
 
 // A memory-less operation may stand in the step; a value that the rule gives back unchanged need
 // not be written; a master is written with its parameter; every strategy has its program.
-// RUN: stepc-opt --comm-verify-plan --split-input-file %s | FileCheck %s
+// RUN: stepc-opt --stepc-exec=target=cpu:x86-64-v3 --split-input-file %s | FileCheck %s
 
 // Local: experts on their ranks, in place, without messages.
 // CHECK-LABEL: module @local

@@ -1,4 +1,4 @@
-//===- VerifyPlanTest.cpp - Random programs and tables that lie -----------===//
+//===- VerifyProgramTest.cpp - Random programs and tables that lie --------===//
 //
 // Random programs are accepted. One change in one row of one rank's tables, and
 // they are refused: whatever the change was.
@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "TableMutator.h"
+
+#include "test/support/Proof.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -50,12 +52,12 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
     std::string text = test::randomProgram(random, histogram);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module) << text;
-    ASSERT_TRUE(succeeded(verify::verifyPlan(*module))) << text;
+    OwningOpRef<ModuleOp> program = test::lowerToExec(*module);
+    ASSERT_TRUE(program && succeeded(verify::verifyProgram(*program))) << text;
 
-    FailureOr<ProgramPlan> program = planFromModule(*module);
-    ASSERT_TRUE(succeeded(program));
+    plan::Plan plan = test::planOf(*program);
     for (int k = 0; k < kMutations; ++k) {
-      std::optional<test::Mutation> mutation = mutator.mutate(program->plan);
+      std::optional<test::Mutation> mutation = mutator.mutate(plan);
       if (!mutation)
         continue;
       auto lie = [&](const plan::Plan &plan) { return test::withMutation(plan, *mutation); };
@@ -64,7 +66,7 @@ TEST_F(RandomPrograms, AreAcceptedAndMutationsRefused) {
         said += diagnostic.str();
         return success();
       });
-      LogicalResult result = verify::verifyPlan(*module, lie);
+      LogicalResult result = verify::verifyProgram(*program, lie);
       ASSERT_TRUE(failed(result)) << mutation->what << " in table " << mutation->table
                                   << " or start " << mutation->start << " on rank "
                                   << mutation->rank << "\n"
@@ -129,22 +131,22 @@ TEST_F(RandomPrograms, AreProvenByAnyNumberOfWorkersAlike) {
     std::string text = test::randomProgram(random, histogram);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module) << text;
-    FailureOr<func::FuncOp> step = verify::checkForm(*module);
-    FailureOr<ProgramPlan> program = planFromModule(*module);
-    ASSERT_TRUE(succeeded(step) && succeeded(program));
-    FailureOr<verify::StepFacts> facts = verify::checkFlow(*program, *step);
+    OwningOpRef<ModuleOp> program = test::lowerToExec(*module);
+    ASSERT_TRUE(program) << text;
+    plan::Plan plan = test::planOf(*program);
+    FailureOr<verify::StepFacts> facts = verify::checkCommands(plan, *program);
     ASSERT_TRUE(succeeded(facts));
     for (int k = 0; k < 3; ++k) {
       std::optional<test::Mutation> mutation;
       if (k > 0)
-        mutation = mutator.mutate(program->plan);
+        mutation = mutator.mutate(plan);
       std::atomic<int> used = 0;
       auto makeExpand = [&](const plan::Plan &plan) {
         verify::Expand expand =
             mutation ? test::withMutation(plan, *mutation) : verify::runtimeExpand(plan);
         // Who has a task leaves time for others to take theirs.
-        expand.table = [&used, isFirst = true,
-                        table = expand.table](int64_t index, int64_t rank) mutable {
+        expand.table = [&used, isFirst = true, table = expand.table](int64_t index,
+                                                                     int64_t rank) mutable {
           if (std::exchange(isFirst, false)) {
             ++used;
             std::this_thread::sleep_for(std::chrono::microseconds(300));
@@ -153,11 +155,11 @@ TEST_F(RandomPrograms, AreProvenByAnyNumberOfWorkersAlike) {
         };
         return expand;
       };
-      Said alone = proofOf(program->plan, facts->program, makeExpand, 1);
+      Said alone = proofOf(plan, facts->program, makeExpand, 1);
       faults += !alone.faults.empty();
       for (size_t workers : {2, 5}) {
         used = 0;
-        Said beside = proofOf(program->plan, facts->program, makeExpand, workers);
+        Said beside = proofOf(plan, facts->program, makeExpand, workers);
         shared += used > 1;
         ASSERT_EQ(beside.faults, alone.faults) << text;
         ASSERT_EQ(beside.reaches, alone.reaches) << text;
@@ -177,9 +179,9 @@ TEST_F(RandomPrograms, AreVerifiedOnTheContextsThreadsAlike) {
     std::string text = test::randomProgram(random, histogram);
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module) << text;
-    FailureOr<ProgramPlan> program = planFromModule(*module);
-    ASSERT_TRUE(succeeded(program));
-    std::optional<test::Mutation> mutation = mutator.mutate(program->plan);
+    OwningOpRef<ModuleOp> program = test::lowerToExec(*module);
+    ASSERT_TRUE(program) << text;
+    std::optional<test::Mutation> mutation = mutator.mutate(test::planOf(*program));
     // What is said where every plan counts as one of many tables, and where none does.
     auto said = [&](size_t many) {
       std::string said;
@@ -188,9 +190,8 @@ TEST_F(RandomPrograms, AreVerifiedOnTheContextsThreadsAlike) {
         return success();
       });
       auto lie = [&](const plan::Plan &plan) { return test::withMutation(plan, *mutation); };
-      bool fine = succeeded(verify::verifyPlan(*module, {}, plan::kChunkElements, many));
-      bool isFound =
-          mutation && failed(verify::verifyPlan(*module, lie, plan::kChunkElements, many));
+      bool fine = succeeded(verify::verifyProgram(*program, {}, many));
+      bool isFound = mutation && failed(verify::verifyProgram(*program, lie, many));
       EXPECT_TRUE(fine && isFound == mutation.has_value()) << text;
       return said;
     };
