@@ -1,8 +1,8 @@
 //===- OwnerBalance.cpp - Who computes which blocks ------------------------===//
 //
-// Longest processing time first may be a third above the best, where ranks own few blocks each. What
-// is left over is found by splitting the blocks of two ranks anew, the busiest one's and another's,
-// exactly where they are few; and for few blocks in all by a search through all assignments.
+// Longest processing time first may be a third above the best where ranks own few blocks each. The search
+// then splits the blocks of the busiest rank and of another one anew, until the busiest is within 5 % of the
+// bound.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -67,6 +68,88 @@ OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst) {
   return counts;
 }
 
+//===----------------------------------------------------------------------===//
+// The bound
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What only some ranks can compute, and what they have anyway.
+struct Share {
+  int64_t width;                                   ///< how many ranks
+  std::vector<std::pair<int64_t, int64_t>> blocks; ///< cost and count, falling
+  std::vector<int64_t> fixed;                      ///< of each rank
+};
+
+Share shareOf(const OwnerProblem &problem, const std::set<int64_t> &ranks) {
+  Share share{static_cast<int64_t>(ranks.size()), {}, {}};
+  for (int64_t rank : ranks) {
+    auto found = problem.fixed.find(rank);
+    share.fixed.push_back(found == problem.fixed.end() ? 0 : found->second);
+  }
+  for (const BlockKind &kind : problem.kinds)
+    if (kind.count > 0 && kind.ranks.size() <= ranks.size() &&
+        std::all_of(kind.ranks.begin(), kind.ranks.end(),
+                    [&](int64_t rank) { return ranks.count(rank) > 0; }))
+      share.blocks.emplace_back(kind.cost, kind.count);
+  std::sort(share.blocks.rbegin(), share.blocks.rend());
+  return share;
+}
+
+int64_t boundOf(const Share &share) {
+  int64_t least = *std::min_element(share.fixed.begin(), share.fixed.end());
+  int64_t bound = *std::max_element(share.fixed.begin(), share.fixed.end()), count = 0;
+  double sum = std::accumulate(share.fixed.begin(), share.fixed.end(), 0.0);
+  for (auto [cost, times] : share.blocks) {
+    count += times;
+    sum += static_cast<double>(cost) * static_cast<double>(times);
+  }
+  double mean = sum / static_cast<double>(share.width);
+  bound = std::max(bound, static_cast<int64_t>(std::min(mean, 9e18)));
+  // Of the k · width + 1 largest some rank has k + 1, of which none is less than the last ones.
+  for (int64_t more = 0; more * share.width < count; ++more) {
+    int64_t skipped = more * share.width + 1 - (more + 1), left = more + 1, together = least;
+    for (auto [cost, times] : share.blocks) {
+      int64_t skip = std::min(skipped, times), take = std::min(left, times - skip);
+      skipped -= skip;
+      left -= take;
+      together = saturatingAdd(together, saturatingMul(take, cost));
+    }
+    bound = std::max(bound, together);
+  }
+  return bound;
+}
+
+} // namespace
+
+int64_t loadBound(const OwnerProblem &problem) {
+  constexpr size_t kMostUnions = 64;
+  std::set<std::set<int64_t>> meshes, unions{{}};
+  std::set<int64_t> all;
+  for (const BlockKind &kind : problem.kinds) {
+    meshes.emplace(kind.ranks.begin(), kind.ranks.end());
+    all.insert(kind.ranks.begin(), kind.ranks.end());
+  }
+  // If few meshes overlap, all their unions are looked at; otherwise each mesh, and all together.
+  for (const std::set<int64_t> &mesh : meshes)
+    if (std::set<std::set<int64_t>> before = unions; before.size() <= kMostUnions / 2)
+      for (std::set<int64_t> ranks : before) {
+        ranks.insert(mesh.begin(), mesh.end());
+        unions.insert(std::move(ranks));
+      }
+  unions.insert(meshes.begin(), meshes.end());
+  unions.insert(all);
+  int64_t bound = 0;
+  for (const std::set<int64_t> &ranks : unions)
+    if (!ranks.empty())
+      bound = std::max(bound, boundOf(shareOf(problem, ranks)));
+  return bound;
+}
+
+//===----------------------------------------------------------------------===//
+// Parts and meshes
+//===----------------------------------------------------------------------===//
+
 namespace {
 
 /// Meshes by their ranks, each once.
@@ -118,15 +201,15 @@ OwnerProblem partOf(const OwnerProblem &problem, const std::vector<size_t> &kind
   return part;
 }
 
-/// Where the busiest rank is near enough to the bound.
-int64_t enoughFor(int64_t bound) { return saturatingAdd(bound, bound / 200); }
+/// A search ends at this load of the busiest rank: 5 % above the bound.
+int64_t enoughFor(int64_t bound) { return saturatingAdd(bound, bound / 20); }
 
 /// Makes the busiest rank of a part less busy; `share` of the work that is allowed.
 OwnerBalance balancePart(const OwnerProblem &problem, OwnerCounts start, double share) {
   OwnerBalance best;
   best.counts = std::move(start);
   best.most = mostOf(loadsOf(problem, best.counts));
-  best.bound = loadBound(problem, best.most);
+  best.bound = loadBound(problem);
   int64_t enough = enoughFor(best.bound);
   auto consider = [&](OwnerCounts counts) {
     improve(problem, counts, enough, {}, share);
@@ -141,21 +224,6 @@ OwnerBalance balancePart(const OwnerProblem &problem, OwnerCounts start, double 
     consider(best.counts);
   if (best.most > enough)
     consider(longestFirst(problem, /*ranksFirst=*/true));
-  if (best.most > enough)
-    if (std::optional<OwnerCounts> packed = pack(problem, best.bound, best.most))
-      consider(std::move(*packed));
-  if (best.most > enough)
-    best.bound = loadBound(problem, best.most);
-  best.isOptimal = best.most <= best.bound;
-  if (best.most > enough && !best.isOptimal) {
-    Exhausted found = searchAll(problem, best.most, share);
-    best.isOptimal |= found.isComplete;
-    if (found.counts) {
-      best.counts = std::move(*found.counts);
-      best.most = mostOf(loadsOf(problem, best.counts));
-      best.isStart = false;
-    }
-  }
   return best;
 }
 
@@ -174,8 +242,7 @@ MeshBalance meshBalance(const OwnerProblem &problem, const Loads &loads,
   }
   for (int64_t rank : ranks)
     mesh.most = std::max(mesh.most, loads.at(rank));
-  mesh.bound = loadBound(partOf(problem, kinds), mesh.most);
-  mesh.isOptimal = mesh.most <= mesh.bound;
+  mesh.bound = loadBound(partOf(problem, kinds));
   return mesh;
 }
 
@@ -222,7 +289,6 @@ OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start) {
   result.counts = std::move(start);
   // What no search changes, wherever it is.
   result.most = result.bound = mostOf(problem.fixed);
-  result.isOptimal = true;
   std::vector<std::vector<size_t>> parts = partsOf(problem);
   for (const std::vector<size_t> &kinds : parts) {
     OwnerCounts counts;
@@ -236,9 +302,6 @@ OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start) {
     for (size_t i = 0; i < kinds.size(); ++i)
       result.counts[kinds[i]] = std::move(balanced.counts[i]);
     result.isStart &= balanced.isStart;
-    result.isOptimal = balanced.most > result.most    ? balanced.isOptimal
-                       : balanced.most == result.most ? balanced.isOptimal || result.isOptimal
-                                                      : result.isOptimal;
     result.most = std::max(result.most, balanced.most);
     result.bound = std::max(result.bound, balanced.bound);
   }

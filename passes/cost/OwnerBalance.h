@@ -25,20 +25,18 @@ Loads loadsOf(const OwnerProblem &problem, const OwnerCounts &counts);
 /// That of the busiest rank.
 int64_t mostOf(const Loads &loads);
 
-/// A load that the busiest rank cannot be below: of the ranks of each mesh, of a few meshes together, and of all, the mean; the
-/// largest block; of 1 + k · ranks largest blocks the k + 1 least, which meet on some rank; as many of the least
-/// block as some rank has at least; and what the ranks have anyway. Also less than `most`, where it can be shown that
-/// blocks of such sizes do not fill ranks up to there.
-int64_t loadBound(const OwnerProblem &problem, int64_t most);
+/// A load that the busiest rank cannot be below. It is the largest of these: the mean over the ranks of each
+/// mesh, of a few meshes together and of all; the largest block; the k + 1 least of 1 + k · ranks largest
+/// blocks, which meet on some rank; and what the ranks have anyway.
+int64_t loadBound(const OwnerProblem &problem);
 
 /// Longest processing time first: blocks in decreasing order of cost, each to the least loaded of its ranks; of
 /// kinds with `ranksFirst`, those with fewer ranks to choose from before the others.
 OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst = false);
 
-/// The busiest of some ranks, and what it cannot be below.
+/// The busiest of some ranks, and what it cannot be below. If both are equal, no counts have a lesser `most`.
 struct Busiest {
   int64_t most = 0, bound = 0;
-  bool isOptimal = false; ///< proven: no other counts have a lesser `most`
 };
 
 /// That of the ranks of a mesh, whose own bound counts what it alone computes.
@@ -53,10 +51,9 @@ struct OwnerBalance : Busiest {
   bool isStart = true;             ///< nothing better than the start was found
 };
 
-/// The best of `start` and what a search finds, where that is better by more than its rounding: meshes that share no
-/// rank, be it over others, each by themselves, then of those that do the ranks of each mesh as far as no other becomes
-/// busier than these were. A search ends where the busiest rank is within half a percent of the bound. Deterministic, and
-/// bounded in its work.
+/// The best of `start` and what a search finds. Meshes that share no rank are balanced each by itself. Meshes
+/// that share ranks are balanced together, then each one as far as no rank becomes busier than its busiest
+/// was. A search ends if the busiest rank is within 5 % of the bound. Deterministic, and bounded in its work.
 OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start);
 
 /// How busy each mesh is with these owners, by the meshes' ranks.

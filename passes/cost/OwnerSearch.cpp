@@ -2,7 +2,6 @@
 
 #include "passes/cost/OwnerSearch.h"
 
-#include "passes/cost/DenseRanks.h"
 #include "passes/cost/Saturate.h"
 
 #include <algorithm>
@@ -17,6 +16,62 @@ namespace {
 /// How many sums of blocks half of a split may have, and how many are looked at for all ranks together. They bound the
 /// time: a few seconds at 2,048 ranks.
 constexpr int64_t kMostSums = 1024, kMostWork = 60000000;
+
+/// The problem with ranks as numbers from 0.
+struct Dense {
+  explicit Dense(const OwnerProblem &problem) : problem(problem) {
+    for (const auto &[rank, load] : problem.fixed)
+      number(rank, load);
+    for (const BlockKind &kind : problem.kinds) {
+      std::vector<size_t> &list = choices.emplace_back();
+      for (int64_t rank : kind.ranks)
+        list.push_back(number(rank, 0));
+    }
+    // Kinds of one mesh ask one table.
+    std::map<std::vector<size_t>, size_t> known;
+    for (std::vector<size_t> &list : choices) {
+      auto [found, isNew] = known.try_emplace(list, slots.size());
+      meshOf.push_back(found->second);
+      if (!isNew)
+        continue;
+      std::vector<int64_t> &slot = slots.emplace_back(fixed.size(), -1);
+      for (size_t i = 0; i < list.size(); ++i)
+        slot[list[i]] = static_cast<int64_t>(i);
+    }
+    for (std::vector<int64_t> &slot : slots)
+      slot.resize(fixed.size(), -1);
+    std::map<std::vector<bool>, int64_t> sets;
+    for (size_t rank = 0; rank < ranks(); ++rank) {
+      std::vector<bool> set;
+      for (const std::vector<int64_t> &slot : slots)
+        set.push_back(slot[rank] >= 0);
+      alikes.push_back(
+          sets.try_emplace(std::move(set), static_cast<int64_t>(sets.size())).first->second);
+    }
+  }
+  size_t ranks() const { return fixed.size(); }
+  size_t numberOf(int64_t rank) const { return numbers.at(rank); }
+  /// Where a rank stands among those of a kind, or -1.
+  int64_t slotOf(size_t kind, size_t rank) const { return slots[meshOf[kind]][rank]; }
+  /// Equal of ranks that are in the same meshes.
+  int64_t alike(size_t rank) const { return alikes[rank]; }
+
+  const OwnerProblem &problem;
+  std::vector<int64_t> fixed;               // load of each rank
+  std::vector<std::vector<size_t>> choices; // [kind]: ranks
+  std::vector<size_t> meshOf;               // [kind]
+
+private:
+  size_t number(int64_t rank, int64_t load) {
+    auto [found, isNew] = numbers.try_emplace(rank, fixed.size());
+    if (isNew)
+      fixed.push_back(load);
+    return found->second;
+  }
+  std::map<int64_t, size_t> numbers;
+  std::vector<std::vector<int64_t>> slots; // [mesh][rank]
+  std::vector<int64_t> alikes;             // [rank]
+};
 
 /// What of one kind may be split between two ranks: the first gets from `low` to `high` blocks of all.
 struct Part {

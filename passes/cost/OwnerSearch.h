@@ -4,8 +4,6 @@
 
 #include "passes/cost/OwnerBalance.h"
 
-#include <optional>
-
 namespace stepc::cost {
 
 /// Splits the blocks of the busiest rank and of another one anew, as long as that helps and the busiest rank has
@@ -13,18 +11,6 @@ namespace stepc::cost {
 /// work that is allowed a `share` is done.
 void improve(const OwnerProblem &problem, OwnerCounts &counts, int64_t enough,
              const std::vector<int64_t> &among = {}, double share = 1);
-
-/// Counts by which no rank has more than some load between two, the least that is found by halving: blocks in
-/// decreasing order of cost, each to the fullest rank that has room. Nothing where that fails below `most`.
-std::optional<OwnerCounts> pack(const OwnerProblem &problem, int64_t least, int64_t most);
-
-/// What a search through all assignments below `most` found.
-struct Exhausted {
-  std::optional<OwnerCounts> counts; ///< the best of those that were found below it
-  bool isComplete = false;           ///< there is none better
-};
-/// Bounded in its work, of which a `share` is done: complete for a few dozen blocks, mostly.
-Exhausted searchAll(const OwnerProblem &problem, int64_t most, double share = 1);
 
 } // namespace stepc::cost
 

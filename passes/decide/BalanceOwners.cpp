@@ -65,9 +65,7 @@ void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
   remark::passed(loc, named("owners-balanced"))
       << remark::metric("blocks", blocks) << remark::metric("ranks", ranks.size())
       << remark::metric("balance-percent", percent(sum / double(ranks.size())))
-      << remark::metric("bound-percent",
-                        balance.isOptimal ? 100
-                                          : std::min<int64_t>(100, percent(double(balance.bound))));
+      << remark::metric("bound-percent", std::min<int64_t>(100, percent(double(balance.bound))));
   if (blocks < int64_t(ranks.size()))
     remark::missed(loc, named("ranks-without-blocks"))
         << remark::metric("blocks", blocks) << remark::metric("ranks", ranks.size())

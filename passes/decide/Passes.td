@@ -150,9 +150,9 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
     Longest processing time first over all groups together: blocks in decreasing order of modelled time (their products, and
     their way there and back), each to the rank of its mesh with the least load so far (what other blocks cost their
     ranks included); where hops replicate, too, to the ranks that differ along the factors that no hop owns, all of which are
-    loaded. Ties go to the rank that holds most of the block, then to the lowest. Where the busiest rank then has half a percent
-    more than what can be shown to be the least, a search looks for better owners (`passes/cost/OwnerBalance.h`): the
-    blocks of the busiest rank and of others are split anew, and of few blocks all owners are tried. Deterministic.
+    loaded. Ties go to the rank that holds most of the block, then to the lowest. If the busiest rank then has
+    5 % more than the bound, a search looks for better owners (`passes/cost/OwnerBalance.h`): it splits the
+    blocks of the busiest rank and of others anew. Deterministic.
 
     Remarks: `owners-balanced` (passed) with the mean load, and the least that any owners can have (`bound`), in per cent of
     the most: 100 is proven to be the best; `ranks-without-blocks` (missed).

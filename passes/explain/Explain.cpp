@@ -82,7 +82,7 @@ public:
     if (!owners.problem.kinds.empty()) {
       int64_t most = cost::mostOf(cost::loadsOf(owners.problem, owners.counts));
       report.busiest = double(most) * 1e-12;
-      report.leastBusiest = double(cost::loadBound(owners.problem, most)) * 1e-12;
+      report.leastBusiest = double(cost::loadBound(owners.problem)) * 1e-12;
       for (const cost::MeshBalance &each : cost::meshBalances(owners.problem, owners.counts))
         for (const plan::Mesh &mesh : plan.meshes)
           if (std::is_permutation(mesh.ranks.begin(), mesh.ranks.end(), each.ranks.begin(),

@@ -1,13 +1,13 @@
 //===- BalanceTest.cpp - How even owners' loads are ------------------------===//
 
 #include "passes/cost/OwnerBalance.h"
-#include "passes/cost/OwnerPatterns.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 
 namespace stepc::cost {
@@ -87,21 +87,58 @@ OwnerProblem draw(Draw &random, int64_t width) {
   return problem;
 }
 
-TEST(OwnerBalance, IsWithinFivePercentOfTheMeasureOrBest) {
+/// How far the busiest rank may be above the bound.
+constexpr double kEnough = 1.05;
+
+/// Blocks that fill all ranks to `load`: the mean is what the best owners have.
+OwnerProblem drawFull(Draw &random, int64_t width, int64_t load) {
+  std::map<int64_t, int64_t> counts; // of blocks, by cost
+  for (int64_t ways = random.upTo(1, 4), way = 0; way < ways; ++way) {
+    int64_t ranks = width / ways + (way < width % ways ? 1 : 0), left = load;
+    for (int64_t blocks = random.upTo(1, 12); blocks > 0 && left > 0; --blocks) {
+      int64_t cost = blocks == 1 ? left : std::min(left, random.upTo(1, 2 * left / blocks));
+      counts[cost] += ranks;
+      left -= cost;
+    }
+  }
+  OwnerProblem problem;
+  for (auto [cost, count] : counts)
+    problem.kinds.push_back({ranksFrom(0, width), cost, count});
+  return problem;
+}
+
+TEST(OwnerBalance, IsWithinFivePercentOfTheBest) {
+  Draw random(99);
+  for (int drawn = 0; drawn < 800; ++drawn) {
+    int64_t width = drawn % 10 < 8 ? random.upTo(1, 16) : random.upTo(17, 256);
+    int64_t load = random.upTo(0, 1) ? 1000000 : random.upTo(12, 60);
+    OwnerBalance result = balance(drawFull(random, width, load));
+    EXPECT_EQ(result.bound, load);
+    EXPECT_LE(static_cast<double>(result.most), kEnough * static_cast<double>(load)) << drawn;
+  }
+}
+
+/// If ranks own few blocks each, the best can be far above every elementary bound. So a tenth may be.
+TEST(OwnerBalance, IsWithinFivePercentOfTheMeasure) {
   for (uint64_t seed : {20261123, 1, 4, 5}) {
     Draw random(seed);
-    int better = 0, drawn = 0;
+    int better = 0, beyond = 0, drawn = 0;
     for (; drawn < 200; ++drawn) {
-      int64_t width = drawn % 10 < 8 ? random.upTo(1, 16) : random.upTo(17, 256);
+      int64_t width = drawn % 10 < 8 ? random.upTo(1, 16) : random.upTo(17, 256), blocks = 0;
       OwnerProblem problem = draw(random, width);
+      for (const BlockKind &kind : problem.kinds)
+        blocks += kind.count;
       OwnerBalance result = balance(problem);
       better += !result.isStart;
       double measure = std::max(measureOf(problem, static_cast<size_t>(width)),
                                 static_cast<double>(result.bound));
-      EXPECT_TRUE(result.isOptimal || static_cast<double>(result.most) <= 1.05 * measure)
+      bool isWithin = static_cast<double>(result.most) <= kEnough * measure;
+      beyond += !isWithin;
+      EXPECT_TRUE(isWithin || blocks < 7 * width)
           << "seed " << seed << ", case " << drawn << ": " << result.most << " of " << measure;
     }
-    EXPECT_GT(better, drawn / 10); // longest first alone would not do
+    EXPECT_LE(beyond, drawn / 10) << seed;
+    EXPECT_GT(better, drawn / 10) << seed; // longest first alone would not do
   }
 }
 
@@ -127,7 +164,7 @@ int64_t bruteForce(const OwnerProblem &problem) {
   return best;
 }
 
-TEST(OwnerBalance, OfFewBlocksIsTheBest) {
+TEST(OwnerBalance, OfFewBlocksIsAboutTheBest) {
   Draw random(7);
   int aboveLongestFirst = 0;
   for (int round = 0; round < 300; ++round) {
@@ -145,8 +182,7 @@ TEST(OwnerBalance, OfFewBlocksIsTheBest) {
     int64_t best = bruteForce(problem);
     OwnerBalance result = balance(problem);
     EXPECT_LE(result.bound, best) << round;
-    EXPECT_LE(static_cast<double>(result.most), 1.005 * static_cast<double>(best)) << round;
-    EXPECT_TRUE(!result.isOptimal || result.most == best) << round;
+    EXPECT_LE(static_cast<double>(result.most), kEnough * static_cast<double>(best)) << round;
     aboveLongestFirst += mostOf(loadsOf(problem, longestFirst(problem))) > best;
   }
   EXPECT_GT(aboveLongestFirst, 10);
@@ -163,7 +199,6 @@ TEST(OwnerBalance, FindsWhatLongestFirstMisses) {
     std::vector<int64_t> all = ranksFrom(0, width);
     OwnerBalance result = balance({{{all, 1000, width}, {all, 600, width + width / 2}}, {}});
     EXPECT_EQ(result.most, 2000) << width;
-    EXPECT_TRUE(result.isOptimal) << width;
   }
 }
 
@@ -173,8 +208,6 @@ TEST(OwnerBalance, KnowsThatBlocksDoNotFillRanks) {
   OwnerProblem problem{{{ranks, 4000, 29}, {ranks, 8000, 10}}, {}};
   OwnerBalance result = balance(problem);
   EXPECT_EQ(result.most, 20000);
-  EXPECT_EQ(result.bound, 20000);
-  EXPECT_TRUE(result.isOptimal);
   // What ranks have already counts.
   problem.fixed[3] = 100000;
   EXPECT_EQ(balance(problem).most, 100000);
@@ -237,7 +270,9 @@ TEST(OwnerBalance, IsWithinFivePercentOfEachMesh) {
   EXPECT_EQ(result.meshes[0].ranks, there);
   EXPECT_EQ(result.meshes[0].most, 20);
   EXPECT_EQ(result.meshes[1].most, 9);
-  EXPECT_TRUE(result.meshes[0].isOptimal && result.meshes[1].isOptimal && result.isOptimal);
+  EXPECT_EQ(result.meshes[0].bound, 20);
+  EXPECT_EQ(result.meshes[1].bound, 9);
+  EXPECT_EQ(result.bound, 20);
   // The same where a block that every rank may compute connects them.
   OwnerProblem connected = apart;
   connected.kinds.push_back({ranksFrom(0, 6), 0, 1});
@@ -245,56 +280,36 @@ TEST(OwnerBalance, IsWithinFivePercentOfEachMesh) {
   // What ranks of no mesh have cannot be helped.
   apart.fixed[7] = 25;
   EXPECT_EQ(balance(apart).most, 25);
-  EXPECT_TRUE(balance(apart).isOptimal);
+  EXPECT_EQ(balance(apart).bound, 25);
 
   Draw random(13);
+  int beyond = 0;
   for (int round = 0; round < 60; ++round) {
     // A few meshes beside each other, of loads that differ, and every other time one half of the next.
     OwnerProblem problem;
     bool overlap = round % 2;
-    std::vector<OwnerProblem> each;
-    for (int64_t first = 0; each.size() < 4;) {
-      int64_t width = 2 * random.upTo(1, 8), scale = random.upTo(1, 50);
-      OwnerProblem &one = each.emplace_back(draw(random, width));
-      for (BlockKind &kind : one.kinds) {
+    std::map<std::vector<int64_t>, int64_t> loads; // by a mesh's ranks
+    for (int64_t first = 0; loads.size() < 4;) {
+      int64_t width = 2 * random.upTo(1, 8), load = 20000 * random.upTo(1, 50);
+      loads[ranksFrom(first, width)] = load;
+      for (BlockKind &kind : drawFull(random, width, load).kinds) {
         kind.ranks = ranksFrom(first, width);
-        kind.cost *= scale;
         problem.kinds.push_back(kind);
       }
       first += overlap ? width / 2 : width;
     }
     result = balance(problem);
     double busiest = 0;
-    for (const MeshBalance &mesh : result.meshes)
-      busiest = std::max(busiest, static_cast<double>(mesh.most));
-    EXPECT_EQ(busiest, static_cast<double>(result.most));
-    for (const OwnerProblem &one : each) {
-      const std::vector<int64_t> &ranks = one.kinds[0].ranks;
-      auto mesh = std::find_if(result.meshes.begin(), result.meshes.end(),
-                               [&](const MeshBalance &m) { return m.ranks == ranks; });
-      ASSERT_NE(mesh, result.meshes.end());
-      if (overlap)
-        continue; // a neighbour's blocks may have to be there
-      double measure = std::max(measureOf(one, ranks.size()), static_cast<double>(mesh->bound));
-      EXPECT_TRUE(mesh->isOptimal || static_cast<double>(mesh->most) <= 1.05 * measure)
-          << round << ": " << mesh->most << " of " << measure;
+    for (const MeshBalance &mesh : result.meshes) {
+      auto most = static_cast<double>(mesh.most);
+      busiest = std::max(busiest, most);
+      if (!overlap) // otherwise a neighbour's blocks may have to be there
+        EXPECT_LE(most, kEnough * static_cast<double>(loads.at(mesh.ranks))) << round;
     }
-    // Of all together it holds in any case.
-    EXPECT_TRUE(result.isOptimal ||
-                static_cast<double>(result.most) <= 1.05 * static_cast<double>(result.bound))
-        << round;
+    EXPECT_EQ(busiest, static_cast<double>(result.most));
+    beyond += busiest > kEnough * static_cast<double>(result.bound);
   }
-}
-
-TEST(Patterns, ProveThatBlocksDoNotFit) {
-  // Two of 3 leave 1 of 7, so seven of them need four ranks, whatever their mean.
-  EXPECT_TRUE(Patterns({{3, 7}}, 3).cannotFit(7));
-  EXPECT_FALSE(Patterns({{3, 7}}, 4).cannotFit(7));
-  EXPECT_TRUE(Patterns({{3, 7}}, 4).cannotFit(2));
-  EXPECT_FALSE(Patterns({}, 1).cannotFit(0));
-  // Beside a 6 there is room for a 4 or a 3. So ten ranks have all of 6 and all of 4, and of 3 fit three into one: 13.33.
-  EXPECT_TRUE(Patterns({{6, 10}, {4, 10}, {3, 10}}, 13).cannotFit(10));
-  EXPECT_FALSE(Patterns({{6, 10}, {4, 10}, {3, 10}}, 14).cannotFit(10));
+  EXPECT_LE(beyond, 3); // of those that overlap: their bound is not always what can be
 }
 
 TEST(OwnerBalance, RepeatsItself) {
