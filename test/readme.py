@@ -1,4 +1,4 @@
-"""Checks that README.md and docs/torch.md show what is true, or brings them up to date.
+"""Checks that some pages show what is true, or brings them up to date.
 
     .venv/bin/python test/readme.py [--update]
 
@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-PAGES = ("README.md", "docs/torch.md")
+PAGES = ("README.md", "docs/explain.md", "docs/torch.md", "runtime/plan/README.md")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"(<!-- (file|output): (.+?) -->\n```[a-z]*\n)(.*?)(```\n)", re.DOTALL)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# README.md's example shows the real file and the real output.
+# README.md and some other pages show the real files and the real output.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 exec .venv/bin/python test/readme.py
