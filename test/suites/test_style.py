@@ -15,3 +15,10 @@ def test_ruff():
         pytest.skip("ruff is not installed")
     status, output = run([ruff, "check", "--quiet", "."])
     assert status == 0, output
+
+
+@pytest.mark.tier("quick")
+def test_sentences():
+    """No sentence of README.md or of docs/ has more words than a reader holds in mind."""
+    status, output = run([sys.executable, "test/sentences.py"])
+    assert status == 0, output
