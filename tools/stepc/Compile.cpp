@@ -196,6 +196,8 @@ int driver::runCompile(const CompileCommand &command) {
       return kUsageError;
     if (int code = lowerTo(*module, level, command, input.report))
       return code;
+    if (level == Level::Scheduled)
+      input.report.note("the text at level scheduled is not proven; level exec is");
     return emitModule(*module, command, input.report);
   }
   llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>> programs;

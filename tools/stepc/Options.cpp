@@ -125,7 +125,7 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
   app->add_option(
          "--emit", command.emit,
          "Stop at a level and write DIR/<name>.mlir: optim, decided, comm, scheduled, exec "
-         "or llvm")
+         "or llvm. What is emitted before exec is not proven")
       ->check([](const std::string &text) {
         return checkOneOf(text, {"optim", "decided", "comm", "scheduled", "exec", "llvm"});
       })
