@@ -13,7 +13,7 @@ Rules that take a power, exp or log of scalars do so in f64. Where those functio
 `--f64-functions` tells what is expected of such rules: `equal` (the default), `leave-out`, or a number of
 units in the last place of the stored type by which elements may differ.
 
-`digest` writes test/inputs/saved_bits.json: digests of what 200 random programs and the examples compute on a chip that every
+`digest` writes test/saved_bits.json: digests of what 200 random programs and the examples compute on a chip that every
 machine can be. test/python/property/test_saved_bits.py compares with it. It is written anew only where bits, or the
 programs that are drawn, change by intention.
 """
@@ -98,7 +98,7 @@ def run(folder: Path, program: dict, output: Path) -> dict:
 
 # The digests are of this target, whose bits are the same on every machine.
 PORTABLE = "cpu:x86-64-v3"
-DIGESTS = ROOT / "test" / "inputs" / "saved_bits.json"
+DIGESTS = ROOT / "test" / "saved_bits.json"
 
 
 def all_programs(seed: str, count: int) -> list[tuple[str, Callable[[Path], dict]]]:

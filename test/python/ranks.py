@@ -24,6 +24,7 @@ import numpy
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache
 
 import stepc.torch
 
@@ -69,6 +70,8 @@ class _Fresh:
         random.setstate(python)
         numpy.random.set_state(array)
         torch.set_rng_state(tensor)
+        # DTensor keeps what it has planned for meshes whose process groups are gone.
+        _clear_sharding_prop_cache()
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)

@@ -33,7 +33,7 @@ COUNTED = (
     "dtype f32", "dtype bf16", "dtype f16", "other gradient dtype", "uneven", "empty", "batched",
     "lists apart", "divided", "equal blocks", "flattened", "partial gradient", "NaNs and infinities",
 )  # fmt: skip
-LEAST = 5
+LEAST = 2
 
 
 def differences(found, expected):
@@ -127,7 +127,7 @@ def test_results_have_the_same_bytes(tmp_path, capsys):
             print(f"  {name:22} {histogram[name]:4} {'#' * (histogram[name] // 4)}")
     problems = [text for _, text, _ in results if text]
     assert not problems, f"STEPC_SEED={SEED}\n" + "\n".join(problems)
-    assert histogram["cases"] >= 120
+    assert histogram["cases"] >= 7 * BATCHES
     rare = {name: histogram[name] for name in COUNTED if histogram[name] < LEAST}
     assert not rare, f"STEPC_SEED={SEED}: expected each class at least {LEAST} times, found {rare}"
 

@@ -1,4 +1,4 @@
-"""Saved programs compute the bits that they have always computed: test/inputs/saved_bits.json holds digests of them.
+"""Saved programs compute the bits that they have always computed: test/saved_bits.json holds digests of them.
 
 Bits that change by intention are saved anew with `test/saved_bits.py digest`, in the commit that changes them.
 """
