@@ -61,7 +61,7 @@ int32_t checkOptions(const stepc_options *options, std::string &error) {
   return STEPC_OK;
 }
 
-/// The same for what the peers should hear of.
+/// Checks what can be wrong once a transport may be called, so that the peers hear of it.
 int32_t checkWorld(const Library &lib, const stepc_options *options, std::string &error) {
   if (lib.status)
     return fault(error, lib.status, lib.problem);
@@ -188,7 +188,8 @@ void prepareBindings(stepc_instance &instance) {
   for (size_t g = 0; g < lib.plan.groups.size(); ++g) {
     const plan::Group &group = lib.plan.groups[g];
     double rows = double(group.rows()), cols = double(group.cols());
-    // Of a stack of matrices, or of a part of one, a rule sees that; of anything else the whole parameter.
+    // If a parameter is a stack of matrices or divided into parts, a rule counts one of them. Otherwise it
+    // counts the whole parameter.
     double numel =
         group.batchAxes > 0 || !group.parts.empty() ? rows * cols : double(product(group.shape));
     for (int64_t p : group.parameters) {

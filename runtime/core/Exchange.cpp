@@ -299,7 +299,7 @@ int32_t stepc_instance::wait(void *handle, const std::string &what, std::string 
     if (code == 1)
       return STEPC_OK;
     if (code > 1) {
-      // Of a function that does not say what it did: done is the last thing to believe.
+      // A function that breaks its contract may not have finished, so the exchange does not count as done.
       message = what + format(": the transport's test returned %d, expected 1 (done), 0 (not yet) "
                               "or a negative error code",
                               code);

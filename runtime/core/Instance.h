@@ -15,7 +15,7 @@
 
 namespace stepc::runtime {
 
-/// What a rank holds of a group's parameters, each alike.
+/// What a rank holds of a group's parameters, which are all alike.
 struct LocalGroup {
   bool member = false;
   int64_t position = 0; ///< in the group's mesh, of a member
@@ -25,7 +25,7 @@ struct LocalGroup {
   };
   LocalShard parameter, gradient;
   std::vector<LocalShard> states; // parallel to GroupText::states
-  /// World ranks with a non-empty gradient; filled where a route of the group may skip.
+  /// World ranks with a non-empty gradient; filled if a route of the group may skip.
   std::vector<int32_t> holders;
 };
 
@@ -42,8 +42,9 @@ struct PreparedExchange {
   int64_t meeting = 0;             ///< whose ranks take part
   std::vector<LocalCopy> repeated; ///< in the send buffer, before anything leaves
   std::vector<LocalCopy> own;      ///< of the rank to itself
-  /// Where a message has its seal, from the begin of what an operation sends or receives, and which of the
-  /// instance's that is. By the operation, since a device may give it other memory.
+  /// Where a message has its seal: bytes from the begin of what an operation sends or receives, and the
+  /// number of the seal in the instance. It goes by the operation, because a device may give that other
+  /// memory.
   struct MessageSeal {
     size_t operation;
     int64_t offset;
@@ -94,8 +95,8 @@ struct PreparedCommand {
 
 using Clock = std::chrono::steady_clock;
 
-/// Waits a little longer each time: a peer on another core answers in microseconds, one that
-/// shares this core needs it, one that is late should not be paid for with a core.
+/// Waits a little longer each time. A peer on another core answers in microseconds, and one that shares this
+/// core needs it. A late peer should not cost a core.
 void backOff(Clock::duration waited);
 /// The status that a transport's code stands for.
 int32_t statusOf(int32_t code);
@@ -111,7 +112,7 @@ inline stepc_operation receiveFrom(int32_t peer, void *buffer, int64_t bytes, in
   return {STEPC_RECEIVE, peer, nullptr, nullptr, buffer, bytes, tag, STEPC_ELEMENT_NONE, 0};
 }
 
-/// Values of hyperparameters that some parameters of one route read, the first of them `parameter`.
+/// Values of hyperparameters that some parameters of one route read; `parameter` is the first of them.
 struct HyperparameterRow {
   const double *values;
   int64_t parameter;
@@ -144,7 +145,7 @@ struct stepc_instance {
   double timeout = 120;
   stepc::runtime::Parallel parallel;
 
-  // Before the memory that it gives. What it refers to is made by the time that it is used.
+  // Stands before the memory that it allocates. The members that it refers to are made before it is used.
   stepc::runtime::DeviceContext deviceContext{parallel,        executed, library.plan,
                                               library.program, records,  someInactive};
 
@@ -158,7 +159,8 @@ struct stepc_instance {
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
   stepc_counters planned{}, executed{};
   bool maySkip = false;
-  // Of a step that was recorded as a graph: what a replay counts, and whether it calls the host's functions.
+  // For a step that was recorded as a graph: what a replay counts, and whether it calls functions of the
+  // host.
   bool hasGraph = false, isRecording = false, replayCalls = false;
   stepc_counters recorded{};
 
@@ -171,13 +173,13 @@ struct stepc_instance {
   std::vector<std::vector<stepc::runtime::Bound>> stateBound;
   int64_t *steps = nullptr;
   bool areStepsOnDevice = false, areHyperparametersOnDevice = false;
-  // What kernels read of steps that the host holds, as of this step, and where they find it.
+  // What kernels read of step counts that the host holds, as of this step, and its address for them.
   std::vector<int64_t> stepsTaken;
   int64_t *stepsAddress = nullptr;
   std::vector<std::vector<double>> routeValues;
   bool areHyperparametersBound = false;
   std::vector<stepc::runtime::HyperparameterRow> hyperparameterRows; // each once
-  // What kernels read of them, as of this step: rows of `hyperparameterStride`.
+  // What kernels read of hyperparameters, as of this step: rows of `hyperparameterStride`.
   std::vector<double> hyperparameterValues;
   int64_t hyperparameterStride = 0;
   const double *hyperparameterAddress = nullptr;        // where kernels find these
@@ -187,17 +189,18 @@ struct stepc_instance {
   bool writtenDisjoint = false, gradientsDisjoint = false; // since an address changed
 
   // --- one step ---
-  // One per parameter, then of each group that has a further part of its parameters one per parameter.
+  // One record per parameter. Behind them, one per parameter for each group that has a further part of its
+  // parameters.
   std::vector<stepc_parameter_record> records;
   std::vector<int64_t> firstRecord; // per group, of its records; -1: those of its parameters
   bool someInactive = false;
-  // Ranks tell each other this outside of exchanges: a seal per mesh, then, where a route may skip, a bit per
+  // What ranks tell each other outside of exchanges: a seal per mesh and, if a route may skip, a bit per
   // parameter that says whether its gradient is present.
   std::unique_ptr<uint8_t[]> told; // [size][toldBytes]
   int64_t toldBytes = 0;
   std::vector<stepc_operation> tellMessages;
   stepc::runtime::Agreement agreement;
-  // The meshes of each message's values, every set of them once, and its seal in this step.
+  // Each distinct set of meshes to which a message's values belong, and its seal in this step.
   std::vector<std::vector<int64_t>> sealedMeshes;
   std::vector<stepc::runtime::Seal> seals; // where the host carries out exchanges
   stepc::runtime::DeviceSeals deviceSeals; // where they stand on a stream
@@ -206,7 +209,7 @@ struct stepc_instance {
   bool stepsAdvanced = false;
   Status failure = STEPC_OK; // of the running step
 
-  // Of exchanges on a device. Before the transport goes, which it uses.
+  // Watches exchanges on a device. It uses the transport, so it must be destroyed first.
   std::unique_ptr<stepc::runtime::Watchdog> watchdog;
 
   // --- after failures ---
@@ -214,7 +217,7 @@ struct stepc_instance {
   bool aborted = false;      // the transport
   bool leftInFlight = false; // a peer's bytes may still arrive in our buffers
   std::vector<uint8_t> halfStepped;
-  // Mutable, since functions that only ask refuse with a message, too.
+  // Mutable, because functions that only ask also refuse with a message.
   mutable std::string error;     // the last message, beginning with this rank
   mutable std::string cause;     // the same without the rank: transports name it themselves
   std::string poisonedText;      // of the failure that poisoned the instance
@@ -223,32 +226,33 @@ struct stepc_instance {
 
   /// Sets the message, prefixed with this rank, and returns the status.
   Status refuse(Status status, const std::string &message) const;
-  /// The same for the running step; only the first failure counts.
+  /// Refuses the running step. Only the first failure counts.
   void fail(Status status, const std::string &message);
-  /// The running step fails for an exception, of memory or of a function that the trainer gave.
+  /// Fails the running step because of an exception: no memory, or one from a function that the trainer gave.
   void failWithoutText() noexcept;
   const char *lastError() const { return textLost ? memoryText.c_str() : error.c_str(); }
-  /// Waits until the device has done all; false: it does not come to an end.
+  /// Waits until the device has done all; false if it does not come to an end.
   bool drainOrGiveUp() noexcept;
   /// Gives up the transport. Peers that wait learn the reason.
   void abortTransport(const char *reason) noexcept;
   /// Waits for a handle of the transport until the timeout, measured from here. `what` names
   /// the wait in the failure that `message` receives.
   Status wait(void *handle, const std::string &what, std::string &message);
-  /// Starts operations; the handle is null where there are none, and on a stream.
+  /// Starts operations. The handle is null if there are none, and if they are on a stream.
   Status start(const std::vector<stepc_operation> &operations, void *stream, void **handle,
                const std::string &what, std::string &message);
-  /// What the watchdog found, or the transport says of operations on streams.
+  /// A problem that the watchdog found, or that the transport reports for operations on streams.
   Status findTransportProblem(std::string &message);
-  /// Waits until the device has done all that was enqueued, or a problem is found, at most so many seconds.
+  /// Waits until the device has done all that was enqueued, or a problem is found, but at most `seconds`.
   Status waitForDevice(double seconds, const std::string &what, std::string &message);
-  /// Whether exchanges stand on a stream of the device, and which; else the host carries them out.
+  /// Whether exchanges are on a stream of the device; otherwise the host carries them out. `exchangeStream`
+  /// is that stream.
   bool isOnDevice() const { return size > 1 && device().stream; }
   void *exchangeStream() {
     return isOnDevice() ? device().stream(deviceContext, stepc::runtime::Stream::Communication)
                         : nullptr;
   }
-  /// True where no buffer is touched any more once the transport is aborted.
+  /// Whether no buffer is touched any more once the transport is aborted.
   bool takesBack() const { return transport.traits & STEPC_TRANSPORT_TAKES_BACK; }
 
   bool isMember(int64_t parameter) const {
@@ -369,7 +373,8 @@ void prepareOverlaps(stepc_instance &);
 int32_t checkOverlaps(stepc_instance &);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
-/// Checks what else a step needs that becomes part of a graph of the trainer's, and brings the device what it reads.
+/// Checks what else a step needs that becomes part of a graph of the trainer's, and brings the lists that it
+/// reads to the device.
 int32_t checkCapture(stepc_instance &);
 /// Agrees with all ranks on the parameters that this step skips. Then, and in the first step, ranks also
 /// compare their hyperparameters and step counts.

@@ -47,7 +47,7 @@ struct Library {
   int64_t ruleStates = 0;                          // the most that a rule has
 
   const stepc_device_table &device() const { return *program.device; }
-  /// Of the plan's number; null of none, and of kernels that are in a GPU's images.
+  /// The kernel of that number in the plan. Null for no kernel, and for kernels that are in a GPU's images.
   stepc_kernel kernel(int64_t number) const {
     return number < 0 || !program.kernels ? nullptr : program.kernels[number];
   }
@@ -60,11 +60,11 @@ struct Library {
   }
 };
 
-/// Reads a program's plan. The library is never destroyed: a trainer's thread may outlive the process's static
-/// destructors.
+/// Reads a program's plan. The library is never destroyed, because a trainer's thread may outlive the static
+/// destructors of the process.
 const Library *readLibrary(const stepc_program &program);
 
-/// "rank 1", or "rank 1 (global rank 5)" where a library's world is a part of the job's.
+/// "rank 1", or "rank 1 (global rank 5)" if a library's world is a part of the job's.
 std::string rankName(const Library &library, int64_t worldRank);
 
 } // namespace stepc::runtime

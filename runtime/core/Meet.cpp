@@ -12,7 +12,8 @@ namespace {
 
 constexpr uint64_t kMagic = 0x35304350455453; // "STEPC05"
 
-/// Of the ranks of a meeting, or of none to help others.
+/// Opens a communicator for the ranks of a meeting. Without a meeting it only helps other ranks to open
+/// theirs.
 int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string &error) {
   const stepc_transport &transport = instance.transport;
   auto count = meeting ? int32_t(meeting->members.size()) : 0;
@@ -30,7 +31,8 @@ int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string
   return handle ? instance.wait(handle, what, error) : STEPC_OK;
 }
 
-/// By all ranks of the world, in one order: each start's sets of ranks at once, which have no rank in common.
+/// Opens communicators in one order on all ranks of the world. The sets of ranks of one start have no rank in
+/// common, so they open at once.
 int32_t openTogether(stepc_instance &instance, std::string &error) {
   std::set<std::vector<int32_t>> opened; // by any ranks
   for (const plan::Command *start : instance.library.plan.starts()) {

@@ -184,7 +184,8 @@ private:
     copy.toShards = static_cast<void *const *>(shardsOf(to));
     copy.from = arena() + (copy.fromShards ? 0 : beginOf(from));
     copy.to = arena() + (copy.toShards ? 0 : beginOf(to));
-    // Of a kernel that copies: the rows, once they stand where they stay, both sides, the records.
+    // Arguments of a kernel that copies: the rows (set once they have their final address), both sides, the
+    // records.
     made.arguments = {nullptr,
                       const_cast<char *>(copy.from),
                       copy.to,

@@ -277,7 +277,7 @@ template <size_t Slot> const stepc_library *tablesFrom() {
 
 extern "C" {
 
-/// Of this library; the linker defines it.
+/// This library's handle, which the linker defines.
 extern void *__dso_handle __attribute__((visibility("hidden")));
 void __cxa_finalize(void *library);
 

@@ -81,8 +81,8 @@ void carryOutAll(stepc_instance &instance) {
   }
 }
 
-/// The step that was recorded at create. What the host counts was counted then, but for what functions count that
-/// each replay calls.
+/// Replays the step that was recorded at create. What the host counts was counted then. Only functions that
+/// each replay calls count again.
 void replay(stepc_instance &instance) {
   if (hasFailed(instance))
     return;

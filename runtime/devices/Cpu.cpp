@@ -25,7 +25,7 @@ void runKernel(void *arguments, int64_t first, int64_t last) {
   launch.kernel(launch.arguments, first, last);
 }
 
-/// The same without the items of parameters that this step skips.
+/// Runs a kernel, but leaves out the items of parameters that this step skips.
 void runActive(void *arguments, int64_t first, int64_t last) {
   FloatModes modes;
   const auto &[launch, context] = *static_cast<KernelTask *>(arguments);
@@ -81,7 +81,7 @@ void runCopy(void *arguments, int64_t first, int64_t last) {
   const auto &[copy, context] = *static_cast<CopyTask *>(arguments);
   for (int64_t i = first; i < last; ++i) {
     const plan::CopyRow &row = copy.rows[i];
-    // Of a skipped parameter the gradient may be null.
+    // The gradient of a skipped parameter may be null.
     if ((copy.fromShards || copy.toShards) && !context.records[row.parameter].active)
       continue;
     const char *from =

@@ -31,14 +31,15 @@ public:
   virtual ~DeviceState() = default;
 };
 
-/// Which library multiplies on a GPU in place of kernels. Ranks compare it: their bits would differ.
+/// The library that multiplies on a GPU in place of kernels. Ranks compare it, because their bits would
+/// differ.
 struct ProductLibrary {
   int64_t version = 0; ///< cublasLtGetVersion(); 0 where none was needed or found
   int64_t chip = 0, multiprocessors = 0;
   uint64_t choices = 0; ///< a hash of which of the plan's products it makes, by what; 0: none
 };
 
-/// What a device knows of the instance that it works for, and what it counts there.
+/// What a device knows of the instance that it works for, and what it counts for it.
 struct DeviceContext {
   Parallel &parallel;
   stepc_counters &executed;
@@ -52,8 +53,8 @@ struct DeviceContext {
   ProductLibrary library = {}; ///< set by `open`
 };
 
-/// A list that stands in the host's memory and that kernels read, at `address`: the same on a CPU, a copy of
-/// the device's elsewhere. Its memory stays; where binds or steps change it, the copy follows.
+/// A list in the host's memory that kernels read at `address`. On a CPU that is the list itself, elsewhere a
+/// copy of the device's. The address stays; when binds or steps change the list, the copy follows.
 struct HostList {
   const void *data = nullptr;
   int64_t bytes = 0;
@@ -61,7 +62,7 @@ struct HostList {
   const void *address = nullptr; ///< set by the device
 };
 
-/// A kernel over [0, items). What it points to stays until the device has finished.
+/// A kernel over the items [0, items). What it points to stays until the device has finished.
 struct Launch {
   stepc_kernel kernel = nullptr;
   int64_t number = 0; ///< of the plan's kernels
@@ -71,14 +72,14 @@ struct Launch {
   bool isPerThread = false; ///< items are for threads of a GPU, not for blocks of threads
   int64_t grain = 0;        ///< items that are worth a piece of their own; 0: by `elements`
   int64_t elements = 0;     ///< over all items
-  /// The parameter of each item, `stride` apart: items of one that is not active are left out.
-  /// Null with stride 0: no item is.
+  /// The parameter of each item, `stride` apart. Items of a parameter that is not active are left out. Null
+  /// with stride 0: no item is left out.
   const int64_t *parameters = nullptr;
   int64_t stride = 0;
 };
 
-/// Rows between two buffers, or a buffer and shards. Rows into the shards of a parameter that is
-/// not active are left out.
+/// Copies rows between two buffers, or between a buffer and shards. Rows of shards whose parameter is not
+/// active are left out.
 struct RowCopy {
   const plan::CopyRow *rows = nullptr;
   int64_t count = 0; ///< of rows
@@ -90,7 +91,7 @@ struct RowCopy {
   Launch launch;        ///< of the kernel that copies, where the target has one
 };
 
-/// A product or a reduction of computed blocks: what it is, and kernels that do it one after another.
+/// A product or a reduction of computed blocks: what it is, and the kernels that do it one after another.
 struct BatchWork {
   const plan::Command *command = nullptr;
   int64_t blocks = 0;
@@ -101,28 +102,29 @@ struct BatchWork {
 
 } // namespace stepc::runtime
 
-/// Of a device with graphs: a step that is recorded once, and carried out again as a whole.
+/// For devices with graphs: a step that is recorded once and carried out again as a whole.
 struct stepc_graph_table {
   using Context = stepc::runtime::DeviceContext;
 
-  /// What is handed to the device between the two is recorded, and not carried out. Functions that `call`
+  /// Records what is handed to the device between the two, and does not carry it out. Functions that `call`
   /// names are called while it is recorded, or by each replay.
   void (*begin)(Context &);
   void (*end)(Context &);
-  /// In place of a step's commands, between the device's `begin` and `finish`.
+  /// Stands in place of a step's commands, between the device's `begin` and `finish`.
   void (*replay)(Context &);
-  /// Before what was recorded goes. It is not under way.
+  /// Called before the recording is destroyed. It is not under way then.
   void (*forget)(Context &) noexcept;
 
   // Graphs of the trainer's, who captures its stream.
-  /// Whether it does.
+  /// Whether the trainer captures its stream.
   bool (*isCaptured)(Context &);
-  /// Before a step that is captured: lists that change reach the device at once, as replays read them. The text says
-  /// why this step cannot be part of the graph; what went wrong is in the context.
+  /// Called before a step that is captured. Lists that change reach the device at once, as replays read them.
+  /// The text says why this step cannot be part of the graph; what went wrong is in the context.
   std::string (*prepare)(Context &);
-  /// Graphs that hold steps of this instance.
+  /// The number of the trainer's graphs that hold steps of this instance.
   int64_t (*living)(Context &);
-  /// Lists that change reach the device, as by `begin`, for replays that come later on the trainer's stream.
+  /// Brings lists that change to the device, as `begin` does, for replays that come later on the trainer's
+  /// stream.
   void (*refresh)(Context &);
 };
 
@@ -132,20 +134,20 @@ struct stepc_device_table {
 
   const char *name;
   int32_t kind; ///< stepc_device: whose memory it works on
-  /// Before anything else of an instance; the text says what is missing for it.
+  /// Called before anything else of an instance. The text says what is missing for it.
   std::string (*open)(Context &, const stepc_options &options);
-  /// Memory of the device for the workspace, by the options' allocator where they have one.
+  /// Allocates memory of the device for the workspace, with the options' allocator if they have one.
   bool (*allocate)(Context &, stepc::runtime::Memory &memory, int64_t bytes,
                    const stepc_options &options);
-  /// Zeros to read.
+  /// Allocates zeros that kernels read.
   bool (*allocateZeros)(Context &, stepc::runtime::Memory &memory, int64_t bytes);
-  /// Gives the lists that kernels read their addresses; the text says why it cannot.
+  /// Gives each list the address at which kernels read it. The text says why it cannot.
   std::string (*lend)(Context &, std::vector<stepc::runtime::HostList> &lists);
-  /// Before the first command of a step: lists that change are as they are now.
+  /// Called before the first command of a step. Lists that change have their new values by then.
   void (*begin)(Context &);
   /// Counts a launch and its items.
   void (*launch)(Context &, Stream, const stepc::runtime::Launch &);
-  /// By means of its own or by the kernels. Counts a launch and its blocks.
+  /// Computes by means of its own or by the kernels. Counts a launch and its blocks.
   void (*compute)(Context &, Stream, const stepc::runtime::BatchWork &);
   /// Counts a launch and its rows.
   void (*copy)(Context &, Stream, const stepc::runtime::RowCopy &);
@@ -156,37 +158,38 @@ struct stepc_device_table {
   /// event.
   void (*record)(Context &, Stream, int64_t event);
   void (*wait)(Context &, Stream, int64_t event);
-  /// After the last command of a step.
+  /// Called after the last command of a step.
   void (*finish)(Context &);
   /// Whether all that was enqueued is done. Never waits; what went wrong meanwhile is in the context.
   bool (*poll)(Context &);
-  /// Returns when it is. Also of an instance that was never opened.
+  /// Waits until all that was enqueued is done. May be called for an instance that was never opened.
   void (*drain)(Context &);
-  /// Instead of `finish`, where the walk ended by an exception: what has not begun does not begin.
+  /// Called instead of `finish` if an exception ended the walk: what has not begun does not begin.
   void (*abandon)(Context &) noexcept;
-  /// The stream as a transport of the device's memory knows it. Null, of devices that work on the host's
-  /// memory: messages begin and end in functions that are called.
+  /// The stream as a transport of the device's memory knows it. Null for devices that work on the host's
+  /// memory: there, messages begin and end in functions that are called.
   void *(*stream)(Context &, Stream);
-  /// Of a device with such a stream: two words of the host's memory, for as long as the device is open, null
-  /// where there are none; and writing one of `values` numbers, from 0, to both when a stream has come so
-  /// far. Graphs that are replayed write again.
+  /// Only for devices with streams. `marks` gives two words of the host's memory, which stay while the device
+  /// is open; null if there are none. `mark` writes a number below `values` to both when a stream has come so
+  /// far. Replayed graphs write again.
   int32_t *(*marks)(Context &, int64_t values);
   void (*mark)(Context &, Stream, int32_t value);
-  /// Of such a device: memory of the host to which kernels write by its address, of zeros, for as long as the
-  /// device is open; null where there is none.
+  /// Only for devices with streams: zeroed memory of the host to which kernels write by its address. It stays
+  /// while the device is open; null if there is none.
   void *(*report)(Context &, int64_t bytes);
-  /// Why a pointer does not lead to memory of that kind (stepc_memory), where it does not. Null, of devices
+  /// Why a pointer does not lead to memory of that kind (stepc_memory); empty if it does. Null for devices
   /// that work on the host's memory.
   std::string (*checkPointer)(Context &, const void *pointer, int32_t memory);
-  /// Why no step could begin a launch, if so: asked once, when all commands are ready. May be null.
+  /// Why no step could begin a launch; empty if one could. Asked once, when all commands are ready. May be
+  /// null.
   std::string (*checkLaunch)(Context &, const stepc::runtime::Launch &);
   const stepc_graph_table *graphs; ///< null where the device has none
-  /// Before the commands that it is about, of devices that look for races: what they use, when they are
-  /// carried out.
+  /// Only for devices that look for races. Called before commands, with a function that gives the memory that
+  /// they use when they are carried out.
   void (*declare)(Context &, void (*uses)(void *, stepc::runtime::MemoryUses &),
                   void *argument) = nullptr;
-  /// Of a device with a library of products, when all addresses are there: readies what it makes in place of
-  /// kernels. The text says why it cannot.
+  /// Only for devices with a library of products. Called when all addresses are known: readies the product
+  /// that the library computes in place of kernels. The text says why it cannot.
   std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
 };
 

@@ -34,11 +34,11 @@ public:
     return kBias[random() % kBias.size()];
   }
 
-  /// Carries out all; false where the streams wait for each other. What a function throws ends it,
+  /// Carries out all commands; false if the streams wait for each other. An exception of a function ends it
   /// and leaves the rest to `clear`.
   bool carryOut(Random &random, double bias) {
     std::bernoulli_distribution second(bias);
-    // Of the records since the queues were empty.
+    // Whether each event that was recorded since the queues were empty is done.
     std::vector<bool> done(size_t(recorded - settled), false);
     auto isReady = [&](const std::deque<Command> &queue) {
       return !queue.empty() &&

@@ -127,7 +127,7 @@ struct stepc_emulated_block {
     acquire(End);
   }
 
-  /// Of the thread that runs: until those that it waits for have come, too.
+  /// Called by the running thread: returns when all threads that it waits for have come as well.
   void wait(State state, int32_t place) {
     Thread &thread = *current;
     thread.state = state;

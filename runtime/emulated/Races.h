@@ -1,8 +1,8 @@
 //===- Races.h - What nothing orders, and what nobody declared ---*- C++ -*-===//
 //
-// Follows the accesses of one rank's steps on the device `emulated`: of kernels that were made to say what they
-// touch, of copies and of messages. The first two that conflict and that neither a stream, an event nor
-// a barrier orders, or the first that its command does not declare, are told in `takeProblem`.
+// Follows the accesses of one rank's steps on the device `emulated`: those of copies, of messages, and of
+// kernels that were compiled to announce theirs. `takeProblem` tells the first two accesses that conflict and
+// that no stream, event or barrier orders. It also tells the first access that its command does not declare.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_EMULATED_RACES_H
@@ -28,7 +28,8 @@ struct MemoryUse {
   const std::string *name = nullptr;
 };
 
-/// What a command of the plan touches, and, where it is carried out by a function of the host, does touch.
+/// What a command of the plan declares to touch and, if a function of the host carries it out, what it does
+/// touch.
 struct MemoryUses {
   std::string command;
   std::vector<MemoryUse> declared, carriedOut;
@@ -36,7 +37,7 @@ struct MemoryUses {
 
 class Races {
 public:
-  /// Of the launch that this thread of the machine runs, or null.
+  /// The object of the launch that this thread of the machine runs, or null.
   static thread_local Races *running;
 
   std::string takeProblem() { return std::exchange(problem, {}); }

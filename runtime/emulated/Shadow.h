@@ -18,17 +18,17 @@
 
 namespace stepc::runtime {
 
-/// Who orders commands among themselves: the two streams, as Stream (Device.h) numbers them, and the host.
+/// Who orders commands: the two streams, numbered as Stream (Device.h) does, and the host.
 inline constexpr size_t kOrders = 3;
 inline constexpr size_t kHostOrder = 2;
 
-/// Of each order, how many of its commands come before.
+/// Per order, the number of its commands that come before.
 struct Clocks {
   std::array<uint32_t, kOrders> known{};
   void join(const Clocks &other);
 };
 
-/// A command: the n-th of a stream, from 1; of zero none.
+/// A command: number n of a stream, from 1. Zero is no command.
 struct CommandNumber {
   uint32_t bits = 0;
   CommandNumber() = default;
@@ -38,7 +38,7 @@ struct CommandNumber {
   bool operator==(const CommandNumber &) const = default;
 };
 
-/// One access. What is copied at once is of block -1.
+/// One access. What a copy touches as a whole has block -1.
 struct Access {
   CommandNumber command;
   int32_t block = -1;

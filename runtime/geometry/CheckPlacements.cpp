@@ -87,14 +87,14 @@ private:
     return {};
   }
 
-  /// The lengths of the shards of lengths.
+  /// Replaces lengths by the lengths of the shards into which they are cut.
   static void shorten(std::set<int64_t> &lengths, const Placement &placement, int64_t ranks) {
     int64_t stripes = placement.kind == PlacementKind::Shard ? 1 : placement.factor;
     std::set<int64_t> result;
     for (int64_t length : lengths) {
-      // Stripes are equally long but for one that is shorter and those behind it, which are empty; and so are
-      // the chunks of a stripe. So a rank has another length than the one before it only where the full chunks
-      // of either stripe end, and behind the chunk that follows.
+      // All stripes are equally long, except a shorter one and empty ones behind it; so are the chunks of a
+      // stripe. So a rank's length differs from that of the rank before it only in two places: where the full
+      // chunks of either stripe end, and behind the chunk that follows.
       int64_t stripe = chunkLength(length, stripes, 0), count = stripe ? length / stripe : 0;
       int64_t last = length - count * stripe;
       std::set<int64_t> starts{0};
@@ -110,7 +110,7 @@ private:
     lengths = std::move(result);
   }
 
-  /// The same where it says where ranges begin.
+  /// Checks the cuts of a flat axis.
   std::string checkFlat(size_t axis) {
     const std::vector<int64_t> &cuts = placements[axis].cuts;
     if (cuts.empty())

@@ -175,9 +175,8 @@ std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement
     if (placement.kind == PlacementKind::Shard) {
       intervals.push_back(chunk(length, mesh.sizes[axis], coords[axis]));
     } else {
-      // Of each stripe this rank takes its chunk. Those of _S are the shards of later axes
-      // (`factor` of them), which come first: a later S(dim) finds its own part in one piece when
-      // sizes are even.
+      // This rank takes its chunk of each stripe. The stripes of _S are the shards of later axes (`factor` of
+      // them), which come first: a later S(dim) finds its own part in one piece if sizes are even.
       for (int64_t piece = 0; piece < placement.factor; ++piece) {
         Interval outer = chunk(length, placement.factor, piece);
         if (outer.begin >= outer.end)
@@ -271,7 +270,7 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
   };
   std::vector<Run> rowRuns = runsOfAll(kept.rows), colRuns = runsOfAll(kept.cols);
   int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
-  // Of each part of the divided axis its runs; of whole matrices there is one.
+  // Per part of the divided axis, its runs. Whole matrices have no parts.
   bool columns = group.division.axis == plan::Division::Columns;
   std::vector<std::vector<Run>> parts;
   if (auto all = static_cast<int64_t>(group.division.parts.size())) {

@@ -76,25 +76,24 @@ std::optional<WrongPlacement> checkPlacements(const std::vector<int64_t> &shape,
                                               const std::vector<plan::Placement> &placements,
                                               const plan::Mesh &mesh, bool isGradient = false);
 
-/// The group of undivided matrices (or joined axes) that has the same shards: what the trainer sees.
-/// Where the matrices are divided, a state that drops the divided axis has an element per part in its
-/// place, on every rank; all others are as if nothing were divided.
+/// The group of undivided matrices (or joined axes) that has the same shards, as the trainer sees them. If
+/// matrices are divided, a state that drops the divided axis has an element per part in its place, on every
+/// rank. All other states are as if nothing were divided.
 plan::Group whole(const plan::Group &group);
 
-/// All rectangles of a shard at mesh position `position`, ordered by block, row, column: of the
-/// parameter, its gradient or its states, which stand by placements of their own.
-/// `kind` gives the rectangles of a state of that kind: for Rows the parameter's shape
-/// without its last axis (C = 1), for Cols without its second last (R = 1), for One the
-/// batch axes alone; an axis that is dropped takes its placements' sharding with it, so
-/// that mesh axis replicates; so does one that is flat, of which only full values are cut. Of divided matrices, those of the group's parts: rows and columns count
-/// in the part, offsets and strides in the whole shard.
+/// All rectangles of a shard at mesh position `position`, ordered by block, row, column. `of` says whether it
+/// is the parameter's, the gradient's or the states' shard. `kind` gives the rectangles of a state of that
+/// kind: for Rows the parameter's shape without its last axis (C = 1), for Cols without its second last (R =
+/// 1), for One only the batch axes. If an axis is dropped, mesh axes that shard it replicate. So do flat mesh
+/// axes, because they cut only full values. Divided matrices have the rectangles of the group's parts: rows
+/// and columns count in the part, offsets and strides in the whole shard.
 std::vector<Rect> rectangles(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind,
                              plan::ShardsKind of = plan::ShardsKind::Parameter);
 
-/// A bound for the rectangles of full values that a shard has by any of a group's lists of placements, if
-/// the edges of each list cut the rectangles of the others. `limit` + 1 means more than `limit`. It takes
-/// no memory for them.
+/// A bound for the rectangles that a shard has of full values, by any of a group's lists of placements. The
+/// edges of each list cut the rectangles of the others. `limit` + 1 means more than `limit`. The rectangles
+/// are not built.
 int64_t mostRectangles(const plan::Group &group, int64_t limit);
 
 /// The local shape of a state of that kind.
@@ -104,14 +103,14 @@ std::vector<int64_t> localStateShape(const plan::Group &group, const plan::Mesh 
 /// The global shape of a state of that kind.
 std::vector<int64_t> stateShape(const plan::Group &group, plan::ValueKind kind);
 
-/// Per mesh axis, whether a value of that kind is replicated along it: the placement is R, or it
-/// shards a tensor axis that the kind drops. Along a partial one ranks hold the same elements, and
-/// something else of each.
+/// Per mesh axis, whether a value of that kind is replicated along it: the placement is R, or it shards a
+/// tensor axis that the kind drops. Along a partial axis ranks hold the same elements, but another
+/// contribution to each.
 std::vector<bool> replicatedAxes(const plan::Group &group, plan::ValueKind kind,
                                  plan::ShardsKind of = plan::ShardsKind::Parameter);
 
-/// True when every rank has in its shard (of full values) by the placements of `from` all that it has
-/// by those of `to`.
+/// Whether the shard of every rank by the placements of `from` has all that its shard by those of `to` has,
+/// for full values.
 bool holdsAll(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind from,
               plan::ShardsKind to);
 
@@ -119,21 +118,22 @@ bool holdsAll(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind
 std::vector<std::vector<int64_t>> heldElements(const plan::Group &group, const plan::Mesh &mesh,
                                                plan::ShardsKind of = plan::ShardsKind::Parameter);
 
-/// True when every rank that holds any of a block holds it whole, once what differs along the `resolved`
-/// factors came together; and so does every rank that holds a state of it, of these kinds: one that
-/// drops an axis stands on ranks that hold other blocks. `held` tells what heldElements does; without it
-/// that is asked for where placements alone do not tell.
+/// Whether every rank that holds any of a block holds it whole, once what differs along the `resolved`
+/// factors came together. Ranks that hold a state of these kinds must also hold the block whole, because a
+/// state that drops an axis stands on ranks that hold other blocks. `held` is the result of heldElements;
+/// without it that is called if placements alone do not tell.
 bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
                     const std::vector<plan::Factor> &resolved = {},
                     plan::ShardsKind of = plan::ShardsKind::Parameter,
                     const std::vector<plan::ValueKind> &states = {},
                     const std::vector<std::vector<int64_t>> *held = nullptr);
 
-/// The slabs in which the shards cut blocks: along the axes of the mesh that shard one side of the matrices, the
-/// longer one if both do, and along flat ones, whose ranges are of rows. Without factors where none do.
+/// The slabs in which the shards cut blocks. They lie along the mesh axes that shard one side of the matrices
+/// (the longer one if both are), and along flat axes, whose ranges are of rows. Without factors if no axis
+/// cuts them.
 plan::Slabs slabsOf(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind of);
-/// The rows (columns) of which the slab consists that a rank has of a block, of its rectangles of this: ascending
-/// in the block, and one behind the other in the slab.
+/// The rows (columns) of the slab that a rank has of a block with these rectangles: ascending in the block,
+/// and one behind the other in the slab.
 std::vector<Run> slabRuns(std::span<const Rect> rects, plan::Division::Axis axis);
 /// Per block of a parameter and replica, the positions with slabs of it, ascending.
 std::vector<std::vector<int64_t>> slabHolders(const plan::Group &group, const plan::Mesh &mesh,
@@ -141,17 +141,17 @@ std::vector<std::vector<int64_t>> slabHolders(const plan::Group &group, const pl
 /// Whether all ranks that differ along the factors have slabs of the same blocks.
 bool haveSameSlabs(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
                    plan::ShardsKind of);
-/// The lengths of the longest of these slabs and of the shortest, for people.
+/// The lengths of the longest and the shortest of these slabs, for messages.
 std::string slabLengths(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
                         plan::ShardsKind of);
-/// What keeps blocks from being computed in such slabs where they stand: each rank has whole rows (columns) of
-/// the longer side, or none.
+/// What keeps blocks from being computed in these slabs where they stand: each rank must have whole rows
+/// (columns) of the longer side, or none.
 std::string checkSlabs(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
                        plan::ShardsKind of);
 
-/// Where contributions to a partial gradient are added up: where the shards of `home` stand, and where those
-/// are replicated along a partial axis, in equal ranges of these shards, so that each element is added up
-/// once. None where the gradient is not partial.
+/// Where contributions to a partial gradient are added up: where the shards of `home` stand. If these are
+/// replicated along a partial axis, in equal ranges of them, so that each element is added up once. Empty if
+/// the gradient is not partial.
 std::vector<plan::Placement> reducedPlacements(const plan::Group &group, const plan::Mesh &mesh,
                                                plan::ShardsKind home);
 

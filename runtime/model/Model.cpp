@@ -363,7 +363,7 @@ int64_t bestJoined(const Group &group) {
     double rectangles = 0;
     for (ShardsKind kind :
          {ShardsKind::Parameter, ShardsKind::Gradient, ShardsKind::State, ShardsKind::Reduced}) {
-      // Of axes that are taken as one, each index of those before the last one that is cut has its own run.
+      // Each index of joined axes before the last one that is cut has a run of its own.
       double runs = 1, before = 1;
       for (size_t axis = 0; axis < group.shape.size(); ++axis) {
         before = axis == columns ? 1 : before;

@@ -20,9 +20,9 @@ enum class DType : int64_t { F32 = 0, BF16 = 1, F16 = 2, F64 = 3 };
 int64_t byteSize(DType type);
 std::string_view name(DType type); // "f32", "bf16", …
 
-/// The shape of a value relative to its matrix block of R × C elements:
-/// Full R × C, Rows R × 1, Cols 1 × C, One 1 × 1. Gram, n × n with the smaller of R and C, is no value of a
-/// rule: matrix space alone has it.
+/// The shape of a value relative to its matrix block of R × C elements: Full R × C, Rows R × 1, Cols 1 × C,
+/// One 1 × 1. Gram is n × n, with n the smaller of R and C. It is no value of a rule: only matrix space has
+/// it.
 enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3, Gram = 4 };
 inline constexpr int64_t kValueKinds = 5;
 std::string_view name(ValueKind kind); // "full", "rows", "cols", "one", "gram"
@@ -38,16 +38,17 @@ enum class PlacementKind : int64_t {
   PartialAverage = 7,
 };
 
-/// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor); and what that cannot say:
-/// IS(dim, stripes), owned(rank), flat(cuts); of gradients P(sum) and P(avg), too (docs/manifest.md).
+/// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor). IS(dim, stripes), owned(rank)
+/// and flat(cuts) are what PyTorch cannot say. Gradients also have P(sum) and P(avg) (docs/manifest.md).
 struct Placement {
   PlacementKind kind = PlacementKind::Replicate;
   int64_t dim = 0;    // of S, _S and IS
   int64_t factor = 1; // pieces of _S, stripes of IS
   int64_t owner = 0;  // of owned: the coordinate of the ranks that have it
-  // Of one flat placement of a list at most: where ranges begin, and the end of the last. Of the first one
-  // they may be the ranges of the ranks along all flat axes; else they are those along its own, each of
-  // which the others cut into equal ranges. None: all are equal.
+  // Only one flat placement of a list has cuts: where ranges begin, and the end of the last. The cuts of the
+  // first flat placement may be the ranges of the ranks along all flat axes. Otherwise they are the ranges
+  // along its own axis, and the other flat axes cut each of them into equal ranges. Empty: all ranges are
+  // equal.
   std::vector<int64_t> cuts = {};
 
   bool isShard() const {
@@ -62,7 +63,7 @@ struct Placement {
 std::string toString(const Placement &placement);
 std::string toString(const std::vector<Placement> &placements); // "[R, S(0)]"
 
-/// Whose shards.
+/// Whose shards they are: a group has a list of placements for each.
 enum class ShardsKind : int64_t {
   Parameter = 0,
   Gradient = 1,
@@ -94,7 +95,7 @@ struct Rule {
   std::string name;
   std::vector<std::string> hyperparameters;
   std::vector<State> states;
-  uint64_t definition = 0; // of what the rule computes (passes/plan/README.md); compared by tools
+  uint64_t definition = 0; // a hash of what the rule computes (passes/plan/README.md), which tools compare
 };
 
 enum class MissingGrad : int64_t { Error = 0, Skip = 1, Zero = 2 };
@@ -107,8 +108,8 @@ struct Route {
   MissingGrad missingGrad = MissingGrad::Error;
 };
 
-/// `group` is that of the first part of a parameter whose matrices are divided; all groups that have parts of
-/// it list the same parameters in the same order.
+/// If the matrices of a parameter are divided, `group` is the group of their first part. All groups that have
+/// parts of a parameter list the same parameters in the same order.
 struct Parameter {
   std::string name;
   int64_t route = 0;
@@ -122,18 +123,18 @@ struct Span {
   bool operator==(const Span &) const = default;
 };
 
-/// How the matrices of a parameter are divided: of each part the rows (columns) that it consists of, in
-/// their order. All parts together have every row once.
+/// How the matrices of a parameter are divided: each part lists the rows (columns) that it consists of, in
+/// their order. All parts together have every row (column) once.
 struct Division {
   enum Axis : int64_t { Rows = 0, Columns = 1 };
   Axis axis = Rows;
   std::vector<std::vector<Span>> parts; // none: each matrix is one block
   bool operator==(const Division &) const = default;
 };
-/// What is wrong with the parts of an axis of that size: each row (column) stands in one, in its order.
+/// What is wrong with the parts of an axis of that size: each row (column) stands in one part, in its order.
 std::string checkDivision(const Division &division, int64_t size);
 
-/// Part of an axis of a mesh: the ranks that are `stride` apart along it, `size` of them.
+/// A part of an axis of a mesh: `size` ranks that are `stride` apart along it.
 struct Factor {
   int64_t axis = 0, stride = 1, size = 1;
   bool operator==(const Factor &) const = default;
@@ -145,33 +146,34 @@ std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors);
 /// The coordinates of a position along factors, as the position that has these alone.
 int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t position);
 
-/// One step on the way from shards to whole blocks. It brings together what ranks that differ along
-/// its factors hold: along an owned factor a block goes to the coordinate of its base, along a
-/// replicated one to all coordinates. A hop whose factors, all of them owned, an earlier one replicates
-/// brings nothing together: of the ranks that have a block it chooses the one that goes on with it.
+/// One step on the way from shards to whole blocks. It brings together what ranks that differ along its
+/// factors hold. Along an owned factor a block goes to the coordinate of its base, along a replicated one to
+/// all coordinates. If all factors are owned and an earlier hop replicates them, the hop brings nothing
+/// together. It chooses which of the ranks that have a block goes on with it.
 struct Hop {
   std::vector<Factor> owned, replicated;
   std::vector<int64_t> base; // per block, a position in mesh.ranks; none without owned factors
 };
 /// Whether hop number `hop` chooses.
 bool chooses(const std::vector<Hop> &hops, size_t hop);
-/// How many hops lead to where results go back to from hop number `hop`, which owns factors: those
-/// before it, or before the first that replicates what it chooses from.
+/// The number of hops before the place to which results go back from hop number `hop`, which owns factors.
+/// These are the hops before it or, if it chooses, those before the first hop that replicates what it chooses
+/// from.
 size_t returnsTo(const std::vector<Hop> &hops, size_t hop);
-/// From behind how many hops to behind how many results go back at a time, from the last on: by those
-/// that own something. Where a hop replicates, the results are there already, so that one way back leads
-/// through it to what stands before it.
+/// The ways of results back to shards, the last hop's first. Each leads from behind `first` hops to behind
+/// `second` hops. Only hops that own something have a way. Behind a hop that replicates, the results are
+/// there already, so one way leads through it to what stands before it.
 std::vector<std::pair<size_t, size_t>> waysBack(const std::vector<Hop> &hops);
 /// The factors that the first `count` hops resolve, each once.
 std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count);
 
-/// How blocks are computed without coming together: of ranks that differ along the factors, those that have any of
-/// a block each have a slab of it: some of its rows (columns), in their order but not always side by side, and all
-/// of their columns (rows). Where a slab is computed it is as long as the longest: shorter ones end in zeros.
+/// How blocks are computed without coming together. Each rank along the factors that has any of a block has
+/// one slab of it. A slab is some of the block's rows (columns), in their order but not always adjacent, and
+/// all of their columns (rows). All slabs are computed as long as the longest: shorter ones end in zeros.
 struct Slabs {
   Division::Axis axis = Division::Rows;
   std::vector<Factor> factors;       // none: blocks are whole where they are computed
-  int64_t shortest = 0, longest = 0; // rows (columns), of those that have any
+  int64_t shortest = 0, longest = 0; // in rows (columns), among ranks that have any
   bool operator==(const Slabs &) const = default;
 };
 
@@ -200,15 +202,15 @@ struct Group {
   DType parameterType = DType::F32;
   DType gradientType = DType::F32;
   std::vector<Placement> placements; // of the parameter
-  // Of its gradient and its states; empty where they are the parameter's.
+  // Placements of the gradient and the states; empty if they are the parameter's.
   std::vector<Placement> gradientPlacements, statePlacements;
-  // Where contributions of a partial gradient are added up; empty where it is not partial.
+  // Where contributions to a partial gradient are added up; empty if it is not partial.
   std::vector<Placement> reducedPlacements;
   Division division;
   bool specified = false; // the division is the specification's, whatever a manifest says
   std::vector<int64_t>
       parts; // of the division, ascending; none: whole matrices, for a rule that sees no blocks
-  // The axis at which columns begin where all axes of a parameter are treated as one matrix. 0: they are not.
+  // The axis at which columns begin if all axes of a parameter are treated as one matrix. 0: they are not.
   int64_t joined = 0;
   std::vector<int64_t> parameters; // indices into Plan::parameters
   bool computes = false;           // whole blocks somewhere; otherwise shards are enough
@@ -219,33 +221,34 @@ struct Group {
   const std::vector<Placement> &placementsOf(ShardsKind kind) const;
   int64_t blocksPerParameter() const;
   int64_t blockCount() const; // blocksPerParameter() · parameters.size()
-  /// Of the matrices that a rule sees, whether or not they are joined.
+  /// The view of the matrices that a rule sees, whether or not they are joined.
   View matrix() const;
   int64_t rows() const;
   int64_t cols() const;
 };
 
 View view(const std::vector<int64_t> &shape, int64_t batchAxes);
-/// The same of a value of `kind` of a group: [blocks, R or 1, C or 1]. For One without declared batch
-/// axes there is one block, even where a parameter's leading axes collapse into many. Of divided
-/// matrices it is that of the group's parts.
+/// The view of a value of `kind` of a group: [blocks, R or 1, C or 1]. A value of kind One without declared
+/// batch axes has one block, even if a parameter's leading axes collapse into many. For divided matrices it
+/// is the view of the group's parts.
 View view(const Group &group, ValueKind kind);
 
-/// Rows and columns of a value of a kind as it stands where blocks are computed: those of the longest slab where
+/// Rows and columns of a value as it stands where blocks are computed. They are those of the longest slab if
 /// the group has slabs.
 View computedView(const Group &group, ValueKind kind);
 /// Whether slabs differ in length, so that some end in zeros.
 inline bool hasPadding(const Group &group) { return group.slabs.shortest != group.slabs.longest; }
-/// Into how many slabs a block is cut at least: as many as there are where all but the last are as long as the longest.
+/// The least number of slabs into which a block is cut: that at which all but the last are as long as the
+/// longest.
 int64_t slabsPerBlock(const Group &group);
 
-/// How many contributions a partial gradient has: one per rank along its partial axes; and by how much their sum
-/// is divided. 1 and 1 where it is not partial.
+/// The number of contributions to a partial gradient, one per rank along its partial axes, and the divisor of
+/// their sum. Both are 1 if it is not partial.
 struct Contributions {
   int64_t count = 1, divisor = 1;
 };
 Contributions contributions(const Group &group, const Mesh &mesh);
-/// Of a gradient the number of the contribution that a position has, row-major along the partial axes.
+/// The number of a position's contribution to the gradient, row-major along the partial axes.
 int64_t contributionOf(const Group &group, const Mesh &mesh, int64_t position);
 
 /// The tensor axes that a value of a kind keeps, in order, split by their role in the
@@ -256,8 +259,8 @@ struct KeptAxes {
 };
 KeptAxes keptAxes(const Group &group, ValueKind kind);
 
-/// The axis at which the columns of joined axes begin so that shards have the fewest rectangles. 0: there
-/// are not two axes.
+/// The axis at which the columns of joined axes begin so that shards have the fewest rectangles. 0: there are
+/// fewer than two axes.
 int64_t bestJoined(const Group &group);
 /// What is wrong with `joined` of a group of a rule with these states.
 std::string checkJoined(const Group &group, const std::vector<State> &states);
@@ -269,10 +272,10 @@ View matrixView(const std::vector<int64_t> &shape, int64_t batchAxes, int64_t fl
 
 /// How many rows (columns) a part has.
 int64_t extentOf(const std::vector<Span> &part);
-/// "rows 0:4, 8:12 of " of the group's part, "6 blocks of 4 rows each of " of several; nothing where it has whole
-/// matrices.
+/// Describes the parts of a group for messages: "rows 0:4, 8:12 of " for one part, "6 blocks of 4 rows each
+/// of " for several. Empty if the group has whole matrices.
 std::string describeParts(const Group &group);
-/// Of a block of a parameter: "block 3 of rows 0:4 of ", without what there is one of.
+/// Describes a block of a parameter: "block 3 of rows 0:4 of ". It leaves out what there is only one of.
 std::string describeBlock(const Group &group, int64_t within);
 
 /// False for the master copy of a parameter that is f32 already: such a state does not exist.

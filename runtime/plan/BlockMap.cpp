@@ -139,7 +139,7 @@ const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
   ShardRects &shard = shards[static_cast<size_t>(position)];
   if (shard.filled)
     return shard;
-  // Of a parameter without blocks, a value of kind One still has one.
+  // Geometry gives a value of kind One a rectangle even if the parameter has no blocks; it is left out here.
   if (at(blocksPerParameter, group) > 0)
     shard.rects =
         geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, form.value, form.whose);

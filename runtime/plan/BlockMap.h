@@ -51,24 +51,26 @@ struct MeshView {
   std::map<std::vector<std::pair<int64_t, int64_t>>, Classes> classes;
 };
 
-/// Which of a group's values: their kind, and by whose placements they stand.
+/// A kind of values of a group, and the list of placements by which they lie in shards.
 struct Form {
   ValueKind value;
   ShardsKind whose;
   Form(ValueKind value, ShardsKind whose = ShardsKind::Parameter) : value(value), whose(whose) {}
 };
 
-/// The rectangles of a position, grouped by block within the parameter. Their offsets are those of
-/// the shards that they come from.
+/// The rectangles that a position holds of one parameter, grouped by block. Their offsets are those in the
+/// shards that they come from.
 struct ShardRects {
   std::vector<geometry::Rect> rects;
   std::vector<int64_t> first;    // block b's are [first[b], first[b + 1])
   std::vector<int64_t> elements; // of each block
   std::vector<int64_t> held;     // the blocks that have any rectangle
-  // Of a shard: a position whose shard differs in where it begins in its blocks alone, one for all
-  // that are so; and the row and column there.
+  // Only for shards. `like` is a position whose shard has the same rectangles, shifted by a number of rows
+  // and columns. All such positions have the same `like`. `row` and `col` are where the first rectangle
+  // begins in its block.
   int64_t like = -1, row = 0, col = 0;
-  // Of a shard in a group with slabs: per rectangle, the row (column) of its block's slab where it begins.
+  // Only for shards in a group with slabs: per rectangle, the row (column) of its block's slab where it
+  // begins.
   std::vector<int64_t> inSlab;
   bool filled = false;
 
@@ -77,18 +79,18 @@ struct ShardRects {
     auto end = static_cast<size_t>(first[static_cast<size_t>(block) + 1]);
     return {rects.data() + begin, end - begin};
   }
-  /// Fills the rest, from rectangles by block.
+  /// Fills the other lists from the rectangles, which must stand block by block.
   void index(size_t blocks);
-  /// About how much memory all of it takes.
+  /// The memory that all of it takes, in bytes, roughly.
   int64_t bytes() const;
-  /// Where rectangles begin in slabs along that axis, once they are indexed.
+  /// Fills `inSlab` for slabs along `axis`. Call `index` before.
   void findSlabs(Division::Axis axis);
 };
 
-/// A position's rectangles, cut where those of shards by other placements end.
+/// A position's rectangles, cut where the shards by other placements end.
 struct SharedRects : ShardRects {
-  std::vector<int64_t> classes; // of the positions that have any of them, too; ascending
-  std::vector<int64_t> with;    // per rectangle, which of these
+  std::vector<int64_t> classes; // classes of the positions that also hold any of them, ascending
+  std::vector<int64_t> with;    // per rectangle, its index in `classes`
   int64_t classOf(const geometry::Rect &rect) const {
     return classes[static_cast<size_t>(with[static_cast<size_t>(&rect - rects.data())])];
   }
@@ -99,16 +101,16 @@ struct BlockCuts {
   struct Cut {
     const geometry::Rect *rect;
     int64_t which; // the class
-    int64_t reach; // where the last ends of those up to here
+    int64_t reach; // where the furthest of the cuts up to here ends
   };
   std::vector<Cut> cuts;
   bool byRow = true; // along columns, where all begin with the same row
 };
 
-/// A move between two levels of a group. Of what stands in the upper one, `peers` differ along the
-/// factors along which it came. What stands in the lower one goes to (comes from) those that are as
-/// `kept` leaves it, at the block's base and anywhere along `targets`; only from a position that is
-/// at the base along `serving`, where the shards are replicated.
+/// A move between two levels of a group. A position of the upper level receives from (sends to) those that
+/// differ from it along the factors of `peers`. A position of the lower level sends to (receives from) its
+/// own coordinates with those along `kept` replaced: by the block's base, and by any along `targets`. Where
+/// shards are replicated, only the position at the base along `serving` takes part.
 struct Move {
   int64_t lower, upper;
   const Classes *peers, *kept, *targets, *serving;
@@ -124,14 +126,14 @@ struct KindView {
     bool all;               // something of every block stands at every position that bases allow
   };
   std::vector<Level> levels;   // after as many hops
-  std::vector<int64_t> unlike; // of the shards that are alike, one position each
+  std::vector<int64_t> unlike; // one position per set of shards that are alike
   std::map<std::pair<int64_t, int64_t>, ShardRects> pieces; // per level above 0 and class
-  /// Per level, factors and class: of each block within a parameter the first one that has equal
-  /// rectangles at every member.
+  /// Per level, factors and class: for each block within a parameter, the first one with equal rectangles at
+  /// every member of the class.
   std::map<std::tuple<int64_t, const Classes *, int64_t>, std::vector<int64_t>> alikeBlocks;
   std::map<std::pair<int64_t, int64_t>, Move> moves; // per two levels
   std::vector<BlockCuts> cuts;                       // per block within a parameter
-  /// Per other shards and what tells a position's own ones apart: `like`, `row` and `col`.
+  /// By the other shards, and by `like`, `row` and `col` of the position's own shard.
   std::map<std::tuple<ShardsKind, int64_t, int64_t, int64_t>, SharedRects> shared;
 };
 
@@ -141,7 +143,7 @@ struct Bases {
   const Classes *owned = nullptr; // along all of these factors; none: blocks go to all positions
   std::vector<int64_t> of;        // per index
   Lists at;                       // per position, the indices with that base
-  /// Per block within a parameter, the bases of such blocks and how many have each.
+  /// Per block within a parameter: the bases of these blocks, and how many have each.
   std::vector<std::vector<std::pair<int64_t, int64_t>>> counts;
 };
 
@@ -152,15 +154,15 @@ struct SegmentBlocks {
   std::map<std::pair<int64_t, int64_t>, Bases> bases; // per two levels
 };
 
-/// What one peer's part of a packed layout is.
+/// The part of a packed value that goes to or comes from one peer.
 struct PeerPart {
   int64_t peer, offset, count; // world rank, elements
 };
 
-/// What tells a place apart, for keys of memos.
+/// The fields of a place as numbers, for keys of memos.
 std::vector<int64_t> numbersOf(const Place &place);
 
-/// What stands packed in the lower of the two distributions of a move.
+/// The parts of a packed place in the lower of the two distributions of a move.
 struct LowerParts {
   std::vector<int64_t> next;    // per world rank that is the least of a part's receivers: its start
   std::vector<PeerPart> peers;  // ascending; who share a part have equal offsets
@@ -176,8 +178,8 @@ public:
       std::make_shared<const std::vector<PeerPart>>();
 
   const Plan &plan() const { return thePlan; }
-  /// Forgets what is known of groups where that has become too much: with many groups on many ranks it would
-  /// be memory for groups × ranks. Called between questions; what was answered by reference ends.
+  /// Forgets what is known of groups once it takes more than 32 MiB: it would grow with groups × ranks. Call
+  /// it between questions, because references that were returned before become invalid.
   void trim();
   int64_t worldSize() const { return static_cast<int64_t>(ranks.size()); }
   const Group &groupOf(int64_t segment) const {
@@ -188,14 +190,14 @@ public:
   KindView &kind(int64_t group, Form form);
   /// What `position` holds of a parameter.
   const ShardRects &shard(int64_t group, Form form, int64_t position);
-  /// The same, cut by what positions hold by the placements of `other`.
+  /// The rectangles of that shard, cut where the shards by the placements of `other` end.
   const SharedRects &shared(int64_t group, Form form, ShardsKind other, int64_t position);
-  /// What tells apart positions that hold other elements.
+  /// Classes of positions that hold the same elements: they differ only along axes that replicate the value.
   const Classes &holders(int64_t group, Form form);
   const std::vector<BlockCuts> &cuts(int64_t group, Form form);
 
   int64_t blockCount(int64_t segment) const;
-  /// The group's index of a segment's block.
+  /// The index in the group of a segment's block.
   int64_t block(int64_t segment, int64_t index) const {
     const Segment &s = at(thePlan.segments, segment);
     return s.all ? index : at(s.blocks, index);
@@ -207,8 +209,8 @@ public:
   std::vector<int64_t> computed(int64_t segment, int64_t position);
   int64_t computedCount(int64_t segment, int64_t position);
 
-  /// Of shards or a copy of them, per block that stands there: how far from its offsets in the shard
-  /// its elements are; and how many elements there are in all.
+  /// Per held block, the distance in elements from its offsets in the shard to those in `place`, which is
+  /// shards or a copy of them. `total` is the number of elements of the place.
   std::vector<int64_t> shifts(const Place &place, int64_t position, int64_t *total = nullptr);
   /// Whether a packed place stands in the lower distribution of its move.
   bool isLower(const Place &place) const {
@@ -216,9 +218,10 @@ public:
     Distribution other = place.end == End::Received ? place.from : place.to;
     return place.standsIn().level(group) < other.level(group);
   }
-  /// The parts of a packed place: one list for positions that have equal ones, as far as is known.
+  /// The parts of a packed place. Positions that are known to have equal parts share one list.
   std::shared_ptr<const std::vector<PeerPart>> peers(const Place &place, int64_t position);
-  /// The same, position after position of one place: what does not differ between them is looked up once.
+  /// Answers `peers` for one position of a place after the other. What does not differ between positions is
+  /// looked up once.
   class PeersOfPlace {
   public:
     PeersOfPlace(BlockMap &map, const Place &place);
@@ -235,38 +238,39 @@ public:
   };
   /// Indices in the segment of the blocks of which anything stands in a packed place.
   std::vector<int64_t> standing(const Place &place, int64_t position);
-  /// Of what moves between shards: what stands here, cut where the other end's shards end; and where the part
-  /// that is shared with each of its classes begins.
+  /// The rectangles that stand here in a move between shards, cut where the other end's shards end.
   const SharedRects &sharedOf(const Place &place, int64_t position) {
     ShardsKind other = (place.end == End::Received ? place.from : place.to).whose();
     return shared(at(thePlan.segments, place.segment).group,
                   {place.value, place.standsIn().whose()}, other, position);
   }
+  /// Where the part begins that is shared with each of the classes of `sharedOf`, or -1 if nothing travels.
   std::vector<int64_t> begins(const Place &place, int64_t position) {
     return meet(place, position).starts;
   }
-  /// Of each team in which a position adds up a range: where its members' parts begin of what arrived, in the order
-  /// in which they are added up, row-major along the factors of the slabs.
+  /// Per team in which a position adds up a range: where each member's part begins in what arrived. Members
+  /// are in the order in which they are added up: row-major along the factors of the slabs.
   std::vector<std::vector<int64_t>> beginsOfParts(const Place &place, int64_t position);
-  /// How many sums of a kind a position adds up.
+  /// The number of elements that a position adds up of values as in `place`.
   int64_t rangeElements(const Place &place, int64_t position);
-  /// What tells apart positions at which a walk over a packed place differs in more than which blocks stand
-  /// there and where shards begin; nothing: each one is of its own.
+  /// A key that is equal for positions whose walks over a packed place differ only in which blocks stand
+  /// there and in where shards begin. Nothing: the walk is the position's own.
   std::optional<std::vector<int64_t>> walkKey(const Place &place, int64_t position);
-  /// Of a packed place of a move: calls visit(number of the block among those that stand there,
-  /// block in the group, rectangle, offset). What stands in shards is visited whole; offset -1: it
+  /// Walks over a packed place of a move, in its order: calls visit(number of the block among those that
+  /// stand there, block in the group, rectangle, offset). Shards are visited whole. The offset is -1 for what
   /// does not travel from here.
   template <typename Visit> void walk(const Place &place, int64_t position, Visit visit);
-  /// The same of values that are added up, and of what arrived to be added up the ranges that it is of:
-  /// calls visit(number, block, rectangle, offset, number of the team among those of the position, offset in the
-  /// position's own ranges or -1).
+  /// Walks over values that are added up. When they arrived to be added up, it visits only the position's own
+  /// ranges. Calls visit(number, block, rectangle, offset, number of the team among those of the position,
+  /// offset in the position's own ranges or -1).
   template <typename Visit> void walkSums(const Place &place, int64_t position, Visit visit);
 
 private:
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
-  /// Those of `count` items that stand in the lists of the blocks that a shard holds, ascending.
+  /// Writes the items of the blocks that a shard holds, ascending. `within` lists the items of each block,
+  /// `count` in all.
   static void collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
                       int64_t count, std::vector<int64_t> &out);
 
@@ -275,20 +279,22 @@ private:
     return place.from.isShards() && place.to.isShards();
   }
   std::optional<std::vector<int64_t>> lowerKey(const Place &place, int64_t position);
-  /// Per block within a parameter the first one that is alike at all that send to (receive from) a
-  /// position with the upper end of a move.
+  /// Per block within a parameter, the first one that is alike at all peers of a position at the upper end of
+  /// a move.
   const std::vector<int64_t> &alikeBlocks(const Place &place, int64_t position);
-  /// Of what moves between shards: the parts, and per class of what is shared the start of its part, or -1.
+  /// A packed place of a move between shards: its parts, and per class of `sharedOf` where its part starts,
+  /// or -1.
   struct Meeting {
     std::vector<PeerPart> peers;
     std::vector<int64_t> starts;
   };
   Meeting meet(const Place &place, int64_t position);
-  /// What tells apart positions at which that differs.
+  /// A key that is equal for positions with equal meetings.
   std::vector<int64_t> meetingKey(const Place &place, int64_t position);
-  /// Who sends pieces to each other: positions that differ along axes alone that do not replicate the source.
+  /// Classes of positions that send pieces to each other: they differ only along axes that do not replicate
+  /// the source.
   const Classes &served(const Place &place);
-  /// With an offset per block, of a packed place in the lower distribution.
+  /// The parts of a packed place in the lower distribution, with an offset per block.
   LowerParts lowerOffsets(const Place &place, int64_t position);
   const Move &moveOf(const Place &place);
   /// ShardRects::like of a shard.
@@ -302,11 +308,11 @@ private:
                                    kValueKinds +
                                static_cast<int64_t>(form.value));
   }
-  /// The least world rank of those to which a position's blocks of some base go.
+  /// The least world rank that receives the blocks of a position with some base.
   static int64_t firstOf(const Move &move, const MeshView &mesh, int64_t base, int64_t position) {
     return at(mesh.worldOf, move.targets->members.of(at(move.kept->of, position) + base).front());
   }
-  /// Nothing is packed where a move has no hops.
+  /// Whether a move has hops. Without any, nothing is packed.
   bool travels(const Place &place) const {
     const Group &group = groupOf(place.segment);
     return group.computes && place.from.level(group) != place.to.level(group);
@@ -315,34 +321,36 @@ private:
   /// The factors of the hops of levels [lower, upper).
   static std::vector<Factor> factors(const Group &group, int64_t lower, int64_t upper, bool owned,
                                      bool replicated);
-  /// Those along whose axes a value is replicated, or is not.
+  /// The factors along whose axes a value is replicated, or those along whose axes it is not.
   static std::vector<Factor> along(const KindView &view, std::vector<Factor> factors,
                                    bool replicated);
   SegmentBlocks &blocksOf(int64_t segment);
   const Bases &bases(int64_t segment, int64_t lower, int64_t upper);
-  /// What stands at a position in the distribution after `level` hops, of a parameter.
+  /// What a position holds of a parameter after `level` hops.
   const ShardRects &pieces(int64_t group, Form form, int64_t level, int64_t position);
-  /// Indices in the segment of the blocks of which anything stands there.
+  /// Indices in the segment of the blocks of which a position holds anything after `level` hops.
   std::vector<int64_t> standing(int64_t segment, Form form, int64_t level, int64_t position);
-  /// Of a segment's blocks, those that bases allow after `level` hops; nothing: all.
+  /// The blocks of a segment whose bases lead to a position after `level` hops. Nothing: all, because no hop
+  /// owns factors.
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
 
-  /// The kind of value by which a rank has a block. One without elements has a single value nonetheless.
+  /// The kind of value that says whether a rank has a block. A block without elements still has a value of
+  /// kind One.
   ValueKind presence(int64_t segment) const {
     return at(presences, at(thePlan.segments, segment).group);
   }
   Place computedIn(int64_t segment) const {
     return Place::resting(segment, presence(segment), Distribution::Blocks);
   }
-  /// The teams of those that differ from a position along the factors of slabs alone.
+  /// The teams of the positions that differ from `position` only along the factors of slabs.
   const Teams &teamsOf(int64_t segment, int64_t position);
-  /// Those in which the position is, for values as in `place`.
+  /// The teams of which the position is a member, for values as in `place`.
   std::vector<Team> teamsAt(const Place &place, int64_t position);
-  /// What moves from or to a position of these teams, by ascending world rank of the peers.
+  /// What a position of these teams sends or receives, by ascending world rank of the peers.
   std::vector<TeamPart> teamParts(const Place &place, const std::vector<Team> &teams);
   std::vector<PeerPart> summedParts(const Place &place, int64_t position);
   LowerParts lower(const Place &place, int64_t position);
-  /// `counts`: how many blocks stand there of each place within a parameter.
+  /// `counts`: the number of blocks that stand there, per block within a parameter.
   std::vector<PeerPart> upperPeers(const Place &place, int64_t position,
                                    const std::map<int64_t, int64_t> &counts);
   template <typename Visit> void walkUpper(const Place &place, int64_t position, Visit visit);
@@ -353,8 +361,8 @@ private:
   std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<ValueKind> presences;             // per group
   std::vector<std::unique_ptr<KindView>> kinds; // per kindIndex
-  // Per kindIndex and position what the shard is like, -1: not known. Much less than shards, so kept for
-  // longer.
+  // ShardRects::like per kindIndex and position; -1: not known. It takes much less memory than shards, so it
+  // is kept for longer.
   std::vector<std::vector<int32_t>> likes;
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   std::map<std::pair<int64_t, int64_t>, Teams> teams; // per group and class along its slabs

@@ -6,13 +6,13 @@
 
 namespace stepc::plan {
 
-/// What is wrong with an algorithm by itself; nothing where all is well.
+/// What is wrong with an algorithm by itself; empty if nothing is.
 std::string checkAlgorithm(const PinnedAlgorithm &algorithm);
 /// Why no algorithm of cuBLASLt can make such a product, if none can: "a symmetric product, …".
 std::string checkMultiplies(DType lhs, DType rhs, std::optional<DType> addend, DType out,
                             bool isSymmetric);
-/// How far rows of the operands are apart at least, in elements, which is how far they are in blocks: of the left
-/// one, the right one, the addend where there is one, and the out.
+/// The least distance between rows of the operands, in elements, which is the distance in blocks. In this
+/// order: the left operand, the right one, the addend if there is one, and the out.
 std::vector<int64_t> denseLeading(int64_t m, int64_t n, int64_t k, bool transposeLhs,
                                   bool transposeRhs, bool hasAddend);
 /// A number of cublasLtGetVersion() as people write it: "13.0.2".

@@ -38,13 +38,13 @@ struct Distribution {
     Shards = 0, ///< in pieces, as the group's placements say
     Blocks = 1, ///< each whole (or a slab of each) on the ranks that compute it: [slot, R, C]
     Pieces = 2, ///< in pieces, as hop `hop` leaves them; after the last hop they are blocks
-    // In pieces, where the gradient's or the states' placements are of their own. What stands by
-    // equal lists is named by the first of parameter, gradient and states.
+    // In pieces, by placements of the gradient or the states that differ from the parameter's. Equal lists
+    // have one name: that of the first of parameter, gradient and states.
     GradientShards = 3,
     StateShards = 4,
-    ReducedShards = 5, ///< the same of where contributions of a gradient are added up
-    // Of a group with slabs, what each rank adds to a value of its blocks: the value is the sum of those of
-    // all ranks that have a slab of the block. Of these each adds up a range of what all blocks have.
+    ReducedShards = 5, ///< in pieces, as contributions to a gradient are added up
+    // Only for groups with slabs. A value of a block is the sum of the parts of all ranks that have a slab of
+    // it (Parts). Each of these ranks adds up one range of the elements of all these blocks (Ranges).
     Parts = 6,
     Ranges = 7,
   };
@@ -54,7 +54,7 @@ struct Distribution {
   constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
   bool isShards() const { return kind != Blocks && kind != Pieces && !isSummed(); }
   bool isSummed() const { return kind == Parts || kind == Ranges; }
-  /// By whose placements shards stand; the parameter's for all that is none.
+  /// Whose placements say where the shards lie. It is the parameter's if the distribution is not shards.
   ShardsKind whose() const {
     return kind == GradientShards  ? ShardsKind::Gradient
            : kind == StateShards   ? ShardsKind::State
@@ -63,7 +63,7 @@ struct Distribution {
   }
   /// How many hops lead there.
   int64_t level(const Group &group) const;
-  /// Where so many of a group's hops lead, more than none.
+  /// The distribution after `hops` of a group's hops, one at least.
   static Distribution after(const Group &group, int64_t hops);
   auto operator<=>(const Distribution &) const = default;
 };
@@ -95,27 +95,26 @@ struct Place {
   static Place resting(int64_t segment, ValueKind value, Distribution in) {
     return {segment, value, in, in, End::Rest};
   }
-  /// One list of elements in the workspace.
+  /// Whether it is one list of elements in the workspace.
   bool isPacked() const { return end != End::Rest; }
   bool isMoving() const { return end == End::Sent || end == End::Received; }
-  /// Bound shards.
+  /// Whether it is shards that the trainer has bound.
   bool isBound() const { return end == End::Rest && from.isShards(); }
-  /// Bound shards, or a copy of them.
+  /// Whether it is bound shards, or a copy of them.
   bool isOfShards() const { return !isMoving() && from.isShards(); }
   bool isResting(Distribution in) const { return end == End::Rest && from == in; }
-  /// One item per computed block.
+  /// Whether it has one item per computed block.
   bool isBatch() const { return isResting(Distribution::Blocks) || isResting(Distribution::Parts); }
   /// The distribution whose holders have it in their memory.
   Distribution standsIn() const { return end == End::Received ? to : from; }
-  /// Whether an element of `walked`, which is at rest, leads to one here: from shards to what is
-  /// packed where they are, and to whole blocks; from blocks to what is at rest there, whatever its
-  /// kind.
+  /// Whether an element of `walked`, which is at rest, leads to one here. Shards lead to what is packed on
+  /// the same rank and to whole blocks. Blocks lead to what is at rest in blocks, whatever its kind.
   bool isAddressableFrom(const Place &walked) const;
-  /// Whether it can be copied there on one rank.
+  /// Whether a rank can copy its values to `other`, which stands on the same rank.
   bool copiesTo(const Place &other) const;
-  /// Whether contributions stand here, which arrived, whose sums stand in `other`.
+  /// Whether this place has the contributions that arrived, and `other` has their sums.
   bool sumsTo(const Plan &plan, const Place &other) const;
-  /// Whether it is what is sent, and `other` what arrives, of one move (of any two segments).
+  /// Whether this is the sent end and `other` the received end of one move. Their segments may differ.
   bool travelsTo(const Place &other) const;
   auto operator<=>(const Place &) const = default;
 };
@@ -125,7 +124,7 @@ enum class TableKind : int64_t {
   BlockChunks = 1, ///< rows of a stage over computed blocks
   Copy = 2,        ///< rows that move a value from `from` to `to`
   Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
-  Sum = 4,         ///< rows of `to`, and of each all contributions (or parts), in `from`
+  Sum = 4,         ///< rows of `to`, each with all its contributions (or parts), which stand in `from`
 };
 std::string_view name(TableKind kind); // "shard chunks", … of a known kind
 
@@ -143,24 +142,24 @@ enum class CollectiveKind : int64_t {
   AllGather = 1, ///< every rank's part goes to every rank that lacks it
 };
 
-/// Ranks that meet in collectives: the world, or of a mesh those that differ along `factors`.
+/// Ranks that meet in collectives: the world, or the ranks of a mesh that differ only along `factors`.
 struct Communicator {
   int64_t mesh = -1; // the world
   std::vector<Factor> factors;
   bool operator==(const Communicator &) const = default;
 };
 
-/// What stands apart in memory begins at multiples of it: a cache line, and the widest vector.
+/// The alignment in bytes of what stands apart in memory: a cache line, and the widest vector.
 inline constexpr int64_t kAlignment = 64;
 constexpr int64_t aligned(int64_t bytes, int64_t alignment = kAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Per world rank, a number that those have in common who meet there; -1 where it takes no part.
+/// Per world rank, a number that is equal for ranks that meet there; -1 if the rank takes no part.
 std::vector<int64_t> meetings(const Plan &plan, const Communicator &communicator);
 /// Whether some two ranks meet in both.
 bool shareAPair(const Plan &plan, const Communicator &one, const Communicator &other);
-/// The world ranks that a rank meets there, itself included, ascending; none where it takes no part.
+/// The world ranks that a rank meets there, itself included, ascending; empty if it takes no part.
 std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank);
 
 /// Batches of computed blocks that share a part of the workspace. On each rank every member begins
@@ -181,8 +180,8 @@ enum class OperandKind : int64_t {
   Workspace = 0,  ///< `bytes` bytes of the workspace, from byte `value`
   Scalars = 1,    ///< scalars in the workspace from byte `value`, `bytes` bytes per parameter
   Parameters = 2, ///< the shards of the parameters: a pointer for each of the plan's
-  Gradients = 3,  ///< the same of their gradients
-  State = 4,      ///< the same of state `value` of the rule
+  Gradients = 3,  ///< the shards of their gradients, likewise
+  State = 4,      ///< the shards of state `value` of the rule, likewise
   BlockRows = 5,  ///< the number of rows of the group's blocks, in place of a pointer
   Batch = 6,      ///< as Workspace: `rows` × `cols` of `type` for each computed block
 };
@@ -191,24 +190,26 @@ struct Operand {
   OperandKind kind = OperandKind::Workspace;
   int64_t value = 0;
   int64_t bytes = 0;
-  // Of a packed value: the program's start with which it travels, and which of that start's tables
-  // it is. It stands there as Parcels.h says.
+  // Only for packed values: the program's start with which the value travels, and its number among that
+  // start's tables. Parcels.h says where it stands in the start's buffer.
   int64_t start = -1;
   int64_t traveller = 0;
   int64_t rows = 0, cols = 0; // Batch
   DType type = DType::F32;    // Batch
-  // Of batches that stand in a pool: `value` and `bytes` are the pool's.
+  // Only for batches in a pool; `value` and `bytes` are then the pool's.
   int64_t pool = -1;
   int64_t member = 0;
 };
 
-/// In which order a product adds up: one chain of multiply-adds over increasing k, rounded once each,
-/// or each product rounded before it is added, or groups of 16 steps as a GPU's tensor cores add them.
+/// The order in which a product adds up. It is one chain of multiply-adds over increasing k, rounded once
+/// each; or each product is rounded before it is added; or groups of 16 steps are added as a GPU's tensor
+/// cores add them.
 enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1, TensorCore = 2 };
 enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
 
-/// An algorithm of cuBLASLt that makes a product in place of its kernels, where the library, the GPU and its number
-/// of multiprocessors are these. One part of k after another, never several at once (split-K 1).
+/// An algorithm of cuBLASLt that computes a product in place of its kernels, if the library, the GPU and its
+/// number of multiprocessors match. It computes one part of k after another, never several at once (split-K
+/// 1).
 struct PinnedAlgorithm {
   int64_t cublasLt = 0; // cublasLtGetVersion()
   int64_t chip = 0;     // 90: sm_90
@@ -217,13 +218,13 @@ struct PinnedAlgorithm {
   // The algorithm and its attributes (cublasLtMatmulAlgoConfigAttributes_t).
   int64_t algorithm = 0, tile = 0, stages = 0, swizzling = 0, customOption = 0;
   int64_t innerShape = 0, clusterShape = 0;
-  int64_t workspaceBytes = 0; // that it may use, of all blocks together
+  int64_t workspaceBytes = 0; // that it may use for all blocks together
   auto operator<=>(const PinnedAlgorithm &) const = default;
 };
 
-/// What a product or a reduction computes of every block (dialects/optim/OptimBatchOps.td says it to
-/// the last bit), and the kernels that do it one after another on a device that does not do it by
-/// itself. Each is given the scratch, then the command's operands.
+/// What a product or a reduction computes for every block; dialects/optim/OptimBatchOps.td defines it to the
+/// last bit. If the device has no means of its own, the kernels do it, one after another. Each gets the
+/// scratch, then the command's operands.
 struct Batch {
   Accumulation accumulation = Accumulation::FusedChain; // Product, as the next ones
   double alpha = 1, beta = 0;
@@ -239,13 +240,13 @@ struct Batch {
   std::vector<PinnedAlgorithm> pinned; // Product; each for another library or GPU
 };
 
-/// One thing that a step does. With the tables the commands tell what a rank must have done at the
-/// end of a step; the runtime refuses a step that did otherwise.
+/// One command of a step. Commands and tables tell what a rank must have done at the end of a step; the
+/// runtime refuses a step that did anything else.
 enum class CommandKind : int64_t {
   Chunks = 0,       ///< a kernel over the rows of `tables`; operands of the first, the second, …
   Parameters = 1,   ///< a kernel over the parameters of `groups`; operands of the first, …
-  Product = 2,      ///< of every computed block of table `tables[0]`: lhs, rhs[, addend], out
-  Reduce = 3,       ///< of every computed block of table `tables[0]`: source, out
+  Product = 2,      ///< for every computed block of table `tables[0]`: lhs, rhs[, addend], out
+  Reduce = 3,       ///< for every computed block of table `tables[0]`: source, out
   Copy = 4,         ///< the rows of table `tables[0]`, from `operands[0]` to `operands[1]`
   Start = 5,        ///< begins a collective: the values of Message tables travel together, from
                     ///< `operands[0]` to `operands[1]`
@@ -269,10 +270,10 @@ struct Command {
   bool isBatch() const { return kind == CommandKind::Product || kind == CommandKind::Reduce; }
 };
 
-/// Rows of tables are cut at so many elements where no target has said otherwise.
+/// The most elements of a row of a table, if no target says otherwise.
 inline constexpr int64_t kChunkElements = 16384;
 
-/// The whole.
+/// A whole plan, as a library carries it.
 struct Plan {
   std::string name; // the library's
   std::string chip; // LLVM cpu that the code is for, with its features
@@ -303,11 +304,11 @@ struct Plan {
   int64_t workspaceBytes() const { return scratchOffset() + scratchBytes; }
 };
 
-/// By whose placements what stands in a place lies in shards: there, before the move or after it;
-/// of what is between hops and in blocks, where the hops start.
+/// Whose placements say how a place's values lie in shards: there, before the move or after it. For pieces
+/// between hops and for blocks they are those of the shards where the hops start.
 ShardsKind whose(const Plan &plan, const Place &place);
-/// What is wrong with the shards of a place of a known segment: they have one name, and hops lead from
-/// and to those at home alone.
+/// What is wrong with the shards of a place, whose segment must exist: equal lists have one name, and hops
+/// lead only from and to the shards at home.
 std::string checkShards(const Plan &plan, const Place &place);
 
 /// Bytes, little-endian, versioned; equal plans give equal bytes.

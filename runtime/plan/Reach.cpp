@@ -119,7 +119,7 @@ private:
     }
   }
 
-  /// Of what is packed each row stays in one part.
+  /// Checks that a row stays in one part of what is packed.
   void packed(const Operand &operand, const Place &place, int64_t first, int64_t end) {
     if (!wrong.empty() || operand.kind != OperandKind::Workspace || !place.isMoving())
       return;

@@ -7,8 +7,8 @@ namespace stepc::plan {
 
 using geometry::Rect;
 
-// What arrived has the part of one peer after the other. Peers whose gradients differ along partial axes alone
-// sent the same elements in the same order, so that one list says where their parts begin, for all rows.
+// What arrived has the part of one peer after the other. Peers whose gradients differ only along partial axes
+// sent the same elements in the same order. So one list, for all rows, says where their parts begin.
 void TableBuilder::sums(RankTable &out) {
   if (table.from.from == Distribution::Parts)
     return sumsOfParts(out);

@@ -108,7 +108,7 @@ RankTable TableBuilder::rows(size_t expected) {
 }
 
 void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
-  // Without staged operands `staged` is not read, 0. Else -1: this replica does not send.
+  // Without staged operands `staged` is not read and 0. Otherwise -1 means that this replica does not send.
   int64_t absent = table.to == table.from ? 0 : -1;
   RowMerger rows(map.plan().chunkElements, [&](const RowPiece &p) {
     chunks.push_back({0, p.block, -1, p.row, p.col, p.rows, p.cols, p.first,

@@ -11,20 +11,20 @@
 
 namespace stepc::plan {
 
-/// Expands a table that has no messages, as it is common to ranks (CommonTable).
+/// Expands a table that has no messages, in the form that ranks have in common (CommonTable).
 class TableBuilder {
 public:
   TableBuilder(BlockMap &map, const Table &table, int64_t position);
 
-  /// What tells apart positions that have other rows; nothing: each has rows of its own.
+  /// A key that is equal for positions with equal rows. Nothing: the rows are the position's own.
   std::optional<std::vector<int64_t>> key();
-  /// Those that the rows have numbers of.
+  /// The blocks, as indices in the group, whose numbers the rows have.
   std::vector<int64_t> blocks();
-  /// Where they are all that a shard holds, the place, and a position whose shard holds the same.
+  /// If these blocks are all that a shard holds: its place, and a position whose shard holds the same blocks.
   std::optional<std::pair<Place, int64_t>> holder();
   /// `expected`: how many rows to reserve memory for.
   RankTable rows(size_t expected);
-  /// What rows and columns count from.
+  /// The row and the column from which those of the rows count.
   int64_t row = 0, col = 0;
 
 private:
@@ -43,7 +43,7 @@ private:
     piece.secondStride = stride;
     piece.hasSecond = true;
   }
-  /// A rectangle as it stands in one memory. `number` of a block: among those that rows have numbers of.
+  /// A rectangle as it stands in one memory. `number` is the block's index in `blocks()`.
   RowPiece pieceOf(int64_t number, int64_t block, const geometry::Rect &rect, int64_t first,
                    int64_t stride) const {
     return {block / perParameter,
@@ -58,7 +58,8 @@ private:
             0,
             false};
   }
-  /// Where a rectangle of the rank's own shard stands among blocks: in the slab of its block, or in all of it.
+  /// The element among computed blocks where a rectangle of the rank's own shard begins: in the slab of its
+  /// block, or in the whole block.
   int64_t inBlocks(int64_t slot, const geometry::Rect &rect) {
     int64_t top = rect.row, left = rect.col;
     if (!group.slabs.factors.empty() && own.isOfShards() && own.value == ValueKind::Full) {
@@ -70,7 +71,7 @@ private:
   }
 
   const ShardRects &shardOf(const Place &place);
-  /// Of blocks by their ascending indices in the segment: the slot of each if it is computed here, or -1.
+  /// The slot of each block that is computed here, or -1. `indices` are indices in the segment, ascending.
   std::vector<int64_t> slotsOf(const std::vector<int64_t> &indices);
   /// visit(number of the held block, block in the group, rectangle), in segment order.
   template <typename Visit> void forOwnRects(Visit visit) {

@@ -4,16 +4,17 @@
 // verifier calls for every rank: the same function, so that what is proven is
 // what runs.
 //
-// The hops of a group lead from its shards to whole blocks. After hop k, p has of block b what the
-// holders h hold that are at p's coordinates along every factor that no hop up to k has resolved,
-// and along resolved ones where the shards are replicated (the serving replica); anywhere else
-// along the rest. And p must be at b's base along every owned factor up to k. After the last hop the
-// ranks that have b are those that compute it. A move takes what stands in the lower distribution to
-// the upper one, from the one rank that has it and differs along the hop's factors alone; and
-// results back, from the one rank at the base along the owned factors to every rank of the lower
-// distribution. Hops without owned factors need no way back: the result is there. A hop that chooses
-// brings nothing: what arrived by the hop before is copied where it is computed, and results go back to
-// where that hop started.
+// The hops of a group lead from its shards to whole blocks. After hop k, a rank p has pieces of block b only
+// if it is at b's base along every owned factor up to k. It has what these holders h hold: along every factor
+// that no hop up to k has resolved, h is at p's coordinates. Along resolved factors that replicate the
+// shards, h also is at p's coordinates (the serving replica). Along all other factors h is anywhere. After
+// the last hop, the ranks that have b are those that compute it.
+//
+// A move takes what stands in the lower distribution to the upper one, from the one rank that has it and
+// differs only along the hop's factors. Results go back from the one rank at the base along the owned factors
+// to every rank of the lower distribution. Hops without owned factors need no way back, because the result is
+// there already. A hop that chooses brings nothing: what arrived by the hop before is copied where it is
+// computed. Results go back to where that hop started.
 //
 // Places on one rank (elements; every list in the order given):
 //   blocks             slot k · R · C of the k-th computed block in segment order
@@ -73,13 +74,13 @@ struct CopyRow {
   bool operator==(const CopyRow &) const = default;
 };
 
-/// Adds up rows × cols elements of all contributions: those of number i stand from element
-/// lists[list + i] + source on, rows `sourceStride` apart; `count` of them. `target` is in the copy of shards, or in the range.
+/// Adds up rows × cols elements of `count` contributions. Contribution number i begins at element lists[list
+/// + i] + source and has rows `sourceStride` apart. `target` is in the copy of shards, or in the range.
 struct SumRow {
   int64_t parameter, rows, cols, source, sourceStride, target, targetStride, list, count;
 };
 
-/// What goes to and comes from one peer (world rank, itself included): elements of one value, or
+/// What a rank sends to and receives from one peer (a world rank, itself included): elements of one value, or
 /// bytes of all that travel with a start.
 struct Message {
   int64_t peer, sendOffset, sendCount, receiveOffset, receiveCount;
@@ -94,10 +95,10 @@ struct RankTable {
   int64_t blocks = 0;            // BlockChunks: computed blocks on this rank
 };
 
-/// A table as all ranks have it that differ in which blocks they hold or compute, and in where their
-/// shards begin in these, alone: of 256 ranks with a slice each of every matrix, mostly one serves
-/// all. Its rows have numbers in `blocks` for blocks, in Chunk::block and the others' `parameter`, and
-/// what a Chunk's row and column are beyond (row, col).
+/// A table that several ranks have in common. They differ only in which blocks they hold or compute, and in
+/// where their shards begin in these. When each of 256 ranks has a slice of every matrix, one table mostly
+/// serves all. Rows have indices into `blocks` in the place of blocks: Chunk::block, and `parameter` of other
+/// rows. A Chunk's row and column count from (row, col).
 struct CommonTable {
   std::shared_ptr<const RankTable> rows;
   std::shared_ptr<const std::vector<int64_t>>
@@ -105,35 +106,36 @@ struct CommonTable {
   int64_t row = 0, col = 0;
 
   CommonTable() = default;
-  /// What one rank alone has.
+  /// A table that one rank alone has.
   CommonTable(RankTable own) : rows(std::make_shared<const RankTable>(std::move(own))) {}
-  /// The rank's own rows. The numbers must be below the number of blocks, these in the group.
+  /// The rank's own rows. Indices in rows must be below the number of blocks, and blocks must be in the
+  /// group.
   RankTable resolve(const Group &group) const;
-  /// The same, in the memory that another one's had.
+  /// Writes the rank's own rows to `own` and reuses its memory.
   void resolve(const Group &group, RankTable &own) const;
 };
 
-/// Some of a packed value's elements, and from which byte of the start's buffer on they stand.
+/// A run of a packed value's elements, and the byte of the start's buffer where it begins.
 struct Part {
   int64_t first, count, byte;
   bool operator==(const Part &) const = default;
 };
 
-/// Bytes that stand in a start's buffer and are wanted a second time.
+/// Bytes of a start's buffer that are needed in a second place of it.
 struct PartCopy {
   int64_t from, to, bytes;
   auto operator<=>(const PartCopy &) const = default;
 };
 
-/// At the end of each message stand so many bytes by which ranks find that they step with other numbers
-/// (runtime/core/Agreement.h).
+/// The size in bytes of the seal at the end of each message. By the seal, ranks find that they step with
+/// different numbers (runtime/core/Agreement.h).
 inline constexpr int64_t kSealBytes = 32;
 
-/// The buffer that a start sends, or receives into. Peers' parts begin at multiples of 64 bytes
-/// (of an all-gather: of its largest element); the gap is not sent. In each part stand those of the
-/// values by falling size of their elements, then in the start's order, without gaps, and behind them the
-/// seal. Peers to whom the same goes share a part. What goes to several peers beside different values is
-/// packed for the first of them and copied for the others when the start begins.
+/// The buffer that a start sends, or receives into. Peers' parts begin at multiples of 64 bytes (in an
+/// all-gather, of its largest element); the gap is not sent. A part has the values by falling size of their
+/// elements, then in the start's order, without gaps, and the seal behind them. Peers that get the same bytes
+/// share a part. When several peers get a value beside different other values, it is packed for the first of
+/// them and copied for the others as the start begins.
 struct Parcel {
   std::vector<std::vector<Part>> values; // of each value that travels, by element
   std::vector<PartCopy> copies;
@@ -143,13 +145,13 @@ struct Parcel {
   const Part *find(int64_t value, int64_t element) const;
 };
 
-/// At which bytes of a pool its members begin on one rank: multiples of 64, in their order, none
-/// inside of another; and how many bytes all of them have.
+/// Where the members of a pool begin on one rank, in bytes: multiples of 64, in their order, without overlap.
+/// `bytes` is the size of all of them.
 struct RankPool {
   std::vector<int64_t> begins;
   int64_t bytes = 0;
 
-  /// How many bytes a member may have: to the next one, or to the pool's end.
+  /// How many bytes a member may have: up to the next one, or to the pool's end.
   int64_t room(const Pool &pool, int64_t member) const;
 };
 
@@ -170,9 +172,8 @@ struct RankTables {
 /// accepts.
 RankTables expand(const Plan &plan, int64_t rank);
 
-/// The same functions with what they share kept: for callers that ask about
-/// many ranks. Refers to the plan, which must not change; not for use by
-/// several threads at a time.
+/// Answers for many ranks, and keeps what the answers share. Refers to the plan, which must not change.
+/// Several threads must not use it at a time.
 class Expander {
 public:
   explicit Expander(const Plan &plan);
@@ -181,13 +182,13 @@ public:
 
   RankTables tables(int64_t rank);
   RankTable table(const Table &table, int64_t rank);
-  /// The same before it is resolved. Ranks that have it in common mostly get the same rows.
+  /// The table before it is resolved. Ranks that have it in common mostly get the same rows.
   CommonTable common(const Table &table, int64_t rank);
-  /// Ranks that have it in common mostly get the same one.
+  /// What a start does on a rank. Ranks that have it in common mostly get the same object.
   std::shared_ptr<const RankStart> start(const Command &start, int64_t rank);
   RankPool pool(const Pool &pool, int64_t rank);
-  /// Elements in a place on one rank: the least size of its buffer. Also answers for ranks outside
-  /// the group's mesh (0).
+  /// The number of elements in a place on one rank, which is the least size of its buffer. 0 for ranks
+  /// outside of the group's mesh.
   int64_t elements(const Place &place, int64_t rank);
   /// How many of a segment's blocks a rank computes.
   int64_t computedBlocks(int64_t segment, int64_t rank);
@@ -204,18 +205,17 @@ inline constexpr int64_t kMostArenaBytes = int64_t(1) << 50;
 /// The most elements of a row of a table: far above what one thread should take at a time.
 inline constexpr int64_t kMostChunkElements = int64_t(1) << 31;
 
-/// Consistency of indices and sizes, so that `expand` is safe on any bytes: an
-/// empty string, or what is wrong.
+/// Checks indices and sizes, so that `expand` is safe on any bytes: an empty string, or what is wrong.
 std::string validate(const Plan &plan);
 
-/// The same of the commands, on a plan that `validate` accepts: what each names is there and of a
-/// fitting kind, operands stand in the workspace, every collective is awaited once after its start,
-/// and the last command advances the step counts. `command` is the first that is wrong.
+/// Checks the commands of a plan that `validate` accepts. What each names exists and is of a fitting kind,
+/// and operands stand in the workspace. Every collective is awaited once after its start, and the last
+/// command advances the step counts. `command` is the first that is wrong.
 std::string validateProgram(const Plan &plan, int64_t *command = nullptr);
 
-/// Whether the rows of the commands' tables on one rank stay in their operands' parts of the workspace:
-/// empty, or what does not. Of Chunks, packed operands alone: other kernels' types are not in the
-/// plan.
+/// Checks that the rows of the commands' tables on one rank stay in their operands' parts of the workspace:
+/// empty, or what does not. For Chunks it checks only packed operands, because the plan does not have the
+/// types of others.
 std::string checkReach(const Plan &plan, const RankTables &tables);
 
 } // namespace stepc::plan

@@ -1,7 +1,7 @@
 //===- Teams.h - Who adds up what slabs add to their blocks -------*- C++ -*-===//
 //
-// Internal to the plan. The ranks that have slabs of a block are a team. What they add to a value of the block is
-// added up by all of them: each adds up one range of the elements of all blocks of the team, in the order of
+// Internal to the plan. The ranks that have slabs of a block are a team. All of them add up what they add to
+// a value of the block: each adds up one range of the elements of all blocks of the team, in the order of
 // slots, and gives the sums to the others.
 //
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,8 @@ struct Team {
   int64_t own() const { return size(self); }
 };
 
-/// What goes to a peer or came from it: of each team that both are of, one after the other, a range of elements.
+/// What goes to a peer or came from it: a range of elements of each team that both belong to, one after the
+/// other.
 struct TeamPart {
   struct Range {
     size_t team;

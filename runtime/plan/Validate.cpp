@@ -121,7 +121,7 @@ private:
            ends[static_cast<size_t>(place.end)] + ")";
   }
 
-  /// Of what arrived, whether hops that choose lead from there to where it is copied, if any do.
+  /// Whether all hops that lead from what arrived to where it is copied choose; true without any such hop.
   bool isChoice(const Table &table) {
     const Group &group = at(plan.groups, at(plan.segments, table.from.segment).group);
     int64_t level = table.from.standsIn().level(group), end = table.to.standsIn().level(group);

@@ -55,7 +55,7 @@ private:
   std::vector<OwnPart> own;
 };
 
-/// Of a transport's table, where members need not meet: the communicator is a list of ranks.
+/// For a transport's table, if members need not meet: the communicator is just their list of ranks.
 int32_t openCommunicator(int32_t rank, int32_t size, const int32_t *members, int32_t count,
                          void **communicator, void **handle, char *error,
                          int64_t errorSize) noexcept;

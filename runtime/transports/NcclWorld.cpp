@@ -279,11 +279,12 @@ std::string NcclWorld::start(const stepc_operations &given) {
   auto stream = static_cast<cuda::StreamHandle>(given.stream);
   bool isStaged = stream == nullptr;
   if (isStaged) {
-    // On all ranks behind the exchanges that were begun before: all kernels of NCCL are in one order.
+    // Stands behind the exchanges that were begun before, on all ranks, so that all kernels of NCCL are in
+    // one order.
     wrong = staging->upload(group, hasLatest ? &latest : nullptr);
     stream = staging->stream;
   } else if (!hasLatest || stream != latest) {
-    // Of another GPU NCCL would write to memory that is not there.
+    // On a stream of another GPU, NCCL would write to memory that does not exist there.
     cuda::Context theirs = nullptr;
     if (driver.cuStreamGetCtx(stream, &theirs) != 0 || theirs != context)
       return format("expected a stream of GPU %d, on which the transport was made, found one of "

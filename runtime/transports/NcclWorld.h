@@ -41,22 +41,22 @@ public:
 
   /// Meets all ranks.
   std::string open(const nccl::UniqueId &id, int ordinal);
-  /// Begins to open a communicator; without members, helps the others of the world to open theirs.
+  /// Begins to open a communicator. Without members, it helps the other ranks of the world to open theirs.
   std::string beginCommunicator(const int32_t *members, int32_t count, Communicator *&made);
   void close(Communicator *);
-  /// Enqueues operations on the stream that they name, or, if none, begins those of the host's memory.
+  /// Enqueues operations on the stream that they name. Without one it begins messages of the host's memory.
   std::string start(const stepc_operations &group);
-  /// Of a communicator, or of messages of the host's memory.
+  /// Whether the opening of a communicator, or messages of the host's memory, are done.
   std::string isDone(Begun begun, bool &done);
-  /// What went wrong with what was enqueued.
+  /// What went wrong with operations that were enqueued.
   std::string findProblem();
 
-  /// Whether the last of these texts tells of a deadline.
+  /// Whether the last of these texts is about a deadline.
   bool wasLate() const { return isLate; }
 
   void abort(const char *reason) noexcept;
-  /// Closes what was opened, or returns when an abort has come to its end; false, when that takes too long:
-  /// NCCL may then use what it was given for as long as the process lives.
+  /// Closes what was opened, or returns when an abort has come to its end. False if that takes too long: NCCL
+  /// may then use what it was given for as long as the process lives.
   bool closeAll() noexcept;
   stepc_traffic traffic();
 

@@ -62,8 +62,8 @@ struct CublasLt {
                            StreamHandle);
 };
 
-/// cuBLASLt, found once per library: that which the process has loaded, else that of CUDA 13 or 12. Null where
-/// there is none.
+/// cuBLASLt, found once per library: the one that the process has loaded, otherwise that of CUDA 13 or 12.
+/// Null if there is none.
 const CublasLt *cublasLt();
 
 } // namespace stepc::runtime::cublaslt

@@ -50,7 +50,7 @@ struct Driver {
   Result (*cuDevicePrimaryCtxRelease_v2)(DeviceNumber);
   Result (*cuCtxPushCurrent_v2)(Context);
   Result (*cuCtxPopCurrent_v2)(Context *);
-  /// Of memory that the driver knows nothing of, all answers are 0. Takes no context.
+  /// All answers are 0 for memory that the driver knows nothing of. Needs no context.
   Result (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, Address);
   Result (*cuMemAlloc_v2)(Address *, size_t bytes);
   Result (*cuMemFree_v2)(Address);
@@ -91,8 +91,8 @@ struct Driver {
   Result (*cuGraphRetainUserObject)(GraphHandle, UserObject, unsigned references, unsigned flags);
 };
 
-/// NVIDIA's driver, loaded once per library (what the process has loaded already is used) and initialized; null
-/// with what is missing.
+/// NVIDIA's driver, initialized and loaded once per library; one that the process has loaded already is used.
+/// Null if it is missing, and `problem` says what.
 const Driver *driver(std::string &problem);
 
 /// "CUDA_ERROR_OUT_OF_MEMORY, out of memory".

@@ -9,31 +9,32 @@
 
 namespace stepc::runtime::cuda {
 
-/// The graph of an instance's step, and how many of the trainer's hold one. Functions return what the driver says,
-/// and expect the context to be current.
+/// The graph of an instance's step, and the number of the trainer's graphs that hold one. Functions return
+/// the driver's result and expect the context to be current.
 class CudaGraph {
 public:
   explicit CudaGraph(const Driver &driver) : driver(driver) {}
 
-  /// Work that is enqueued between the two on the stream, and on those that wait for its events, is recorded.
+  /// Records the work that is enqueued between the two on the stream, and on streams that wait for its
+  /// events.
   Result begin(StreamHandle);
   Result end(StreamHandle);
   Result replay(StreamHandle);
   void forget() noexcept;
 
-  /// What captures a stream: 0 and null where nothing does.
+  /// The capture of which a stream is part: 0 and null if there is none.
   struct Capture {
     uint64_t number = 0;
     GraphHandle graph = nullptr;
     bool isBroken = false; ///< by a call that it does not allow: it can only end
   };
   Result ask(StreamHandle, Capture &);
-  /// The graph that is captured counts as living until it and all that was made of it is gone.
+  /// Counts the captured graph as living until it and all that was made from it is gone.
   Result hold(const Capture &);
   int64_t living() const { return *held; }
 
-  /// Within its life the thread may ask for events, though a graph is captured that allows it to no thread: none
-  /// of ours is part of one that it asks for.
+  /// While this lives, the thread may ask for events even during a capture that forbids it to all threads.
+  /// None of our graphs is part of a capture for which it asks.
   class Relaxed {
   public:
     explicit Relaxed(const Driver &driver) : driver(driver) { exchange(); }
@@ -49,7 +50,7 @@ public:
 private:
   const Driver &driver;
   GraphExecHandle step = nullptr;
-  // The driver lets go of them whenever it likes, in a thread of its own.
+  // Shared, because the driver lets go of the graphs whenever it likes, in a thread of its own.
   std::shared_ptr<std::atomic<int64_t>> held = std::make_shared<std::atomic<int64_t>>(0);
 };
 

@@ -17,8 +17,8 @@ public:
 
 private:
   const Driver &driver;
-  // Memory that was found to be this GPU's. Allocators give gradients the same few places again and again, and
-  // an address of a GPU's does not become another's.
+  // Memory that was found to be this GPU's. Allocators give gradients the same few places again and again,
+  // and an address of one GPU never becomes another's.
   static constexpr Address kAlignment = 256;
   std::array<const void *, 4096> known{};
 };

@@ -24,32 +24,32 @@ public:
   /// What went wrong first since it was last asked.
   std::string takeProblem() { return std::exchange(firstProblem, {}); }
 
-  /// Memory of the GPU, aligned to 256 bytes; null where there is none.
+  /// Memory of the GPU, aligned to 256 bytes; null if there is none.
   virtual void *allocate(int64_t bytes) = 0;
   virtual void release(void *memory) = 0;
-  /// Memory of the host that copies to the GPU read without a copy of their own.
+  /// Memory of the host from which copies to the GPU read directly.
   virtual void *allocateStaging(int64_t bytes) = 0;
   virtual void releaseStaging(void *memory) = 0;
-  /// The host writes to it what copies will read.
+  /// Writes to staging memory what copies will read.
   virtual void stage(void *staging, const void *from, int64_t bytes) {
     std::memcpy(staging, from, size_t(bytes));
   }
 
-  /// Why a pointer of the trainer's does not lead to memory of that kind (stepc_memory), where it does not.
+  /// Why a pointer of the trainer's does not lead to memory of that kind (stepc_memory); empty if it does.
   virtual std::string checkPointer(const void *, int32_t /*memory*/) { return {}; }
-  /// Why no launch like it can begin; `launch` takes none of which this says something.
+  /// Why no launch like it can begin; empty if one can. `launch` takes only those.
   virtual std::string checkLaunch(const Launch &) const = 0;
 
-  // Products by a library (LibraryProducts.h), where the GPU has one: which it is and makes; one of them made
-  // ready; and its call.
+  // Products by a library (LibraryProducts.h), if the GPU has one: which library it is and what it computes,
+  // the preparation of a product, and its call.
   virtual ProductLibrary library() const { return {}; }
   virtual void prepare(BatchWork &) {}
   virtual void multiply(Stream, const BatchWork &) {}
 
-  /// As the driver's functions take it; null on this machine.
+  /// The stream as the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }
 
-  /// What the next commands use is for those to know who look for races.
+  /// Tells those that look for races what the next commands use.
   virtual void declare(void (*)(void *, MemoryUses &), void *) {}
 
   // What stands on a stream happens in order.
@@ -58,7 +58,7 @@ public:
   virtual void upload(Stream, void *to, const void *staging, int64_t bytes) = 0;
   virtual void download(Stream, void *staging, const void *from, int64_t bytes) = 0;
   virtual void move(Stream, void *to, const void *from, int64_t bytes) = 0;
-  /// A function of the host that stands between them.
+  /// Calls a function of the host between the commands of a stream.
   virtual void call(Stream, void (*function)(void *), void *argument) = 0;
 
   virtual Event *makeEvent() = 0;
@@ -68,25 +68,25 @@ public:
   /// Returns when what stood before the event's last record is done.
   virtual void synchronize(Event *) = 0;
 
-  /// Both streams begin behind what is on the trainer's, before the first command of a step; the
-  /// trainer's goes on behind both, after the last. Where a graph captures the trainer's they are captured
-  /// with it, and the graph counts as living.
+  /// `join` lets both streams begin behind the work on the trainer's, before the first command of a step.
+  /// `leave` lets the trainer's go on behind both, after the last. If a graph captures the trainer's stream,
+  /// both are captured with it, and the graph counts as living.
   virtual void join(bool isCaptured) = 0;
   virtual void leave() = 0;
   /// Instead of `leave`: what has not begun does not begin, and nobody waits for it.
   virtual void abandon() noexcept = 0;
-  /// Whether what stood before the last `leave` is done; returns when it is.
+  /// `isDone` says whether all before the last `leave` is done; `drain` returns when it is.
   virtual bool isDone() = 0;
   virtual void drain() = 0;
 
-  /// What stands on the streams between the two is recorded as a graph; `replay` puts it on the stream of
+  /// Records what is enqueued on the streams between the two as a graph. `replay` puts it on the stream of
   /// kernels as a whole.
   virtual void beginGraph() = 0;
   virtual void endGraph() = 0;
   virtual void replay() = 0;
   virtual void forgetGraph() noexcept = 0;
-  /// Which capture of the trainer's its stream is part of, 0: none; and how many graphs hold steps, of those that
-  /// captured some and are still there.
+  /// The number of the trainer's capture of which its stream is part, 0: none. `livingGraphs` counts the
+  /// graphs that captured steps and still exist.
   virtual uint64_t captureNumber() { return 0; }
   virtual int64_t livingGraphs() const { return 0; }
 

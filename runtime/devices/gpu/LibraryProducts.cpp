@@ -1,7 +1,8 @@
 //===- LibraryProducts.cpp - Products by cuBLASLt, at pinned algorithms -----===//
 //
-// Blocks are rows one after another, which cuBLASLt takes for columns: it sees every matrix transposed. So out = lhs · rhs
-// is asked for as outᵀ = rhsᵀ · lhsᵀ: its A is the right operand, its B the left one, its rows are our columns.
+// A block stands row by row, which cuBLASLt reads as column by column: it sees every matrix transposed. So
+// out = lhs · rhs is asked for as outᵀ = rhsᵀ · lhsᵀ. Its A is the right operand, its B the left one, and its
+// rows are our columns.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,20 +10,20 @@
 
 namespace stepc::runtime {
 
-/// What one instance needs of cuBLASLt, made when the instance is: a step asks for nothing. Functions expect
-/// the context to be current; texts say what went wrong.
+/// What one instance needs of cuBLASLt. All of it is made with the instance, so that a step asks for nothing.
+/// Functions expect the context to be current, and their texts say what went wrong.
 class LibraryProducts {
 public:
   LibraryProducts();
   ~LibraryProducts();
 
-  /// Looks for a library where the plan has algorithms for such a GPU.
+  /// Looks for a library if the plan has algorithms for this GPU.
   std::string open(const plan::Plan &, int64_t chip, int64_t multiprocessors);
   void close();
-  /// Which library and GPU this is, and which of the plan's algorithms stand.
+  /// The library and the GPU, and a hash of the plan's algorithms that are used.
   const ProductLibrary &found() const { return here; }
-  /// Makes the algorithm of a product ready, where one stands, and carries it out once: what the library loads
-  /// and allocates for it, it does then. Operands are zeros, and stay so.
+  /// Readies the algorithm of a product, if it has one, and carries it out once, so that the library loads
+  /// and allocates now what it needs. Operands are zeros and stay zeros.
   std::string prepare(BatchWork &, cublaslt::StreamHandle);
   std::string multiply(const BatchWork &, cublaslt::StreamHandle) const;
 

@@ -6,8 +6,8 @@
 
 namespace stepc::runtime {
 
-/// The same GPU, which is this machine: on its streams, between their commands, stand functions that tell
-/// runtime/emulated/Races.h what these touch. Its problem is the first race, where there is one.
+/// Wraps an emulated GPU. Between the commands on its streams it puts functions that tell
+/// runtime/emulated/Races.h what these touch. Its problem is the first race, if there is one.
 std::unique_ptr<Gpu> watchForRaces(std::unique_ptr<Gpu> gpu, const plan::Plan &plan);
 
 } // namespace stepc::runtime

@@ -23,11 +23,12 @@
  *  - parameters whose steps are counted, on a device whose counts may stand in its own memory:
  *    arguments[0] = the records of parameters, not of further parts;
  *  - rows of a copy, of a device that does not copy by itself: arguments[0] = rows, each a
- *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = what their offsets count from, in the workspace;
- *    arguments[3], [4] = the lists of shards that stand there instead, if any; arguments[5] = the records;
- *  - rows of a sum of contributions: arguments[0] = rows, each a plan::SumRow whose `list` is a word of these: from
- *    there on stand the bytes at which each contribution's elements begin; arguments[1], [2] = what these and
- *    targets count from, in the workspace; arguments[3] = the records;
+ *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = what their offsets count from, in the
+ *    workspace; arguments[3], [4] = the lists of shards that stand there instead, if any;
+ *    arguments[5] = the records;
+ *  - rows of a sum of contributions: arguments[0] = rows, each a plan::SumRow whose `list` is a word of
+ *    these: from there on stand the bytes at which each contribution's elements begin; arguments[1],
+ *    [2] = what these and targets count from, in the workspace; arguments[3] = the records;
  *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
  *    the address of the scratch, then those of its batches in the workspace; of a product behind them
  *    stepc_factors, so that products that differ in these alone share a kernel;
@@ -54,10 +55,10 @@ typedef struct stepc_chunk {
       reserved;
 } stepc_chunk;
 
-/* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. Of divided matrices these are
- * the records of the first part; those of the others follow. rows and cols are the matrix
- * block's (as float64), numel too where batch axes are declared or matrices divided, and else the
- * whole parameter's. */
+/* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. For divided matrices these are
+ * the records of the first part; those of the other parts follow. rows and cols are the matrix
+ * block's (as float64). So is numel if batch axes are declared or matrices divided; otherwise it is
+ * the whole parameter's. */
 typedef struct stepc_parameter_record {
   double rows, cols, numel;
   int64_t *steps_taken; /* before this one; all parts of a parameter have the same */
@@ -66,8 +67,8 @@ typedef struct stepc_parameter_record {
   int64_t reserved[2];
 } stepc_parameter_record;
 
-/* Of out = alpha * (lhs * rhs) + beta * addend; beta is of no meaning without an addend. Stands in the place of an
- * address among a kernel's arguments. */
+/* The factors of out = alpha * (lhs * rhs) + beta * addend; without an addend beta means nothing. They
+ * stand in the place of an address among a kernel's arguments. */
 typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
@@ -126,15 +127,16 @@ typedef struct stepc_emulated_block stepc_emulated_block;
 /* What one thread of a block does; memory is the block's. */
 typedef void (*stepc_emulated_thread)(stepc_emulated_block *, void *const *arguments, int64_t block,
                                       int64_t thread, void *memory);
-/* Blocks [first, last) of so many threads, with so much memory each. The name is for messages. */
+/* Runs blocks [first, last), each of `threads` threads and `memory_bytes` of memory. The name is for
+ * messages. */
 void stepc_rt_emulate(stepc_emulated_thread thread, void *const *arguments, int64_t first,
                       int64_t last, int64_t threads, int64_t memory_bytes, const char *name);
 /* Returns when all threads of the block are at the same place of the kernel's text. */
 void stepc_rt_emulated_barrier(stepc_emulated_block *, int32_t place);
-/* The value of the lane whose number differs by these bits, when all 32 of the warp are there. */
+/* Returns the value of the lane whose number differs by these bits, when all 32 of the warp are there. */
 int32_t stepc_rt_emulated_shuffle(stepc_emulated_block *, int32_t place, int32_t value,
                                   int32_t lanes);
-/* Of so many matrices of 8 x 8 16-bit elements the words that PTX's ldmatrix gives the lane; lane i
+/* Loads `count` matrices of 8 x 8 16-bit elements: the words that PTX's ldmatrix gives the lane. Lane i
  * brings the address of row i, of 16 bytes. All 32 lanes come. */
 void stepc_rt_emulated_load_matrices(stepc_emulated_block *, int32_t place, const void *row,
                                      int32_t count, int32_t transposed, int32_t *words);
@@ -142,15 +144,15 @@ void stepc_rt_emulated_load_matrices(stepc_emulated_block *, int32_t place, cons
  * and 4 numbers, which become the results. All 32 lanes come. */
 void stepc_rt_emulated_multiply_matrices(stepc_emulated_block *, int32_t place, int32_t half,
                                          int32_t *words);
-/* Copies 16 bytes, or, of bytes 0, writes as many zeros: at the latest when the thread has waited for
- * the group that the copy is of. A thread's commit ends its group; a wait returns when at most the last
- * so many groups are under way. */
+/* Copies 16 bytes or, if `bytes` is 0, writes 16 zeros. It is done at the latest when the thread has
+ * waited for the copy's group. A thread's commit ends its group; a wait returns when at most the last
+ * `groups` groups are under way. */
 void stepc_rt_emulated_copy_async(stepc_emulated_block *, void *to, const void *from,
                                   int32_t bytes);
 void stepc_rt_emulated_commit_group(stepc_emulated_block *);
 void stepc_rt_emulated_wait_group(stepc_emulated_block *, int32_t groups);
-/* Before each load and store, where the target asks for races: where to load or store, which is elsewhere
- * than at the address where the command does not declare that. */
+/* Called before each load and store if the target asks for races. Returns where to load or store: the
+ * address or, if the command does not declare the access, other memory. */
 void *stepc_rt_emulated_access(void *address, int64_t bytes, int32_t writes, int64_t block,
                                int64_t thread);
 

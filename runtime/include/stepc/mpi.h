@@ -33,8 +33,8 @@ extern "C" {
  * message; MPI_Abort is never called. */
 int32_t stepc_mpi_transport(MPI_Comm comm, stepc_transport *out, char *error, int64_t error_size);
 
-/* The same of all processes of the job, for programs that are compiled without MPI: starts MPI where
- * nobody has, and ends it with the transport then. */
+/* A transport over all processes of the job, for programs that are compiled without MPI. It starts MPI
+ * if nobody has, and then ends it with the transport. */
 int32_t stepc_mpi_world(stepc_transport *out, char *error, int64_t error_size);
 
 #ifdef __cplusplus

@@ -88,8 +88,8 @@ typedef struct stepc_options {
   int32_t graph;
   stepc_parallel_for parallel_for; /* null: the built-in pool of std::threads */
   void *parallel_context;
-  /* Of the workspace, both or neither; null: the library's own. What a peer may still write after
-   * an abort is never given back (see STEPC_TRANSPORT_TAKES_BACK). */
+  /* Allocate and free the workspace, both or neither; null: the library's own. Memory to which a peer may
+   * still write after an abort is never given back (see STEPC_TRANSPORT_TAKES_BACK). */
   stepc_allocate allocate;
   stepc_deallocate deallocate;
   void *allocator_context;
@@ -143,8 +143,9 @@ typedef struct stepc_mesh_info {
   int32_t batch_axes; /* the parameter's: leading axes that count matrices */
   int32_t
       flatten; /* the axis from which on all are the columns of its matrices; 0: nothing is flattened */
-  /* How its matrices are divided, as a manifest says it: {"axis": "rows", "runs": [[[0, 4096]], …]};
-   * empty where they are not. With "specified": true they are the specification's, whatever a manifest says. */
+  /* How its matrices are divided, in the words of a manifest: {"axis": "rows", "runs": [[[0, 4096]], …]};
+   * empty if they are not. With "specified": true they are the specification's, whatever a manifest
+   * says. */
   const char *blocks;
   int32_t flatten_specified; /* 1: `flatten` is the specification's, whatever a manifest says */
   int32_t reserved;
@@ -279,14 +280,14 @@ typedef struct stepc_library {
   int32_t (*refresh)(stepc_instance *);
 
   const char *target; /* the kind of target that this step is for: "cpu", "cuda" or "emulated" */
-  /* The same step for another target of this library, or null. Steps of one library have the same
-   * parameters, routes and states in the same order, and plans of their own: the ranks of a world
-   * take one and the same. Libraries compiled before this field have a smaller struct_size. */
+  /* This step for another target of this library, or null. Steps of one library have the same
+   * parameters, routes and states in the same order, but plans of their own: all ranks of a world
+   * take the same one. Libraries compiled before this field have a smaller struct_size. */
   const struct stepc_library *next;
   const char *problem; /* what `status` says, as text; null where the library can be used */
 } stepc_library;
 
-/* Of a library's tables the first whose shards stand in that kind of memory (stepc_device); null where
+/* The first of a library's tables whose shards stand in that kind of memory (stepc_device); null if
  * there is none. A step for the target emulated is a CPU's. */
 static inline const stepc_library *stepc_library_for(const stepc_library *library, int32_t device) {
   enum { bytes_before_next = offsetof(stepc_library, next) };
