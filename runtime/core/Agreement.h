@@ -44,15 +44,14 @@ struct SealedNumbers {
 /// The host's knowledge of one rank's numbers.
 class Agreement {
 public:
-  /// Finds the parameters that are compared: those of which each rank of their mesh holds elements. A rank
-  /// that holds none may know nothing of the parameter. Of meshes without `worldRank` no seal is known.
+  /// Finds the parameters that are compared: those of which each rank of their mesh holds elements, because a
+  /// rank that holds none may know nothing of the parameter. Meshes without `worldRank` have no seal.
   void prepare(const Library &library, int64_t worldRank);
 
   /// From here on each parameter has the hyperparameters of a row, which `rowOf` numbers. None: the host has
   /// no numbers to read.
   void place(std::vector<int64_t> rowOf);
-  /// Adds up the hyperparameters, in rows as long as the longest of a rule, where they are others than
-  /// before.
+  /// Adds up the hyperparameters again if they have changed. Rows are as long as the longest of a rule.
   void readRows(const double *values);
   /// Adds up the step counts, one per parameter. If all are by `moved` larger than last time, that is enough.
   void readSteps(const int64_t *steps, bool areAlike, int64_t moved);
@@ -62,8 +61,8 @@ public:
   /// The seal of parameters on any of these meshes, which this rank is one of.
   Seal of(const std::vector<int64_t> &meshes) const;
 
-  /// What differs between the numbers of this rank, of which `own` is the seal, and those of a rank with
-  /// `other`, on the same meshes: "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0".
+  /// How the numbers of this rank, whose seal is `own`, differ from those of a rank whose seal is `other`, on
+  /// the same meshes: "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0".
   std::string describe(const std::vector<int64_t> &meshes, const SealedNumbers &numbers,
                        const Seal &own, const Seal &other, int64_t otherRank,
                        int64_t ownRank) const;

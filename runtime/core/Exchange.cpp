@@ -28,9 +28,9 @@ int32_t statusOf(int32_t code) {
 
 namespace {
 
-/// Whether the messages of a planned all-gather are one to the transport, too: equal parts, each of
-/// which goes to all that meet, and which arrive in the order of ranks. Whoever takes part sees all
-/// parts, so all find the same.
+/// Whether the messages of a planned all-gather are also one to the transport: equal parts that each go to
+/// all that meet, and that arrive in the order of ranks. All that take part see all parts, so they all find
+/// the same.
 bool isAllGather(const stepc_instance &instance, const plan::Command &start,
                  const std::vector<plan::Message> &messages, const Meeting &meeting) {
   if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||

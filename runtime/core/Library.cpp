@@ -97,14 +97,14 @@ std::string damaged(const char *what, uint64_t expected, uint64_t found) {
 }
 
 void read(Library &library) {
-  // Before anything else of the program is looked at: another version may lay it out otherwise.
+  // Checked before anything else of the program, because another version may lay that out otherwise.
   const stepc_program &program = library.program;
   if (program.abi_version != STEPC_KERNEL_ABI_VERSION)
     return markUnusable(library, STEPC_ERROR_ABI,
                         format("the program was compiled for kernel ABI %lld, expected %d",
                                (long long)program.abi_version, STEPC_KERNEL_ABI_VERSION));
-  // Before a byte of the plan is read, and before one is believed. What the compiler wrote was valid: what is
-  // other is damage, which checks of its own could take for something else.
+  // Checked before a byte of the plan is read or believed. What the compiler wrote was valid, so any
+  // difference is damage, which other checks could mistake for something else.
   uint64_t numbers = plan::fnv1a({uint64_t(program.plan_bytes), program.plan_hash});
   if (numbers != program.numbers_hash)
     return markUnusable(library, STEPC_ERROR_PLAN,

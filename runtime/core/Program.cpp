@@ -281,7 +281,7 @@ std::string prepareProgram(stepc_instance &instance) {
   return {};
 }
 
-/// Only when the program is complete do its lists stay where they are.
+/// Runs when the program is complete: only then do its lists keep their addresses.
 std::string lendLists(stepc_instance &instance) {
   std::vector<HostList> lists;
   auto lend = [&](const auto &list, bool changes) {

@@ -100,7 +100,7 @@ void replay(stepc_instance &instance) {
   instance.stepsAdvanced = true;
 }
 
-/// Ends a walk that throws, too.
+/// Ends the walk, even if it throws.
 struct Walk {
   const stepc_device_table &device;
   DeviceContext &context;

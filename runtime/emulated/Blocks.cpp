@@ -186,9 +186,8 @@ struct stepc_emulated_block {
     copies.erase(copies.begin(), rest);
   }
 
-  /// Where what threads did is ordered, for ThreadSanitizer to know, and nowhere else: the begin, the
-  /// end, and barriers, of which neighbours are two, as some threads come to one before others leave
-  /// the last.
+  /// The points at which threads are ordered, which ThreadSanitizer must know: the begin, the end, and
+  /// barriers. Neighbouring barriers are two, because some threads come to one before others leave the last.
   enum Meeting { Begin, End, Barriers };
   Meeting barrier() const { return Meeting(Barriers + barriers % 2); }
   void release([[maybe_unused]] Meeting meeting) {
@@ -225,8 +224,8 @@ private:
       }
   }
 
-  /// Whether some can go on: those of warps that have met, or all at a barrier. False when all are done;
-  /// anything else ends the program.
+  /// Lets threads go on: those of warps that have met, or all at a barrier. False when all are done. If none
+  /// can go on, it ends the program.
   bool letGo() {
     bool met = false;
     for (size_t first = 0; first < threads.size(); first += kWarp)

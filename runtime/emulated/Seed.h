@@ -10,8 +10,8 @@
 
 namespace stepc::runtime {
 
-/// STEPC_EMULATED_SEED of the environment: of the order of streams, of threads and of copies. None where it
-/// is not set; then they come in order. `problem` says what is wrong with a text that is no seed.
+/// STEPC_EMULATED_SEED of the environment, for the order of streams, of threads and of copies. Nothing if it
+/// is not set; they then come in order. `problem` says what is wrong with a text that is no seed.
 inline std::optional<uint64_t> emulatedSeed(std::string &problem) {
   const char *given = std::getenv("STEPC_EMULATED_SEED");
   if (!given)

@@ -57,8 +57,8 @@ struct Conflict {
 
 class Shadow {
 public:
-  /// Whether the access is ordered behind all that it conflicts with; else `found` says what it is not
-  /// ordered behind. It stands in the shadow either way. `known` are its stream's clocks.
+  /// Whether the access is ordered behind all that it conflicts with; otherwise `found` says what it is not
+  /// ordered behind. The shadow keeps the access either way. `known` are its stream's clocks.
   bool touch(uintptr_t address, size_t bytes, const Access &by, bool writes, const Clocks &known,
              Conflict &found);
   /// A copy of the block that was under way has come, as its thread knows.
@@ -71,9 +71,9 @@ public:
 private:
   struct Cell {
     Access write;
-    // By kernels and copies of the first stream: of the last command two readers, of different blocks if
-    // there are such, else of different threads that no barrier orders. Where one reader suffices the
-    // other is none.
+    // Reads by kernels and copies of the first stream: two readers of the last command. They are of different
+    // blocks if there are any; otherwise of different threads that no barrier orders. If one reader suffices,
+    // the other is none.
     Access read, other;
     CommandNumber copied; ///< the last that read on the other stream
   };

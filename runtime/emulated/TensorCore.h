@@ -13,7 +13,8 @@ struct WarpProduct {
   uint32_t sums[32][4];
 };
 
-/// sums + left · right; `half`: elements are f16, else bf16. runtime/emulated/README.md says how it rounds.
+/// sums + left · right; with `half` elements are f16, otherwise bf16. runtime/emulated/README.md says how it
+/// rounds.
 void multiply(WarpProduct &product, bool half);
 
 } // namespace stepc::runtime

@@ -48,7 +48,7 @@ public:
   }
 
 private:
-  /// What is expected of the placement at an axis of the mesh in its place; empty where it is so.
+  /// What is expected in the place of the placement at an axis of the mesh; empty if the placement is right.
   std::string check(size_t axis) {
     const Placement &placement = placements[axis];
     int64_t ranks = mesh.sizes[axis];

@@ -16,8 +16,8 @@ public:
   /// 64-byte aligned, zero, and touched, so that no step takes a page fault for it. From the
   /// trainer's allocator where the options have one.
   bool allocate(int64_t bytes, const stepc_options &options);
-  /// From the trainer's allocator where the options have one, and else from `allocate`; `give` takes
-  /// that back. Nothing is written.
+  /// Takes memory from the trainer's allocator if the options have one, otherwise from `allocate`; `give`
+  /// takes that back. Nothing is written.
   bool adopt(int64_t bytes, const stepc_options &options, void *(*allocate)(void *, int64_t),
              stepc_deallocate give, void *context);
   /// Zeros to read: pages that cost no memory.

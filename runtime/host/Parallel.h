@@ -39,7 +39,7 @@ public:
   /// Runs task over [0, count) and returns how many items ran. Nested calls, from within a piece, run inline.
   int64_t run(stepc_task task, void *arguments, int64_t count, int64_t grain);
 
-  /// What a loop did first other than each item once, since it was last asked; empty where none did.
+  /// The first way in which a loop did not run each item once, since it was last asked; empty if all did.
   std::string takeProblem();
   bool hasProblem() const { return !problem.empty() || strayed.load(std::memory_order_relaxed); }
 

@@ -114,7 +114,7 @@ BlockMap::Meeting BlockMap::meet(const Place &place, int64_t position) {
     auto count = static_cast<int64_t>(at(blocks.within, rect.block).size());
     sizes[static_cast<size_t>(shared.with[i])] += count * rect.rows * rect.cols;
   }
-  // To each peer that lacks nothing else; who hold equal shards share a part.
+  // A part goes to the peers that this position serves; peers with equal shards share one.
   Form other{place.value, (place.end == End::Received ? place.from : place.to).whose()};
   const Classes &theirs = holders(group, other), &served = this->served(place);
   // By world rank, with the class among the shared ones.

@@ -41,7 +41,7 @@ inline int64_t product(int64_t a, int64_t b, int64_t limit) {
   return a != 0 && b > limit / a ? limit + 1 : a * b;
 }
 
-/// What people call an item of a list: its name where it has one that is known to be whole.
+/// The name of an item of a list for messages, if it has a name that is known to be valid.
 inline std::string label(const Group &group, size_t) { return group.name; }
 template <typename Item> std::string label(const Item &, size_t index) {
   return std::to_string(index);

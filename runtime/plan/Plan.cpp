@@ -100,8 +100,8 @@ bool Place::copiesTo(const Place &other) const {
   if ((isMoving() && from == Distribution::Parts) ||
       (!isMoving() && !other.isMoving() && (from.isSummed() || other.from.isSummed())))
     return false;
-  // A rank that has a block whole has it in its shard, too: else a move leads there. Between hops
-  // another one may choose the ranks that compute a block (isChoice).
+  // A rank that has a block whole also has it in its shard; otherwise a move leads there. Between hops,
+  // another hop may choose the ranks that compute a block (isChoice).
   if (isMoving() || other.isMoving())
     return standsIn() == other.standsIn() ||
            (end == End::Received && to.kind == Distribution::Pieces &&

@@ -128,8 +128,8 @@ enum class TableKind : int64_t {
 };
 std::string_view name(TableKind kind); // "shard chunks", … of a known kind
 
-/// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to
-/// `to`, but for the staged operands of shards.
+/// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
+/// for the staged operands of shards.
 struct Table {
   TableKind kind = TableKind::ShardChunks;
   Place from, to;

@@ -168,7 +168,7 @@ private:
     return unknown("a kind of table", table.kind, TableKind::Sum);
   }
 
-  /// What starts move is expanded, too; the rest of the program is validateProgram's.
+  /// Starts are expanded, so they are checked here; the rest of the program is checked by validateProgram.
   Check command(const Command &command, int64_t) {
     if (command.kind != CommandKind::Start)
       return {};

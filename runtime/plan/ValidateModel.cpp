@@ -207,7 +207,7 @@ private:
         return message;
     if (Check message = checkJoined(group, at(plan.rules, group.rule).states); !message.empty())
       return message;
-    // Zeros are left out, so that a block of an empty tensor is bounded, too.
+    // Zeros are left out, so that a block of an empty tensor is bounded as well.
     int64_t total = std::max<int64_t>(1, static_cast<int64_t>(group.parameters.size()));
     int64_t blocks = product(total, std::max<int64_t>(1, static_cast<int64_t>(group.parts.size())),
                              kMaxRectangles);

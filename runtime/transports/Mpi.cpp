@@ -376,6 +376,6 @@ extern "C" __attribute__((visibility("default"))) int32_t stepc_mpi_world(stepc_
   if (!status)
     static_cast<World *>(out->context)->endsMpi = !initialized;
   else if (!initialized)
-    MPI_Finalize(); // else mpirun says of what the message explains that the process broke off
+    MPI_Finalize(); // otherwise mpirun says that the process broke off
   return status;
 }

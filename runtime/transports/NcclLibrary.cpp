@@ -22,7 +22,7 @@ struct Loaded {
   Nccl nccl{};
   std::string problem;
   Loaded() {
-    // The trainer's own, where it is visible; by its name also one that another library brought.
+    // The trainer's own library if it is visible; by its name also one that another library brought.
     bool isVisible = dlsym(RTLD_DEFAULT, "ncclGetVersion");
     void *library = isVisible ? RTLD_DEFAULT : dlopen(kName, RTLD_NOW | RTLD_LOCAL);
     if (!isVisible && !library) {

@@ -23,7 +23,7 @@ void pause(Clock::duration waited) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-/// NCCL's type and its size, of what a reduction adds; bytes of all else.
+/// NCCL's type and its size in bytes: that of the elements that an operation adds up, otherwise a byte.
 std::pair<nccl::DataType, int64_t> typeOf(const stepc_operation &operation) {
   switch (operation.element) {
   case STEPC_ELEMENT_F32:

@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char *kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 
-/// The trainer's own, where it is visible; by its name also one that another library brought; else a new one.
+/// The trainer's own library if it is visible, by its name also one that another library brought; otherwise a
+/// new one.
 std::optional<void *> find() {
   if (dlsym(RTLD_DEFAULT, "cublasLtGetVersion"))
     return RTLD_DEFAULT;

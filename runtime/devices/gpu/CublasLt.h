@@ -22,7 +22,7 @@ inline constexpr int kCompute32 = 68;                            // CUBLAS_COMPU
 inline constexpr int kTransposed = 1;                            // CUBLAS_OP_T
 inline constexpr int kTransposeA = 3, kTransposeB = 4;           // CUBLASLT_MATMUL_DESC_…
 inline constexpr int kBatchCount = 5, kBatchStride = 6;          // CUBLASLT_MATRIX_LAYOUT_…
-// CUBLASLT_ALGO_CONFIG_…: all are uint32_t but for the last two, which are uint16_t.
+// CUBLASLT_ALGO_CONFIG_…: all are uint32_t, except the last two, which are uint16_t.
 inline constexpr int kTile = 1, kSplitK = 2, kReductionScheme = 3, kSwizzling = 4,
                      kCustomOption = 5, kStages = 6, kInnerShape = 7, kClusterShape = 8;
 

@@ -28,7 +28,7 @@ using namespace cuda;
 constexpr unsigned kThreads = STEPC_BLOCK_THREADS;
 constexpr size_t kMostParameters = 64; // of a kernel
 
-/// A kernel per thread takes their number, too.
+/// A kernel with an item per thread has one more argument: the number of items.
 size_t parameterCount(const Launch &launch) {
   return size_t(launch.argumentCount) + launch.isPerThread;
 }
@@ -320,8 +320,8 @@ private:
       driver.cuCtxPopCurrent_v2(&left);
   }
 
-  /// Machine code runs on its own chip and on later ones of its generation, but for chips with an 'a'. Of
-  /// PTX, where it is there, the driver makes code for what has none.
+  /// Machine code runs on its own chip and on later ones of its generation, unless the chip's name ends in
+  /// 'a'. If the library has PTX, the driver makes code for other chips from it.
   const stepc_image *imageFor(const DeviceContext &opened) {
     int major = 0, minor = 0;
     char name[100] = "";
