@@ -188,7 +188,7 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
         << view.argument << " in the workspace, found a table that does not";
     return std::nullopt;
   }
-  // A kernel alone says of what type its operands are; the plan has checked all else of a member.
+  // Only a kernel tells the types of its operands; the plan has checked everything else about a member.
   if (operand.pool < 0)
     return site;
   int64_t has = plan.pools[operand.pool].members[operand.member].blockBytes;

@@ -1,8 +1,8 @@
 //===- CheckProgram.cpp - Commands compute what the rules say --------------===//
 //
-// Runs the commands of level exec on terms, over the bytes of the workspace: each
-// value that stands there, and each version of the shards, is the expression that it was computed by.
-// Of a kernel its function is evaluated. At the end the shards must hold what the rules yield.
+// Runs the commands of level exec on terms, over the bytes of the workspace. Each value that stands there,
+// and each version of the shards, is the expression that computed it. A kernel is run by evaluating its
+// function on terms. At the end the shards must hold what the rules yield.
 //
 //===----------------------------------------------------------------------===//
 
@@ -169,7 +169,7 @@ bool ProgramCheck::batch(const plan::Command &command) {
     return blocks(operand, segment, {operand.rows, operand.cols}, typeOf(operand.type));
   };
   for (auto [i, operand] : llvm::enumerate(ArrayRef(command.operands).drop_back())) {
-    // The addend is read where the result goes, but for the half that is mirrored.
+    // The addend is read where the result goes, except for the half that is mirrored.
     bool along = isProduct && i == 2 && !does.symmetric;
     Held *value = workspace.read(siteOf(operand), 0, along);
     if (!value)

@@ -1,8 +1,8 @@
 //===- CommonCheck.h - One table on ranks that have it in common -*- C++ -*-===//
 //
-// Ranks that hold or compute other blocks, or whose shards begin elsewhere in them, often have the
-// same rows but for that. Where the ground truth differs between two ranks in just what the rows
-// differ in, what was shown on one of them holds on the other.
+// Ranks often have the same rows, except that they hold or compute other blocks, or that their shards begin
+// elsewhere in them. If the ground truth of two ranks differs in just what their rows differ in, what was
+// shown on one of them holds on the other.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_COMMONCHECK_H
@@ -25,7 +25,7 @@ public:
   /// Whether the rows can be resolved; or `error`.
   bool canResolve(int64_t table, int64_t rank, const plan::CommonTable &rows);
 
-  /// Of the last one: how far it reaches (TableCheck).
+  /// How far the last table reaches (TableCheck).
   int64_t fromEnd = 0, toEnd = 0;
   std::string error;
 
@@ -38,14 +38,14 @@ private:
     int64_t fromEnd = 0, toEnd = 0;
   };
 
-  /// Whether its rows are about blocks that a shard holds or about those that the rank computes, and these
-  /// are the ones that it names.
+  /// Whether its rows have numbers for the blocks that a shard holds, or for those that the rank computes,
+  /// and these are the blocks that it names.
   bool isCommon(const plan::CommonTable &table, int64_t position);
   /// Whether what is true of `one` is true of a table with its rows at another position.
   bool isAlike(const Shown &one, const plan::CommonTable &table, int64_t position);
-  /// Whether blocks are of the same parameters as each other.
+  /// Whether both lists have blocks of the same parameters at the same places.
   bool haveParametersAlike(const std::vector<int64_t> &a, const std::vector<int64_t> &b) const;
-  /// Pieces with numbers for blocks, or nothing where a block has none.
+  /// The pieces with numbers for their blocks. Nothing if a block has none.
   std::shared_ptr<const std::vector<Piece>> numbered(const std::vector<Piece> &pieces,
                                                      const plan::CommonTable &table);
   bool isOfShards() const { return table->from.isOfShards() || table->to.isOfShards(); }

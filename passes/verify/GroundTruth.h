@@ -48,8 +48,8 @@ public:
   explicit GroundTruth(const plan::Plan &plan);
 
   const plan::Plan &plan() const { return thePlan; }
-  /// Forgets shards where these have become many: with many groups on many ranks they would be memory for
-  /// groups × ranks. Ends references to them.
+  /// Forgets shards when there are many: with many groups and ranks their memory would grow with groups ×
+  /// ranks. Ends references to them.
   void trim();
   int64_t rankCount() const { return int64_t(world.size()); }
   int64_t groupOf(int64_t segment) const { return thePlan.segments[segment].group; }
@@ -57,8 +57,8 @@ public:
   int64_t position(int64_t group, int64_t rank) const {
     return positions[thePlan.groups[group].mesh][rank];
   }
-  /// Per world rank, a number that those have in common who meet in a communicator; -1: the rank takes
-  /// no part.
+  /// Per world rank, a number that is equal for ranks that meet in a communicator; -1: the rank takes no
+  /// part.
   std::vector<int64_t> meetings(const plan::Communicator &communicator) const;
   /// A parameter's shard; blocks are those within the parameter.
   const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position,
@@ -69,32 +69,33 @@ public:
   /// The blocks of a segment that a position computes: slot k holds the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
 
-  /// How many contributions to a group's gradient there are, and the number of the one that a position has,
+  /// The number of contributions to a group's gradient, and the number of the one that a position has,
   /// row-major along the partial axes.
   int64_t contributions(int64_t group) const;
   int64_t contributionOf(int64_t group, int64_t position) const;
 
-  /// How many parts a sum over the slabs of a block has: one of each slab that is not empty, among the positions
-  /// that differ from one along the factors of the slabs alone.
+  /// The number of parts in a sum over the slabs of a block: one per slab that is not empty, among the
+  /// positions that differ from `position` only along the factors of the slabs.
   int64_t partsOf(int64_t group, int64_t position, int64_t block) {
     return int64_t(teamsOf(group, position).of[block % perParameter[group]].size());
   }
-  /// Whether positions differ along the factors of the slabs alone.
+  /// Whether positions differ only along the factors of the slabs.
   bool differBySlabs(int64_t group, int64_t one, int64_t other) const {
     return besideSlabs(group, one) == besideSlabs(group, other);
   }
   /// Whether all of these have slabs of the same blocks.
   bool haveSameSlabs(int64_t group);
-  /// What a rank adds up of a value of the blocks that it computes: of those of which the same ranks have slabs, by the
-  /// first of them within a parameter, of as many ranges as there are such ranks, in their order, its own.
+  /// The sums that a rank adds up for a value of its computed blocks. Blocks of which the same ranks have
+  /// slabs form a list. Lists stand in the order of their first blocks within a parameter. Each of these
+  /// ranks adds up one range of a list; the ranges are in the order of the ranks.
   RangeMap rangesOf(int64_t segment, int64_t position, const plan::View &value);
-  /// A group whose slabs do not make up its blocks, each element in one slab, and why not.
+  /// A group whose slabs do not make up its blocks with each element in one slab, and why not.
   std::optional<std::pair<int64_t, std::string>> checkSlabs();
-  /// What a position has slabs of.
+  /// The shard that gives the slabs of a position.
   const MemoryMap &slabs(int64_t group, int64_t position) {
     return shard(group, plan::ValueKind::Full, position, beforeHops(group));
   }
-  /// The rows (columns) of a block within a parameter that a position has of it, and where they stand in its slab.
+  /// The rows (columns) that a position has of a block within a parameter, and where they stand in its slab.
   const std::vector<Span> &slabOf(int64_t group, int64_t position, int64_t block);
 
   int64_t blocksPerParameter(int64_t group) const { return perParameter[group]; }
@@ -106,8 +107,8 @@ public:
   std::string describeElement(int64_t group, const Piece &piece) const;
 
 private:
-  /// Per block within a parameter the positions with slabs of it, by ascending world rank, and the first block of
-  /// which the same ones have slabs.
+  /// Per block within a parameter: the positions with slabs of it, by ascending world rank, and the first
+  /// block of which the same positions have slabs.
   struct Teams {
     std::vector<std::vector<int64_t>> of;
     std::vector<int64_t> first;
@@ -117,13 +118,13 @@ private:
     std::vector<std::vector<std::vector<Span>>> runs; // per position and block within a parameter
   };
   std::string checkSlabs(int64_t group);
-  /// What ranks have in common that differ along a group's slabs alone.
+  /// Equal for ranks that differ only along a group's slabs.
   std::vector<int64_t> besideSlabs(int64_t group, int64_t position) const;
   const Teams &teamsOf(int64_t group, int64_t position);
   /// A position's coordinates along the owned factors of hop `hop`, behind those in `number`, row-major.
   void addCoordinates(int64_t group, size_t hop, int64_t position, int64_t &number);
-  /// By whose placements a group's blocks lie before any hop: where its rule's states are stored, or of a
-  /// rule that stores none, the parameter.
+  /// The list of placements by which a group's blocks lie before any hop: that of the states or, if the rule
+  /// stores none, of the parameter.
   plan::ShardsKind beforeHops(int64_t group) const;
   /// The blocks within a parameter that the hops bring to a position, ascending.
   const std::vector<int64_t> &brought(int64_t group, int64_t position);

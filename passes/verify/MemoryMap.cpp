@@ -116,7 +116,7 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
 }
 
 void MemoryMap::count() {
-  // Of each block of a grid: its elements, and where they begin and end.
+  // The elements that a grid has of one block, and where they begin and end.
   struct Extent {
     int64_t elements = 0, first, last = 0;
   };
@@ -136,7 +136,7 @@ void MemoryMap::count() {
     int64_t begin = std::max(windowBegin, base), end = std::min(windowEnd, base + gridSize);
     if (begin >= end)
       continue;
-    // Of a grid that the window cuts, what is left of its blocks.
+    // What is left of the blocks of a grid that the window cuts.
     std::vector<Extent> left;
     if (end - begin < gridSize) {
       left = none();

@@ -1,11 +1,10 @@
 //===- MemoryMap.h - Which element stands where in a memory -----*- C++ -*-===//
 //
-// A shard of a parameter, or the computed blocks of a rank, as a sequence of
-// grids of equal size, one per matrix; each grid is tiled by rectangles of its
-// block, of several where the matrix is divided, beside those of blocks of other groups. The memory is
-// a window of these: all, or of a flat shard the range of the rank. Made from
-// placements (ShardRuns.h) or from a list of blocks: the ground truth that tables are
-// compared with.
+// A memory is a shard of a parameter, or the computed blocks of a rank. It is a sequence of grids of equal
+// size, one per matrix. Each grid is tiled by rectangles of its block. If the matrix is divided, it has
+// rectangles of several blocks, beside those of blocks of other groups. The memory is a window of the grids:
+// all, or the rank's range of a flat shard. It is made from placements (ShardRuns.h) or from a list of
+// blocks, and is the ground truth for tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_MEMORYMAP_H
@@ -40,36 +39,36 @@ public:
   /// Computed blocks, or slabs of them, each whole: block blocks[k] at slot k.
   static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks);
 
-  /// Of computed blocks what a range of their elements holds.
+  /// Leaves only a range of the elements of computed blocks.
   void narrow(std::pair<int64_t, int64_t> range) { std::tie(windowBegin, windowEnd) = range; }
 
   int64_t elements() const { return windowEnd - windowBegin; }
-  /// Of a shard: visit(block) for every block with a place in it, ascending.
+  /// Only for shards: calls visit(block) for every block with a place in it, ascending.
   template <typename Visit> void forBlocks(Visit visit) const {
     for (int64_t block : held)
       visit(block);
   }
-  /// Of a shard: where the elements of a block begin, and behind the last one; equal if it has none.
+  /// Only for shards: where the elements of a block begin, and behind the last one; equal if it has none.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
-  /// Whether `other` has the same blocks and places, with elements so many rows and columns on.
+  /// Whether `other` has the same blocks and places, with elements that are `rows` and `cols` further on.
   bool isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const;
   /// Elements of a block in this memory.
   int64_t blockElements(int64_t block) const { return elementsOf[block]; }
 
-  /// Calls visit(Cut) for the rectangles of which `strip` consists; its first memory is this.
-  /// False when it leaves the memory, or the blocks' parts of it.
+  /// Calls visit(Cut) for the rectangles of which `strip` consists; its first memory is this one. False if it
+  /// leaves the memory, or the blocks' parts of it.
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
-  /// A single element; nothing where it is outside of the memory, or of other groups.
+  /// A single element. Nothing if it is outside of the memory, or of another group.
   std::optional<Cut> at(int64_t first) const;
 
 private:
-  /// Rows (columns) of every grid that are one block's, and where they stand in it. Of rows and columns one at
-  /// most tells the blocks of a grid apart.
+  /// Rows (columns) that every grid has of one block, and where they stand in it. Either rows or columns tell
+  /// the blocks of a grid apart, not both.
   struct Line {
     int64_t at, length, inBlock, part;
     bool operator==(const Line &) const = default;
   };
-  /// Those of a shard, ascending, and how many the grid has with those of other groups.
+  /// The lines of a shard, ascending, and the extent of the grid with those of other groups.
   struct Lines {
     std::vector<Line> lines;
     int64_t extent = 0;

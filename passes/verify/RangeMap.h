@@ -6,8 +6,8 @@
 
 namespace stepc::verify {
 
-/// A rank's ranges of sums, one behind the other: of each list of blocks of which the same ranks have slabs those
-/// elements that this rank adds up.
+/// A rank's ranges of sums, one behind the other. There is one per list of blocks of which the same ranks
+/// have slabs: the elements that this rank adds up.
 class RangeMap {
 public:
   void add(MemoryMap blocks) {
@@ -18,7 +18,7 @@ public:
     return parts.empty() ? 0 : parts.back().begin + parts.back().blocks.elements();
   }
 
-  /// As of computed blocks.
+  /// Cuts a strip as MemoryMap does for computed blocks.
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const {
     if (strip.rows < 1 || strip.cols < 1 || strip.first < 0 || strip.firstStride < 0)
       return false;

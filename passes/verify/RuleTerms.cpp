@@ -46,7 +46,8 @@ Term Terms::leastNorm(optim::OrthogonalizeOp op) {
   return number(Float32Type::get(context), float(std::ldexp(eps, optim::kNormExponent)));
 }
 
-/// Of slabs the norms are added up first, so that their squares, divided by that, can be added up, too.
+/// The norm of a block from the norms of its slabs. The norms are added up first, as a bound. Then the
+/// squares of norm / bound can be added up without overflow.
 Term Terms::normOfSlabs(optim::OrthogonalizeOp op, Term norm) {
   Type f32 = Float32Type::get(context);
   auto of = [&](StringRef name, SmallVector<Term> operands, bool commutes) {
@@ -67,7 +68,7 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   auto [rows, cols] = extents;
   // Spelled again, not shared with the pass that expands it: that pass is under proof.
   bool cut = !slabs.factors.empty(), byRows = slabs.axis == plan::Division::Rows;
-  // Of a tall matrix the shorter Gram matrix is Xᵀ X, and it stands on the right.
+  // For a tall matrix the shorter Gram matrix is Xᵀ X, and it stands on the right.
   bool tall = cut ? byRows : rows > cols;
   int64_t small = std::min(rows, cols);
   if (int64_t &extent = byRows ? rows : cols; cut) {

@@ -1,8 +1,9 @@
 //===- ShardRuns.h - What shapes and placements mean -------------*- C++ -*-===//
 //
-// The verifier's own geometry: what of a tensor is blocks, rows and columns, and where its elements are. The
-// runtime's slices a tensor axis from the first mesh axis to the last; this follows the elements of a shard
-// from their local places back to the tensor, from the last mesh axis to the first. Neither uses the other.
+// The verifier's own geometry: which axes of a tensor are blocks, rows and columns, and where its elements
+// are. The runtime's geometry slices a tensor axis from the first mesh axis to the last. This one follows the
+// elements of a shard from their local places back to the tensor, from the last mesh axis to the first.
+// Neither uses the other.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_SHARDRUNS_H
@@ -15,16 +16,16 @@
 
 namespace stepc::verify {
 
-/// The axes of a tensor that a value of a kind has, by what they are of it.
+/// The axes of a tensor that a value of a kind has, by their role in it.
 struct ValueAxes {
   std::vector<size_t> blocks, rows, cols;
 };
 ValueAxes axesOf(const plan::Group &group, plan::ValueKind kind);
 /// How many blocks of such a value a parameter has in the group, and their rows and columns.
 plan::View viewOf(const plan::Group &group, plan::ValueKind kind);
-/// The same as it stands where it is computed: the longest slab.
+/// The same for a value as it stands where it is computed, with the extents of the longest slab.
 plan::View computedOf(const plan::Group &group, plan::ValueKind kind);
-/// Whether slabs are of different lengths, and the shorter ones end in zeros.
+/// Whether slabs differ in length, so that the shorter ones end in zeros.
 bool endsInZeros(const plan::Group &group);
 /// The blocks of all parameters of a group.
 int64_t blockCountOf(const plan::Group &group);
@@ -40,15 +41,15 @@ public:
   ShardRuns(const std::vector<plan::Placement> &placements, const plan::Mesh &mesh,
             int64_t position);
 
-  /// False where another rank owns the whole.
+  /// False if another rank owns the whole.
   bool holdsAny() const { return holds; }
-  /// Of a tensor axis, by local index.
+  /// What the rank holds of a tensor axis, in the order of local indices.
   std::vector<Span> axis(int64_t dim, int64_t size) const;
-  /// Which elements of a shard of so many, that all other placements leave, flat ones leave.
+  /// The range that flat placements leave of a shard, which has `elements` by all other placements.
   std::pair<int64_t, int64_t> flat(int64_t elements) const;
 
 private:
-  /// Of one placement: the parts of `length` indices that the rank at its coordinate holds.
+  /// The parts of `length` indices that the rank holds by one placement.
   std::vector<std::pair<int64_t, int64_t>> partsOf(size_t meshAxis, int64_t length) const;
 
   const std::vector<plan::Placement> &placements;

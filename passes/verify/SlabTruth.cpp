@@ -19,7 +19,7 @@ const GroundTruth::Teams &GroundTruth::teamsOf(int64_t group, int64_t position) 
   const plan::Group &g = thePlan.groups[group];
   if (all.empty()) {
     plan::View block = viewOf(g, ValueKind::Full);
-    // Of a block without elements there is its single value nonetheless.
+    // A block without elements still has its single value.
     ValueKind kind = block.rows * block.cols > 0 ? ValueKind::Full : ValueKind::One;
     for (int64_t other : positions[g.mesh])
       if (other >= 0) {

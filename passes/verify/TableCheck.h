@@ -23,16 +23,15 @@ class TableCheck {
 public:
   TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank);
 
-  /// False, with `error`, when the rows do not do what the table stands for.
+  /// False, with `error`, if the rows do not do what the table stands for.
   bool run(const plan::RankTable &rows);
-  /// The same of a copy of what arrived to what is sent next: it is what `arrived` says.
+  /// Checks a copy of what arrived to what is sent next; `arrived` says what arrived.
   bool runRelay(const plan::RankTable &rows, std::span<const Piece> arrived);
 
   using Pieces = std::vector<Piece>;
   /// What moves: the packed buffer that the table reads or writes, by start, without a break.
   Pieces packed;
-  /// Elements beyond which the table touches nothing of its staged operand or source, and
-  /// of its target.
+  /// Elements beyond which the table touches nothing of its staged operand or source, and of its target.
   int64_t fromEnd = 0, toEnd = 0;
   std::string error;
 
@@ -41,7 +40,7 @@ private:
   bool blockChunks(const plan::RankTable &rows);
   bool copyRows(const std::vector<plan::CopyRow> &rows);
 
-  /// The elements of a strip of what the rank holds in a place, as pieces of `out`.
+  /// Appends the elements of a strip of what the rank holds in a place to `out`, as pieces.
   bool decode(const plan::Place &place, const Strip &strip, int64_t parameter, Pieces &out);
   /// Whether two lists of pieces are the same elements in the same order.
   bool areEqual(Pieces &read, Pieces &written, int64_t elements);
@@ -53,9 +52,10 @@ private:
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);
   bool standsAt(const Cut &cut, int64_t block, int64_t row, int64_t col);
-  /// Of a group with slabs, of what stands in the rank's shards: where it stands in the slab of its block.
+  /// For a group with slabs: moves a rectangle of the rank's shards to where it stands in the slab of its
+  /// block.
   Cut inSlab(Cut cut) const;
-  /// Whether what stands in shards is compared with slabs.
+  /// Whether the table compares shards with slabs.
   bool meetsSlabs() const {
     return !group.slabs.factors.empty() && table.from.value == plan::ValueKind::Full &&
            (table.from.isResting(plan::Distribution::Blocks) ||
@@ -72,14 +72,16 @@ private:
   void findBlocks();
   /// The slot of a block of the segment, or -1.
   int64_t slotOf(int64_t block);
-  /// Every element of the rank's shards in the segment is covered once.
+  /// Whether every element of the rank's shards in the segment is covered once.
   bool coversShards(const MemoryMap &map);
-  /// Every element of the rank's computed blocks is covered once; where shards fill slabs of which some are shorter, all that these have.
+  /// Whether every element of the rank's computed blocks is covered once. If shards fill slabs of which some
+  /// are shorter, only what these have.
   bool coversBlocks();
-  /// `expected` are indices in the segment, ascending, of blocks that stand in a shard; in none: each whole.
+  /// `expected` are indices in the segment, ascending, of blocks that stand in a shard; without a shard, each
+  /// whole.
   bool coversOnce(const std::vector<int64_t> &expected, const MemoryMap *shard, const char *what);
   bool unbroken();
-  /// What is written of the rank's range of sums is all of it, each element once.
+  /// Whether the rank's range of sums is written whole, each element once.
   bool fillsRange(Pieces &filled);
 
   GroundTruth &truth;

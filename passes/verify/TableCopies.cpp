@@ -49,8 +49,8 @@ bool TableCheck::areEqual(Pieces &read, Pieces &written, int64_t elements) {
                              truth.describeElement(groupIndex, difference->sent));
 }
 
-/// Whether `next` goes on where `run` ends, in both memories. Rows without elements, or with more than any tensor, are
-/// left for who looks at each, so that sums stay small.
+/// Whether `next` goes on where `run` ends, in both memories. Rows that are empty, or larger than any tensor,
+/// are not merged, so that sums stay small; they are checked one by one.
 static bool continues(const CopyRow &run, const CopyRow &next) {
   constexpr int64_t kMost = int64_t(1) << 40;
   for (const CopyRow *row : {&run, &next})
@@ -67,7 +67,7 @@ static bool continues(const CopyRow &run, const CopyRow &next) {
 }
 
 bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
-  // Of what moves the other side tells what it is.
+  // If a side moves, the other side tells what its elements are.
   bool knowsFrom = !table.from.isMoving(), knowsTo = !table.to.isMoving();
   if (table.from.isBatch() || table.to.isBatch() || isRange(table.from))
     findBlocks();
@@ -103,7 +103,7 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
   // What is filled is filled once; what is read may be read for several receivers.
   if (knowsTo && !(table.to.isOfShards() ? coversShards(shardOf(table.to)) : coversBlocks()))
     return false;
-  // Of what all ranks were given for a few to choose from, each reads its own.
+  // If all ranks were given the blocks so that a few may choose, each of these reads its own.
   bool chooses = table.from.isMoving() && table.to.isResting(Distribution::Blocks) &&
                  table.from.to != table.to.from;
   if (!chooses)
@@ -161,7 +161,7 @@ bool TableCheck::sumRows(const plan::RankTable &rows) {
       covered.insert(covered.end(), written.begin(), written.end());
     for (int64_t i = 0; ofParts && i < row.rows; ++i)
       filled.push_back({row.target + i * row.targetStride, 0, 0, 0, 1, row.cols});
-    // Of each element all contributions are read, wherever they stand.
+    // All contributions of each element are read, wherever they stand.
     for (int64_t i = 0; i < count; ++i)
       for (Piece piece : written) {
         piece.start += rows.lists[row.list + i];

@@ -57,7 +57,7 @@ struct Fault {
   std::string message;
 };
 
-/// The most of any rank, and that rank.
+/// The most that any rank has, and that rank.
 struct Reach {
   int64_t most = 0, rank = 0;
   void include(int64_t end, int64_t ofRank) {
@@ -75,7 +75,7 @@ struct StartReach {
   Reach sent, received;
 };
 
-/// What was shown, per step: between different ranks, and in all.
+/// What was shown, per step: what travels between different ranks, and the blocks in all.
 struct Proven {
   int64_t ranks = 0, blocks = 0, messages = 0, bytes = 0, routedElements = 0;
 };
@@ -87,8 +87,9 @@ public:
 
   /// Tables of all ranks together.
   size_t tableCount() const { return plan.tables.size() * size_t(truth.rankCount()); }
-  /// Shows what the comment at the top says: the first fault of every table and way that fails, in
-  /// one order however many workers share the tasks, one after another where none runs them beside.
+  /// Shows what the comment at the top says. Gives the first fault of every table and way that fails, in an
+  /// order that does not depend on the number of workers. Without `runBeside` the workers run one after
+  /// another.
   std::vector<Fault> prove(const ProgramUse &program, size_t workers = 1,
                            const RunBeside &runBeside = {});
 
@@ -107,26 +108,27 @@ private:
 
   /// Says what there is to prove, as tasks that do not depend on each other.
   void begin(const ProgramUse &program);
-  /// Does those that `next` gives, which proofs of the same program may share.
+  /// Does the tasks that `next` gives, which proofs of the same program may share.
   void doTasks(std::atomic<size_t> &next);
-  /// Takes over what another one has shown and found.
+  /// Takes over what another proof has shown and found.
   void include(TableProof &other);
 
   enum class Side { None, Sent, Received };
-  /// Checks a table on one rank, and that its rows stay in the parts of `messages` on that side; its
+  /// Checks a table on one rank, and that its rows stay in the parts of `messages` on that side. Gives its
   /// packed buffer, or nothing and a fault.
   std::optional<Packed> check(const TableUse &use, int64_t rank, Side side);
   bool staysInParts(int64_t table, const Rows &rows, int64_t rank, Side side);
-  /// Contributions that are added up stand in the order of the mesh.
+  /// Whether contributions that are added up stand in the order of the mesh.
   bool addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank);
   bool checkAlone(const TableUse &use);
-  /// Nothing that travels has owners.
+  /// Checks that an all-gather leads along hops that own nothing, or gives sums to ranks that all have the
+  /// same slabs.
   bool checkGathers(int64_t table);
   void checkWay(const Way &way, const std::vector<Packed> *relayed = nullptr);
   bool isRelay(int64_t table) const {
     return plan.tables[table].from.isMoving() && plan.tables[table].to.isMoving();
   }
-  /// Whether a rank reads of what arrives only what it computes.
+  /// Whether a rank reads only what it computes of what arrives.
   bool isChoice(int64_t table) const {
     const plan::Table &copy = plan.tables[table];
     return copy.from.isMoving() && copy.to.isResting(plan::Distribution::Blocks) &&
@@ -135,25 +137,25 @@ private:
   /// What arrives on a rank, where it arrives; or nothing and a fault.
   std::optional<std::vector<Piece>> arrived(const Way &way, int64_t rank,
                                             const std::vector<Packed> &sent);
-  /// What a rank reads of that.
+  /// Checks what a rank reads of what arrived.
   bool checkChosen(const Way &way, int64_t rank, const Packed &read,
                    const std::vector<Packed> &sent);
   /// What a rank that sends on what arrives packs; or nothing and a fault.
   std::optional<Packed> relay(const Way &way, int64_t rank, const std::vector<Packed> &sent);
-  /// What travels together stands in one message per peer.
+  /// Checks that what travels together stands in one message per peer.
   bool checkStart(int64_t index, const plan::Command &start);
 
-  // Of the Message table of a way (TableMessages.cpp).
-  /// Messages of all ranks: in pairs, with equal counts.
+  // The rest is for the Message table of a way (TableMessages.cpp).
+  /// Checks that the messages of all ranks come in pairs with equal counts.
   bool checkMessages(int64_t table);
   const std::vector<plan::Message> &messagesOf(int64_t rank) const {
     return messages[rank]->messages;
   }
   /// What `rank` says of its message with `peer`; none counts as empty.
   plan::Message message(int64_t rank, int64_t peer);
-  /// What a rank packs, it sends: all of it, and nothing beyond.
+  /// Checks that a rank sends all that it packs, and nothing beyond.
   bool checkSent(const Way &way, int64_t rank, const Packed &sent);
-  /// The messages of a rank by where they arrive, which is without a break; or nothing and a fault.
+  /// The messages of a rank by where they arrive, without a break between them; or nothing and a fault.
   std::optional<std::vector<const plan::Message *>> arriving(const Way &way, int64_t rank);
   bool checkReceived(const Way &way, int64_t rank, const Packed &received,
                      const std::vector<Packed> &sent);

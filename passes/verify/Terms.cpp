@@ -74,7 +74,7 @@ Term Terms::convert(Term value, Type element) {
   return add("arith.truncf", {}, element, value, isSymmetric(value));
 }
 
-/// What an operation says beside its operands, but for where it runs.
+/// The attributes of an operation, except those that only say where it runs.
 static DictionaryAttr detailOf(Operation *op) {
   SmallVector<NamedAttribute> kept;
   for (NamedAttribute each : op->getAttrDictionary()) {

@@ -1,9 +1,8 @@
 //===- Terms.h - What a value is computed from ------------------*- C++ -*-===//
 //
-// A term is an expression over what a step begins with: the shards as they were,
-// and the scalars of a parameter. Equal expressions are one number. Where a value
-// stands is not part of it: that is what the tables are proven for. Literal numbers are: who
-// changes one in the text of a level changes it in the rule, too.
+// A term is an expression over what a step begins with: the shards as they were, and the scalars of a
+// parameter. Equal expressions have one number. A term does not say where its value stands: the proof of the
+// tables does. It has literal numbers: an edit of one in the text of a level needs the same edit in the rule.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_TERMS_H
@@ -33,7 +32,7 @@ public:
   Term leaf(llvm::StringRef name, mlir::Type element);
   /// A value like no other.
   Term unknown(mlir::Type element);
-  /// Rounded or widened to another type; free where it is of that type.
+  /// A value rounded or widened to another type; the value itself if it has that type.
   Term convert(Term value, mlir::Type element);
   /// An elementwise operation on these operands. A broadcast is none: its element is its source's.
   Term elementwise(mlir::Operation *op, llvm::ArrayRef<Term> operands);
@@ -42,11 +41,11 @@ public:
   Term number(mlir::Type element, double value) {
     return constant(mlir::FloatAttr::get(element, value));
   }
-  /// What ranks contributed, added up, divided and rounded to its type.
+  /// The contributions of ranks, added up, divided and rounded to their type.
   Term sum(Term contribution, int64_t divisor);
-  /// A slab that ends in zeros, where others are longer.
+  /// A slab with zeros behind its end, because others are longer.
   Term padded(Term slab);
-  /// The same where a slab is written over what stood there before.
+  /// A slab that is written over what stood there before.
   Term written(Term slab, Term before) {
     return before == number(elementOf(slab), 0.0) ? padded(slab) : unknown(elementOf(slab));
   }
@@ -61,8 +60,8 @@ public:
     double alpha = 1, beta = 0; ///< rounded to f32; beta counts only with an addend
   };
   Term product(const Product &product, mlir::Type element);
-  /// What optim.orthogonalize is documented to be, of whole blocks or in slabs: then the terms are those of a
-  /// slab, and of sums of what all slabs of a block add to it.
+  /// What optim.orthogonalize is documented to be, of whole blocks or in slabs. The terms in slabs are those
+  /// of one slab, and sums of what all slabs of a block add to it.
   Term orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents,
                      const plan::Slabs &slabs);
 
@@ -74,7 +73,8 @@ public:
   std::string describe(Term term) const;
 
 private:
-  /// Parts of orthogonalize: the source over its norm, the least norm, the norm of what slabs have the norms of.
+  /// Parts of orthogonalize: the source over its norm, the least norm, and the block's norm from those of its
+  /// slabs.
   Term scaled(optim::OrthogonalizeOp op, Term source, Term norm);
   Term leastNorm(optim::OrthogonalizeOp op);
   Term normOfSlabs(optim::OrthogonalizeOp op, Term norm);
@@ -94,17 +94,17 @@ private:
   llvm::DenseMap<size_t, llvm::SmallVector<Term, 1>> byHash;
 };
 
-/// What a rule makes of a group of parameters.
+/// The terms of a rule for a group of parameters.
 struct RuleTerms {
   Term gradient;            ///< what its shards hold: of a partial one a contribution
   std::vector<Term> before; ///< the parameter, then the states, as their shards hold them
   std::vector<Term> after;
 };
-/// `states` tells which states the group has; its master, where it has one, is the parameter.
+/// `planned` and `group` tell which states exist. If the group has a master, the rule reads that as the parameter.
 RuleTerms ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
                     const plan::Rule &planned, const plan::Contributions &contributions);
 
-/// The i-th scalar argument of a rule, as its comm.scalars sees it, too.
+/// The i-th scalar argument of a rule, which is also that of its comm.scalars.
 Term scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index);
 
 } // namespace stepc::verify

@@ -94,7 +94,7 @@ Held *WorkspaceState::write(Held value, int64_t table) {
   const Site &site = value.site;
   if (!checkInside(site))
     return nullptr;
-  // Values stand apart, but for those that travel together or stand in a pool, in equal bytes.
+  // Values stand apart, except those that travel together or stand in a pool, in equal bytes.
   int64_t end = site.offset + site.bytes;
   for (auto next = held.lower_bound({end, -1, 0, -1, 0}); next != held.begin();) {
     auto old = std::prev(next);

@@ -1,8 +1,8 @@
 //===- WorkspaceState.h - What stands in the workspace ----------*- C++ -*-===//
 //
-// Of a program at level exec, whose commands name bytes and no buffers. A value stands from its
-// first byte to its last until another is written over any of them. What is read must stand there
-// as a whole, in the layout in which it is read.
+// For a program at level exec, whose commands name bytes and not buffers. A value stands from its first byte
+// to its last until another is written over any of them. A value that is read must stand there as a whole, in
+// the layout in which it is read.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_WORKSPACESTATE_H
