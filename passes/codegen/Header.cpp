@@ -90,7 +90,7 @@ void define(raw_ostream &os, const std::string &name, int64_t value, StringRef n
   os << '\n';
 }
 
-/// Of a library of several targets, where which of them is.
+/// A comment for the header that says which target is found where, if the library has several.
 std::string entryComment(ArrayRef<Program> programs) {
   if (programs.size() == 1)
     return "";

@@ -18,9 +18,9 @@ namespace stepc::codegen {
 /// The checksum to append to a library of these bytes.
 std::string footerOf(llvm::StringRef bytes);
 
-/// What is wrong with a library's file of these bytes; nothing where they are as the compiler wrote them.
-/// A file without a checksum (another linker's, or one that lost it to a tool such as strip) is compared
-/// with its own headers alone.
+/// What is wrong with a library's file of these bytes; empty if they are as the compiler wrote them. A file
+/// may lack the checksum: another linker wrote it, or a tool such as strip removed it. It is then compared
+/// only with its own headers.
 std::string checkLibraryFile(llvm::StringRef bytes);
 
 } // namespace stepc::codegen

@@ -30,8 +30,8 @@ namespace {
 
 Error failure(const Twine &message) { return createStringError(inconvertibleErrorCode(), message); }
 
-/// C's libraries of this machine. The loader that started the compiler says where they are, so that no
-/// distribution's folders are known here.
+/// The C libraries of this machine. The loader that started the compiler says where they are, so no folders
+/// of distributions are known here.
 Expected<std::vector<std::string>> findSystemLibraries() {
   std::vector<std::string> paths;
   for (const char *name : {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}) {
@@ -132,7 +132,7 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
       "--soname=lib" + name + ".so", "--gc-sections", "--hash-style=gnu",
       // By it exceptions find their handlers.
       "--eh-frame-hdr",
-      // The same inputs give the same bytes.
+      // With these flags equal inputs give equal bytes.
       "--build-id=none", "--strip-debug", "--as-needed"};
   // The program that loads an instrumented library brings the sanitizer.
   if (sanitizer == Sanitizer::None)

@@ -20,9 +20,9 @@ struct Link {
   double latency;   ///< seconds
   double gap;       ///< seconds, at most the latency: as much where messages wait for each other
   double bandwidth; ///< bytes per second, of one rank, one way
-  /// Of messages on the average: half a message is one that every second rank has.
+  /// Seconds of `messages` messages with `bytes` in all. Half a message is one that every second rank has.
   double seconds(double messages, double bytes) const;
-  /// The same by message: each keeps its ports from others for so long, and arrives so much later.
+  /// Seconds for which one message keeps other messages from its ports. It arrives `delay` seconds later.
   double busy(double bytes) const { return gap + bytes / bandwidth; }
   double delay() const { return latency - gap; }
   bool operator==(const Link &) const = default;
@@ -35,14 +35,14 @@ struct Device {
   double capacity; ///< bytes of memory
   double launch;   ///< seconds to start all threads and to wait for them
   double threads;  ///< that share a launch; all but one wait for half of an item at its end
-  /// Messages travel while it computes, as on GPUs, that have streams; else the thread that computes takes them in
-  /// while it waits.
+  /// Whether messages travel while the device computes, as on GPUs, which have streams. Otherwise the thread
+  /// that computes takes them in while it waits.
   bool overlaps = false;
   /// Work is bound by arithmetic or by memory.
   double seconds(double operations, double bytes) const;
-  /// Seconds that a product of m × k by k × n costs once, however many blocks there are: two
-  /// launches, at the end of which all threads but one wait for half of an item. An item is about
-  /// what a target makes of a product: its left rows fit in a cache, and dozens are shared.
+  /// Seconds that a product of m × k by k × n costs once, however many blocks there are. They are two
+  /// launches, at the end of which all threads but one wait for half of an item. An item is about the share
+  /// that a target makes of a product: its left rows fit in a cache, and there are dozens of items.
   double once(int64_t m, int64_t n, int64_t k) const;
   bool operator==(const Device &) const = default;
 };
@@ -66,8 +66,8 @@ struct Cluster {
 
   /// The level at which two ranks meet: the innermost one of which both are in one domain.
   std::size_t levelOf(int64_t a, int64_t b) const;
-  /// Of a rank's peers among `ranks`, the part that it meets at each level, on the average; all 0 of
-  /// one rank.
+  /// The part of a rank's peers among `ranks` that it meets at each level, on the average. All are 0 for one
+  /// rank.
   std::vector<double> meeting(const std::vector<int64_t> &ranks) const;
   /// Seconds in which a rank sends or receives `bytes` (whichever are more) in `messages` messages,
   /// which meet their peers as `meeting` says: the links of all levels work at a time.
@@ -75,7 +75,7 @@ struct Cluster {
   bool operator==(const Cluster &) const = default;
 };
 
-/// Of m × k times k × n; half of a symmetric result is mirrored.
+/// Operations of a product of m × k by k × n. Half of a symmetric result is mirrored, so it costs half.
 int64_t productFlops(int64_t m, int64_t n, int64_t k, bool symmetric);
 
 /// Whole picoseconds, for sums that must not depend on their order; the largest number there is

@@ -9,7 +9,8 @@
 namespace stepc::cost {
 namespace {
 
-/// The part of the latency that is no gap, the gap, seconds per byte: so none is below 0, and no gap above the latency.
+/// The three terms of the fit: latency − gap, the gap, and seconds per byte. None may be below 0, so the gap
+/// is at most the latency.
 constexpr size_t kTerms = 3;
 
 /// What the terms are multiplied with in a sample, in relation to its seconds.
@@ -76,7 +77,8 @@ double errorOf(const std::vector<LinkSample> &samples, const std::array<double, 
 
 std::optional<Link> fitLink(const std::vector<LinkSample> &samples) {
   std::optional<std::array<double, kTerms>> best;
-  // Of the terms that may be 0 each choice: of few terms that is as quick as anything cleverer.
+  // Tries every set of terms that are not 0 (seconds per byte always is in it): with three terms that is fast
+  // enough.
   for (unsigned terms : {4u, 5u, 6u, 7u})
     if (auto found = solve(samples, terms);
         found && (*found)[0] >= 0 && (*found)[1] >= 0 && (*found)[2] > 0 &&

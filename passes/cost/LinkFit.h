@@ -8,13 +8,15 @@
 
 namespace stepc::cost {
 
-/// So long took ranks that each sent `messages` of `bytes` each at a time, and received as many.
+/// The seconds that ranks took which each sent `messages` messages of `bytes` bytes at a time, and received
+/// as many.
 struct LinkSample {
   double messages, bytes, seconds;
 };
 
-/// The link by which `Link::seconds` is nearest to the samples, in relative terms: least squares, with a gap from 0
-/// to the latency. Nothing where no sample has bytes. Where none has several messages the gap is the latency.
+/// The link whose `Link::seconds` is nearest to the samples: least squares of the relative errors, with a gap
+/// from 0 to the latency. Nothing if no sample has bytes. If none has several messages, the gap is the
+/// latency.
 std::optional<Link> fitLink(const std::vector<LinkSample> &samples);
 
 } // namespace stepc::cost

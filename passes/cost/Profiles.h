@@ -8,13 +8,14 @@
 
 namespace stepc::cost {
 
-/// All that have a name; docs/clusters.md says where each figure is from.
+/// All clusters that have a name; docs/clusters.md says where each figure is from.
 const std::vector<Cluster> &profiles();
-/// The one of that name, or null.
+/// The profile of that name, or null.
 const Cluster *findProfile(std::string_view name);
-/// Of what a library is made for: a rank with a share of a server's cores.
+/// The profile for CPUs: a rank has a share of a server's cores.
 const Cluster &cpuProfile();
-/// Of a GPU of this compute capability (90 of sm_90a): those of its generation that train.
+/// The profile for GPUs of this compute capability (90 for sm_90a): those of its generation that are used for
+/// training.
 const Cluster &gpuProfile(int64_t capability);
 
 } // namespace stepc::cost

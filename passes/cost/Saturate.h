@@ -7,8 +7,8 @@
 
 namespace stepc {
 
-/// Of numbers that are not negative: exact, or the largest number there is. Costs and sizes of
-/// legal parameters may exceed 64 bits together; what is compared or bounded then stays large.
+/// The sum or product of numbers that are not negative, or the largest number there is. Costs and sizes of
+/// legal parameters may together exceed 64 bits; what is compared or bounded then stays large.
 inline int64_t saturatingAdd(int64_t a, int64_t b) {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;

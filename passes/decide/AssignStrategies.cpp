@@ -195,7 +195,7 @@ private:
         return signalPassFailure();
     if (failed(checkRefusals()))
       signalPassFailure();
-    // A force that later ones override has applied, too; each that never could is named.
+    // A force that later ones override has also applied. Only those that never could are named.
     for (const Force &f : *forces) {
       if (f.applied)
         continue;

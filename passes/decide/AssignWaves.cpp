@@ -32,16 +32,16 @@ using namespace stepc::decide;
 
 namespace {
 
-/// Of a device's memory so much is taken without a limit, if time is gained.
+/// Without a limit, this part of a device's memory (1 / 12) may be used if it saves time.
 constexpr double kPartOfCapacity = 12;
-/// How much longer than the best a choice may take, by the model.
+/// How much longer than the best choice a choice may take, by the model, in percent.
 constexpr int64_t kTolerancePercent = 3;
-/// Where so many times the best is reached, further waves are not tried.
+/// Once a step takes this many times the best, further waves are not tried.
 constexpr double kWorthless = 2;
-/// Without need no more waves than these: each makes the program longer, and saves ever less.
+/// The most waves without a limit: each makes the program longer, and saves less than the one before.
 constexpr int64_t kMostFreeWaves = 32;
-/// Under a limit each number of waves up to here is tried: beside one that takes too much often
-/// lies one that does not, as blocks of different sizes happen to meet in a wave.
+/// Under a limit each number of waves up to here is tried. Beside a number that takes too much memory often
+/// lies one that does not, because blocks of different sizes happen to meet in a wave.
 constexpr int64_t kMostDenseWaves = 64;
 
 class AssignWaves : public stepc::decide::impl::AssignWavesBase<AssignWaves> {
@@ -102,9 +102,9 @@ private:
     return result;
   }
 
-  /// The least workspace within the tolerance of the best time, of what stays within the bound. Where
-  /// nothing does: the least workspace of all under a limit, which may yet hold; else the same of what
-  /// takes at most twice the least workspace. Of equal ones the fewest waves.
+  /// Chooses the least workspace within the tolerance of the best time, among divisions that stay within the
+  /// bound. If none does and there is a limit: the least workspace of all, which may yet hold. If there is no
+  /// limit: among those that take at most twice the least workspace. Equal ones: the fewest waves.
   Choice choose(const WaveModel &model, int64_t bound, bool isLimit) {
     Choice choice;
     bool any = false;
@@ -118,7 +118,8 @@ private:
       if (!isLimit && !found.empty() && found.back().cost.seconds > fastest * kWorthless)
         break;
       Division division = divide(model, count);
-      // As many waves may hold other blocks, and take less.
+      // Skips a division that equals the last one. A division into as many waves may hold other blocks and
+      // take less.
       if (!found.empty() && division.waveOf == found.back().waveOf)
         continue;
       any |= division.cost.bytes <= bound;
@@ -198,7 +199,7 @@ private:
     int64_t bound = limit             ? limit.getInt()
                     : targetBytes > 0 ? int64_t(targetBytes)
                                       : int64_t(capacity / kPartOfCapacity);
-    // Made for a forced number, too: the remark compares with it.
+    // Also made if a number is forced, because the remark compares with it.
     Choice choice = choose(model, bound, bool(limit));
     if (waves > 0)
       choice.division = divide(model, std::min<int64_t>(waves, model.blocks()));

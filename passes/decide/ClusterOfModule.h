@@ -8,10 +8,10 @@
 
 namespace stepc::decide {
 
-/// The module's `optim.cluster`; the CPU's profile where it has none.
+/// The module's `optim.cluster`, or the CPU's profile if it has none.
 cost::Cluster clusterOf(mlir::ModuleOp module);
 
-/// Makes it the module's `optim.cluster`, before all that follows, in the place of another.
+/// Makes `cluster` the module's `optim.cluster`, in front of everything else. It replaces any other.
 void setCluster(mlir::ModuleOp module, const cost::Cluster &cluster, mlir::Location location);
 
 } // namespace stepc::decide

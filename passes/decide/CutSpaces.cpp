@@ -101,8 +101,8 @@ private:
     }
   }
 
-  /// An operation that neither leads to the core nor follows from it runs where it is used: in
-  /// `out` when something there needs it, else in `in`.
+  /// Places operations that neither lead to the core nor follow from it where they are used: in `out` if
+  /// something there needs them, otherwise in `in`.
   void placeFree() {
     for (Operation *op : llvm::reverse(ops)) {
       if (core.contains(op) || leads.contains(op) || follows.contains(op))

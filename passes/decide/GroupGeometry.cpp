@@ -130,7 +130,7 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
     moves.push_back(
         {behind, pieces - 1, double(geometry.parameters) * elements * double(size), room});
   };
-  // Of each element that a rank adds up the contributions of all others come to it.
+  // A rank gets all other contributions to each element that it adds up.
   auto addContributions = [&] {
     plan::Contributions all = plan::contributions(group, geometry.mesh);
     int64_t size = plan::byteSize(group.gradientType);
@@ -193,7 +193,7 @@ BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
     bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
     // The last product of a step holds most: two iterates and the polynomial.
     bytes.work = size * (2 * r * c + r * r);
-    // Of tall blocks the last product has the iterate on the left.
+    // For tall blocks the last product has the iterate on the left.
     int64_t last =
         rows > cols ? cost::productScratchBound(rows, r, r) : cost::productScratchBound(r, cols, r);
     bytes.scratch =

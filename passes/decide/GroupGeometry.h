@@ -7,12 +7,12 @@
 
 namespace stepc::decide {
 
-/// A group as the geometry sees it: shape, placements, mesh, hops; one parameter.
+/// A group as the geometry sees it: shape, placements, mesh and hops of one of its parameters.
 struct GroupGeometry {
   plan::Group group;
   plan::Mesh mesh;
   int64_t parameters = 0;
-  plan::ShardsKind home; ///< whose shards stages are over
+  plan::ShardsKind home; ///< the shards over which stages run
 
   explicit GroupGeometry(optim::GroupOp op);
 
@@ -31,55 +31,56 @@ private:
   std::vector<std::vector<int64_t>> areas; // [position][block]
 };
 
-/// Ranks that come together by a group's hops. Without owners each of them computes the blocks of which any holds a part.
+/// Ranks that come together by a group's hops. Without owners each of them computes every block of which any
+/// of them holds a part.
 struct Team {
   std::vector<int64_t> positions;
   std::vector<bool> computes; ///< per block of a parameter
   int64_t blocks() const { return llvm::count(computes, true); }
 };
-/// All of them, by their first positions.
+/// All teams, by their first positions.
 std::vector<Team> teams(const GroupGeometry &geometry, llvm::ArrayRef<plan::Hop> hops);
 
-/// Where the blocks of a group are computed: their bases along all owned factors, as the positions
-/// that have these coordinates alone.
+/// Where the blocks of a group are computed: their bases along all owned factors, as the positions that have
+/// only these coordinates.
 struct Bases {
   explicit Bases(const GroupGeometry &geometry);
 
   std::vector<plan::Factor> owned; // none: bases do not matter
-  std::vector<int64_t> of;         // per block, where they are decided
-  /// That of the blocks that a position computes.
+  std::vector<int64_t> of;         // per block, once they are decided
+  /// The base of the blocks that a position computes.
   int64_t at(int64_t position) const { return plan::along(mesh, owned, position); }
 
 private:
   const plan::Mesh &mesh;
 };
 
-/// An exchange between shards that stand by two lists of placements, of all of a group's elements: what
-/// a rank receives, on the average.
+/// An exchange of all of a group's elements between shards by two lists of placements: what a rank receives,
+/// on the average.
 struct ListMove {
-  bool behind; ///< matrix space: a parameter for stages there, and the new one; the others come before
+  bool behind; ///< whether it serves matrix space (a parameter for stages there, and the new one) or comes before
   double peers, bytes;
   int64_t
       room; ///< bytes of the workspace for a copy, and for what is sent and received; on any rank
 };
-/// What stages over the shards at home read and write of shards that stand elsewhere; without peers where
-/// each rank has it all.
+/// The exchanges for what stages at home read and write of shards that lie elsewhere. Without peers if each
+/// rank has it all.
 std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rule);
 
-/// True when the rule has operations in matrix space.
+/// Whether the rule has operations in matrix space.
 bool hasMatrixSpace(optim::RuleOp rule);
 
 /// Modelled floating-point operations of a block's matrix space: per Newton–Schulz step
 /// (symmetric products) r²c + r³ + 2r²c with r ≤ c, plus a few per element.
 int64_t modelledFlops(optim::RuleOp rule, int64_t rows, int64_t cols);
-/// What a block asks of the workspace: bytes per element on the wire, and where it is computed
-/// bytes of buffers and of scratch, which products share.
+/// The memory that a block needs: bytes per element on the wire and, where it is computed, bytes of buffers
+/// and of scratch, which products share.
 struct BlockBytes {
   int64_t element, work, scratch;
   int64_t resting = 0; ///< buffers of a slab while its sums travel
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
-/// The same of a slab of one, of a group with slabs: what is sent and received of its sums is part of the buffers.
+/// The same for one slab, in a group with slabs. Buffers include what is sent and received of its sums.
 BlockBytes modelledSlabBytes(optim::RuleOp rule, const GroupGeometry &geometry);
 
 } // namespace stepc::decide

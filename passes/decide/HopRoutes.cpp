@@ -40,7 +40,7 @@ HopRoutes::Loads HopRoutes::none() const {
 void HopRoutes::add(int64_t place, int64_t base, int64_t count, Loads &loads) const {
   for (const Holder &holder : holders[place]) {
     double elements = double(holder.area) * double(count);
-    // Of replicas the owner's sends; results go once to where several have them from.
+    // Among replicas, the owner's sends. Results go once to a position from which several get them.
     bool sends = true, isFirst = true;
     for (const std::vector<int64_t> &copy : copies)
       sends &= copy[holder.position] == copy[base];

@@ -8,13 +8,13 @@
 using namespace mlir;
 
 void stepc::decide::buildRoutePipeline(OpPassManager &manager) {
-  // Before routes, which erase the names of frozen parameters: patterns of blocks count them, too.
+  // Stands before routes, which erase the names of frozen parameters: patterns of blocks also count these.
   manager.addPass(createDivideParameters());
   manager.addPass(createRouteParameters());
 }
 
 void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options) {
-  // Early, so that an unclaimed parameter is reported before anything else.
+  // Stands early, so that an unclaimed parameter is reported before anything else.
   buildRoutePipeline(manager);
   // Named ops become arithmetic, so that the cut may pass through them.
   manager.addPass(createExpandNamed());
@@ -22,7 +22,7 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   manager.addPass(createCSEPass());
   // On rules alone: does not depend on parameters.
   manager.addPass(createCutSpaces());
-  // Needs spaces: a force tells parameters apart only where there is something to exchange.
+  // Needs spaces: a force tells parameters apart only if there is something to exchange.
   GroupParametersOptions groups;
   for (const std::string &force : options.strategies)
     groups.force.push_back(force);

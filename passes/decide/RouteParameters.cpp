@@ -31,8 +31,8 @@ struct Claim {
 
 void noteHowAxesAreMatrices(InFlightDiagnostic &diag, ParameterOp parameter) {
   if (parameter.getShape().size() > 2)
-    diag.attachNote() << "leading axes that count matrices are its batch_axes, and axes that are one row or column together "
-                         "are named by flatten";
+    diag.attachNote() << "leading axes that count matrices are its batch_axes, and axes that are "
+                         "one row or column together are named by flatten";
 }
 
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {

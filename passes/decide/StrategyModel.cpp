@@ -128,8 +128,8 @@ std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef
     standing *= chooses ? 1 : apart;
     HopTravel &travel = result.emplace_back();
     travel.owners = owners;
-    // Of the blocks that come to a rank it holds a part already; the rest comes from as many
-    // ranks as one copy stands on.
+    // A rank already holds a part of the blocks that come to it. The rest comes from as many ranks as hold
+    // one copy.
     travel.there = standing / count - before / count;
     if (travel.there > 0)
       travel.peersThere = std::max(0.0, holders / copies * (apart / pieces) - 1);
@@ -317,10 +317,10 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       most = std::max(most, parts);
       computed += parts * double(team.positions.size()) / owners;
     }
-    // Of fewer blocks than owners some ranks get none, and launch nothing for the group.
+    // If there are fewer blocks than owners, some ranks get none and launch nothing for the group.
     judgement.seconds = most * block * share + std::min(1.0, most * share) * chain + moving;
-    // Groups whose blocks are on one rank alone may each be on another one: together they take what the busiest rank does,
-    // and each of them its part of that.
+    // If the blocks of groups are on one rank alone, each group may be on another rank. Together they take
+    // the time of the busiest rank, and each of them its part of that.
     if (judgement.hops.empty() && !anyOnSeveralRanks(geometry)) {
       const std::vector<double> &together = alone.at(mesh.ranks);
       std::vector<double> own = secondsWhereHeld(geometry, block, chain);

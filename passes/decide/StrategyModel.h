@@ -7,40 +7,41 @@
 
 namespace stepc::decide {
 
-/// Seconds to compute one block where it is whole.
+/// Seconds to compute one block as a whole.
 double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 /// Seconds that a group's blocks take on a rank once, however many there are: launches, and what threads lose
 /// at their ends.
 double chainSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 
-/// The same of a slab of one, of a group with slabs, and of their chain, with what sums launch.
+/// The same for one slab of a group with slabs, and for their chain, including the launches of sums.
 double slabSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
 double slabChainSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
-/// How many ranks have slabs of one block, and with how many others a rank adds up what slabs have, at most.
+/// How many ranks have slabs of one block, and the most other ranks with which a rank adds up sums.
 struct SlabRanks {
   double ofBlock = 1, peers = 0;
 };
 SlabRanks slabRanks(const plan::Group &group, const plan::Mesh &mesh, const plan::Slabs &slabs,
                     plan::ShardsKind home);
-/// Seconds of the sums over ranks that the slabs of so many blocks take together: of norms and Gram matrices.
+/// Seconds of the sums over ranks for `blocks` blocks in slabs: of norms and Gram matrices.
 double summingSeconds(optim::RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
                       const SlabRanks &ranks, double blocks, const cost::Cluster &cluster);
 
-/// What a rank sends or receives in one hop of all of a group's blocks, on the average, where it
-/// computes all of them.
+/// What a rank sends or receives in one hop of all of a group's blocks, on the average, if it computes all of
+/// them.
 struct HopTravel {
   double peersThere = 0, peersBack = 0; ///< messages each way
   double there = 0, back = 0;           ///< elements
-  double owners = 1;                    ///< among how many ranks owners are chosen by now
+  double owners = 1;                    ///< the number of ranks among which owners are chosen by now
 };
 std::vector<HopTravel> hopTravel(const GroupGeometry &geometry, llvm::ArrayRef<plan::Hop> hops);
 
-/// Where the ranks that exchange in a hop meet, on the average (cost::Cluster::meeting): each way.
+/// The level at which the ranks that exchange in a hop meet, on the average (cost::Cluster::meeting): each
+/// way.
 struct HopMeeting {
   std::vector<double> there, back;
 };
-/// There what comes to a rank comes from where it is along the axes that replicate it; back it goes to
-/// all that take part in the hop.
+/// On the way there, what comes to a rank comes from its own coordinates along the axes that replicate it. On
+/// the way back it goes to all that take part in the hop.
 std::vector<HopMeeting> hopMeetings(const plan::Group &group, plan::ShardsKind home,
                                     const plan::Mesh &mesh, llvm::ArrayRef<plan::Hop> hops,
                                     const cost::Cluster &cluster);
@@ -57,36 +58,37 @@ struct Judgement {
   bool isLegal() const { return refusal.empty(); }
 };
 
-/// Judges strategies, by their hops alone, for the groups of a module that have a matrix space.
+/// Judges strategies, only by their hops, for the groups of a module that have a matrix space.
 class StrategyModel {
 public:
   explicit StrategyModel(mlir::ModuleOp module);
 
-  /// All known ones, in their order.
+  /// Judges all known strategies, in their order.
   std::vector<Judgement> judge(optim::GroupOp group, const GroupGeometry &geometry) const;
-  /// That of a strategy, or null.
+  /// The judgement of a strategy, or null.
   static const Judgement *find(llvm::ArrayRef<Judgement> judgements,
                                optim::StrategyAttrInterface strategy);
-  /// The legal strategy that takes the fewest seconds, or null. One that repeats work must save a tenth
-  /// of what the best of the others takes; of equal ones the first is taken.
+  /// The legal strategy that takes the fewest seconds, or null. A strategy that repeats work must be at least
+  /// 10 % faster than the best of the others. Among equal ones the first is taken.
   static const Judgement *choose(llvm::ArrayRef<Judgement> judgements);
-  /// Why another one was chosen, by `choose` or by force.
+  /// Why another strategy was chosen, by `choose` or by force.
   static std::string whyNot(const Judgement &judgement, const Judgement &chosen, bool isForced);
 
 private:
-  /// Why a strategy that rounds otherwise cannot be had; or nothing.
+  /// Why a strategy that rounds otherwise is not allowed; empty if it is.
   std::string whyNotFast(const optim::StrategyQuery &query, optim::RuleOp rule,
                          optim::StrategyAttrInterface strategy) const;
 
   cost::Cluster cluster;
   int64_t maxPeers = 0; // that the module allows in a hop; 0: any number
   bool isFast;
-  /// Per ranks of a mesh: how much longer than the even share the busiest rank computes when all
-  /// blocks that may have owners are dealt out.
+  /// By the ranks of a mesh: how much longer than the even share the busiest rank computes, when all blocks
+  /// that may have owners are dealt out.
   std::map<std::vector<int64_t>, double> unevenness;
-  /// Likewise: how many groups have blocks that are not on one rank alone.
+  /// By the ranks of a mesh: the number of groups with blocks that are not on one rank alone.
   std::map<std::vector<int64_t>, int64_t> travelling;
-  /// Likewise, by position: seconds of the others, if they are computed where they are.
+  /// By the ranks of a mesh and by position: seconds of the other groups, if they are computed where they
+  /// are.
   std::map<std::vector<int64_t>, std::vector<double>> alone;
 };
 

@@ -189,11 +189,11 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   return result;
 }
 
-/// While a group is computed, the next wave travels there, the one before it back, with several hops those beyond them
-/// each in another hop, and the wave's other groups wait to be computed or sent. Slabs wait for sums while other groups'
-/// are computed, and a wave of them takes turns with the next one or the one before. What is sent back stands in memory
-/// twice at its ends: all of it is unpacked before a part is computed, and computed before a part is packed. Scratch is
-/// one region beside all that.
+/// The workspace of a rank, in bytes. While a group is computed, the next wave travels there and the wave
+/// before travels back. With several hops the waves beyond these are each in another hop. Other groups of the
+/// wave wait to be computed or sent. Slabs wait for sums while other groups' are computed, and a wave of them
+/// takes turns with a neighbour. What is sent back stands in memory twice at its ends: all of it is unpacked
+/// before a part is computed, and computed before a part is packed. Scratch is one region beside all that.
 int64_t WaveModel::workspace(ArrayRef<Wave> waves) const {
   int64_t most = 0, scratch = 0;
   size_t chains = 0;

@@ -10,7 +10,7 @@
 
 namespace stepc::decide {
 
-/// Workspace per rank, and time of a step.
+/// Workspace per rank in bytes, and time of a step in seconds.
 struct WaveCost {
   int64_t bytes = 0;
   double seconds = 0;
@@ -28,19 +28,19 @@ public:
   int64_t blocks() const { return int64_t(items.size()); }
   size_t groupOf(int64_t block) const { return items[block].group; }
 
-  /// Waves of all blocks when there are `count` at most: each rank's bytes are divided evenly, in
-  /// order, and numbers have no holes.
+  /// The wave of each block, with at most `count` waves. Each rank's bytes are divided evenly, in order, and
+  /// no wave is empty.
   std::vector<int64_t> assign(int64_t count) const;
   WaveCost cost(llvm::ArrayRef<int64_t> wavesOf) const;
 
 private:
-  /// A block and what computing it takes, on the rank that stands for it (its base, its first
-  /// holder, or -1: all ranks).
+  /// A block and the bytes that computing it takes, on the rank that stands for it: its base, its first
+  /// holder, or -1 for all ranks.
   struct Item {
     size_t group;
     int64_t block, rank, bytes;
   };
-  /// What a group's blocks of one wave take, on the rank that needs most of each.
+  /// What a group's blocks of one wave take in memory, each on the rank that needs most of it.
   struct Need {
     int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
     int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
@@ -55,7 +55,7 @@ private:
     int64_t between = 0;     // bytes that are sent and received in a hop that does not lead to whole blocks
     int64_t whole = 0;       // bytes of blocks that a rank computes and sends back, at most
   };
-  /// What computing takes: per block, and per wave and group however many blocks.
+  /// Seconds to compute a block, and seconds per wave and group, however many blocks these have.
   struct Seconds {
     double block, chain;
     SlabRanks slabs = {};
@@ -87,8 +87,8 @@ private:
   size_t numberOf(int64_t rank);
 
   Counted count(size_t group, llvm::ArrayRef<int64_t> blocks) const;
-  /// A group's exchanges in their order; `staged` of them come before its first stage, and `reached` before its matrix
-  /// space. `part` of its blocks are counted.
+  /// A group's exchanges in their order, for the part `part` of its blocks. `staged` of them come before its
+  /// first stage, and `reached` before its matrix space.
   std::vector<Leg> legs(size_t group, double part, const Counted &counted, size_t &staged,
                         size_t &reached) const;
   void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const;
@@ -111,9 +111,9 @@ private:
   std::vector<std::vector<HopTravel>> travels; // per group and hop
   std::vector<std::vector<HopMeeting>> met;    // likewise
   std::vector<std::vector<ListMove>> lists;    // per group
-  // Per group, whether ranks share copies of what hops bring; and along which factors of which mesh any do.
-  // Where others share something else, it is sent from a copy for each peer, in all as large as what
-  // arrives.
+  // Per group, whether ranks share copies of what hops bring; `sharings` are the factors and meshes along
+  // which any do. If groups share along different ones, values are sent from a copy for each peer, in all as
+  // large as what arrives.
   std::vector<bool> shares;
   std::vector<bool> chooses; // per group, whether a hop chooses
   std::set<std::pair<std::string, std::vector<int64_t>>> sharings;

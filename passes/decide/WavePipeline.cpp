@@ -64,8 +64,8 @@ void WavePipeline::begin(Exchange &exchange) {
       exchange.ends[rank] = stream[rank] = meet + (beside ? travel[rank] : 0);
 }
 
-/// Where nothing travels beside, who receives takes in what has come, and until then who has sent it
-/// waits, too.
+/// If nothing travels beside computation, a receiver takes in what has come when it waits. Until then its
+/// senders wait as well.
 void WavePipeline::wait(Exchange &exchange, bool isThere, const std::vector<bool> &receives) {
   if (exchange.ends.empty())
     return;
@@ -82,8 +82,9 @@ void WavePipeline::wait(Exchange &exchange, bool isThere, const std::vector<bool
   exchange.ends.clear();
 }
 
-/// Where nothing travels beside, who has sent results waits until all have taken them in: while they waited for
-/// what comes there, if it was on its way by then, else when they have computed their next blocks.
+/// If nothing travels beside computation, a rank that has sent results waits until all have taken them in.
+/// They do so while they wait for what comes there, if that is under way by then, otherwise when they have
+/// computed their next blocks.
 void WavePipeline::waitForTakers(const Wave &wave, size_t round) {
   const Round &sent = wave.rounds[round];
   std::vector<std::pair<double, double>> takers; // when each left its last wait, and is at the next one
@@ -197,7 +198,8 @@ void WavePipeline::add(const WaveLoads &loads) {
   for (size_t rank = 0; rank < ranks; ++rank)
     wave.local[rank] = launched(loads.work(rank).local);
   for (size_t round = 0; round < rounds; ++round) {
-    Round &here = wave.rounds.emplace_back(Round{none, none, none, none, {none, {}, {}}, {none, {}, {}}, loads.hasRelays(round)});
+    Round &here = wave.rounds.emplace_back(
+        Round{none, none, none, none, {none, {}, {}}, {none, {}, {}}, loads.hasRelays(round)});
     for (size_t rank = 0; rank < ranks; ++rank) {
       const WaveLoads::Round &load = loads.round(rank, round);
       here.in[rank] = launched(load.in);

@@ -8,29 +8,30 @@
 
 namespace stepc::decide {
 
-/// What each rank does in one wave, as parts of it are added. A group's exchanges are rounds, one after the other: of one
-/// with h exchanges there, round r < h begins the next one of them, in round h it is computed and begins its way back, and
-/// in the round after its last exchange it ends.
+/// What each rank does in one wave, as parts of it are added. A group's exchanges are rounds, one after the
+/// other. A group with h exchanges on the way there begins them in rounds r < h. In round h it is computed
+/// and begins its way back. In the round after its last exchange it ends.
 class WaveLoads {
 public:
   struct Work {
-    double local = 0;  ///< seconds, of groups that are whole on their ranks
+    double local = 0;  ///< seconds of groups that are whole on their ranks
     int64_t whole = 0; ///< bytes of blocks that it computes and sends back
   };
-  /// Seconds of a rank in a round: of stages that lead to matrix space, of blocks that have come together by then, of
-  /// exchanges between their products, which wait for them, and of stages behind the last exchange. Each has a launch,
-  /// whose time is added once, for all groups.
+  /// Seconds of a rank in a round. `in`: stages that lead to matrix space. `compute`: blocks that have come
+  /// together by then. `sums`: exchanges between their products, which wait for them. `out`: stages behind
+  /// the last exchange. Each has a launch, whose time is added once, for all groups.
   struct Round {
     double in = 0, compute = 0, sums = 0, out = 0;
   };
-  /// `rounds` are one more than the most exchanges of a group.
+  /// `rounds` is one more than the most exchanges of a group.
   WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds);
   void clear();
 
   Work &work(size_t rank) { return works[rank]; }
   Round &round(size_t rank, size_t round) { return inRounds[rank * rounds + round]; }
-  /// In an exchange that begins in a round, back from matrix space or there, a rank sends or receives `bytes` in `messages`
-  /// messages. All groups' parts for one peer are one message, so of messages those of the group that has most count.
+  /// Adds to an exchange that begins in a round, there or back: a rank sends or receives `bytes` bytes in
+  /// `messages` messages. All groups' parts for one peer are one message, so the group with most messages
+  /// counts.
   void travel(size_t rank, size_t round, bool back, const std::vector<double> &meeting,
               double messages, double bytes);
 
@@ -38,7 +39,7 @@ public:
   size_t roundCount() const { return rounds; }
   const Work &work(size_t rank) const { return works[rank]; }
   const Round &round(size_t rank, size_t round) const { return inRounds[rank * rounds + round]; }
-  /// Of what is sent back in a round some came from other ranks, or waits for what did.
+  /// Says that some of what is sent back in a round came from other ranks, or waits for what did.
   void relay(size_t round) { relays[round] = true; }
   bool hasRelays(size_t round) const { return relays[round]; }
   /// Seconds that the exchange takes.
@@ -58,16 +59,16 @@ private:
   std::vector<Traffic> traffics; // [rank][round][there, back][level]
 };
 
-/// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model: round r of a wave beside round
-/// r − 1 of the next one, the later wave first. In a round what other ranks wait for comes first, then what is computed, and
-/// what returns with its results, then what ends. Of waves with sums over slabs each second one takes turns with the one
-/// before it.
+/// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model. Round r of a
+/// wave stands beside round r − 1 of the next one, the later wave first. In a round, what other ranks wait
+/// for comes first. Then follow what is computed and what returns with its results, and last what ends. Waves
+/// with sums over slabs take turns in pairs.
 class WavePipeline {
 public:
   WavePipeline(const cost::Cluster &cluster, std::vector<double> fill);
-  /// Waves in their order, of equally many rounds.
+  /// Adds the next wave; all have equally many rounds.
   void add(const WaveLoads &loads);
-  /// When the last rank is done with all waves.
+  /// Seconds until the last rank is done with all waves.
   double finish();
 
 private:
@@ -87,7 +88,7 @@ private:
     std::vector<Round> rounds;
   };
   void begin(Exchange &exchange);
-  /// Waits for an exchange, if it is under way; who receives something has `receives`.
+  /// Waits for an exchange, if it is under way; `receives` tells which ranks receive something.
   void wait(Exchange &exchange, bool isThere, const std::vector<bool> &receives);
   void waitForTakers(const Wave &wave, size_t round);
   void compute(const Wave &wave, const Wave *before, size_t round);

@@ -96,12 +96,12 @@ std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Cou
         add(behind, meetings[group],
             [&](int64_t) { return Leg::Travel{move.peers, move.bytes * part}; });
   };
-  // A hop without bytes is a round, too.
+  // A hop without bytes also is a round.
   auto addHop = [&](size_t index, bool back) {
     const HopMeeting &meeting = met[group][index];
     const HopTravel &travel = travels[group][index];
     double messages = back ? travel.peersBack : travel.peersThere;
-    // Of several hops, where not all lead to owners, all ranks have as much as the average.
+    // With several hops that do not all lead to owners, all ranks count as the average.
     double average = element * part / travel.owners * (back ? travel.back : travel.there);
     add(back, back ? meeting.back : meeting.there, [&](int64_t position) -> Leg::Travel {
       if (isFollowed) {

@@ -17,7 +17,7 @@ std::vector<plan::Factor> factorsOf(const plan::Group &group, const plan::Mesh &
 /// Whether all ranks that differ along some factors of one mesh alone meet on a communicator of others.
 bool meetAlong(llvm::ArrayRef<plan::Factor> factors, llvm::ArrayRef<plan::Factor> communicator);
 
-/// The communicators of a step, each made where it is used first.
+/// The communicators of a step; each is made where it is first used.
 class Communicators {
 public:
   mlir::Value get(mlir::OpBuilder &builder, mlir::Location loc, mlir::FlatSymbolRefAttr mesh,

@@ -172,7 +172,7 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     return scalars.getResult();
   }
 
-  /// Of all parameters.
+  /// What a step depends on beside tensors, for all parameters.
   struct Bound {
     Value hyperparameters, steps, active;
   };

@@ -54,9 +54,9 @@ public:
     SmallVector<std::array<double, 3>> steps(op.getSteps());
     for (auto [index, each] : llvm::enumerate(steps)) {
       auto [a, b, c] = each;
-      // Of a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
-      // Without a square of A its factor is the product's own: no second rounding, and no stage
-      // over A, whose extents are not a block's.
+      // For a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ. Without a
+      // square of A its factor is the product's own. That avoids a second rounding, and a stage over A, whose
+      // extents are not a block's.
       double factor = c == 0.0 ? b : 1.0;
       Value gram = slabs.empty() ? product(x, x, Value(), factor, 0.0, square(), true, tall, !tall)
                                  : gramOfSlabs(x, factor);
@@ -109,15 +109,16 @@ private:
         ->getResult(0);
   }
 
-  /// What all ranks with slabs of a block have in `part`, added up in f32 in the order of the slabs. Each element by
-  /// one rank, which gives it to all: these have the same bits.
+  /// The sum of what all ranks with slabs of a block have in `part`, in f32 in the order of the slabs. One
+  /// rank adds up each element and gives it to all, so these have the same bits.
   Value sum(Value part) {
     Holds holds = placeOf(part).getHolds();
     Value range = packed(place(holds, Distribution::Ranges, Distribution::Ranges, End::Kept));
     Value contributions = bring<ExchangeOp>(part, Distribution::Parts, Distribution::Ranges);
     range = SumOp::create(builder, loc, range.getType(), /*divisor=*/1, contributions, range)
                 .getResult();
-    // All of them only where all have slabs of all blocks: else a rank may get other ranges than its neighbour.
+    // All ranks can get all ranges only if they all have slabs of all blocks. Otherwise a rank may get other
+    // ranges than its neighbour.
     Value all = isOfAll ? bring<AllGatherOp>(range, Distribution::Ranges, Distribution::Blocks)
                         : bring<ExchangeOp>(range, Distribution::Ranges, Distribution::Blocks);
     int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(1);
@@ -135,8 +136,8 @@ private:
     return stage({gram}, rounded, [&](OpBuilder &, ValueRange arguments) { return arguments[0]; });
   }
 
-  /// The square of a norm need not be finite where the norm is. So the norms of slabs are added up first, which is
-  /// at least that of the block; and then the squares of what these are of it.
+  /// The norm of a block from the norms of its slabs. The square of a norm may overflow where the norm does
+  /// not. So the norms of slabs are added up first, as a bound, and then the squares of norm / bound.
   Value normOfSlabs(Value norm) {
     Value bound = sum(norm);
     auto limited = [&](Value total) -> Value {
@@ -156,7 +157,7 @@ private:
 
   //===--- Blocks -------------------------------------------------------------===//
 
-  /// Of a product that is no value of the block.
+  /// A small matrix that is no value of the block.
   Value square() { return empty(PlaceAttr::partial(segment), small, small, element); }
 
   /// A stage over blocks of one full out.

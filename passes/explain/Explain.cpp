@@ -172,7 +172,7 @@ private:
     ++known->exchanges;
   }
 
-  /// Of one block in one operation of matrix space; others are none.
+  /// Operations for one block in one operation of matrix space; 0 for any other operation.
   static int64_t flopsOf(Operation *op) {
     if (auto product = dyn_cast<optim::ProductOp>(op)) {
       auto [m, n, k] = product.getSizes();

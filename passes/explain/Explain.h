@@ -101,7 +101,8 @@ struct Report {
   /// Arena and scratch are the workspace, which --workspace-limit bounds.
   int64_t workspaceAtMost() const { return saturatingAdd(arena, scratch); }
   cost::Cluster cluster; ///< that seconds are modelled on
-  /// Of the busiest rank in matrix space, and less than which no owners can make it; 0 where no block has an owner.
+  /// Seconds of the busiest rank in matrix space, and the least that any choice of owners can give it. 0 if
+  /// no block has an owner.
   double busiest = 0, leastBusiest = 0;
   std::map<std::string, std::pair<double, double>> busiestOfMesh; ///< the same, of each mesh by its name
   std::vector<plan::Mesh> meshes;
@@ -117,8 +118,8 @@ struct Report {
 /// error if it is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
 
-/// Adds to a report equal products of blocks, in the order in which the program has them first, and what the
-/// module's table of pinned products has for them, where there is one.
+/// Adds equal products of blocks to a report, in the order of their first use, with what the module's table
+/// of pinned products (if any) has for them.
 mlir::LogicalResult addProducts(mlir::ModuleOp module, const ProgramPlan &program,
                                 const kernels::Target &target, Report &report);
 

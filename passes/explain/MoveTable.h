@@ -8,8 +8,8 @@
 
 namespace stepc::explain {
 
-/// A table of what all ranks send for each group, by its name: a column for each kind of move that there is. Nothing
-/// where all that travels goes to where blocks are computed, and back.
+/// Prints what all ranks send for each group, by its name, with a column for each kind of move. Prints
+/// nothing if all that travels goes to where blocks are computed, and back.
 void printMoveKinds(const std::vector<std::pair<std::string, plan::BytesByKind>> &groups,
                     llvm::raw_ostream &os);
 

@@ -37,7 +37,7 @@ std::string shapeOf(const GroupReport &group) {
   std::string text = group.part;
   int64_t axes = group.shape.size();
   for (int64_t axis = 0; axis < axes; ++axis) {
-    // Of several axes that are the rows, or the columns, of a flattened matrix.
+    // Parentheses around several axes that are the rows, or the columns, of a flattened matrix.
     bool opens = false, closes = false;
     for (auto [begin, end] :
          {std::pair(group.batchAxes, group.flatten), std::pair(group.flatten, axes)}) {
@@ -75,7 +75,7 @@ std::string withFewCuts(StringRef text) {
 std::string patternOf(llvm::ArrayRef<std::string> names) {
   llvm::SmallVector<StringRef> first;
   StringRef(names[0]).split(first, '.');
-  // Of each part, what all names begin and end with.
+  // Per part, the lengths of what all names begin and end with.
   llvm::SmallVector<size_t> prefix, suffix;
   llvm::SmallVector<bool> equal(first.size(), true);
   for (StringRef part : first) {
@@ -201,7 +201,7 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
   table.print(os);
 }
 
-/// As many names as have room, and how many others there are.
+/// As many names as there is room for, and the number of the others.
 std::string someOf(llvm::ArrayRef<std::string> names) {
   constexpr size_t kRoom = 50;
   std::string text = names[0];

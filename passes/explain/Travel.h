@@ -10,7 +10,7 @@ namespace stepc::explain {
 std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group);
 /// The sums over ranks of the slabs of a group, start by start.
 std::vector<plan::Table> sums(optim::RuleOp rule, const plan::Group &group);
-/// Of one block, or of a slab of it, in the orthogonalizations of a rule.
+/// Operations for one block, or for a slab of it, in the orthogonalizations of a rule.
 int64_t orthogonalizeFlops(optim::RuleOp rule, const plan::Group &group);
 
 } // namespace stepc::explain

@@ -383,7 +383,7 @@ plan::ValueKind stepc::iteratedKind(comm::StageOp stage, const plan::Group &grou
     byRow |= type.getDimSize(1) != 1;
     byCol |= type.getDimSize(2) != 1;
   }
-  // Of slabs nothing has a value per row or column.
+  // Values of slabs are full or one, never per row or column.
   if (isCut)
     byRow = byCol = byRow || byCol;
   return byRow ? (byCol ? plan::ValueKind::Full : plan::ValueKind::Rows)

@@ -7,8 +7,8 @@
 
 namespace stepc {
 
-/// The plan of a module at level exec, but for its chip: its symbols, and its program with numbers.
-/// Fails, with an error at the operation, where a command names what is not there or does not fit.
+/// The plan of a module at level exec, without its chip: its symbols, and its program with numbers. If a
+/// command names what does not exist or does not fit, it fails with an error at the operation.
 mlir::FailureOr<plan::Plan> planOfProgram(mlir::ModuleOp module);
 
 } // namespace stepc

@@ -11,7 +11,7 @@ namespace stepc {
 mlir::LogicalResult validatePlan(mlir::ModuleOp module, const ProgramPlan &program,
                                  llvm::StringRef expected);
 
-/// The same of sizes that a plan cannot hold, in the user's words: the error is at the first of the
+/// Checks sizes that a plan cannot hold, with an error in the user's words. It is at the first of the
 /// parameters that are too large together, where the manifest has it, with notes at others.
 mlir::LogicalResult blameParameters(mlir::ModuleOp module, const ProgramPlan &program);
 

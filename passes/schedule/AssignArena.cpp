@@ -34,7 +34,7 @@ public:
   int64_t largest(ExtentOp op) {
     PlaceAttr place = op.getPlace();
     int64_t segment = program.segments.lookup(place.getSymbol().getAttr());
-    // Of batches, blocks are counted: their elements would not tell how many there are.
+    // The extent of a batch is its number of blocks, which their elements would not tell.
     if (place.isBatch())
       return mostBlocks(segment);
     auto [it, isNew] = known.try_emplace(place, 0);
@@ -43,7 +43,7 @@ public:
     return it->second;
   }
 
-  /// Of batches that stand in one pool, in that order.
+  /// The most bytes of a pool on any rank; `members` are its batches in their order.
   int64_t largest(ArrayRef<memref::AllocOp> members) {
     plan::Pool pool;
     for (memref::AllocOp member : members) {
@@ -59,7 +59,7 @@ public:
     return bytes;
   }
 
-  /// Of what a start sends and receives.
+  /// The most bytes that a start sends and receives on any rank.
   std::pair<int64_t, int64_t> largest(StartOp op) {
     std::pair<int64_t, int64_t> bytes;
     const plan::Command &start = program.plan.commands[op.getOrder()];
@@ -80,10 +80,10 @@ private:
   llvm::DenseMap<PlaceAttr, int64_t> known;
 };
 
-/// Which batches stand side by side. Operations of one kind that follow each other, and of which none
-/// needs another, are a run. What one run writes first and one run uses last is a pool: it lives at the
-/// same time. Products follow each other in chains; so of what they write or use last the other end
-/// alone tells.
+/// Finds the batches that stand side by side. Operations of one kind that follow each other, and none of
+/// which needs another, are a run. Values that one run writes first and one run uses last are a pool, because
+/// they live at the same time. Products follow each other in chains, so the other end alone decides about
+/// what they write or use last.
 class PoolFinder {
 public:
   explicit PoolFinder(Block &step) {

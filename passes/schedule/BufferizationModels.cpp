@@ -19,8 +19,8 @@ namespace {
 /// All of ours alike: tensors become memrefs, the regions move, results are the destinations.
 template <typename Op>
 struct DestinationModel : DstBufferizableOpInterfaceExternalModel<DestinationModel<Op>, Op> {
-  /// Destinations are overwritten whole, and what was in them does not matter; but for the zeros behind a slab, in a
-  /// batch into which a stage or a copy brings it.
+  /// Destinations are overwritten whole, so what was in them does not matter. The exception is a batch that
+  /// has zeros behind a slab, into which a stage or a copy brings the slab.
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
     return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) ||
            (isa<comm::StageOp, comm::CopyOp>(op) && operand.get().getDefiningOp<comm::StageOp>());

@@ -139,7 +139,7 @@ private:
       place(op);
   }
 
-  /// A communicator of the scheduled step, made where it is used first.
+  /// A communicator of the scheduled step; it is made where it is first used.
   Value communicator(CommunicatorAttr ranks, Location loc) {
     Value &value = communicators[ranks];
     if (value)
@@ -186,9 +186,9 @@ private:
     });
   }
 
-  /// Of all chains what comes before products, then each chain's products, then of all what comes
-  /// next: what chains do alike is next to each other. Their results travel together, so all of them
-  /// stand in memory at one time in any order.
+  /// Places what all chains do before products, then the products chain by chain, then what all do next. So
+  /// operations that chains have alike are next to each other. Results travel together, so in any order all
+  /// of them stand in memory at one time.
   void placeSideBySide(ArrayRef<Operation *> ops) {
     struct Progress {
       int64_t chain, phase = 0, step = 0; // products are odd phases
@@ -263,8 +263,9 @@ private:
   void layOut() {
     terminator = step.getBody().front().getTerminator();
     placeAll(scalars);
-    // While one round of a wave travels, the round before of the next wave is computed. Two waves are in matrix
-    // space at a time, however long they are: the next one would take more memory, and has nothing left to hide.
+    // While one round of a wave travels, the round before of the next wave is computed. At most two waves are
+    // in matrix space at a time, however long they are. A third would take more memory and could hide no more
+    // time.
     std::map<size_t, size_t> waveOf; // by the time of its first round
     std::vector<size_t> begin;
     for (size_t wave = 0; wave < waves.size(); ++wave) {

@@ -19,9 +19,10 @@ struct Round {
   llvm::SmallVector<Started> starts;
 };
 
-/// What a chain does in a round. Some chains are on their way to matrix space when others are in it, or are on their way back:
-/// what other ranks wait for comes first, what is computed does not wait for results of other groups, and what is on its way back
-/// goes on with the results of what was computed, in the same messages. Last come stages that send nothing.
+/// What a chain does in a round. Some chains are on their way to matrix space while others are in it, or on
+/// their way back. What other ranks wait for comes first. What is computed does not wait for results of other
+/// groups. What is on its way back goes on with the results of what was computed, in the same messages. Last
+/// come stages that send nothing.
 enum class Phase { There, Computes, Returns, Ends };
 
 /// What one wave does, in order.
@@ -30,14 +31,14 @@ struct Wave {
   llvm::SmallVector<mlir::Operation *> local; // chains without exchange, whole
 };
 
-/// The segment that an operation works on; null where it works on none.
+/// The segment on which an operation works; null if there is none.
 mlir::FlatSymbolRefAttr segmentOf(mlir::Operation *op);
 /// The segment that a collective brings together.
 mlir::FlatSymbolRefAttr segmentOf(comm::CollectiveOpInterface op);
 /// Whether it adds up over slabs.
 bool addsUp(comm::CollectiveOpInterface op);
-/// What each chain does that does anything in a round. `computed` are the chains that were in matrix space so far; those that are
-/// in this round come to them.
+/// The phase of each chain that does anything in a round. `computed` are the chains that were in matrix space
+/// so far; those that are in this round are added.
 llvm::DenseMap<mlir::Attribute, Phase> phasesOf(const Round &round, const StartMerger &merger,
                                                 llvm::DenseSet<mlir::Attribute> &computed);
 

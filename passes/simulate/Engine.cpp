@@ -99,7 +99,7 @@ void Engine::walk(int64_t index) {
         resume(index);
       return;
     } else {
-      // What follows each other without a break is one piece of work where nobody looks.
+      // Work that follows other work without a break is one piece if nobody looks at it.
       double seconds = 0;
       do
         seconds += times.seconds(rank.command++, size_t(index));

@@ -26,14 +26,15 @@ public:
   const std::vector<Traffic> &received(int64_t rank) const { return allReceived[size_t(rank)]; }
   /// By group and level: what all ranks send for it.
   const std::vector<std::vector<int64_t>> &groupBytes() const { return groups; }
-  /// The same by group and what it is sent for.
+  /// By group and kind of move: what all ranks send for it.
   const std::vector<plan::BytesByKind> &groupKinds() const { return kinds; }
 
   /// Before each step: no rank has begun anything.
   void reset();
   /// What a rank sends in an exchange, in the order in which it turns to its peers.
   void sends(int64_t exchange, int64_t rank, std::vector<Message> &messages) const;
-  /// A rank begins an exchange and sends these. `ready`: its messages with ranks that have begun it, too.
+  /// A rank begins an exchange and sends `sends`. `ready` gets its messages with ranks that have already
+  /// begun it.
   void begin(int64_t exchange, int64_t rank, const std::vector<Message> &sends,
              std::vector<Message> &ready);
   /// A message arrives at `time`.

@@ -21,11 +21,11 @@ class Network {
 public:
   explicit Network(const Topology &topology);
 
-  /// All that a rank sends in the exchange that it begins, in the order in which its ports should; what
-  /// it sent before has been sent. Gives them their places.
+  /// Takes all that a rank sends in the exchange that it begins, in the order for its ports, and gives
+  /// messages their places. What the rank sent before has been sent.
   void load(int64_t rank, std::vector<Message> &messages);
-  /// A message that was loaded can travel. Returns the port that has to be asked at `at` (see below), or
-  /// -1 where it is being asked already.
+  /// A message that was loaded can travel. Returns the port that must be asked at `at` (see below), or -1 if
+  /// it is already being asked.
   int64_t queue(double now, const Message &message, double &at);
 
   struct Sent {

@@ -14,9 +14,9 @@ class Processor {
 public:
   explicit Processor(double devices) : devices(devices) {}
 
-  /// `rank` has work for so many seconds of one device from `now` on.
+  /// Gives `rank` work for that many seconds of one device, from `now` on.
   void submit(double now, int64_t rank, double seconds);
-  /// When the next one is done, if nothing else is submitted; infinity where nobody works.
+  /// When the next rank is done, if nothing else is submitted; infinity if nobody works.
   double next() const;
   /// The rank that is done at `now`, which was next().
   int64_t finish(double now);

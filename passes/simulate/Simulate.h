@@ -82,7 +82,7 @@ struct Result {
   std::vector<std::string> levels;
   std::vector<std::vector<int64_t>> groupBytes; ///< by group and level: that all ranks send for it
   std::vector<plan::BytesByKind> groupKinds;    ///< by group: the same by what they are sent for
-  // Asked for by `kept`; else empty.
+  // Filled if `kept` asks for them.
   std::vector<Track> tracks;
   int64_t classes = 0; ///< there may be more than tracks
   Flight flight;

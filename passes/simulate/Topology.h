@@ -22,9 +22,10 @@ public:
   size_t levelOf(int64_t from, int64_t to) const {
     return cluster.levelOf(world[size_t(from)], world[size_t(to)]);
   }
-  /// When a rank turns to another one, as NCCL does: domain by domain of the level below the one at which they meet,
-  /// beginning behind its own, and in each place by place, beginning with its own. So where all ranks of a domain send to
-  /// all of another one, no two turn to one at a time.
+  /// The place of another rank in the order in which a rank sends, which is NCCL's. It goes through the
+  /// domains of the level below the one at which they meet, beginning behind its own. In each it goes through
+  /// the places, beginning with its own. So if all ranks of a domain send to all of another, no two send to
+  /// one rank at a time.
   std::pair<int64_t, int64_t> turn(int64_t rank, int64_t other) const {
     constexpr int64_t kAll = int64_t(1) << 40; // more than there are domains
     size_t level = levelOf(rank, other);

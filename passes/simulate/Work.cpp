@@ -97,7 +97,7 @@ static double ratio(const plan::Group &group, plan::ValueKind kind, plan::ValueK
   return elements > 0 ? double(one.rows) * double(one.cols) / elements : 0;
 }
 
-/// Of a block in the batch of a segment.
+/// Bytes of a block in a segment's batch of a pool.
 double Work::bytesInPool(const plan::Operand &operand, int64_t segment) const {
   for (const plan::Pool::Member &member : plan.pools[size_t(operand.pool)].members)
     if (member.segment == segment)
@@ -139,8 +139,8 @@ std::vector<Effort> Work::chunks(const plan::Command &command) {
         break;
       }
       case Workspace:
-        // What is packed has the size of what travels; a copy of shards that of the rank with most; a batch in a
-        // pool that of its member's blocks.
+        // A packed value has the size of what travels. A copy of shards has the size on the rank with most, a
+        // batch in a pool that of its member's blocks.
         if (operand.start >= 0)
           staged += double(
               plan.tables[size_t(starts[size_t(operand.start)]->tables[size_t(operand.traveller)])]
@@ -221,7 +221,7 @@ void Work::countShards() {
   for (int64_t global : plan.world())
     rankOf.emplace(global, rankOf.size());
   for (const plan::Group &group : plan.groups) {
-    // Of groups of parts the parameters' own counts the whole shard.
+    // Only the group of the first parts counts: its parameters' whole shards.
     if (plan.parameters[size_t(group.parameters[0])].group != &group - plan.groups.data())
       continue;
     plan::Group whole = geometry::whole(group);
