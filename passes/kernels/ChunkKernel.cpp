@@ -232,8 +232,7 @@ LogicalResult ChunkKernel::read() {
     if (writes.back().place != Place::Shards && writes.back().place != Place::Staged)
       return refuse(generic, "outs that have every element of a chunk");
   }
-  // Chunks of blocks hold whole rows, so they are one run where nothing depends on the row or
-  // column.
+  // Chunks of blocks hold whole rows, so they are one run if nothing depends on the row or column.
   flat = !overShards && llvm::all_of(reads, [](const ChunkOperand &o) {
     return o.place == Place::Staged || o.place == Place::Slot;
   });

@@ -34,22 +34,23 @@ struct ChunkOperand {
   bool alongColumns() const { return place != Place::Slot && place != Place::Row; }
 };
 
-/// What a kernel computes of a chunk, as its function says.
+/// What a kernel computes from a chunk, as its function says.
 class ChunkKernel {
 public:
-  /// Of a kernel and all dispatches that run it, one at least; an error where one does not fit it.
+  /// Reads a kernel and all dispatches that run it (at least one). An error if one does not fit the kernel.
   static mlir::FailureOr<ChunkKernel> read(mlir::func::FuncOp kernel,
                                            llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
 
   mlir::Attribute operand(size_t index) { return dispatch.getArgs()[index]; }
-  /// Where a row's value stands follows from R, which comes behind the other words of a chunk.
+  /// Whether a row's value is found by R, the block's number of rows. R then comes behind the other words of
+  /// a chunk.
   bool needsBlockRows() const {
     return llvm::any_of(reads,
                         [](const ChunkOperand &o) { return o.place == ChunkOperand::Place::Row; });
   }
-  /// Gives the dispatches R of each table, where it is needed.
+  /// Adds R to the operands of each table of the dispatches, if the kernel needs it.
   void addBlockRows(llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const;
-  /// What is staged for matrix space: a replica that does not send has no place for it.
+  /// Whether a value is staged for matrix space: a replica that does not send has no place for it.
   bool mayBeAbsent(const ChunkOperand &write) const {
     return overShards && write.place == ChunkOperand::Place::Staged;
   }
@@ -85,7 +86,7 @@ void storeElements(KernelBuilder &b, mlir::Type element, mlir::Value value, mlir
 /// elements.
 mlir::Value withOneNaN(KernelBuilder &b, mlir::Type element, mlir::Value value);
 
-/// Emits what a kernel does with one chunk, but for the loops over its elements.
+/// Emits what a kernel does with one chunk, without the loops over its elements.
 class ChunkEmitter {
 public:
   ChunkEmitter(ChunkKernel &kernel, KernelBuilder &b)
@@ -93,21 +94,21 @@ public:
   virtual ~ChunkEmitter() = default;
 
 protected:
-  /// What the kernel is given: rows of chunks, the workspace, and for each operand that is shards
-  /// the list of them (`shards` gives the next one).
+  /// Takes the kernel's arguments: rows of chunks, the workspace, and a list of pointers for each operand
+  /// that is shards. `shards` gives the next list.
   void bind(mlir::Value chunks, mlir::Value workspace, llvm::function_ref<mlir::Value()> shards);
-  /// Says which chunk is meant from here on.
+  /// Sets the chunk for all that follows.
   void chunkAt(mlir::Value item) {
     chunk = b.address(chunks, b.getI64Type(), b.mul(item, b.constant(words)));
   }
-  /// Everything of the chunk.
+  /// Emits everything for the chunk.
   void emitItem();
   virtual void emitRows(mlir::Value rows, mlir::Value cols, bool storeStaged) = 0;
   /// The address of an element of a chunk; without a column, of its row.
   mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
-  /// `width` elements of a row, or one where it is 0. Each NaN is stored as the one NaN. With `mayBeNaN`,
-  /// values of f32 are stored as they are, and it gets values of which one is a NaN if any that was
-  /// stored is.
+  /// Emits `width` elements of a row, or one if `width` is 0. Every NaN is stored as the one NaN. With
+  /// `mayBeNaN`, values of f32 are stored as they are. It gets values of which one is a NaN if any that was
+  /// stored is one.
   void emitElements(mlir::Value row, mlir::Value column, int64_t width, bool storeStaged,
                     unsigned alignment = 0, llvm::SmallVectorImpl<mlir::Value> *mayBeNaN = nullptr);
   /// Whether emitElements may store a NaN of this operand as it is.

@@ -106,7 +106,7 @@ public:
   Value power(Value x, Value y) const {
     Value zero = constant(0.0), one = constant(1.0), infinity = constant(kInfinity);
     Value base = absolute(x);
-    // Of a larger exponent the result is 0, 1 or infinite already; its products would overflow.
+    // With a larger exponent the result is 0, 1 or infinite already, but its products would overflow.
     Value large = constant(0x1p65), small = constant(-0x1p65);
     Value exponent = choose(compare(Predicate::OGT, y, large), large, y);
     exponent = choose(compare(Predicate::OLT, exponent, small), small, exponent);
@@ -114,13 +114,13 @@ public:
     Value high = product(exponent, log.high);
     Value low = sum(errorOf(exponent, log.high, high), product(exponent, log.low));
     Value result = exponential({high, low});
-    // Of 0 and infinity.
+    // Bases 0 and infinity.
     Value isZero = compare(Predicate::OEQ, base, zero);
     Value falls = compare(Predicate::OLT, y, zero);
     Value isEdge = either(isZero, compare(Predicate::OEQ, base, infinity));
     Value grows = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, isZero, falls);
     result = choose(isEdge, choose(grows, infinity, zero), result);
-    // Of negative bases: the sign of odd exponents, and nothing where the exponent is not whole.
+    // Negative bases: odd exponents give the result their sign, and exponents that are not whole give NaN.
     Value isWhole = wholeNumber(y);
     Value isOdd = conjunction(isWhole, no(wholeNumber(product(y, constant(0.5)))));
     Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, bits(x), number(0));
@@ -153,7 +153,7 @@ private:
     Value yes = splat(v.getType(), b.getBoolAttr(true));
     return arith::XOrIOp::create(b, loc, v, yes);
   }
-  /// Of a bit pattern below 2^52.
+  /// The number that a bit pattern below 2^52 is as an integer.
   Value whole(Value v) const {
     return difference(real(either(v, number(llvm::bit_cast<int64_t>(0x1p52)))), constant(0x1p52));
   }
@@ -243,7 +243,8 @@ struct ExpandFused : OpRewritePattern<math::FmaOp> {
     Value s = x.sum(p, c), part = x.difference(s, p);
     Value lost = x.sum(x.difference(p, x.difference(s, part)), x.difference(c, part));
     Value bits = x.bits(s), zero = x.constant(0.0);
-    // A step away from zero where what was lost has the sum's sign, else towards it.
+    // Rounds to odd: one step away from zero if what was lost has the sum's sign, otherwise one step towards
+    // it.
     Value product = x.product(lost, s);
     Value away = x.compare(Predicate::OGT, product, zero);
     Value step = x.choose(away, x.number(1), x.number(-1));

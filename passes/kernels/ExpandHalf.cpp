@@ -19,7 +19,7 @@ struct ExpandExtend : OpRewritePattern<arith::ExtFOp> {
                                           x.withElement(rewriter.getI16Type()), op.getIn());
     half = arith::ExtUIOp::create(rewriter, op.getLoc(), x.integers(), half);
     Value sign = x.left(x.both(half, 0x8000), 16), magnitude = x.left(x.both(half, 0x7fff), 13);
-    // As a float the magnitude is 2^112 too small, also where it is denormal: the product is exact.
+    // Read as a float, the magnitude is 2^112 too small, even if it is denormal. So the product is exact.
     Value scaled = arith::MulFOp::create(rewriter, op.getLoc(), x.real(magnitude),
                                          x.real(x.number(0x77800000)));
     // Infinity and NaN: exponent of all ones, payload moved; a signalling NaN becomes quiet.

@@ -28,11 +28,11 @@ bool isSmall(Type type) {
   return element.isBF16() || element.isF16();
 }
 
-/// What is left must not be open to a chip or a library.
+/// Refuses what would leave a result to a chip or a library.
 WalkResult check(Operation *op, bool fuses) {
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()))
     return WalkResult::advance();
-  // These are calls of the machine's math library, where they are anything.
+  // At best these would be calls of the machine's math library.
   if (isa<arith::RemFOp>(op) || (isa<math::FmaOp>(op) && !fuses) ||
       (isa<math::MathDialect>(op->getDialect()) &&
        !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::CountLeadingZerosOp, math::FmaOp>(

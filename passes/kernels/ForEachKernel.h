@@ -9,8 +9,8 @@
 
 namespace stepc::kernels {
 
-/// Gives each kernel that dispatches of one kind name to `handle`, with all of these, in the order of
-/// the program. An error where it is no function of level 5, and where `handle` fails.
+/// Calls `handle` for each kernel that dispatches of one kind name, with all of these dispatches, in the
+/// order of the program. Fails if a kernel is no function of level 5, or if `handle` fails.
 template <typename Dispatch>
 mlir::LogicalResult forEachKernel(
     mlir::ModuleOp module, mlir::SymbolTable &symbols,

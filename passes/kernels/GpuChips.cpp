@@ -10,14 +10,14 @@ using namespace llvm;
 
 namespace stepc {
 
-/// Those that ptxas 13.1 assembles for and that have what our PTX asks for.
+/// The chips that ptxas 13.1 assembles for and that have what our PTX needs.
 constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "sm_89",   "sm_90",
                                     "sm_90a",  "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110",
                                     "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
 constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx",
                         kRaces = "races";
 
-/// The chip that "SM_90", "sm90" or "90" is another spelling of; else none.
+/// The chip of which "SM_90", "sm90" or "90" is another spelling; otherwise empty.
 static StringRef spelledOtherwise(StringRef name) {
   std::string lower = name.lower();
   StringRef digits = lower;

@@ -11,7 +11,7 @@
 
 namespace stepc {
 
-/// A chip that machine code is made for.
+/// A chip for which machine code is made.
 struct GpuChip {
   std::string name; ///< "sm_90a"
   int64_t major = 0, minor = 0;
@@ -21,30 +21,32 @@ struct GpuChip {
 /// The chip of a name; an error that lists the known ones.
 llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 
-/// What a target of GPUs says behind its colon: "sm_80,sm_90a,chain,ptx".
+/// What a target for GPUs says behind its colon: "sm_80,sm_90a,chain,ptx".
 struct GpuTarget {
   std::vector<std::string> chips;
-  /// Whether products of 16-bit operands are tensor cores' ("tensorcore") or fused multiply-adds, as all
-  /// others are ("chain").
+  /// Whether products of 16-bit operands run on tensor cores ("tensorcore"), or in fused multiply-adds as all
+  /// others do ("chain").
   bool tensorCores;
-  /// Whether PTX is there, too, from which a driver makes code for chips that have none ("ptx").
+  /// Whether the library also has PTX, from which a driver makes code for other chips ("ptx").
   bool ptx = false;
-  /// Whether kernels say what they touch ("races"), of those that this machine runs.
+  /// Whether kernels announce what they touch ("races"); only for code that runs on this machine.
   bool races = false;
 
-  /// The chips as numbers, 90 of sm_90 and sm_90a; each once.
+  /// The chips as numbers, each once: 90 for sm_90 and sm_90a.
   std::vector<int64_t> numbers() const;
-  /// Such a text, in one spelling: products are named where they are not what they are unless said.
+  /// The text of the target in one spelling. It names the kind of products if that differs from
+  /// `tensorCoresUnlessSaid`.
   std::string text(bool tensorCoresUnlessSaid) const;
 };
-/// Of such a text, where products are tensor cores' or not unless it says so; each name once.
+/// Parses the text of a target; a chip that is named twice counts once. `tensorCores` holds if the text does
+/// not name the kind of products.
 llvm::Expected<GpuTarget> parseGpuTarget(llvm::StringRef text, bool tensorCores);
 
-/// Whether a chip of the plan (TargetShape.h) is GPUs: "cuda:sm_80,sm_90a".
+/// Whether a chip of the plan (TargetShape.h) stands for GPUs: "cuda:sm_80,sm_90a".
 bool isCuda(llvm::StringRef chip);
-/// What such a chip says; an error where it was written by hand and does not fit.
+/// The target of such a chip; an error if it was written by hand and does not fit.
 llvm::Expected<GpuTarget> cudaTarget(llvm::StringRef chip);
-/// Such a chip from what stands behind "cuda".
+/// The chip for a plan from the text behind "cuda".
 llvm::Expected<std::string> cudaChip(llvm::StringRef names);
 
 } // namespace stepc

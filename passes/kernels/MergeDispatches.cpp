@@ -1,8 +1,8 @@
 //===- MergeDispatches.cpp - One dispatch for all groups of a kernel -------===//
 //
-// A kernel over chunks or parameters knows no group, so dispatches of one kernel become one
-// where nothing between them touches what they do. Conservative: parts of the
-// workspace that overlap, and shards of one group, are touched by both.
+// A kernel over chunks or parameters knows no group. So dispatches of one kernel become one if nothing
+// between them touches what they touch. This is conservative: two operations touch the same if their parts of
+// the workspace overlap, or if they use shards of one group.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,17 +24,18 @@ struct KernelOptions {
 
 /// Level 4 (scheduled) to level 5 (exec).
 void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
-/// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: it was made, and so proven, just now.
+/// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: the module was made, and so
+/// proven, just now.
 void buildLlvmPipeline(mlir::OpPassManager &manager, const Target &target, bool isProven);
 
 /// The code of exec-kernels-to-gpu to `gpu.binary` objects of PTX.
 void buildPtxPipeline(mlir::OpPassManager &manager);
-/// What the conversions and the translation to PTX find through the registry: without an interface
-/// a dialect's operations silently stay as they are.
+/// The interfaces that conversions and the translation to PTX find through the registry. Without an
+/// interface, a dialect's operations silently stay as they are.
 void registerGpuInterfaces(mlir::DialectRegistry &registry);
 
-/// Among the metadata of the error that a program which passes call is missing or too old: neither the input's fault
-/// nor stepc's. What it refuses of stepc's is.
+/// Marks an error in its metadata: a program that passes call is missing or too old. That is neither the
+/// input's fault nor stepc's. If the program refuses our code, it is stepc's fault.
 inline constexpr llvm::StringLiteral kToolErrorMark = "stepc.tool";
 
 /// The passes, and the pipelines as `stepc-exec{target=…}`, `stepc-llvm` and `stepc-ptx`.

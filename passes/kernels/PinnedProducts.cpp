@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-// Of an operand's elements; null where there is none.
+// The type of an operand's elements; null if there is no operand.
 static Type typeOf(std::optional<exec::BatchAttr> batch) {
   return batch ? batch->getType() : Type();
 }

@@ -21,13 +21,13 @@ struct Pinning {
   std::string refusal; ///< why there are none
 };
 
-/// A module's table, `exec.products`; null without one, an error where it is none.
+/// A module's table, `exec.products`. Null without one; an error if the attribute is no table.
 mlir::FailureOr<mlir::ArrayAttr> tableOfModule(mlir::ModuleOp module);
-/// Bytes that an algorithm may use, by the module's limit, behind an arena of so many.
+/// Bytes that an algorithm may use by the module's limit, behind an arena of `arenaBytes`.
 int64_t mostWorkspace(mlir::ModuleOp module, int64_t arenaBytes);
-/// The scratch that an algorithm's workspace takes.
+/// Bytes of scratch that an algorithm's workspace takes.
 inline int64_t scratchOf(int64_t workspace) { return plan::aligned(workspace, 256); }
-/// Those entries of `table` that fit, on such chips and with at most so many bytes of workspace.
+/// The entries of `table` that fit a product, these chips, and at most `mostWorkspace` bytes of workspace.
 Pinning pin(mlir::ArrayAttr table, const ProductShape &shape, llvm::ArrayRef<int64_t> chips,
             int64_t mostWorkspace);
 

@@ -35,12 +35,12 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
 }
 
 void buildLlvmPipeline(OpPassManager &manager, const Target &target, bool isProven) {
-  // Also when the program comes as text.
+  // Also proves a program that comes as text.
   if (!isProven)
     manager.addPass(verify::createVerifyProgram());
   // Up to here nothing but the module's chip depends on the target's code.
   manager.addPass(createLowerToTarget());
-  // Of all kernels at once. Before the plan is bytes, whose hash is that of the kernels.
+  // Runs on all kernels at once. It stands before the plan becomes bytes, whose hash is that of the kernels.
   manager.addPass(createExpandNumerics());
   // The expansions leave casts back and forth, and kernels ask for fields that they do not use.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
@@ -48,7 +48,7 @@ void buildLlvmPipeline(OpPassManager &manager, const Target &target, bool isProv
   // Before the conversions below, so that they meet no rule of the optim dialect.
   manager.addPass(createEmbedPlan());
   target.addKernelPasses(manager);
-  // Nothing else can be translated.
+  // Refuses all that cannot be translated.
   manager.addPass(verifyLevel("llvm"));
 }
 

@@ -31,8 +31,8 @@ public:
   mlir::Value contribution(mlir::Value number);
   /// The number of contributions.
   mlir::Value count;
-  /// Adds up `width` elements, or one where it is 0, in f32 in the order of contributions, divides, and
-  /// stores what that rounds to. `alignment`: bytes, of all addresses.
+  /// Adds up `width` elements, or one if `width` is 0, in f32 in the order of contributions. Then it divides
+  /// the sum, rounds it and stores it. `alignment`: bytes, of all addresses.
   void emit(mlir::Value row, mlir::Value column, int64_t width, unsigned alignment = 0);
 
 private:

@@ -22,37 +22,36 @@ public:
   /// plan.
   const std::string &chip() const { return text; }
 
-  /// How many elements of a shard or block one item of a kernel takes, at most. It cuts work, and
-  /// changes no result.
+  /// The most elements of a shard or block for one item of a kernel. It cuts work and changes no result.
   virtual int64_t chunkElements() const = 0;
-  /// The order in which a product of operands of such types accumulates, whatever the batch or the rank.
+  /// The order in which a product of operands of these types adds up, for any batch and rank.
   virtual exec::Accumulation accumulation(mlir::Type lhs, mlir::Type rhs) const = 0;
-  /// How a product m × n of k steps is cut up, for people.
+  /// How a product m × n of k steps is cut up, for messages.
   virtual ProductTile productTile(int64_t m, int64_t n, int64_t k,
                                   exec::Accumulation accumulation) const = 0;
-  /// Memory that products and reductions need beside their operands, per block. Not above what
-  /// earlier levels allow for (passes/cost/ScratchBound.h).
+  /// Bytes per block that products and reductions need beside their operands. At most what earlier levels
+  /// reserve (passes/cost/ScratchBound.h).
   virtual int64_t scratchBytesPerBlock(exec::ProductOp op) const = 0;
   virtual int64_t scratchBytesPerBlock(exec::ReduceOp op) const = 0;
-  /// What the device runs instead of a kernel of level 5, on behalf of all `dispatches` of it. An
-  /// error where they do not fit it.
+  /// Builds the function that the device runs instead of a kernel of level 5, for all `dispatches` of it. An
+  /// error if they do not fit the kernel.
   virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
   kernel(mlir::func::FuncOp kernel, llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const = 0;
   virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
   kernel(mlir::func::FuncOp kernel,
          llvm::ArrayRef<exec::DispatchParametersOp> dispatches) const = 0;
-  /// Kernels of products and reductions, which join the module's symbols.
+  /// Builds the kernels of a product or reduction and adds them to the module's symbols.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const = 0;
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ReduceOp op) const = 0;
 
-  /// The same of what moves rows; none where the device does that by itself. Items are rows.
+  /// Builds the kernel that copies rows. Null if the device copies by itself. One item is one row.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::CopyOp op) const = 0;
-  /// The same of what adds up contributions; one.
+  /// Builds the kernel that adds up contributions. One item is one row.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::SumOp op) const = 0;
-  /// The same of what counts the step in the device's memory; none where the host does.
+  /// Builds the kernel that counts the step in the device's memory. None if the host counts.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::AdvanceStepsOp op) const = 0;
-  /// A kernel that puts seals on messages, and one that compares those of messages that came. None where the
-  /// host does both.
+  /// Builds the kernel that puts seals on messages, and the one that compares the seals of messages that
+  /// came. None if the host does both.
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::StartOp op) const = 0;
   virtual Kernels kernels(mlir::SymbolTable &symbols, exec::AwaitOp op) const = 0;
 
@@ -60,8 +59,8 @@ public:
   /// holds.
   virtual void addKernelPasses(mlir::OpPassManager &manager) const = 0;
 
-  /// The GPUs (90: sm_90) on which a library may make products in place of kernels. None where it has other bits
-  /// than those that are asked for, or there is none.
+  /// The GPUs (90: sm_90) on which a library may compute products in place of kernels. Empty if there is no
+  /// library, or if its bits differ from those that are required.
   virtual llvm::ArrayRef<int64_t> libraryChips() const { return {}; }
 
   /// Whether the chip has fused multiply-adds of f32 and f64.
@@ -82,9 +81,9 @@ mlir::FailureOr<std::unique_ptr<Target>> targetOfModule(mlir::ModuleOp module);
 
 /// A processor of this machine's architecture, from its chip (TargetShape.h).
 llvm::Expected<std::unique_ptr<Target>> makeCpuTarget(llvm::StringRef chip);
-/// This machine in the place of a GPU, likewise (gpu/EmulatedTarget.cpp).
+/// A target that runs a GPU's code on this machine, from its chip (gpu/EmulatedTarget.cpp).
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(llvm::StringRef chip);
-/// NVIDIA's GPUs, likewise (gpu/CudaTarget.cpp).
+/// A target for NVIDIA's GPUs, from its chip (gpu/CudaTarget.cpp).
 llvm::Expected<std::unique_ptr<Target>> makeCudaTarget(llvm::StringRef chip);
 
 } // namespace stepc::kernels

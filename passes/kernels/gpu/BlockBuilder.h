@@ -18,7 +18,8 @@ public:
   BlockBuilder(mlir::MLIRContext *context, mlir::Location loc)
       : VectorBuilder(context, loc, kGlobal) {}
 
-  /// Begins a kernel of so many arguments, each a pointer or in the place of one; the builder stands before its return.
+  /// Begins a kernel of `arguments` arguments, each a pointer or in the place of one. The builder then stands
+  /// before its return.
   void begin(mlir::gpu::GPUModuleOp code, llvm::StringRef name, unsigned arguments,
              int64_t blocksPerSlot) {
     function = beginGpuKernel(code, name, llvm::SmallVector<mlir::Type>(arguments, pointer), *this);
@@ -36,20 +37,22 @@ public:
                                         mlir::gpu::ShuffleMode::XOR)
         .getShuffleResult();
   }
-  /// The same of a float or an integer of at most 32 bits.
+  /// The same for a float or an integer of at most 32 bits.
   Value exchangeBits(Value x, int32_t lanes);
 
   //===--- what tensor cores take ---===//
-  /// Begins to copy 16 bytes to the block's memory, or, where a condition is given and does not hold, zeros.
+  /// Begins to copy 16 bytes to the block's memory. If `isThere` is given and false, it writes zeros.
   void copyAsync(Value to, Value from, Value isThere);
   /// Ends the thread's group of copies.
   void commitGroup();
-  /// Until at most so many of the thread's last groups are under way.
+  /// Waits until at most `groups` of the thread's last groups are under way.
   void waitGroup(int64_t groups);
-  /// Of so many (2 or 4) matrices of 8 × 8 16-bit elements in the block's memory, two neighbours of a row each, or
-  /// of a column: lane i brings the address of row i. All lanes of a warp come here, or none.
+  /// Loads `count` (2 or 4) matrices of 8 × 8 16-bit elements from the block's memory: for each, two
+  /// neighbours of a row or of a column. Lane i brings the address of row i. All lanes of a warp come here,
+  /// or none.
   llvm::SmallVector<Value> loadMatrices(Value row, int64_t count, bool transposed);
-  /// c + a · b of a warp, 16 × 8 over 16 steps: words of a and b, numbers of c, as mma.sync.m16n8k16 says.
+  /// c + a · b for a warp, 16 × 8 over 16 steps: words of a and b and numbers of c, as mma.sync.m16n8k16
+  /// defines them.
   llvm::SmallVector<Value> multiplyMatrices(mlir::Type type, mlir::ValueRange left,
                                             mlir::ValueRange right, mlir::ValueRange sums);
 
@@ -58,7 +61,7 @@ public:
     return mlir::arith::CmpIOp::create(*this, loc, mlir::arith::CmpIPredicate::slt, a, bound);
   }
   Value below(Value a, int64_t bound) { return below(a, constant(bound)); }
-  /// Whether an address is a multiple of so many bytes, a power of two.
+  /// Whether an address is a multiple of `bytes`, a power of two.
   Value isMultiple(Value address, int64_t bytes);
   /// Memory of the block, aligned for accesses of 16 bytes.
   Value memory(mlir::Type element, int64_t elements);

@@ -1,6 +1,6 @@
 //===- ChainProduct.cpp - Products in chains of fused multiply-adds --------===//
 //
-// Of both operands a slab stands in the block's memory, and the next is on its way; a thread keeps its part
+// The block's memory has one slab of each operand, while the next one is on its way. A thread keeps its part
 // of the tile in registers over the whole k. An element is one chain wherever it lands.
 //
 //===----------------------------------------------------------------------===//
@@ -84,7 +84,7 @@ private:
   }
 
   SmallVector<Run> accumulate() override {
-    // Of a warp, 4 by 8 threads: what they store is whole sectors, in the mirrored half, too.
+    // A warp has 4 by 8 threads, so that they store whole sectors, in the mirrored half as well.
     Value warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
     threadRow = b.mul(b.add(b.mul(b.quotient(warp, 2), 4), b.quotient(lane, 8)), cut.group);
     threadColumn = b.mul(b.add(b.mul(b.remainder(warp, 2), 8), b.remainder(lane, 8)), cut.group);

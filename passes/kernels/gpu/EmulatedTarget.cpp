@@ -33,7 +33,7 @@ public:
   }
 
   int64_t chunkElements() const override { return host->chunkElements(); }
-  // Of the GPU. A processor without fused multiply-adds calls a function for each.
+  // The order in which the GPU adds up. A processor without fused multiply-adds calls a function for each.
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return gpuAccumulation(gpu.tensorCores, lhs, rhs);
   }

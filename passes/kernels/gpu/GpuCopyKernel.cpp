@@ -23,7 +23,7 @@ public:
     auto move = [&] {
       emitRows(side(1, 3, fromShards, parameter), side(2, 4, toShards, parameter));
     };
-    // Of a skipped parameter the gradient may be null.
+    // The gradient of a skipped parameter may be null.
     if (fromShards || toShards)
       ifActive(b, kernel.getArgument(5), parameter, move);
     else

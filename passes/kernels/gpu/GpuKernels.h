@@ -38,16 +38,16 @@ struct GpuKernel {
 };
 using GpuKernels = llvm::SmallVector<GpuKernel>;
 
-/// The kernels of a reduction, in order, at the end of `code` where they are not there yet. Arguments are
-/// the scratch, the source and the out; scratch is that of the CPU's. None for an empty result.
+/// The kernels of a reduction, in order; missing ones are added at the end of `code`. Arguments are the
+/// scratch, the source and the out; the scratch is as the CPU's. None for an empty result.
 GpuKernels addGpuReduceKernels(mlir::gpu::GPUModuleOp code, exec::ReduceOp op);
-/// In which order a GPU adds up a product of operands of such types: on its tensor cores, where they take
-/// them and are to be used.
+/// The order in which a GPU adds up a product of operands of these types: on its tensor cores, if they take
+/// the types and `tensorCores` is set.
 exec::Accumulation gpuAccumulation(bool tensorCores, mlir::Type lhs, mlir::Type rhs);
 /// How a GPU cuts up a product m × n.
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);
-/// Likewise of a product of one of these accumulations; arguments are the scratch, which it does not use,
-/// the operands, the addend, where there is one, the out, and stepc_factors.
+/// The kernels of a product of one of these accumulations, likewise. Arguments are the scratch, which it does
+/// not use, the operands, the addend if there is one, the out, and stepc_factors.
 GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
 
 /// The kernel of a copy, a row per block, likewise. Arguments are those of rows in kernel_abi.h.
@@ -61,9 +61,10 @@ GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp
 GpuKernels addGpuSealKernel(mlir::gpu::GPUModuleOp code, exec::StartOp op);
 GpuKernels addGpuSealCheckKernel(mlir::gpu::GPUModuleOp code, exec::AwaitOp op);
 
-/// A kernel of these as a function of the kernel ABI, at the end of `module`. Threads run one after
-/// another; where they wait for each other, by the runtime (runtime/emulated). With `races` they tell it
-/// of every load and store. An error at what that does not do.
+/// Turns one of these kernels into a function of the kernel ABI, at the end of `module`. Threads run one
+/// after another; if they wait for each other, the runtime switches between them (runtime/emulated). With
+/// `races` they announce every load and store to the runtime. An error at an operation for which this does
+/// not work.
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp> threadsOnHost(mlir::gpu::GPUFuncOp kernel,
                                                       mlir::ModuleOp module, bool races = false);
 
@@ -73,17 +74,19 @@ mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef
 /// The block's or the thread's number, as i64.
 mlir::Value blockIndex(KernelBuilder &b);
 mlir::Value threadIndex(KernelBuilder &b);
-/// Calls body(row, column, whether a vector of `width` elements begins there) for all elements of a rectangle, each by
-/// one thread of the block, and beginRow(row) before those of a row. Vectors are used where `isAligned`.
+/// Calls body(row, column, whether a vector of `width` elements begins there) for all elements of a
+/// rectangle, each by one thread of the block. Calls beginRow(row) before those of a row. Vectors are used if
+/// `isAligned`.
 void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t width,
               mlir::Value isAligned, llvm::function_ref<void(mlir::Value)> beginRow,
               llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
-/// What a thread moves in its widest access, and of what an address is then a multiple.
+/// Bytes that a thread moves in its widest access, whose address is a multiple of them.
 constexpr int64_t kWideBytes = 16;
-/// Whether all `bases` are multiples of that and, of more rows than one, all `strides` (bytes), too.
+/// Whether all `bases` are multiples of kWideBytes. So must be all `strides` (bytes) if there is more than
+/// one row.
 mlir::Value areAligned(KernelBuilder &b, mlir::Value rows, llvm::ArrayRef<mlir::Value> bases,
                        llvm::ArrayRef<mlir::Value> strides);
-/// Runs `body` where this step does not skip the parameter.
+/// Runs `body` unless this step skips the parameter.
 void ifActive(KernelBuilder &b, mlir::Value records, mlir::Value parameter,
               llvm::function_ref<void()> body);
 

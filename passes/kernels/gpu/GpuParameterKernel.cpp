@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-/// The number of this thread's parameter. What follows is done where there is one.
+/// The number of this thread's parameter. What follows is emitted inside a check that it exists.
 static Value beginItem(KernelBuilder &b, Value count) {
   Value item = b.add(b.mul(blockIndex(b), b.constant(kThreads)), threadIndex(b));
   Value exists = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, item, count);

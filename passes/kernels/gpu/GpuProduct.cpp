@@ -44,7 +44,8 @@ void GpuProduct::emit() {
   finish(accumulate(), tileRow, tileColumn);
 }
 
-/// Row and column of the block's tile among tiles; of a symmetric result not above the diagonal.
+/// Row and column of the block's tile among all tiles. Tiles of a symmetric result are not above the
+/// diagonal.
 std::pair<Value, Value> GpuProduct::place() {
   int64_t across = ceilDivide(n, tile);
   if (!isSymmetric)
@@ -71,7 +72,7 @@ std::pair<Value, Value> GpuProduct::place() {
   return {walk.getResult(0), walk.getResult(1)};
 }
 
-/// Of a number or a vector; `term` null without an addend.
+/// alpha · sum + beta · term, for numbers or vectors; without an addend `term` is null.
 Value GpuProduct::result(Value sum, Value term) {
   sum = b.scaled(sum, alpha);
   return term ? Value(arith::AddFOp::create(b, b.loc, sum, b.scaled(term, beta))) : sum;
@@ -118,12 +119,12 @@ void GpuProduct::whole(ArrayRef<Run> runs) {
     mirror(runs, results);
 }
 
-/// Of a tile at an edge or on the diagonal each element that is there.
+/// Stores the elements that exist in a tile at an edge or on the diagonal.
 void GpuProduct::oneByOne(ArrayRef<Run> runs) {
   for (const Run &run : runs)
     for (int64_t c = 0; c < width; ++c) {
       Value column = b.add(run.column, c);
-      // Of a symmetric one rows end with the diagonal.
+      // Rows of a symmetric result end with the diagonal.
       Value rowEnds = isSymmetric ? b.atMost(column, run.row) : b.below(column, n);
       b.when(b.both(b.below(run.row, m), rowEnds), [&] {
         Value sum = vector::ExtractOp::create(b, b.loc, run.sums, c);

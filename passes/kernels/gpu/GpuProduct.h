@@ -69,7 +69,7 @@ private:
   mlir::Value outBase, addendBase; ///< of the slot
 };
 
-/// Of a product of each accumulation.
+/// Builders of products, one for each accumulation.
 std::unique_ptr<GpuProduct> chainProduct(exec::ProductOp op, BlockBuilder &b);
 std::unique_ptr<GpuProduct> tensorCoreProduct(exec::ProductOp op, BlockBuilder &b);
 

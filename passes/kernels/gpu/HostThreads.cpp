@@ -41,7 +41,7 @@ int64_t bytesOf(BlockArgument attribution) {
   return llvm::alignTo(bytes, 64);
 }
 
-/// Puts this machine's operations in the place of a GPU's.
+/// Replaces a GPU's operations by this machine's.
 class Replacer {
 public:
   Replacer(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module, Thread at)

@@ -49,8 +49,8 @@ Value ProductOperand::fetch(Value line, Value step) {
       Value isThere =
           both(lineEnds ? b.below(shape.alongK ? line : b.add(line, i), shape.lines) : Value(),
                stepEnds ? b.below(shape.alongK ? b.add(step, i) : step, shape.k) : Value());
-      // Volatile beside whole accesses: else LLVM finds that both branches load the same vector, and
-      // loads it once, as if it could stand anywhere.
+      // Volatile beside whole accesses. Otherwise LLVM finds that both branches load the same vector, and
+      // loads it once, as if its address could be any.
       auto load = [&]() -> Value {
         return LLVM::LoadOp::create(b, b.loc, memoryType, b.element(from, shape.type, i),
                                     unsigned(memoryType.getIntOrFloatBitWidth() / 8),

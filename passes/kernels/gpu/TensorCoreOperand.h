@@ -27,15 +27,15 @@ public:
     int64_t stages;
     int64_t elements() const { return tile * slab; } ///< of a stage
   };
-  /// Of the left operand lines are rows of the product, of the right its columns; a warp has `warpLines`
-  /// of the tile, from `warpLine` on. `base`: the slot's; `line0`: the tile's first line.
+  /// Lines are rows of the product for the left operand, and its columns for the right one. A warp has
+  /// `warpLines` of the tile, from `warpLine` on. `base`: the slot's; `line0`: the tile's first line.
   TensorCoreOperand(BlockBuilder &b, const Ring &ring, const Shape &shape, bool isLeft,
                     mlir::Value base, mlir::Value line0, mlir::Value warpLine, int64_t warpLines);
 
-  /// Begins to bring the slab that begins with a step to the stage at an offset; zeros past the ends.
+  /// Begins to bring the slab that begins with step `step0` to a stage of the ring; zeros past the ends.
   void copy(mlir::Value stage, mlir::Value step0);
-  /// What lane i holds of 16 steps of the slab at a stage: of 16 lines of a left operand four words, of 8
-  /// of a right one two.
+  /// What lane i holds of 16 steps of the slab at a stage: four words per 16 lines of a left operand, two per
+  /// 8 lines of a right one.
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> fragments(mlir::Value stage, int64_t step);
 
 private:

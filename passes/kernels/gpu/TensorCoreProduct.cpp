@@ -1,8 +1,8 @@
 //===- TensorCoreProduct.cpp - Products on tensor cores --------------------===//
 //
-// Of both operands slabs stand in the block's memory, in a ring of which one is used while others are on
-// their way. The eight warps of a block share out its tile, two down and four across; each keeps its
-// part in registers over the whole k, and adds to it 16 steps of k at a time, in order.
+// The block's memory has a ring of slabs of both operands: one is used while the others are on their way. The
+// eight warps of a block share out its tile, two down and four across. Each keeps its part in registers over
+// the whole k, and adds 16 steps of k at a time to it, in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kWarpsDown = 2, kWarpsAcross = 4;
 static_assert(kWarpsDown * kWarpsAcross * kWarp == kThreads);
-/// Of one instruction: m, n and k.
+/// The extents m, n and k of one instruction.
 constexpr int64_t kRows = 16, kColumns = 8, kSteps = 16;
 
 class TensorCoreProduct : public GpuProduct {
@@ -99,7 +99,7 @@ private:
     warpRow = b.mul(b.quotient(warp, kWarpsAcross), ring.tile / kWarpsDown);
     warpColumn = b.mul(b.remainder(warp, kWarpsAcross), ring.tile / kWarpsAcross);
     SmallVector<Value> sums = sumsOfThread();
-    // Of a part lane i has two neighbours in row i / 4, and two more eight rows further down.
+    // Of each part, lane i has two neighbours in row i / 4, and two more eight rows further down.
     Value row = b.add(b.add(row0, warpRow), b.quotient(lane, 4));
     Value column = b.add(b.add(column0, warpColumn), b.mul(b.remainder(lane, 4), 2));
     SmallVector<Run> runs;
@@ -113,8 +113,8 @@ private:
     return runs;
   }
 
-  /// Lanes of neighbouring rows exchange one number each: then the upper has two of a column, the lower two
-  /// of the next.
+  /// Lanes of neighbouring rows exchange one number each. Then the upper lane has two numbers of one column,
+  /// the lower one two of the next.
   void mirror(ArrayRef<Run> runs, ArrayRef<Value> results) override {
     constexpr int32_t kNextRow = 4;
     Value isLower = b.below(b.constant(0), b.remainder(b.quotient(lane, kNextRow), 2));

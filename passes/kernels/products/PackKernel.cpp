@@ -16,8 +16,8 @@ struct Form {
   int64_t used, stride;
   bool alongK; ///< numbers of one line are neighbours in memory, not those of one step
 
-  // An item is groupPanels panels by chunk steps. Where steps are rows of memory several panels of
-  // few steps make whole cache lines and pages; else one panel is a few long rows.
+  // An item is groupPanels panels by chunk steps. If steps are rows of memory, several panels of few steps
+  // make whole cache lines and pages. Otherwise one panel is a few long rows.
   int64_t groupPanels() const { return alongK ? 1 : 8; }
   int64_t chunk() const { return alongK ? 512 : 128; }
   int64_t items(int64_t panels, int64_t k) const {

@@ -207,7 +207,7 @@ std::string kernelName(exec::ReduceOp op, StringRef what) {
   return nameOf(op, what, llvm::formatv("_{0}x{1}", from.getRows(), from.getCols()).str());
 }
 
-/// Of the function of all shapes.
+/// The name of the function that all shapes share.
 static std::string functionName(exec::ReduceOp op, StringRef what) { return nameOf(op, what, ""); }
 
 int64_t scratchBytesPerBlock(exec::ReduceOp op, const TargetShape &) {

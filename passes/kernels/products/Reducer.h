@@ -18,10 +18,11 @@
 
 namespace stepc::kernels {
 
-/// Interleaved partial results of every chain: part of what a reduction means, on every chip.
+/// Partial results of every chain, which are interleaved. Their number is part of what a reduction means, on
+/// every chip.
 inline constexpr int64_t kPartials = 16;
-/// A sum of squares between these has lost less than it was rounded by. Any other is added again,
-/// of numbers that are multiplied by 2^96 or 2^-96 (optim.reduce).
+/// A sum of squares between these bounds has lost less than it was rounded by. Any other is added again, from
+/// numbers that are multiplied by 2^96 or 2^-96 (optim.reduce).
 inline constexpr float kLeastSquares = 0x1p-70f, kMostSquares = 0x1p126f;
 inline constexpr int kScale = 96;
 
@@ -30,14 +31,14 @@ struct Shape {
   int64_t rows, cols;
 };
 
-/// The same where the code learns rows and columns when it runs.
+/// A shape whose rows and columns the code learns when it runs.
 struct ShapeValues {
   mlir::Type type;
   mlir::Value rows, cols;
 };
 
-/// Whether a block becomes one value by several kernels, by way of partial results of rows in the
-/// scratch: one item's worth is done faster in one.
+/// Whether several kernels reduce a block to one value, by way of partial results of rows in the scratch. One
+/// kernel is faster if the block is only one item's worth.
 bool isShared(exec::ReduceOp op);
 /// The name of a kernel that does `what` of a reduction: letters, digits and _.
 std::string kernelName(exec::ReduceOp op, llvm::StringRef what);
@@ -175,7 +176,7 @@ private:
   mlir::Value power(mlir::Type type, int exponent) {
     return b.number(type, std::ldexp(1.0f, exponent));
   }
-  /// Too small, too large; NaN is neither.
+  /// Whether a chain's result is too small, and whether it is too large. NaN is neither.
   std::pair<mlir::Value, mlir::Value> outside(mlir::Value chain) {
     auto compare = [&](mlir::arith::CmpFPredicate predicate, float bound) {
       return mlir::arith::CmpFOp::create(b, b.loc, predicate, chain,

@@ -180,7 +180,7 @@ private:
     Value rows = b.smaller(b.sub(m, row0), t.tileRows);
     b.loop(b.constant(0), rows, 1, [&](Value r) {
       Value row = b.add(row0, r);
-      // Of this row, the columns left of the diagonal.
+      // The columns of this row that are left of the diagonal.
       Value columns = b.smaller(b.sub(row, column0), t.tileCols);
       b.loop(b.constant(0), columns, 1, [&](Value c) {
         Value result = b.load(f32, b.address(tile, f32, b.add(b.mul(r, t.tileCols), c)));

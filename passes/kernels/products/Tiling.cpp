@@ -8,8 +8,8 @@ namespace stepc::kernels {
 
 Tiling::Tiling(int64_t m, int64_t n, int64_t k, bool fused, const TargetShape &target)
     : m(m), n(n), k(k), fused(fused), lanes(target.vectorBits / 32) {
-  // As many accumulators as the registers hold beside two vectors of the right operand and one
-  // number of the left: 28 of 32 or 12 of 16; of short vectors 8, so that a tile is square.
+  // As many accumulators as the registers hold beside two vectors of the right operand and one number of the
+  // left: 28 of 32 or 12 of 16. With short vectors there are 8, so that a tile is square.
   tileRows = lanes == 16 ? 14 : lanes == 8 ? 6 : 4;
   tileCols = 2 * lanes;
   rowStride = ceilDivide(tileRows, lanes) * lanes;

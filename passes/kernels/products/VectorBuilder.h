@@ -18,12 +18,12 @@ public:
 
   //===--- integers ---===//
   Value sub(Value a, Value b) { return mlir::arith::SubIOp::create(*this, loc, a, b); }
-  /// Of values that are not negative, by positive ones.
+  /// Quotients and remainders of values that are not negative, by positive ones.
   Value quotient(Value a, int64_t b);
   Value remainder(Value a, int64_t b);
   Value quotient(Value a, Value b) { return mlir::arith::DivUIOp::create(*this, loc, a, b); }
   Value remainder(Value a, Value b) { return mlir::arith::RemUIOp::create(*this, loc, a, b); }
-  /// The same, rounded up.
+  /// Quotients that are rounded up.
   Value quotientUp(Value a, int64_t b) { return quotient(add(a, b - 1), b); }
   Value quotientUp(Value a, Value b) { return quotient(add(add(a, b), -1), b); }
   Value add(Value a, int64_t b) { return b == 0 ? a : KernelBuilder::add(a, constant(b)); }
@@ -57,12 +57,12 @@ public:
   Value broadcast(Value scalar, int64_t lanes) {
     return mlir::vector::BroadcastOp::create(*this, loc, vector(lanes), scalar);
   }
-  /// alpha and beta of what stands in the place of an address (stepc_factors), as f32.
+  /// alpha and beta (stepc_factors) as f32, from the word that stands in the place of an address.
   std::pair<Value, Value> factors(Value word);
   /// A number or a vector of f32, times a number.
   Value scaled(Value x, Value factor);
-  /// Element `index` of an array of `type`: bf16 is moved as i16, since not every chip has loads of
-  /// it.
+  /// The address of element `index` of an array of `type`. bf16 is moved as i16, because not every chip has
+  /// loads of it.
   Value element(Value base, mlir::Type type, Value index) {
     return address(base, memoryType(type), index);
   }
