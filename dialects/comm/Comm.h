@@ -37,7 +37,7 @@ void printFactors(mlir::AsmPrinter &printer, llvm::ArrayRef<plan::Factor> factor
 namespace stepc::comm {
 using ValueKind = optim::ValueKind;
 
-/// The place of a staged value, from its type; null where it has none, as shards do.
+/// The place of a staged value, from its type. Null for values that have none, for example shards.
 PlaceAttr placeOf(mlir::Type type);
 inline PlaceAttr placeOf(mlir::Value value) { return placeOf(value.getType()); }
 /// The type of one element: of shards, of a staged value, or of a rule's tensor.
@@ -61,7 +61,8 @@ mlir::LogicalResult verifyPlaces(mlir::Operation *op);
 mlir::LogicalResult verifyPlaceSymbols(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 } // namespace detail
 
-/// Of operations on staged values: all of these have a place, and what it names exists.
+/// The trait of operations on staged values: their operands and results have places, and what these name
+/// exists.
 template <typename Op> class Placed : public mlir::OpTrait::TraitBase<Op, Placed> {
 public:
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return detail::verifyPlaces(op); }
@@ -77,8 +78,8 @@ public:
 
 namespace stepc::comm {
 
-/// The one start with which a packed value travels, and which of its sends or receives it is. An
-/// error where there are two, and at `user`, which uses the value, where there is none.
+/// The one start with which a packed value travels, and its number among the sends or receives. An error if
+/// there are two starts. If there is none, the error is at `user`, which uses the value.
 mlir::FailureOr<std::pair<StartOp, int64_t>> startOf(mlir::Operation *user, mlir::Value packed);
 
 /// Set on the module: which level its program is at ("optim", "decided", "comm", "scheduled",
@@ -94,8 +95,8 @@ inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
 /// Set on allocations by comm-assign-arena: where they stand in the workspace.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
-/// Set there, too, where several share that part of the workspace: the number of their pool, in
-/// which they stand in the order of their allocations.
+/// Also set there if several allocations share that part of the workspace: the number of their pool. They
+/// stand in the pool in the order of their allocations.
 inline constexpr llvm::StringLiteral kPoolAttr = "comm.pool";
 /// Offsets into the workspace are multiples of it.
 using plan::kAlignment;

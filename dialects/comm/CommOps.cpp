@@ -241,7 +241,7 @@ static LogicalResult verifyBroadcast(StageOp op) {
   return success();
 }
 
-/// What touches shards leaves out parameters that a step skips; nothing else knows of any.
+/// Operations that touch shards leave out parameters that a step skips; no other operation knows of skips.
 static LogicalResult verifyActive(Operation *op, Value active, bool onShards) {
   if (bool(active) == onShards)
     return success();

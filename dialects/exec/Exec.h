@@ -71,8 +71,8 @@ private:
 
 namespace stepc::exec {
 
-/// Whether a kernel takes either for one operand: they are of the same kind, and equal where they
-/// are shards, of which it has one list.
+/// Whether a kernel takes either attribute for one operand: they are of the same kind, and shards are equal,
+/// because a kernel has one list of them.
 bool areAlike(mlir::Attribute operand, mlir::Attribute other);
 
 /// A table of a plan as an attribute, with the plan's segments as symbols.

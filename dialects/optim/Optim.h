@@ -87,18 +87,18 @@ plan::Mesh toPlan(MeshOp mesh);
 /// The plan's form of a rule, without what it computes.
 plan::Rule toPlan(RuleOp rule);
 
-/// By which a dialect lists strategies, so that they are judged and can be forced.
+/// The interface by which a dialect lists strategies, so that they are judged and can be forced.
 class StrategyListInterface : public mlir::DialectInterface::Base<StrategyListInterface> {
 public:
   explicit StrategyListInterface(mlir::Dialect *dialect) : Base(dialect) {}
   virtual llvm::SmallVector<StrategyAttrInterface> strategies() const = 0;
 };
-/// Those of all loaded dialects, by the dialects' names and in their order.
+/// The strategies of all loaded dialects: dialects by their names, strategies in their order.
 llvm::SmallVector<StrategyAttrInterface> strategies(mlir::MLIRContext *context);
 
-/// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols,
-/// tensor<1x1> one. With a batch axis in front the same of the last two; static sizes other than 1
-/// count as dynamic ones. Nothing for other types.
+/// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols, tensor<1x1> one. A
+/// batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Nothing for other
+/// types.
 std::optional<ValueKind> kindOf(mlir::Type type);
 /// The tensor type of a kind in a rule.
 mlir::RankedTensorType tensorType(ValueKind kind, mlir::Type element);
@@ -137,21 +137,21 @@ inline constexpr int kNormExponent = -24;
 inline constexpr llvm::StringLiteral kMaxPeersAttr = "optim.max_peers";
 /// Attribute name of an operation's space (level 2), a SpaceAttr.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
-/// The space of an operation of a decided rule; nothing where it has none, or for null.
+/// The space of an operation of a decided rule. Nothing for null, and for an operation that has none.
 std::optional<Space> spaceOf(mlir::Operation *op);
 
-/// Whether an operation of a rule has a space: those with a tensor result, but splats and
-/// conditions. These two are computed wherever they are used: a scalar is known everywhere, and
-/// no condition travels.
+/// Whether an operation of a rule has a space. Operations with a tensor result have one, except splats and
+/// conditions. These two are computed wherever they are used: a scalar is known everywhere, and no condition
+/// travels.
 bool hasSpace(mlir::Operation *op);
-/// The tensors that an operation of a rule reads and that stand somewhere: arguments and results of
-/// operations with a space, each once, in the order of its operands. Conditions among the operands
-/// stand for what they read in turn.
+/// The tensors that an operation of a rule reads and that stand somewhere: arguments, and results of
+/// operations with a space. Each is listed once, in the order of operands. Conditions among the operands
+/// stand for what they read.
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op);
-/// The same for one operand of the yield.
+/// The same for an operand of the yield.
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand);
-/// Set on the yield of a decided rule: an array of one SpaceAttr per yielded value, where it is
-/// stored, or unit for one that does not change.
+/// Set on the yield of a decided rule: per yielded value, the SpaceAttr in which it is stored, or unit if the
+/// value does not change.
 inline constexpr llvm::StringLiteral kWritesAttr = "optim.writes";
 using Writes = llvm::SmallVector<std::optional<Space>>;
 /// What the rule's yield says; empty before it is decided.

@@ -62,7 +62,7 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!rule)
     return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
   auto module = (*this)->getParentOfType<ModuleOp>();
-  // Of a few parameters each is searched for; of many, a search each would be quadratic.
+  // A few parameters are looked up one by one. For many that would be quadratic, so a map is built.
   bool few = getParameters().size() < 8;
   llvm::DenseMap<StringAttr, ParameterOp> parameters;
   if (!few)

@@ -145,7 +145,7 @@ private:
 
   void importParameters() {
     for (auto [index, parameter] : llvm::enumerate(manifest.parameters)) {
-      // Patterns match a name as written, too.
+      // Patterns also match a name as it is written.
       SmallVector<StringRef> aliases;
       if (parameter.name != names[index])
         aliases.push_back(parameter.name);

@@ -19,7 +19,7 @@ namespace stepc::frontends {
 struct ImportOptions {
   std::string name; ///< The library's, see libraryName.
   std::string numerics = "exact";
-  /// The machines that the plan is chosen for, but for what the manifest says of them.
+  /// The machines for which the plan is chosen, unless the manifest says otherwise.
   cost::Cluster cluster = cost::cpuProfile();
 };
 
@@ -33,8 +33,8 @@ struct ManifestFile {
   llvm::StringRef path, text;
 };
 
-/// The cluster, meshes that hold a parameter, rules, routes and parameters, in that order, so that look-ups of
-/// the few find them first. Of parameters that require no gradient only the names are kept.
+/// Builds the module: the cluster, meshes that hold a parameter, rules, routes and parameters, in that order,
+/// so that look-ups find the few first. Parameters that require no gradient keep only their names.
 ///
 /// A parameter gets its canonical name (wrappers' prefixes dropped), which is what the library
 /// calls it; the name as written becomes an alias if it differs. Trainers know routes by the names

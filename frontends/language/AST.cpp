@@ -238,7 +238,7 @@ private:
     case Expr::Kind::Binary: {
       std::vector<const BinaryExpr *> links = chain(llvm::cast<BinaryExpr>(e));
       for (const BinaryExpr *link : llvm::reverse(links)) {
-        // Those of `e` itself are around this text.
+        // The caller writes the parentheses of `e` itself around this text.
         if (link->parenthesized && link != &e)
           os << "(paren ";
         os << "(" << spell(link->op) << " ";

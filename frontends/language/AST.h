@@ -348,8 +348,8 @@ struct Claim {
 
   const Rule *rule = nullptr;                   ///< analysis
   MissingGrad missingGrad = MissingGrad::Error; ///< analysis
-  /// analysis: as written after `as`; else the rule's, or `RULE.1`, `RULE.2`, … in order where
-  /// several claims of the rule have no name of their own.
+  /// analysis: as written after `as`, otherwise the rule's name. If several claims of the rule have no name
+  /// of their own: `RULE.1`, `RULE.2`, … in order.
   std::string name;
   /// analysis: one value per hyperparameter of the rule, in its order.
   std::vector<double> values;
@@ -360,14 +360,14 @@ struct Route {
   SourceRange range;
 };
 
-/// `blocks "*.qkv.weight" repeat 8 rows 512, 128, 128`: the matrices of which parameters are divided,
-/// and how; `blocks "*.conv.weight" flatten 1`: which axes are a matrix. The numbers are known, the sizes of the
-/// matrices are not.
+/// `blocks "*.qkv.weight" repeat 8 rows 512, 128, 128` names parameters whose matrices are divided, and how.
+/// `blocks "*.conv.weight" flatten 1` says which axes are a matrix. The numbers are known here, the sizes of
+/// the matrices are not.
 struct BlocksStatement {
   enum class Sizes : uint8_t {
     Listed, ///< As many rows (columns) as the numbers say, one after the other.
     Each,   ///< As many blocks of this size as there are.
-    Split,  ///< So many blocks of equal size.
+    Split,  ///< The number of blocks of equal size.
   };
 
   std::vector<StringLiteral> globs;

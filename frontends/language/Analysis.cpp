@@ -264,7 +264,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
     return;
   }
   symbol.state->isAssigned = true;
-  // It is rounded to the state's type, and extended where it is read.
+  // It is rounded to the state's type, and extended when it is read.
   symbol.state->depth = assign.value->depth + 2;
   assign.state = symbol.state;
   if (symbol.range.begin > target.range.begin)

@@ -99,8 +99,8 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
   if (resolveBuiltin(name)) {
     switch (name.symbol) {
     case NameExpr::Symbol::Param:
-      // What storage rounds it to is the manifest's, not the rule's: a read
-      // of the new value would mean something else for every parameter.
+      // The manifest, and not the rule, says to what type storage rounds it. A read of the new value would
+      // mean something else for every parameter.
       if (paramAssignment) {
         diagnostics.error(name.range, "'param' is read after it was assigned")
             .withNote(paramAssignment->target.range, "the assignment is here")

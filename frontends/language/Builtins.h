@@ -22,7 +22,7 @@ struct FunctionInfo {
   Function function;
   FunctionClass functionClass;
   unsigned argumentCount;
-  /// Of a Named function: how many of the arguments are tensors.
+  /// How many of the arguments are tensors; for functions of class Named.
   unsigned tensorCount = 0;
 };
 

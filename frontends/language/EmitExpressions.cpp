@@ -149,7 +149,7 @@ Value RuleEmitter::emitPower(const BinaryExpr &binary, Value base) {
   return result;
 }
 
-/// -1, 1, or x itself where it is a zero or NaN.
+/// -1, 1, or x itself if it is a zero or NaN.
 Value RuleEmitter::emitSign(Location loc, Value value) {
   Value zero = constantLike(loc, 0, value);
   auto chooseIf = [&](CmpFPredicate compare, double number, Value otherwise) {

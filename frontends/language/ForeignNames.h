@@ -16,12 +16,12 @@
 
 namespace stepc::lang {
 
-/// The hint for a function of another language; empty where this language has
-/// none that is alike. Nothing for a name that is not known.
+/// The hint for the name of a function in another language; empty if this language has nothing like it.
+/// Nothing for a name that is not known.
 std::optional<llvm::StringRef> foreignFunctionHint(llvm::StringRef name);
-/// The same for the name of a value.
+/// The hint for the name of a value, likewise.
 std::optional<llvm::StringRef> foreignValueHint(llvm::StringRef name);
-/// The hint for a word where a number must stand; empty where there is none.
+/// The hint for a word in the place of a number; empty if there is none.
 llvm::StringRef foreignConstantHint(llvm::StringRef word);
 /// The hint for the name of a type of elements, as for functions.
 std::optional<llvm::StringRef> foreignDtypeHint(llvm::StringRef name);
@@ -29,19 +29,19 @@ std::optional<llvm::StringRef> foreignDtypeHint(llvm::StringRef name);
 /// The likely language of a text that is no definition: "Python", "JSON"; empty if it is unknown.
 llvm::StringRef foreignTextKind(llvm::StringRef text);
 
-/// The hint for a character outside ASCII that is no letter: the operator that it stands for, or
-/// how to be rid of it. Empty where there is none.
+/// The hint for a character outside ASCII that is no letter: the operator that it stands for, or how to be
+/// rid of it. Empty if there is none.
 llvm::StringRef foreignCharacterHint(uint32_t character);
 
-/// Whether a character outside ASCII would be part of a name, were names not ASCII: all that is no
-/// space, sign or operator.
+/// Whether a character outside ASCII could be part of a name if names were not ASCII: it is no space, sign or
+/// operator.
 bool isForeignLetter(uint32_t character);
 
-/// A name in ASCII: "beta1" for "β1", "lr0" for "lr₀", "naive" for "naïve". Empty where a letter has
-/// no spelling here.
+/// A name in ASCII: "beta1" for "β1", "lr0" for "lr₀", "naive" for "naïve". Empty if a letter has no spelling
+/// here.
 std::string asciiName(llvm::StringRef name);
 
-/// The character of UTF-8 at the front of `text` and its bytes; 0 and 1 where there is none.
+/// The character of UTF-8 at the front of `text` and its number of bytes; 0 and 1 if there is none.
 std::pair<uint32_t, unsigned> frontCharacter(llvm::StringRef text);
 
 } // namespace stepc::lang

@@ -184,7 +184,7 @@ private:
     return at(0) == '.' && llvm::isDigit(at(1)) && !isNamePart(before) && before != ')';
   }
 
-  /// The bytes of a letter outside ASCII at `offset`; 0 where there is none.
+  /// The number of bytes of a letter outside ASCII at `offset`; 0 if there is none.
   unsigned lettersAt(uint32_t offset) const {
     auto [character, bytes] = frontCharacter(text.substr(offset));
     return isForeignLetter(character) ? bytes : 0;
@@ -254,7 +254,7 @@ private:
     double value = numberValue(spelling);
     if (!isNumber(spelling)) {
       std::optional<std::string> right = rightNumber(spelling);
-      // The intended number goes on, so that nothing else is reported of it.
+      // Goes on with the number that was meant, so that no other error is reported about it.
       push(right ? TokenKind::Number : TokenKind::Invalid);
       Diagnostic &error = errorOfToken(
           {begin, position}, "expected a number such as 1, 0.95 or 3e-4, found '" + spelling + "'");

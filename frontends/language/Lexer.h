@@ -63,7 +63,7 @@ struct Token {
   TokenKind kind = TokenKind::End;
   bool startsLine = false; ///< Nothing but space stands before it on its line.
   SourceRange range;
-  double value = 0;   ///< Of a number; of one that is written wrongly, what was meant.
+  double value = 0;   ///< Of a number. If it is written wrongly, what was meant.
   int32_t error = -1; ///< What is wrong with it, in TokenStream::errors.
 };
 
@@ -78,9 +78,9 @@ struct TokenStream {
   std::deque<Diagnostic> errors; ///< Of tokens; of a hundred at most.
 };
 
-/// Splits the source into tokens. Characters, numbers and strings that are not of the language
-/// become Invalid tokens, or what was meant, with an error that `diagnostics` gets at once where it
-/// is of no token, and otherwise if `reportTokens`: a parser reports those that it meets.
+/// Splits the source into tokens. Characters, numbers and strings that are not of the language become Invalid
+/// tokens, or what was meant, with an error. An error that belongs to no token goes to `diagnostics` at once.
+/// Others go there if `reportTokens`; a parser instead reports those that it meets.
 TokenStream lex(const Source &source, Diagnostics &diagnostics, bool reportTokens = true);
 
 /// All keywords, in the order of TokenKind.

@@ -6,7 +6,7 @@
 
 using llvm::StringRef;
 
-/// Drops the digits at the front; false where there is none.
+/// Drops the digits at the front; false if there are none.
 static bool takeDigits(StringRef &text) {
   size_t before = text.size();
   text = text.drop_while(llvm::isDigit);

@@ -15,9 +15,9 @@ bool isNumber(llvm::StringRef text);
 /// "1000" for "1_000", "1e-3" for "1e-3f", "0.05" for "5%". Nothing where that is unknown.
 std::optional<std::string> rightNumber(llvm::StringRef text);
 
-/// The value of a number of this language; infinite where it is too large for f64.
+/// The value of a number of this language; infinite if it is too large for f64.
 double numberValue(llvm::StringRef text);
-/// Whether f64 holds a number of this language: it is neither too large nor, other than 0, too small.
+/// Whether f64 holds a number of this language: it is not too large, and not too small unless it is 0.
 bool fitsF64(llvm::StringRef text);
 
 /// The number that `left OP right` is, for OP one of "+" "-" "*" "/" "^" and "**", as a hint spells

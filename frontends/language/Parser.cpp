@@ -241,7 +241,7 @@ bool Parser::parseStrings(std::vector<StringLiteral> &strings) {
   return true;
 }
 
-/// Stops at the comma behind an item, or at the list's end; false where there is neither.
+/// Stops at the comma behind an item, or at the list's end; false if there is neither.
 bool Parser::skipItem(TokenKind close) {
   unsigned open = 0;
   while (!at(TokenKind::End) && !at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) &&

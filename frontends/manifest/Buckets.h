@@ -19,9 +19,9 @@ public:
   /// Reports names that stand in two places. Pointers start at the manifest's root.
   BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &report);
 
-  /// Gives a list of a parameter's placements, checked but for that, the ranges that follow from its
-  /// bucket, or compares them with those that it says. The first flat one is at `where` for `atParameter`; what a bucket's
-  /// figures make impossible is reported at the bucket, once.
+  /// Gives a list of a parameter's placements the ranges that follow from its bucket, or compares them with
+  /// those that it says. The list is checked in all else. Its first flat placement is at `where` for
+  /// `atParameter`. If the bucket's figures cannot be right, that is reported at the bucket, once.
   void cut(const Parameter &parameter, std::vector<Placement> &list, const Mesh &mesh,
            const std::string &where, const CheckReport &atParameter);
   /// After all parameters: reports members that do not exist, that are not flat, that overlap, and those

@@ -19,7 +19,7 @@ inline std::string number(int64_t value) { return std::to_string(value); }
 struct InputError {
   /// A file name, or the option that holds the bad value ("--place 'w=Q'").
   std::string file;
-  /// 1-based position of the bad value in the file; 0 where there is none.
+  /// 1-based position of the bad value in the file; 0 if it has none.
   unsigned line = 0;
   unsigned column = 0;
   /// RFC 6901 pointer of the bad value, "" for the whole document or for

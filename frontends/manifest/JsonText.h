@@ -31,8 +31,7 @@ std::string pointerToken(llvm::StringRef key);
 /// bytes; "an array" and "an object" for the rest.
 std::string describe(const llvm::json::Value &value);
 
-/// ", did you mean 'X'?" for the candidate nearest to `word`, or "" where none
-/// is near.
+/// ", did you mean 'X'?" for the candidate nearest to `word`, or "" if none is near.
 std::string nearestHint(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> candidates);
 
 /// Typed access to one JSON text. Every getter that fails has reported an error
@@ -42,8 +41,8 @@ public:
   JsonText(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)
       : text(text), file(file), errors(errors) {}
 
-  /// Parses the text, hands it to `root` if it is JSON, and gives the errors that were reported their lines and
-  /// columns, sorted by position; whether there was none. Call once.
+  /// Parses the text and hands it to `root` if it is JSON. Then sorts the errors that were reported by position
+  /// and gives them lines and columns. True if there was none. Call once.
   bool read(llvm::function_ref<void(const llvm::json::Value &root)> root);
 
   void error(const llvm::Twine &pointer, const llvm::Twine &message);

@@ -256,7 +256,7 @@ void Maker::place(Parameter &parameter) {
                     errors.addUsage((isGradient ? ofGradient : holding)->option, message,
                                     parameter.name);
                   });
-  // Of what is placed wrongly nobody knows the contributions.
+  // The contributions are unknown if a placement is wrong.
   if (errors.size() == before)
     checkGradientShapes(parameter);
 }

@@ -26,16 +26,16 @@ inline constexpr int64_t kMaxMeshRanks = int64_t(1) << 20;
 /// Elements of one parameter: 4 TiB of float32 are more than any device holds, and sums over a
 /// million parameters still fit int64. `optim.parameter` has the same bound.
 inline constexpr int64_t kMaxElements = int64_t(1) << 40;
-/// Elements in one tensor of a file: its bytes, as float64 too, stay within 2^62, so that
-/// sums of two offsets never overflow int64.
+/// The most elements in one tensor of a file: its bytes, even as float64, stay within 2^62, so that sums of
+/// two offsets never overflow int64.
 inline constexpr int64_t kMaxTensorElements = int64_t(1) << 59;
 
 using plan::DType, plan::Mesh, plan::Placement, plan::PlacementKind;
 
-/// Those of parameters and gradients: "f32", "bf16", "f16".
+/// The type of a parameter or gradient from its name: "f32", "bf16" or "f16".
 std::optional<DType> parseDType(llvm::StringRef text);
 
-/// The text forms of placements, for messages. Partial ones are of gradients alone.
+/// The text forms of placements, for messages. Only gradients may be partial.
 std::string placementForms(bool mayBePartial);
 
 /// Reads a text form; blanks around numbers are ignored, dimensions may be
@@ -63,17 +63,16 @@ struct Parameter {
   std::vector<Placement> placements;
   std::vector<Placement> gradPlacements;
   std::vector<Placement> statePlacements;
-  /// Leading axes that count matrices (experts): 0, or, where nothing is flattened, the rank of
-  /// the shape less 2.
+  /// Leading axes that count matrices (experts): 0 or, if nothing is flattened, the rank of the shape less 2.
   int64_t batchAxes = 0;
   /// The first axis of the columns of a matrix of more axes; 0: nothing is flattened.
   int64_t flatten = 0;
-  /// How each matrix is divided into blocks; no parts where it is not.
+  /// How each matrix is divided into blocks; no parts if it is not.
   plan::Division blocks;
   bool requiresGrad = true;
 
   int64_t numElements() const;
-  /// How many ranks of its mesh contribute to the gradient: 1 where it is not partial.
+  /// How many ranks of its mesh contribute to the gradient: 1 if it is not partial.
   plan::Contributions contributions(const Mesh &mesh) const;
   /// The number of the contribution that a position of the mesh has.
   int64_t contributionOf(const Mesh &mesh, int64_t position) const;

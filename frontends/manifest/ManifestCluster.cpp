@@ -97,7 +97,7 @@ private:
       return;
     }
     level.name = json.name(*name, at + "/name", "a name").value_or("");
-    // Of a profile that is misspelt nobody knows the levels.
+    // If the profile is misspelt, its levels are unknown.
     const cost::Level *base = findLevel(profile, level.name);
     bool isComplete = !base && profileIsGood;
     auto number = [&](llvm::StringRef key, bool zero, bool needed, std::optional<double> &field) {

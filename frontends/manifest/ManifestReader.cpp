@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kMaxRank = std::numeric_limits<int32_t>::max();
 
-/// JSON to structs. A part with a bad value is not checked further, so that one
-/// mistake gives one error; everything else is.
+/// Turns JSON into structs. A part with a bad value is not checked further, so that one mistake gives one
+/// error. Everything else is checked.
 class Reader {
 public:
   Reader(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)

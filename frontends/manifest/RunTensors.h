@@ -13,8 +13,8 @@ namespace stepc::manifest {
 struct RunTensors {
   /// "param:NAME": of the manifest's shape and dtype.
   const TensorView *parameter = nullptr;
-  /// One per step: "grad:NAME@K" if there is one (K from 1), else "grad:NAME",
-  /// else null. Of the manifest's shape and gradient dtype.
+  /// One per step, of the manifest's shape and gradient dtype: "grad:NAME@K" if there is one (K from 1),
+  /// otherwise "grad:NAME", otherwise null.
   std::vector<const TensorView *> gradients;
   /// "state:NAME:STATE" by STATE, in the file's order; their types and shapes
   /// are for the caller, who knows the rule, to check.

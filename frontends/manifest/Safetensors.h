@@ -20,7 +20,7 @@
 
 namespace stepc::manifest {
 
-/// The largest header that is read, in bytes; the format's own bound. An index has it, too.
+/// The largest header that is read, in bytes: the format's own bound. It also holds for an index.
 inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;
 
 /// Element types that stepc computes with. Unsupported stands for every other
@@ -78,7 +78,7 @@ public:
 
   /// The first path that was given, which stands for all of them.
   llvm::StringRef path() const { return fileName; }
-  /// All files that were read: indexes and shards, too.
+  /// All files that were read, including indexes and shards.
   llvm::ArrayRef<std::string> files() const { return fileNames; }
   /// By file; in a file in the order of their bytes; tensors without elements among those at their
   /// offset by name.

@@ -212,7 +212,7 @@ std::optional<ShardMap> readShardIndex(llvm::StringRef text, llvm::StringRef fil
     const json::Object *object = root.getAsObject();
     if (!object)
       return json.mismatch("", "the index of safetensors files, an object", root);
-    // Other keys, as "metadata", say nothing about where a tensor is.
+    // Other keys, for example "metadata", say nothing about where a tensor is.
     const json::Value *value = object->get("weight_map");
     if (!value)
       return json.error("", "expected a safetensors file or the index of one, which has the key "

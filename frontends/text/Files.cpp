@@ -95,7 +95,7 @@ llvm::Expected<Target> targetOf(StringRef given) {
     return target;
   if (S_ISDIR(target.status.st_mode))
     return fileError(given, "expected a place for a file, found a directory");
-  // The superuser may write what nobody else may; but somebody said that nobody shall.
+  // The superuser may write what nobody else may, but here somebody said that nobody shall.
   bool isProtected = !target.isStream() && (target.status.st_mode & 0222) == 0;
   if (isProtected || ::faccessat(AT_FDCWD, target.file.c_str(), W_OK, AT_EACCESS) != 0)
     return fileError(given, "cannot write the file: it is read-only");
@@ -344,7 +344,7 @@ llvm::Expected<std::string> makeTemporaryFolder() {
 
 std::string behindLinks(StringRef given) {
   llvm::SmallString<256> file(given);
-  // As many as the system follows.
+  // As many links as the system follows.
   for (int i = 0; i < 40; ++i) {
     char next[4096];
     ssize_t length = ::readlink(file.c_str(), next, sizeof(next));

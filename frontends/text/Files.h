@@ -18,7 +18,7 @@ llvm::Error fileError(const llvm::Twine &place, const llvm::Twine &message);
 /// The system's reason as messages spell it: "no space left on device".
 std::string reasonOf(std::error_code code);
 
-/// A number of bytes as errors spell it: "64 MiB", or "100 bytes" where it is no whole number of them.
+/// A number of bytes as errors spell it: "64 MiB", or "100 bytes" if it is no whole number of a unit.
 std::string sizeText(uint64_t bytes);
 
 /// All bytes of a file, of a pipe or a device up to its end; "-" is standard input. `what` reads as in

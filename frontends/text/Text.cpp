@@ -57,13 +57,13 @@ StringRef stepc::text::nearestName(StringRef name, llvm::ArrayRef<StringRef> can
 
 namespace {
 
-/// One character: its bytes, and its code point where they are UTF-8. Bytes that are not stand alone.
+/// One character: its bytes, and its code point if they are UTF-8. A byte that is not UTF-8 is one character.
 struct Character {
   StringRef bytes;
   std::optional<llvm::UTF32> code;
 
-  /// Whether a terminal shows it and does nothing else: no control character of C0 or C1, no separator of
-  /// lines, and none of the controls that turn the direction of text.
+  /// Whether a terminal shows the character and does nothing else. It is no control character of C0 or C1, no
+  /// separator of lines, and none of the controls that turn the direction of text.
   bool isShown() const {
     auto isIn = [&](llvm::UTF32 first, llvm::UTF32 last) {
       return *code >= first && *code <= last;

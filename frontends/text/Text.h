@@ -18,17 +18,17 @@ llvm::StringRef withoutByteOrderMark(llvm::StringRef text);
 /// empty string. The candidates are names of the kind that is wanted.
 llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
 
-/// A text of somebody else as messages may have it: what a terminal would obey instead of show (control
-/// characters but tabs and line feeds, and what turns the direction of text) is spelt "\u001b", and a byte
-/// that is not UTF-8 "\xff". Doing it twice changes nothing more.
+/// A text of somebody else as messages may have it. What a terminal would obey instead of show is spelt
+/// "\u001b": control characters except tabs and line feeds, and what turns the direction of text. A byte that
+/// is not UTF-8 is spelt "\xff". Calling it twice changes nothing more.
 std::string printable(llvm::StringRef text);
-/// As `printable`, of what stands in one line: tabs and line feeds are spelt, too.
+/// Spells like `printable`, for names that stand in one line: it also spells tabs and line feeds.
 std::string printableName(llvm::StringRef name);
 /// The text of one line with one column in place of each character that `printable` spells, so that carets
 /// below it line up.
 std::string printableLine(llvm::StringRef line);
-/// Where, and what, the first character is that a terminal would obey, but for those of `allowed`, which are
-/// ASCII: "U+001B", or "the byte 0xff" of a byte that is not UTF-8.
+/// The first character that a terminal would obey, with its place: "U+001B", or "the byte 0xff" for a byte
+/// that is not UTF-8. Characters of `allowed`, which are ASCII, are passed over.
 struct Unprintable {
   size_t offset = 0, bytes = 0;
   std::string what; ///< empty: there is none

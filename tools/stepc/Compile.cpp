@@ -32,7 +32,7 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
              : kInputError;
 }
 
-/// Of the plan of a chip or target. That of the first stands for the library.
+/// The name of the file with the plan for a chip or target. The first one's file stands for the library.
 static std::string planFile(StringRef name, StringRef chip, bool isFirst) {
   return isFirst ? (name + ".json").str() : (name + "." + kindOfChip(chip) + ".json").str();
 }

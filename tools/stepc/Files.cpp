@@ -219,7 +219,7 @@ int stepc::driver::finish(int exitCode) {
     os.clear_error();
     exitCode = exitCode == kSuccess ? kInputError : exitCode;
   }
-  // Of messages that nobody can read nobody can be told; the exit code says enough.
+  // Errors of standard error cannot be told to anybody; the exit code says enough.
   llvm::errs().clear_error();
   return exitCode;
 }

@@ -52,13 +52,13 @@ private:
   llvm::SmallString<128> hidden;
 };
 
-/// False, after an error, where files of these names cannot be written. Leaves nothing behind, so
-/// that it can be asked before slow work.
+/// False, after an error, if files of these names cannot be written. It leaves nothing behind, so that it can
+/// be asked before slow work.
 bool canWrite(Report &report, llvm::StringRef folder, llvm::ArrayRef<std::string> names);
 
-/// The same of one file, which `option` names, as writeFile writes it; "-" is standard output.
+/// Whether one file can be written by writeFile; `option` names it in errors, and "-" is standard output.
 bool canWriteFile(Report &report, llvm::StringRef option, llvm::StringRef path);
-/// One file, by text::writeFile, in a folder that is made where there is none; "-" is standard output.
+/// Writes one file by text::writeFile and makes its folder if there is none; "-" is standard output.
 bool writeFile(Report &report, llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> pieces);
 
 /// A file that the command line names, and by which option.
@@ -66,12 +66,12 @@ struct NamedFile {
   llvm::StringRef option;
   std::string path; ///< "" and "-" are no file
 };
-/// False, after an error, where two outputs are one file, or an output is an input: the later would replace
-/// the earlier.
+/// False, after an error, if two outputs are one file, or an output is an input: the later would replace the
+/// earlier.
 bool areApart(Report &report, llvm::ArrayRef<NamedFile> outputs, llvm::ArrayRef<NamedFile> inputs);
 
-/// The exit code of a command that printed to standard output, which may be full or closed: what it could not
-/// print is an error. Ends all commands.
+/// The exit code of a command that printed to standard output, which may be full or closed: text that it
+/// could not print is an error. All commands end with it.
 int finish(int exitCode);
 
 } // namespace stepc::driver

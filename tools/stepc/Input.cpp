@@ -124,7 +124,7 @@ bool Input::overrideCluster(const std::string &text) {
   return true;
 }
 
-/// Sets what the user limits; what a module says already stays where nothing else is asked for.
+/// Sets the limits that the user gives. What a module says already stays unless the user says otherwise.
 static void setLimits(mlir::ModuleOp module, const CompileOptions &options) {
   mlir::Builder builder(module.getContext());
   if (options.workspaceLimit > 0)

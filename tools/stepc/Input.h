@@ -55,7 +55,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
   /// Puts what `--cluster` names in the manifest's place; false after an error.
   bool overrideCluster(const std::string &text);
-  /// Gives a module at level optim the cluster of the options, or, where it has none, the target's.
+  /// Gives a module at level optim the cluster of the options or, if it has no cluster, the target's.
   bool setCluster(mlir::ModuleOp module, const CompileOptions &options);
   std::string manifestPath;
   llvm::StringRef manifestText;

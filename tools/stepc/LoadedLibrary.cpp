@@ -145,7 +145,7 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name,
   };
   if (group.shape != parameter.shape || group.batchAxes != parameter.batchAxes)
     return differs("shape");
-  // Of what is specified the manifest decides nothing.
+  // What the specification says holds, whatever the manifest says.
   if (!group.flattenSpecified && group.flatten != parameter.flatten)
     return differs("flattened axes");
   if (!group.specified && group.division != parameter.blocks)

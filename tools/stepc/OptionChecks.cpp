@@ -35,7 +35,7 @@ int64_t driver::parseBytes(const std::string &text) {
   for (auto [name, factor] : units)
     if (unit == name) {
       double bytes = number * factor;
-      // Of 1.1GiB the whole bytes count. A number of bytes with a fraction lacks its unit.
+      // 1.1GiB counts as whole bytes, rounded down. A fraction of bytes means that the unit is missing.
       bool isWhole = factor > 1 || bytes == std::floor(bytes);
       return isWhole && bytes < 9e18 ? int64_t(bytes) : -1;
     }

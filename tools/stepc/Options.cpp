@@ -108,7 +108,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->group("Debugging");
 }
 
-/// Of commands that make code.
+/// Adds -O to commands that make code.
 void addOptimize(CLI::App &app, CompileOptions &options) {
   app.add_option("-O", options.optimize,
                  "0: compile in about half of the time, to try things; steps take longer and have "
@@ -135,7 +135,7 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
                   "<name>.<kind>.json of further targets; with --emit, - is standard output")
       ->type_name("DIR");
   addOptimize(*app, command);
-  // Here only: the program that loads an instrumented library must be instrumented, too.
+  // Only this command has it: the program that loads an instrumented library must also be instrumented.
   app->add_option_function<std::string>(
          "--sanitize",
          [&command](const std::string &text) {

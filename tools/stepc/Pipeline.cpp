@@ -253,7 +253,7 @@ int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
   return kSuccess;
 }
 
-/// The module's level, where it can be lowered to `to` with these options; nothing, after an error, else.
+/// The module's level, if it can be lowered to `to` with these options; otherwise nothing, after an error.
 std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const CompileOptions &options,
                                   Report &report, int &exitCode) {
   std::optional<Level> level = levelOf(module);

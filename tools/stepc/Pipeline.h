@@ -22,20 +22,20 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// The level that the module says it is at; an error if it says none.
 std::optional<Level> levelOf(mlir::ModuleOp module);
 
-/// Lowers the module from its level to `level`, one pipeline per level: beyond level scheduled for the one
-/// target of the options, or the host. Options that an earlier level already answered are refused. Returns
-/// an exit code; on failure an error was printed.
+/// Lowers the module from its level to `level`, one pipeline per level. Beyond level scheduled it is for the
+/// one target of the options, or the host. Options that an earlier level already answered are refused.
+/// Returns an exit code; on failure an error was printed.
 int lowerTo(mlir::ModuleOp module, Level level, const CompileOptions &options, Report &report);
-/// The same to level llvm for each target. Levels that know of no target run once.
+/// Lowers the module to level llvm once per target. Levels that know of no target run once.
 int lowerForTargets(mlir::OwningOpRef<mlir::ModuleOp> module, const CompileOptions &options,
                     Report &report,
                     llvm::SmallVectorImpl<mlir::OwningOpRef<mlir::ModuleOp>> &programs);
 
-/// False, after an error, where several targets are given to what is for one, which the text says.
+/// False, after an error, if several targets are given to a command that is for one; `what` names it.
 bool expectOneTarget(const CompileOptions &options, llvm::StringRef what, Report &report);
 
-/// Tells on standard error what is going on, once it takes long: at once on a
-/// terminal, else after two seconds.
+/// Tells on standard error what is going on, once it takes long: at once on a terminal, otherwise after two
+/// seconds.
 class Progress {
 public:
   explicit Progress(llvm::StringRef what);

@@ -43,7 +43,7 @@ public:
 
   /// "stepc: error: message", for what has no place in a file.
   void error(const llvm::Twine &message);
-  /// The same with a name in front: "file: error: message".
+  /// "file: error: message".
   void error(llvm::StringRef file, const llvm::Twine &message);
   /// An error of frontends/text/Files.h with its place; any other without.
   void error(llvm::Error error);

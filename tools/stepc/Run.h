@@ -15,7 +15,7 @@ struct RunInput {
   std::vector<std::string> names;      ///< canonical, as the library calls them
   llvm::StringMap<size_t> indexOfName; ///< by canonical name
   std::string tensorFile;              ///< for messages
-  /// What the specification defines, for a ready library to be compared with; else null.
+  /// What the specification defines, if a ready library is to be compared with it; otherwise null.
   const plan::Plan *specified = nullptr;
 
   /// "state:NAME:STATE" of a parameter, or null.
@@ -44,8 +44,8 @@ bool checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownSt
 
 /// Elements as double, exactly, and back, rounded to nearest even.
 std::vector<double> toDoubles(const manifest::TensorView &tensor);
-/// Of contributions to a gradient, one after the other: their sum in f32 in their order, divided once and
-/// rounded once to their type.
+/// The sum of contributions to a gradient, which stand one after the other: added up in f32 in their order,
+/// divided once and rounded once to their type.
 std::vector<double> reduced(std::vector<double> values, const plan::Contributions &contributions,
                             manifest::TensorType type);
 std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);

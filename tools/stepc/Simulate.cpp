@@ -20,10 +20,10 @@ using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
 
-/// So many slices at most stand in a trace or a page, that a browser shows them at once.
+/// The most slices and tracks of a trace or a page, so that a browser shows them at once.
 static constexpr int64_t kMostSlices = 200000, kMostTracks = 64;
 
-/// Before the work: a file in a folder that is there. An empty path is none.
+/// Whether a path is a file in a folder that exists, checked before the work. An empty path is no file.
 static bool checkPlace(const NamedFile &file, Report &report) {
   StringRef path = file.path;
   if (path.empty() || path == "-")
@@ -39,7 +39,7 @@ static bool checkPlace(const NamedFile &file, Report &report) {
 }
 
 static simulate::Options optionsOf(const SimulateCommand &command, const cost::Cluster &cluster) {
-  // As the waves were chosen, where nothing else is asked.
+  // The default is what the waves were chosen for.
   bool travels =
       command.messages.empty() ? cluster.device.overlaps : command.messages == "streams";
   return {travels ? simulate::Progress::Streams : simulate::Progress::Waits,

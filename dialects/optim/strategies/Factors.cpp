@@ -82,7 +82,7 @@ Factors optim::factorsOfBlocks(const StrategyQuery &query) {
     if (replicated[axis] || size == 1)
       continue;
     int64_t step = apart(mesh, axis);
-    // Of each block the first and the last coordinate at which something of it stands.
+    // Per block, the first and the last coordinate at which the axis holds any of it.
     std::vector<std::pair<int64_t, int64_t>> ends;
     for (auto [position, areas] : llvm::enumerate(query.held)) {
       int64_t at = int64_t(position) / step % size;

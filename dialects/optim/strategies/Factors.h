@@ -12,8 +12,8 @@ using Factors = std::vector<plan::Factor>;
 /// each level as much as its domains allow, wherever a rank stands. Levels without any are left out.
 std::vector<Factors> factorsByLevel(const StrategyQuery &query);
 
-/// In as few lists as possible of which none has more than `most` ranks; nothing where a prime number
-/// of ranks is more than that.
+/// The factors in as few lists as possible, none with more than `most` ranks. Nothing if a prime factor of
+/// the ranks is above that.
 std::optional<std::vector<Factors>> divided(const Factors &factors, int64_t most);
 
 /// The least parts of the axes, each beginning at multiples of its size, along which all ranks stand

@@ -345,7 +345,7 @@ def _is_own_folder(path: Path) -> bool:
 def _digest(path: Path) -> str | None:
     """A file's SHA-256 digest; None where it is no file, or one that others may write or own."""
     try:
-        # Without O_NONBLOCK a pipe in the place of a file would be waited for.
+        # O_NONBLOCK: otherwise a pipe in the place of a file would block.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(handle, "rb") as file:
             found = os.fstat(handle)

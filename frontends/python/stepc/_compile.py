@@ -175,7 +175,7 @@ def target_names(target: str | Sequence[str] | None) -> list[str]:
     return list(names)
 
 
-# What this module gives the compiler itself, and what makes it write something else.
+# Options that this module itself gives to the compiler, or that make it write something else.
 _OWN_OPTIONS = ("-m", "--manifest", "-o", "--output", "--emit", "--json", "-h", "--help")
 
 
@@ -184,7 +184,7 @@ def check_arguments(arguments: Sequence[str]) -> None:
     wanted = "arguments: expected a list of options, as in ['--waves', '2'], found "
     if isinstance(arguments, str):
         raise TypeError(f"{wanted}the text {arguments!r}")
-    # So that a text that became a list of its letters is found, too.
+    # Also finds a text that became a list of its letters.
     if arguments and str(arguments[0])[:2] != "--":
         raise TypeError(f"{wanted}{list(arguments)!r}")
     for argument in arguments:

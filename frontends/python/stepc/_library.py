@@ -28,8 +28,8 @@ from stepc.errors import PlanError, PoisonedError, StepcError, error_for, plural
 class Library:
     """A compiled library, opened with local symbols so that many can live in one process.
 
-    Of its targets it stands for one: the first, or that of the kind ``target`` (``cpu``, ``cuda`` or
-    ``emulated``).
+    It stands for one of the library's targets: the first, or that of the kind ``target`` (``cpu``, ``cuda``
+    or ``emulated``).
     """
 
     def __init__(self, path: str | os.PathLike[str], target: str | None = None) -> None:
@@ -46,9 +46,9 @@ class Library:
         )
 
     def for_device(self, device: int) -> Library | None:
-        """The same library for the first of its targets whose parameters are on such a device.
+        """This library for the first of its targets whose parameters are on such a device, or None.
 
-        For a CPU these are ``cpu`` and ``emulated``: of both, the one that was named first.
+        For a CPU these are ``cpu`` and ``emulated``; the one that was named first is taken.
         """
         for table in self._tables:
             if table.device == device:
@@ -179,16 +179,16 @@ class Library:
             raise error_for(status, message)
 
 
-# Functions of the table that use the transport; create and destroy do, too.
+# Functions of the table that use the transport. So do create and destroy.
 _CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
-# Of these, on a GPU, those that leave the waiting to it: a thread would take longer than they do.
+# On a GPU these of them leave the waiting to it: a thread would take longer than they do.
 _ONLY_ENQUEUE = frozenset({"enqueue", "poll"})
 
 
-# Instances that are closed where the process ends: later, callbacks find an interpreter that is half gone.
+# Instances that are closed when the process ends: later, callbacks find an interpreter that is half gone.
 _live: weakref.WeakSet[Instance] = weakref.WeakSet()
 
-# What instances go on using that nobody can destroy any more: graphs hold their steps.
+# Objects of instances that nobody can destroy any more, because graphs hold their steps.
 _NEVER_DESTROYED: list[tuple[object, ...]] = []
 
 
@@ -198,7 +198,7 @@ class Instance:
     ``transport`` is an object with a ``table`` (see :class:`stepc._abi.Transport`) that stays
     alive as long as the instance; None makes a world of one rank. ``device`` is of the library's
     kind; without it a library for GPUs takes the transport's, or the first, and its default stream.
-    The caller keeps the bound memory alive, of a GPU until the steps that were enqueued are done.
+    The caller keeps the bound memory alive: on a GPU until the steps that were enqueued are done.
     With ``graph`` each step replays one graph of the device's, which is recorded here.
 
     A child that was forked has neither the threads nor the connections of the process that made the
@@ -206,7 +206,7 @@ class Instance:
 
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
     transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
-    Of :meth:`enqueue` and :meth:`poll` on a GPU it is raised by Python itself, when they have returned.
+    In :meth:`enqueue` and :meth:`poll` on a GPU, Python itself raises it when they have returned.
     """
 
     def __init__(

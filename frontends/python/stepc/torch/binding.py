@@ -202,7 +202,7 @@ class Binding:
         for number, info in enumerate(record.info.states):
             bound, found = record.state_tensors[number], state.get(info.name)
             if bound is not None and found is bound[0]:
-                # The same object may have got other memory, or its memory another meaning.
+                # The tensor object may have new memory, or its memory another meaning.
                 held = found._local_tensor if bound[4] is not None else found
                 if (
                     held.data_ptr() == bound[1] and held.dtype is bound[2]
@@ -428,7 +428,7 @@ class Binding:
         if self._table is not None:
             self._table.stepped()
             return
-        # Of DTensors the shards too: a graph may have saved what to_local() gave.
+        # Shards of DTensors count as well: a graph may have saved what to_local() gave.
         torch.autograd.graph.increment_version(
             [record.tensor for record in self.records]
             + [record.tensor._local_tensor for record in self.records if record.is_dtensor]

@@ -112,8 +112,8 @@ def _match_positions(
         )
     group_of: dict[str, Mapping[str, Any] | None] = {}
     for own, group in zip(optimizer.param_groups, saved, strict=True):
-        # Distributed checkpoint gives a group the options of one saved group that shares a
-        # parameter with it, or none at all where another group shares the saved one, too.
+        # Distributed checkpoint gives a group the options of one saved group that shares a parameter with it.
+        # It gives none if another group also shares the saved one.
         names = optimizer._names(own)
         covered = set(map(canonical_name, group.get("param_names", names)))
         none = set(group) == {"params"}
@@ -210,9 +210,9 @@ def _put_options(optimizer: RoutedGroups, groups: Sequence[Mapping[str, Any]]) -
 def _load_states(
     optimizer: RoutedGroups, state_dict: Mapping[str, Any], saved: list[Mapping[str, Any]]
 ) -> None:
-    """Copies states, and puts groups' options back: all of it, or nothing where something does not fit.
+    """Copies states and puts groups' options back: all of it, or nothing if something does not fit.
 
-    Of a state dict without states, states begin anew.
+    States begin anew if the state dict has none.
     """
     matched, group_of = _match(optimizer, saved)
     groups = _options(optimizer, matched, group_of, state_dict["state"])

@@ -82,7 +82,7 @@ def copy_back_after(error: BaseException, staged: Sequence[Staged]) -> None:
 
 
 def refuse_copies(gradients: list[torch.Tensor]) -> None:
-    """Of gradients, where a graph may read them again: the copies are gone by then."""
+    """Refuses copies of gradients if a graph may read them again: the copies are gone by then."""
     if gradients:
         gradients.clear()
         raise GradientError(

@@ -138,12 +138,12 @@ class Declarations:
 
     @classmethod
     def of(cls, batch: Any, replicated: Any, *given: Any) -> Declarations:
-        """Of arguments of which those that were left out are None."""
+        """Declarations from arguments; an argument that was left out is None."""
         placements, blocks, buckets, *rest = given
         return cls(batch, replicated, placements or {}, blocks or {}, buckets or {}, *rest)
 
     def __post_init__(self) -> None:
-        # A bad pattern is an error where it is written, not where a parameter is first compared.
+        # A bad pattern is an error at once, not when a parameter is first compared.
         for patterns in (self.batch, self.replicated, self.placements, self.blocks, self.flatten):
             for pattern in patterns:
                 parse_pattern(pattern)

@@ -231,8 +231,8 @@ def _gradient_placements(
     tensor: torch.Tensor, names: Sequence[str], own: Sequence[str], shape: Sequence[int],
     sizes: Sequence[int], declarations: Declarations,
 ) -> tuple[str, ...] | None:  # fmt: skip
-    """Those of a gradient that lies elsewhere than its parameter: as declared, or as it is there now,
-    in shards of its own (ZeRO-2, say) or as contributions to a sum."""
+    """The placements of a gradient that differ from its parameter's, or None. They are declared, or those
+    of the gradient that is there now: shards of its own (for example ZeRO-2), or contributions to a sum."""
     placed = declarations.placed(names)
     gradient = getattr(tensor, declarations.gradient, None)
     what = f"parameter '{names[0]}': gradient"
@@ -250,7 +250,7 @@ def _gradient_placements(
     if texts == tuple(own):
         return None
     if is_ambiguous(shape, sizes, texts):
-        # Shapes of all ranks' shards tell it of parameters alone.
+        # Shapes of all ranks' shards resolve it only for parameters.
         raise PlacementError(
             f"{what}: expected placements that FSDP2 and DTensor read alike, or its parameter's, "
             f"{list(own)}, found {list(texts)} of the shape {list(shape)}"

@@ -153,7 +153,7 @@ def _for_another(expected: str, kinds: Sequence[str], device: Host | Gpu) -> Dev
 
 
 def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[[], None]:
-    """The same function for another thread, on the stream that is current here."""
+    """Wraps a function for another thread, so that it runs on the stream that is current here."""
     if device.type != "cuda":
         return function
     stream = torch.cuda.current_stream(device)
@@ -166,7 +166,7 @@ def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[
 
 
 def refuse_capture(why: str) -> None:
-    """Raises where a graph captures torch's current stream."""
+    """Raises if a graph captures torch's current stream."""
     # Without a context there is none; asking would make one.
     if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
         raise GraphError(f"a graph captures the current stream: {why}")

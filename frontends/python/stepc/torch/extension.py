@@ -19,7 +19,7 @@ import torch
 
 from stepc.errors import StepcError, warn_user
 
-# 0: not used; 1: has to be there; unset: used where it is there.
+# 0: not used; 1: must be there; unset: used if it is there.
 VARIABLE = "STEPC_TORCH_EXTENSION"
 HOW = "build it with `python -m stepc.torch.build_extension`"
 _FOLDER = Path(__file__).resolve().parent

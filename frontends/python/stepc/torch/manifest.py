@@ -240,7 +240,7 @@ def _parameter(entry: Entry, mesh: str) -> dict[str, Any]:
 
 
 def _stepped(by_rank: Mapping[int, Sequence[Entry]]) -> dict[int, Sequence[Entry]]:
-    """The same without frozen parameters; ranks that share a list still do."""
+    """Each rank's entries without frozen parameters. Ranks that share a list still do."""
     known: dict[int, list[Entry]] = {}
     for entries in by_rank.values():
         if id(entries) not in known:
@@ -253,7 +253,7 @@ def _frozen(
 ) -> list[Entry]:
     """A world's frozen parameters, each once, on a mesh that the world has anyhow.
 
-    Where ranks disagree on whether a parameter is frozen, the ranks that step it say so.
+    If ranks disagree on whether a parameter is frozen, it is not: some rank steps it.
     """
     views = {id(entries): entries for entries in (by_rank.get(one, ()) for one in world)}
     names = {name for entry in stepped for name in entry.names}

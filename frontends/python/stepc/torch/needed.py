@@ -4,7 +4,10 @@ import re
 
 TORCH = (2, 11)
 
-_HINT = "hint: pip install 'torch>={}.{}'; for CPUs alone add --index-url https://download.pytorch.org/whl/cpu".format(*TORCH)
+_HINT = (
+    "hint: pip install 'torch>={}.{}'; for CPUs alone add "
+    "--index-url https://download.pytorch.org/whl/cpu"
+).format(*TORCH)
 
 
 def _refused(found: str) -> ImportError:

@@ -428,7 +428,7 @@ class Optimizer(Failures, RoutedGroups):
             with torch.enable_grad():
                 loss = closure()
         with torch.no_grad():
-            # torch takes a tenth of a step's time in Python to record where nobody profiles.
+            # Recording takes torch a tenth of a step's time in Python, so it is left out if nobody profiles.
             if torch.autograd.profiler._is_profiler_enabled:
                 with torch.autograd.profiler.record_function("stepc.step"):
                     self._bound("step")

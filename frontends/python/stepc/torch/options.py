@@ -33,7 +33,7 @@ _SCHEDULER_PREFIXES = ("initial_", "base_", "max_", "min_", "swa_")
 _FACTOR_SUFFIXES = ("_scale", "_mult", "_multiplier", "_factor")
 # In state dicts of torch's Adam and AdamW: which of the two rules it is.
 _TORCHS_RULE = "decoupled_weight_decay"
-# What else the field calls hyperparameters; no likeness of letters would find these.
+# Other names that the field has for hyperparameters; no likeness of letters would find these.
 _OTHER_NAMES = {
     "learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "epsilon": "eps",
     "mu": "momentum", "mom": "momentum",

@@ -210,7 +210,9 @@ class Piece(torch.Tensor):
         options = {"dtype": self.dtype, "device": self.device} | options
         return Piece.of(torch.empty(self.shape, **options), self.whole, self.boxes)
 
-    def set_(self, storage: Any, offset: int = 0, size: Any = (), stride: Any = ()) -> Piece:  # type: ignore[override]
+    def set_(  # type: ignore[override]
+        self, storage: Any, offset: int = 0, size: Any = (), stride: Any = ()
+    ) -> Piece:
         """Other memory for the piece, which keeps its shape."""
         del size
         return super().set_(storage, offset, self.shape, stride)
@@ -243,8 +245,8 @@ class Piece(torch.Tensor):
 
 
 def placed(tensor: torch.Tensor, written: str, layout: Layout) -> torch.Tensor:
-    """The same memory with its place in the whole, where a tensor would not tell that to torch's
-    distributed checkpoint: ``written`` are the library's placements."""
+    """A tensor's memory with its place in the whole, if the tensor would not tell that to torch's
+    distributed checkpoint. ``written`` are the library's placements."""
     words, dtensor = split_placements(written), isinstance(tensor, DTensor)
     if not any(one.startswith(("flat", "owned", "IS")) for one in words) and (
         not _is_misread(tensor) if dtensor else all(one == "R" for one in words)

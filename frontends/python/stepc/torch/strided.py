@@ -40,7 +40,7 @@ def _cutting(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list
 
 
 def _strided(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list[int], _Cuts]]:
-    """The same where one of the cuts is strided, and none of the others goes by stripes."""
+    """The cuts of dimensions with one that is strided and none that goes by stripes."""
     return {dim: found for dim, found in _cutting(sizes, texts).items()
             if any(factor > 1 for _, factor in found[1]) and not _has_stripes(found[1])}  # fmt: skip
 
@@ -327,7 +327,7 @@ def _chunk(runs: _Runs, pieces: int, index: int) -> _Runs:
 
 
 def _joined(runs: _Runs) -> _Runs:
-    """The same indices with adjacent runs as one."""
+    """Joins adjacent runs of indices."""
     result: _Runs = []
     for first, last in runs:
         if result and result[-1][1] == first:

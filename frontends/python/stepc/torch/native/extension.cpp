@@ -61,7 +61,7 @@ template <typename Test> bool holds(const std::optional<Record> &record, Test te
   }
 }
 
-/// Writes the address of a gradient; false where it is unusual.
+/// Writes the address of a gradient; false if it is unusual.
 bool bindGradient(const Table &table, const Record &record) {
   std::optional<uint64_t> pointer = gradientOf(record, table.dtensor);
   if (pointer)
@@ -210,7 +210,7 @@ PyObject *stepped(PyObject *self, PyObject *) {
         return nullptr;
       }
       THPVariable_Unpack(record->tensor).unsafeGetTensorImpl()->bump_version();
-      // Of DTensors the shards too: a graph may have saved what to_local() gave.
+      // Shards of DTensors count as well: a graph may have saved what to_local() gave.
       if (record->spec)
         shard.tensor->unsafeGetTensorImpl()->bump_version();
       if (record->versions)

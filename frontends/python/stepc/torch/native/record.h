@@ -59,7 +59,7 @@ inline PyObject *slotOf(PyObject *object, Py_ssize_t slot) {
   return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + slot);
 }
 
-/// Where a class keeps an attribute that is a slot, else 0.
+/// The offset of an attribute of a class that is a slot; 0 if it is none.
 inline Py_ssize_t findSlot(PyObject *cls, const char *name) {
   Owned found(PyObject_GetAttrString(cls, name));
   PyErr_Clear();
@@ -100,7 +100,7 @@ struct Held {
   void *pointer;
   at::ScalarType dtype;
   Shape shape;
-  /// Of a readable tensor; another with the same keys is readable, too.
+  /// The keys of a readable tensor. Any tensor with the same keys is also readable.
   c10::DispatchKeySet keys;
 
   explicit Held(const at::Tensor &shard)
@@ -260,10 +260,10 @@ inline bool sameSpec(const Record &record, PyObject *spec) {
   return true;
 }
 
-/// The address of this step's gradient, 0 where it is absent; nothing where it is unusual.
+/// The address of this step's gradient, or 0 if it is absent. Nothing if it is unusual.
 inline std::optional<uint64_t> gradientOf(const Record &record, PyTypeObject *dtensor) {
   const torch::autograd::AutogradMeta *autograd = autogradOf(record.tensor);
-  // Of a tensor that is no leaf Python's `grad` warns.
+  // Python's `grad` warns about a tensor that is no leaf, so Python handles it.
   if (!autograd || autograd->grad_fn_)
     return std::nullopt;
   const at::Tensor &gradient = autograd->grad_;
