@@ -12,7 +12,7 @@ def Comm_End : Comm_Enum<"End", "at rest, or at which end of a move", [
 def Comm_CollectiveKind : Comm_Enum<"CollectiveKind", "how ranks meet", [
   I64EnumAttrCase<"Exchange", 0, "exchange">, I64EnumAttrCase<"AllGather", 1, "all_gather">]>;
 
-// The first five are the plan's kinds of values, four of which a rule has, too.
+// The first five are the plan's kinds of values. A rule has all of these except Gram.
 def Comm_Holds : Comm_Enum<"Holds", "what a place holds of its blocks", [
   I64EnumAttrCase<"Full", 0, "full">, I64EnumAttrCase<"Rows", 1, "rows">,
   I64EnumAttrCase<"Cols", 2, "cols">, I64EnumAttrCase<"One", 3, "one">,
@@ -23,7 +23,8 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
   let mnemonic = "place";
   let summary = "where the elements of a staged value stand";
   let description = [{
-    The encoding of every staged tensor, and from bufferization on the memory space of its buffer. Level 5 strips it.
+    The encoding of every staged tensor, and from bufferization on the memory space of its buffer. Level 5
+    strips it.
 
     ```mlir
     #comm.place<@g0.w0, full, blocks>                     // each computed block, whole: [?, R, C]
@@ -31,27 +32,29 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     #comm.place<@g0.w0, full, shards to blocks, sent>     // this rank's shards, packed per receiver: [?]
     #comm.place<@g0.w0, full, shards to blocks, received> // packed per sender: [?]
     #comm.place<@g0.w0, full, state_shards, kept>         // a copy of this rank's shards: [?]
-    #comm.place<@g0.w0, partial>                          // of each computed block, but none of its values: [?, m, n]
-    #comm.place<@g0.w0, gram, parts>                      // of each slab its Gram matrix, a part of the block's: [?, n, n]
-    #comm.place<@g0.w0, gram, parts to ranges, sent>      // the same, for all that have slabs of the blocks: [?]
-    #comm.place<@g0.w0, gram, ranges, kept>               // the sums of all parts, of this rank's range of elements: [?]
-    #comm.place<@g0.w0, gram, ranges to blocks, sent>     // the same, for all that have slabs of the blocks: [?]
-    #comm.place<@g0.w0, gram, blocks>                     // the sums of all elements, on all of them: [?, n, n]
-    #comm.place<@g0, scalars>                             // of each parameter of a group, on every rank: [n, columns]
+    #comm.place<@g0.w0, partial>                          // per computed block, none of its values: [?, m, n]
+    #comm.place<@g0.w0, gram, parts>                      // per slab, its part of the Gram matrix: [?, n, n]
+    #comm.place<@g0.w0, gram, parts to ranges, sent>      // these, packed for those that add them up: [?]
+    #comm.place<@g0.w0, gram, ranges, kept>               // the sums of this rank's range of elements: [?]
+    #comm.place<@g0.w0, gram, ranges to blocks, sent>     // these, for all ranks with slabs: [?]
+    #comm.place<@g0.w0, gram, blocks>                     // all sums, on all ranks with slabs: [?, n, n]
+    #comm.place<@g0, scalars>                             // per parameter, on every rank: [n, columns]
     ```
-    Distributions are `shards`, `blocks` and, of a group with several hops, `hop <k>`: pieces as hop k leaves them. Where
-    the placements of the gradient or the states are not the parameter's, their shards are `gradient_shards` and
-    `state_shards`; where contributions to a partial gradient are added up are `reduced_shards`. Of equal lists the first of
-    parameter, gradient, states and reduced gradient gives the name.
-    Of a group with slabs, `blocks` are these, and what ranks add to `one` and `gram` values of whole blocks stands in `parts`.
-    Of all elements of such values each of the ranks that have slabs of these blocks adds up one of as many `ranges`, in the order of the ranks.
-    A move leads from one distribution to another; what is sent stands with the holders of the first, what is received
-    with those of the second. The symbol is a segment's; for scalars it is a group's. Shards at rest have a place, too,
-    but it is no type's: they are `!comm.shards`.
-    Constraints: what is at rest or kept has one distribution, which is no hop's, a move two; only values of blocks move,
-    and only shards and ranges are kept; gram values stand in blocks, and one and gram values in parts, from where they move to ranges,
-    and from these to blocks. (What is between a type's rank, or a symbol, and the place is checked by the operations that
-    use the type.)
+    Distributions are `shards`, `blocks` and, in a group with several hops, `hop <k>`: pieces as hop k leaves
+    them. If the placements of the gradient or the states are not the parameter's, their shards are
+    `gradient_shards` and `state_shards`. Contributions to a partial gradient are added up in
+    `reduced_shards`. Equal lists have the name of the first of parameter, gradient, states and reduced
+    gradient.
+    A group may have slabs. `blocks` then are these slabs, and `parts` are what ranks add to `one` and `gram`
+    values of whole blocks. The ranks that have slabs of the same blocks add up these parts together: each
+    adds up one of as many `ranges` of all elements, in the order of the ranks.
+    A move leads from one distribution to another. What is sent stands with the holders of the first, what is
+    received with those of the second. The symbol names a segment; for scalars it names a group. Shards at
+    rest also have a place, but no tensor has it as its type: they are `!comm.shards`.
+    Constraints: what is at rest or kept has one distribution, which is no hop's; a move has two. Only values
+    of blocks move, and only shards and ranges are kept. Gram values stand in blocks, and one and gram values
+    in parts; they move from there to ranges, and from these to blocks. (Operations that use the type check a
+    place against its rank and its symbol.)
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Holds":$holds,
                         "::stepc::plan::Distribution":$from, "::stepc::plan::Distribution":$to,
@@ -61,7 +64,7 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
   let extraClassDeclaration = [{
     /// Computed blocks, each whole.
     static PlaceAttr blocks(::mlir::FlatSymbolRefAttr segment, optim::ValueKind kind);
-    /// Of each computed block something that is none of its values: scratch, a Gram matrix.
+    /// Something that each computed block has and that is none of its values: scratch, a Gram matrix.
     static PlaceAttr partial(::mlir::FlatSymbolRefAttr segment);
     /// The scalars of a group's parameters.
     static PlaceAttr scalars(::mlir::FlatSymbolRefAttr group);
@@ -69,7 +72,7 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     static PlaceAttr packed(::mlir::FlatSymbolRefAttr segment, optim::ValueKind kind, Distribution from,
                             Distribution to, End end);
 
-    /// Of the plan's form, with the name of its segment.
+    /// The place that the plan's form stands for, with the name of its segment.
     static PlaceAttr get(::mlir::FlatSymbolRefAttr segment, const plan::Place &place);
 
     bool isScalars() const { return getHolds() == Holds::Scalars; }
@@ -82,29 +85,31 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     optim::ValueKind getValue() const { return optim::ValueKind(getHolds()); }
     /// The number of axes that a buffer has there.
     int64_t getBufferRank() const { return isScalars() ? 2 : isPacked() ? 1 : 3; }
-    /// The same with the segment as an index; a partial value counts as a full one.
+    /// The plan's form, with the segment as an index. A partial value counts as a full one.
     plan::Place toPlan(int64_t segment) const;
   }];
 }
 
 def Comm_CommunicatorAttr : AttrDef<Comm_Dialect, "Communicator"> {
   let mnemonic = "communicator";
-  let summary = "the ranks of a mesh that differ along factors of its axes alone";
+  let summary = "the ranks of a mesh that differ only along factors of its axes";
   let description = [{
-    Each rank of the mesh stands in one such set of ranks, and the attribute is all of these sets at once: a rank meets the
-    others of its own. A factor `<axis, stride, size>` is the same as that of a hop.
+    Each rank of the mesh stands in one such set of ranks, and the attribute is all of these sets at once: a
+    rank meets the others of its own set. A factor `<axis, stride, size>` is as in a hop.
 
     ```mlir
     #comm.communicator<@world, [<0, 1, 2>, <1, 1, 4>]> // of a mesh of 2 x 4: all of its ranks
     #comm.communicator<@world, [<1, 1, 2>]>            // neighbours along the second axis, two by two
     #comm.communicator<@world, []>                     // each rank alone
     ```
-    (That the mesh exists and that the factors divide its axes is checked by the operations that use it.)
+    (Operations that use it check that the mesh exists and that the factors divide its axes.)
   }];
-  let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, OptionalArrayRefParameter<"::stepc::plan::Factor">:$factors);
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh,
+                        OptionalArrayRefParameter<"::stepc::plan::Factor">:$factors);
   let assemblyFormat = "`<` $mesh `,` custom<Factors>($factors) `>`";
   let extraClassDeclaration = [{
-    /// Either, if they are equal; else the axes along which either goes; null, the world, of different meshes.
+    /// Either, if they are equal; otherwise the axes along which either goes.
+    /// Null (the world) if the meshes differ.
     static CommunicatorAttr join(CommunicatorAttr one, CommunicatorAttr other, const plan::Mesh &mesh);
     /// With the mesh as an index.
     plan::Communicator toPlan(int64_t mesh) const;

@@ -16,12 +16,12 @@ def Comm_Dialect : Dialect {
 
     - A *segment* is the blocks of a group that are handled together.
     - Shards of a whole group are one value, `!comm.shards`: a handle with declared memory effects.
-    - Staging is `tensor<?xT, #comm.place<…>>`; computed blocks are `tensor<?xRxCxT, #comm.place<…>>`. Both become
-      memrefs, then buffers in one static workspace (`comm.buffer`). The place tells what stands there, and operations
-      infer from it what they do.
+    - Staging is `tensor<?xT, #comm.place<…>>`; computed blocks are `tensor<?xRxCxT, #comm.place<…>>`. Both
+      become memrefs, then buffers in one static workspace (`comm.buffer`). The place tells what stands there,
+      and operations infer from it what they do.
 
-    Discardable attributes: `comm.workspace_limit` (on the module) and `comm.arena_bytes` (on the step) are bytes per
-    rank; `comm.offset` and `comm.bytes` on a `memref.alloc` are where `comm-assign-arena` put it.
+    Discardable attributes: `comm.workspace_limit` (on the module) and `comm.arena_bytes` (on the step) are
+    bytes per rank; `comm.offset` and `comm.bytes` on a `memref.alloc` are where `comm-assign-arena` put it.
     Constraints: no others; numbers are i64 and not negative, `comm.offset` is a multiple of 64.
   }];
   let dependentDialects = ["::stepc::optim::OptimDialect", "::mlir::func::FuncDialect"];
@@ -57,7 +57,7 @@ def Comm_Shards : Comm_Type<"Shards", "shards"> {
   let description = [{
     ```mlir
     !comm.shards<@g0, f32>               // by the parameters' placements
-    !comm.shards<@g0, f32, state_shards> // by those of the states, where they are of their own
+    !comm.shards<@g0, f32, state_shards> // by the states' own placements
     ```
     Constraints: a distribution of shards.
   }];
@@ -74,7 +74,7 @@ def Comm_Communicator : Comm_Type<"Communicator", "communicator"> {
   let summary = "ranks that meet in collectives";
 }
 
-// What the instance keeps for all parameters of its library: one value of each, whatever the groups.
+// The instance keeps these for all parameters of its library: one value of each type, whatever the groups.
 
 def Comm_Hyperparameters : Comm_Type<"Hyperparameters", "hyperparameters"> {
   let summary = "the hyperparameters of all parameters, in f64: a handle to bound memory";

@@ -30,9 +30,10 @@ def Comm_SegmentOp : Comm_Op<"segment", [Symbol, HasParent<"::mlir::ModuleOp">,
     comm.segment @g0_w1 group @g0 wave 1 blocks [2, 3]
     comm.segment @g1 group @g1 all
     ```
-    Block b of a group is block b mod n of its parameter b div n, n blocks per parameter. Segments of one `wave` (0 when
-    none is given) are exchanged together.
-    Constraints: the group exists; `all` or `blocks`, not both; blocks in range; the wave between 0 and 2^20 − 1.
+    Block b of a group is block b mod n of its parameter b div n, n blocks per parameter. Segments of one
+    `wave` (0 when none is given) are exchanged together.
+    Constraints: the group exists; `all` or `blocks`, not both; blocks in range; the wave between 0 and 2^20 −
+    1.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$group, OptionalAttr<I64Attr>:$wave,
                        UnitAttr:$all, OptionalAttr<DenseI64ArrayAttr>:$blocks);
@@ -51,7 +52,8 @@ def Comm_WorldOp : Comm_Op<"world", [Pure]> {
 def Comm_CommunicatorOp : Comm_Op<"communicator", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a communicator of ranks of one mesh";
   let description = [{
-    Every rank of the mesh is in one of them, with those ranks that differ from it along the factors alone.
+    Every rank of the mesh is in one of them, together with the ranks that differ from it only along the
+    factors.
     ```mlir
     %c = comm.communicator <@world, [<1, 1, 4>]>
     ```
@@ -68,8 +70,8 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUse
     ```mlir
     %m = comm.shards state @g0 "m" : !comm.shards<@g0, f32>
     ```
-    Constraints: the group exists, and the type names it; a state name for states only, one of the group's rule. (That the
-    type says where they stand is checked when the plan is built.)
+    Constraints: the group exists, and the type names it; only states have a name, which the group's rule has.
+    (The place of the shards in the type is checked when the plan is built.)
   }];
   let arguments = (ins Comm_ShardsKind:$kind, FlatSymbolRefAttr:$group, OptionalAttr<StrAttr>:$state);
   let results = (outs Comm_Shards:$result);
@@ -82,14 +84,16 @@ class Comm_HandleOp<string mnemonic, Type type>
   let results = (outs type:$result);
   let assemblyFormat = "attr-dict";
   let extraClassDefinition = [{
-    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn set) { set(getResult(), "}] # mnemonic # [{"); }
+    void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn set) {
+      set(getResult(), "}] # mnemonic # [{");
+    }
   }];
 }
 
 def Comm_HyperparametersOp : Comm_HandleOp<"hyperparameters", Comm_Hyperparameters> {
   let summary = "the hyperparameters of all parameters, as bound";
   let description = [{
-    As many f64 of each parameter as its rule has. They may change between steps.
+    Per parameter as many f64 as its rule has hyperparameters. They may change between steps.
     ```mlir
     %hyperparameters = comm.hyperparameters
     ```
@@ -108,8 +112,8 @@ def Comm_StepsOp : Comm_HandleOp<"steps", Comm_Steps> {
 def Comm_ActiveOp : Comm_HandleOp<"active", Comm_Active> {
   let summary = "which parameters take this step";
   let description = [{
-    A flag of each parameter, the same on all ranks. Of one that is skipped (`missing_grad = skip`) neither parameter, state
-    nor step count changes.
+    One flag per parameter, the same on all ranks. If a parameter is skipped (`missing_grad = skip`), neither
+    it nor its states nor its step count change.
     ```mlir
     %active = comm.active
     ```
@@ -119,7 +123,8 @@ def Comm_ActiveOp : Comm_HandleOp<"active", Comm_Active> {
 def Comm_AdvanceStepsOp : Comm_Op<"advance_steps", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "counts this step for every active parameter";
   let description = [{
-    A count is the parameter's, however many groups have blocks of it, so one operation counts for all of them.
+    A count belongs to a parameter, however many groups have blocks of it. So one operation counts for all
+    groups.
     ```mlir
     comm.advance_steps %steps active %active
     ```
@@ -132,7 +137,7 @@ def Comm_AdvanceStepsOp : Comm_Op<"advance_steps", [DeclareOpInterfaceMethods<Me
 def Comm_ExtentOp : Comm_Op<"extent", [Pure, Comm_Placed, SymbolUserOpInterface]> {
   let summary = "this rank's number of elements (of a batch: computed blocks) in a place";
   let description = [{
-    Rank-dependent data.
+    The number differs between ranks.
     ```mlir
     %n = comm.extent <@g0, full, shards to blocks, sent>
     ```
@@ -147,21 +152,25 @@ def Comm_ExtentOp : Comm_Op<"extent", [Pure, Comm_Placed, SymbolUserOpInterface]
 def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, SymbolUserOpInterface]> {
   let summary = "memory of the static workspace (level 4)";
   let description = [{
-    `offset` and `bytes` are equal on all ranks; `bytes` is the largest need of any rank. `extents` are
-    the rank's dynamic sizes. What is packed shares its bytes with all that one `comm.start` sends, or receives: they are
-    views of one buffer, in which the parts of each stand as runtime/plan/Parcels.h says.
+    `offset` and `bytes` are equal on all ranks; `bytes` is the largest need of any rank. `extents` are the
+    rank's dynamic sizes. Packed values share the bytes of all that one `comm.start` sends, or of all that it
+    receives. They are views of one buffer, and runtime/plan/Parcels.h says where the parts of each value
+    stand in it.
     ```mlir
-    %b = comm.buffer offset 4096 bytes 1024 (%n) : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
+    %b = comm.buffer offset 4096 bytes 1024 (%n)
+        : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    With several results it is a pool: batches of blocks that share these bytes. On each rank every one begins, at a multiple
-    of 64, where those before it end there. So a pool is as large as the most that any rank needs of all of them.
+    With several results it is a pool: batches of blocks that share these bytes. On each rank every batch
+    begins where those before it end there, at a multiple of 64. So a pool is as large as the most that any
+    rank needs of all of them.
     ```mlir
     %p:2 = comm.buffer offset 8192 bytes 2048 (%n0, %n1)
-      : memref<?x8x16xbf16, #comm.place<@g0, full, blocks>>, memref<?x32x16xbf16, #comm.place<@g1, full, blocks>>
+      : memref<?x8x16xbf16, #comm.place<@g0, full, blocks>>,
+          memref<?x32x16xbf16, #comm.place<@g1, full, blocks>>
     ```
-    Constraints: a place; offset a multiple of 64 and not negative, at least one byte; one extent per dynamic dimension, that
-    of the place; of several results, batches of blocks of
-    static sizes alone.
+    Constraints: a place; an offset that is a multiple of 64 and not negative, at least one byte; one extent
+    per dynamic dimension, which is that of the place. Several results must be batches of blocks of static
+    sizes.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
   let results = (outs Variadic<AnyMemRef>:$views);
@@ -194,21 +203,27 @@ def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
                                              SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "per-parameter scalars of a step, in f64, rounded once to f32";
   let description = [{
-    Runs once per active parameter of the group that the table's place names. Arguments: the rule's hyperparameters, then the number of
-    this step (the steps that the parameter took, plus one), rows, cols, numel (all
-    f64); yields the f64 columns of the table, which is [parameters of the group, columns].
+    Runs once per active parameter of the group that the table's place names. Arguments (all f64): the rule's
+    hyperparameters, then the number of this step (the steps that the parameter took, plus one), rows, cols,
+    numel. It yields the f64 columns of the table, which is [parameters of the group, columns].
     ```mlir
-    %t = comm.scalars of %hyperparameters, %steps active %active outs(%init : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
+    %t = comm.scalars of %hyperparameters, %steps active %active
+        outs(%init : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
     ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
       comm.yield %lr : f64
     } -> tensor<4x1xf32, #comm.place<@g0, scalars>>
     ```
-    Constraints: a place of scalars; as many arguments as the rule has hyperparameters plus four; as many yields as columns.
+    Constraints: a place of scalars; as many arguments as the rule has hyperparameters plus four; as many
+    yields as columns.
   }];
-  let arguments = (ins Comm_Hyperparameters:$hyperparameters, Comm_Steps:$steps, Comm_Active:$active, Buffer:$init);
+  let arguments = (ins Comm_Hyperparameters:$hyperparameters, Comm_Steps:$steps, Comm_Active:$active,
+                       Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`of` $hyperparameters `,` $steps `active` $active `outs` `(` $init `:` type($init) `)` attr-dict-with-keyword $body (`->` type($result)^)?";
+  let assemblyFormat = [{
+    `of` $hyperparameters `,` $steps `active` $active `outs` `(` $init `:` type($init) `)`
+    attr-dict-with-keyword $body (`->` type($result)^)?
+  }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     ::mlir::FlatSymbolRefAttr getGroupAttr() { return placeOf(getInit()).getSymbol(); }
@@ -221,17 +236,18 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
                                         SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the one elementwise operation: a scalar region over a segment's elements";
   let description = [{
-    Over `shards` (or `gradient_shards`, `state_shards`) it visits every element of the segment's local shards that stand
-    there, of parameters that are active; staged operands are addressed by the same element: what is packed or kept where the shards are, and full blocks,
-    where each is whole. Over `blocks` it visits every
-    element of the rank's computed blocks; operands are batches [?, R, C], [?, R, 1], [?, 1, C] or [?, 1, 1] and
-    broadcast. Region arguments: one per input (its element type), then the scalar table's columns (f32) of the
-    element's parameter. Yields: one per written shards, then one per out.
+    Over `shards` (or `gradient_shards`, `state_shards`) it visits every element of the segment's local shards
+    of that kind, for active parameters. The same element addresses staged operands: what is packed or kept
+    with the shards, and whole blocks. Over `blocks` it visits every element of the rank's computed blocks;
+    operands are batches [?, R, C], [?, R, 1], [?, 1, C] or [?, 1, 1] and broadcast. Region arguments: one per
+    input (its element type), then the columns of the scalar table (f32) for the element's parameter. Yields:
+    one per written shards, then one per out.
 
-    Reads of an element come before its writes, so an input may be written too. Of a batch into which shards are brought the elements behind a shorter
-    slab stay as they were.
+    An element is read before it is written, so an input may also be written. When shards are brought into a
+    batch of slabs, the elements behind a shorter slab stay as they were.
     ```mlir
-    %u = comm.stage @g0 over shards active %active ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
+    %u = comm.stage @g0 over shards active %active
+        ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
         writes(%m : !comm.shards<@g0, f32>)
         outs(%init : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
         scalars(%t : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
@@ -242,9 +258,10 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
       comm.yield %1, %2 : f32, bf16
     } -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: argument and yield types as above; shards and active flags only over shards, and always there; shards that stand there; the place of every staged operand is of the
-    segment and addressable from what is visited, the scalars are those of its group; over blocks an axis of an out is 1
-    only where it is 1 in all operands, and operands agree on the others; one result per out tensor.
+    Constraints: argument and yield types as above. Shards and active flags only over shards, and always
+    there; the shards stand there. The place of every staged operand is in the segment and addressable from
+    what is visited; the scalars are those of its group. Over blocks, an axis of an out is 1 only if it is 1
+    in all operands, and operands agree on the others. One result per out tensor.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Iteration:$iteration, Variadic<StageInput>:$ins,
                        Variadic<Comm_Shards>:$writes, Variadic<Buffer>:$outs, Optional<Buffer>:$scalars,
@@ -274,31 +291,36 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
   let description = [{
     ```mlir
     %x = comm.copy ins(%r : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
-      outs(%init : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>) -> tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
-    comm.copy active %active ins(%v : tensor<?xf32, #comm.place<@g0, rows, blocks to shards, received>>) writes(%s : !comm.shards<@g0, f32>)
-    %k = comm.copy active %active ins(%g : !comm.shards<@g0, f32>) outs(%init : tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>)
+      outs(%init : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>)
+      -> tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
+    comm.copy active %active ins(%v : tensor<?xf32, #comm.place<@g0, rows, blocks to shards, received>>)
+        writes(%s : !comm.shards<@g0, f32>)
+    %k = comm.copy active %active ins(%g : !comm.shards<@g0, f32>)
+        outs(%init : tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>)
       -> tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>
     ```
-    One side may be a `!comm.shards` (of the value's kind); the other side's place tells the segment. Then only what belongs to
-    active parameters is copied. Between two
-    distributions it is for ranks that hold in the one all that they have in the other, which the verifier proves.
-    Constraints: one side has a place; active flags where a side is shards, and only there; places are of one segment and kind, what is sent is no source and what is received
-    no target; what moves is copied where it stands; equal element types.
+    One side may be a `!comm.shards` (of the value's kind); the place of the other side names the segment.
+    Then only shards of active parameters are copied. A copy between two distributions is for ranks that hold
+    by the first all that they have by the second, which the verifier proves.
+    Constraints: one side has a place; active flags if a side is shards, and only then. Places are of one
+    segment and kind. What is sent is no source, and what is received is no target; what moves is copied where
+    it stands. Equal element types.
   }];
   let arguments = (ins StageInput:$source, Optional<Comm_Shards>:$target, Optional<Buffer>:$init,
                        Optional<Comm_Active>:$active);
   let results = (outs Optional<BufferTensor>:$result);
   let assemblyFormat = [{
-    (`active` $active^)? `ins` `(` $source `:` type($source) `)` (`writes` `(` $target^ `:` type($target) `)`)?
+    (`active` $active^)? `ins` `(` $source `:` type($source) `)`
+    (`writes` `(` $target^ `:` type($target) `)`)?
     (`outs` `(` $init^ `:` type($init) `)`)? attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     ::mlir::Value getDestination() { return getTarget() ? ::mlir::Value(getTarget()) : getInit(); }
-    /// Of the side that is staged, where only one is.
+    /// The place of the staged side; for copies that have only one.
     PlaceAttr getPlace();
     ::mlir::FlatSymbolRefAttr getSegmentAttr() { return getPlace().getSymbol(); }
-    /// From where to where, with that index for the segment.
+    /// The places from and to which it copies, with that index for the segment.
     ::std::pair<plan::Place, plan::Place> getPlaces(int64_t segment);
   }];
   let hasVerifier = 1;
@@ -307,19 +329,26 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
 def Comm_SumOp : Comm_DpsOp<"sum"> {
   let summary = "adds up what ranks contributed to a gradient";
   let description = [{
-    Of a gradient that is partial along axes of the mesh, each rank along these has a contribution; of a value of a block that has
-    slabs, each rank with a slab has a part, and each adds up its range. What was received of all is added up in f32 in the order of
-    the mesh (row-major along these axes), divided by `divisor`, where that is above 1, and rounded once to the type of the contributions.
+    Adds up contributions. If a gradient is partial along axes of the mesh, each rank along these has a
+    contribution. If a block has slabs, each rank with a slab has a part of its values, and adds up one range.
+    Contributions that were received are added up in f32 in the order of the mesh (row-major along these
+    axes). The sum is divided by `divisor` if that is above 1, and rounded once to the type of the
+    contributions.
     ```mlir
-    %g = comm.sum by 4 ins(%r : tensor<?xbf16, #comm.place<@g0, full, gradient_shards to state_shards, received>>)
-      outs(%init : tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>) -> tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>
+    %g = comm.sum by 4
+      ins(%r : tensor<?xbf16, #comm.place<@g0, full, gradient_shards to state_shards, received>>)
+      outs(%init : tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>)
+      -> tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>
     ```
-    Constraints: full values of one segment, or parts of one kind, received and then kept there; equal element types; a divisor of 1 or more. That the distributions and the divisor are what the group's placements say is checked with the plan.
+    Constraints: full values of one segment, or parts of one kind, received and then kept there; equal element
+    types; a divisor of 1 or more. (The plan's checks compare distributions and divisor with the group's
+    placements.)
   }];
   let arguments = (ins I64Attr:$divisor, Buffer:$source, Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);
   let assemblyFormat = [{
-    `by` $divisor `ins` `(` $source `:` type($source) `)` `outs` `(` $init `:` type($init) `)` attr-dict (`->` type($result)^)?
+    `by` $divisor `ins` `(` $source `:` type($source) `)` `outs` `(` $init `:` type($init) `)` attr-dict
+    (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
@@ -337,8 +366,8 @@ class Comm_CollectiveOp<string mnemonic> : Comm_DpsOp<mnemonic,
   let arguments = (ins Comm_Communicator:$communicator, Variadic<Buffer>:$sends, Variadic<Buffer>:$receives);
   let results = (outs Variadic<BufferTensor>:$results);
   let assemblyFormat = [{
-    $communicator `sends` `(` ($sends^ `:` type($sends))? `)` `receives` `(` ($receives^ `:` type($receives))? `)`
-    attr-dict (`->` type($results)^)?
+    $communicator `sends` `(` ($sends^ `:` type($sends))? `)`
+    `receives` `(` ($receives^ `:` type($receives))? `)` attr-dict (`->` type($results)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getReceivesMutable(); }
@@ -374,11 +403,12 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
       DeclareOpInterfaceMethods<Comm_CollectiveInterface>, SymbolUserOpInterface]> {
   let summary = "begins a collective and gives its token (level 4)";
   let description = [{
-    `order` is the collective's place in the one total order of all ranks and its tag on the wire. Sends must not
-    change, and receives not be read, before the token is waited for. One message goes to each peer; so the buffers of all
-    sends have one place in the workspace, and those of all receives.
+    `order` is the collective's place in the one total order of all ranks, and its tag on the wire. Before the
+    token is waited for, sends must not change and receives must not be read. One message goes to each peer,
+    so the buffers of all sends have one place in the workspace, and so have those of all receives.
     ```mlir
-    %t = comm.start exchange %w order 0 sends(%s : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
+    %t = comm.start exchange %w order 0
+        sends(%s : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
       receives(%r : memref<?xbf16, #comm.place<@g0, full, shards to blocks, received>>)
     ```
     Constraints: those of the collective interface; memrefs; one comm.wait for the token, in the same block.

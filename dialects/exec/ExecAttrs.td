@@ -12,11 +12,13 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
   let summary = "rows that every rank makes for itself from the placements (runtime/plan/Tables.h)";
   let description = [{
     ```mlir
-    #exec.table<kind = copy, from = <@g0.w0, full, shards to blocks, received>, to = <@g0.w0, full, blocks>, element_bytes = 2>
+    #exec.table<kind = copy, from = <@g0.w0, full, shards to blocks, received>, to = <@g0.w0, full, blocks>,
+        element_bytes = 2>
     ```
-    Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves; of `shard_chunks`,
-    `to` is where the staged operands stand. Without `to` it is `from`. `element_bytes` is for messages and copies. A `message`
-    is one value's: how many of its elements go to each peer.
+    Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves.
+    For `shard_chunks`, `to` is where the staged operands stand. Without `to` it is `from`. `element_bytes` is
+    for messages and copies. A table of kind `message` is for one value: how many of its elements go to each
+    peer.
     Constraints: elements of 1, 2, 4 or 8 bytes for messages and copies, none for chunks.
   }];
   let parameters = (ins
@@ -29,7 +31,7 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
 }
 
 def Exec_Member : Exec_Attr<"Member", "member"> {
-  let summary = "blocks of a segment in a pool, of so many bytes each";
+  let summary = "the blocks of a segment in a pool, of `bytes` bytes each";
   let description = [{
     ```mlir
     #exec.member<@g0.w0, bytes = 256>
@@ -51,12 +53,14 @@ def Exec_Pool : Exec_Attr<"Pool", "pool"> {
     Constraints: an offset that is a multiple of 64 and not negative, and at least one byte.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes, ArrayRefParameter<"MemberAttr">:$members);
-  let assemblyFormat = "`<` `offset` `=` $offset `,` `bytes` `=` $bytes `,` `members` `=` `[` $members `]` `>`";
+  let assemblyFormat =
+      "`<` `offset` `=` $offset `,` `bytes` `=` $bytes `,` `members` `=` `[` $members `]` `>`";
   let genVerifyDecl = 1;
 }
 
 def Exec_Leading : ArrayRefParameter<"int64_t", "one per operand"> {
-  let parser = "[&]() -> ::mlir::FailureOr<::llvm::SmallVector<int64_t>> { ::llvm::SmallVector<int64_t> list; "
+  let parser = "[&]() -> ::mlir::FailureOr<::llvm::SmallVector<int64_t>> { "
+    "::llvm::SmallVector<int64_t> list; "
     "if (failed($_parser.parseCommaSeparatedList(::mlir::AsmParser::Delimiter::Square, [&] { "
     "return $_parser.parseInteger(list.emplace_back()); }))) return ::mlir::failure(); return list; }()";
   let printer = "$_printer << '['; ::llvm::interleaveComma($_self, $_printer); $_printer << ']'";
@@ -68,20 +72,23 @@ class Exec_Operand<string name, string mnemonicName>
 def Exec_Workspace : Exec_Operand<"Workspace", "workspace"> {
   let summary = "a part of the workspace";
   let description = [{
-    What travels shares the buffer of its start: `start` counts those of the program, `traveller` is the value's place in
-    its list of tables. Where the parts of it stand in the buffer is said by runtime/plan/Parcels.h.
+    Values that travel share the buffer of their start. `start` is the number of the start in the program,
+    `traveller` the value's place in its list of tables. runtime/plan/Parcels.h says where the parts of the
+    value stand in the buffer.
     ```mlir
     #exec.workspace<offset = 4096, bytes = 1024>
     #exec.workspace<offset = 8192, bytes = 512, start = 0, traveller = 1>
     #exec.workspace<offset = 4096, bytes = 1024, pool = 0, member = 1>
     ```
-    Of a batch that stands in a pool, `pool` counts those of the program, `member` its members; offset and bytes are the
-    pool's.
-    Constraints: an offset that is a multiple of 64 and not negative, at least one byte, and no negative number; a start or a
-    pool, not both.
+    A batch may stand in a pool. `pool` is then the number of the pool in the program, and `member` that of
+    the batch in the pool; offset and bytes are the pool's.
+    Constraints: an offset that is a multiple of 64 and not negative, at least one byte, and no negative
+    number; a start or a pool, not both.
   }];
-  let parameters = (ins "int64_t":$offset, "int64_t":$bytes, OptionalParameter<"::std::optional<int64_t>">:$start,
-                        DefaultValuedParameter<"int64_t", "0">:$traveller, OptionalParameter<"::std::optional<int64_t>">:$pool,
+  let parameters = (ins "int64_t":$offset, "int64_t":$bytes,
+                        OptionalParameter<"::std::optional<int64_t>">:$start,
+                        DefaultValuedParameter<"int64_t", "0">:$traveller,
+                        OptionalParameter<"::std::optional<int64_t>">:$pool,
                         DefaultValuedParameter<"int64_t", "0">:$member);
   let builders = [AttrBuilder<(ins "int64_t":$offset, "int64_t":$bytes), [{
     return $_get($_ctxt, offset, bytes, ::std::nullopt, 0, ::std::nullopt, 0);
@@ -104,11 +111,12 @@ def Exec_Batch : Exec_Operand<"Batch", "batch"> {
     #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>>
     #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>, pool = 0, member = 0>
     ```
-    In a pool as `#exec.workspace` says.
-    Constraints: as of `#exec.workspace`; a block of two static axes that are not empty, of f32, bf16 or f16.
+    A batch in a pool is as `#exec.workspace` says.
+    Constraints: as for `#exec.workspace`; a block of two static axes that are not empty, of f32, bf16 or f16.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes, "::mlir::RankedTensorType":$block,
-                        OptionalParameter<"::std::optional<int64_t>">:$pool, DefaultValuedParameter<"int64_t", "0">:$member);
+                        OptionalParameter<"::std::optional<int64_t>">:$pool,
+                        DefaultValuedParameter<"int64_t", "0">:$member);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -135,54 +143,63 @@ def Exec_Kernel : Exec_Attr<"Kernel", "kernel"> {
 def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
   let summary = "an algorithm of cuBLASLt, for one version of it and one GPU";
   let description = [{
-    What makes a product in place of its kernels where cublasLtGetVersion() is `cublaslt`, the GPU is sm_`chip` with so many
-    `multiprocessors`, and all operands begin at multiples of `alignment` bytes. The other numbers are the algorithm's and its
-    attributes' (cublasLtMatmulAlgoConfigAttributes_t), with one part of k and without a reduction; `workspace` is how many bytes of
-    the scratch it may use, of all blocks together.
+    Computes a product in place of its kernels if cublasLtGetVersion() is `cublaslt`, the GPU is sm_`chip`
+    with that many `multiprocessors`, and all operands begin at multiples of `alignment` bytes. The other
+    numbers are the algorithm's and its attributes' (cublasLtMatmulAlgoConfigAttributes_t), with one part of k
+    and without a reduction. `workspace` is the number of bytes of the scratch that it may use for all blocks
+    together.
     ```mlir
-    #exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66, tile = 20, stages = 35,
+    #exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16,
+        algorithm = 66, tile = 20, stages = 35,
       swizzling = 1, custom_option = 0, inner_shape = 0, cluster_shape = 2, workspace = 4096>
     ```
     Attributes that are not given are 0.
-    Constraints: a version, a chip from 80 on and multiprocessors; an alignment that is a power of two up to 256;
-    no negative number, and none that cuBLASLt has no room for.
+    Constraints: a version, a chip from 80 on and multiprocessors; an alignment that is a power of two up to
+    256; no negative number, and none that cuBLASLt has no room for.
   }];
-  let parameters = (ins "int64_t":$cublaslt, "int64_t":$chip, "int64_t":$multiprocessors, "int64_t":$alignment, "int64_t":$algorithm,
-                        DefaultValuedParameter<"int64_t", "0">:$tile, DefaultValuedParameter<"int64_t", "0">:$stages,
-                        DefaultValuedParameter<"int64_t", "0">:$swizzling, DefaultValuedParameter<"int64_t", "0">:$custom_option,
-                        DefaultValuedParameter<"int64_t", "0">:$inner_shape, DefaultValuedParameter<"int64_t", "0">:$cluster_shape,
+  let parameters = (ins "int64_t":$cublaslt, "int64_t":$chip, "int64_t":$multiprocessors,
+                        "int64_t":$alignment, "int64_t":$algorithm,
+                        DefaultValuedParameter<"int64_t", "0">:$tile,
+                        DefaultValuedParameter<"int64_t", "0">:$stages,
+                        DefaultValuedParameter<"int64_t", "0">:$swizzling,
+                        DefaultValuedParameter<"int64_t", "0">:$custom_option,
+                        DefaultValuedParameter<"int64_t", "0">:$inner_shape,
+                        DefaultValuedParameter<"int64_t", "0">:$cluster_shape,
                         DefaultValuedParameter<"int64_t", "0">:$workspace);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     ::stepc::plan::PinnedAlgorithm toPlan() const;
-    static PinnedAlgorithmAttr get(::mlir::MLIRContext *context, const ::stepc::plan::PinnedAlgorithm &algorithm);
+    static PinnedAlgorithmAttr get(::mlir::MLIRContext *context,
+                                   const ::stepc::plan::PinnedAlgorithm &algorithm);
   }];
 }
 
 def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {
   let summary = "an entry of a table of pinned products: which products an algorithm is for";
   let description = [{
-    All entries of a table stand in the module's `exec.products`, from which `exec-pin-products` takes those that a program's products
-    fit. `leading` is how far rows are apart, in elements: of the left operand, the right one, the addend where there is one, and
-    the out.
+    All entries of a table stand in the module's `exec.products`. `exec-pin-products` takes those that fit
+    products of the program. `leading` is the distance of rows, in elements: of the left operand, the right
+    one, the addend if there is one, and the out.
     ```mlir
-    #exec.product_entry<m = 48, n = 16, k = 16, lhs = bf16, rhs = bf16, addend = bf16, out = bf16, leading = [16, 16, 16, 16],
+    #exec.product_entry<m = 48, n = 16, k = 16, lhs = bf16, rhs = bf16, addend = bf16, out = bf16,
+        leading = [16, 16, 16, 16],
       algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66>>
     ```
-    Constraints: extents of at least 1; types that cuBLASLt multiplies, of one type to it or to f32, and an addend of the out's type; as many
-    leading dimensions as operands, none below its row.
+    Constraints: extents of at least 1; types that cuBLASLt multiplies: of one type to it or to f32, with an
+    addend of the out's type; as many leading dimensions as operands, none below its row.
   }];
   let parameters = (ins "int64_t":$m, "int64_t":$n, "int64_t":$k, "::mlir::Type":$lhs, "::mlir::Type":$rhs,
                         OptionalParameter<"::mlir::Type">:$addend, "::mlir::Type":$out,
-                        DefaultValuedParameter<"bool", "false">:$transpose_lhs, DefaultValuedParameter<"bool", "false">:$transpose_rhs,
+                        DefaultValuedParameter<"bool", "false">:$transpose_lhs,
+                        DefaultValuedParameter<"bool", "false">:$transpose_rhs,
                         Exec_Leading:$leading, "::stepc::exec::PinnedAlgorithmAttr":$algorithm);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 
 def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {
-  let summary = "a table of scalars in the workspace: of each parameter of the group, f32 columns";
+  let summary = "a table of scalars in the workspace: f32 columns for each parameter of the group";
   let description = [{
     A kernel over parameters writes the rows, one over chunks reads that of the chunk's parameter.
     ```mlir

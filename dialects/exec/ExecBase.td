@@ -11,12 +11,14 @@ def Exec_Dialect : Dialect {
   let cppNamespace = "::stepc::exec";
   let summary = "The step as data: typed commands on symbols";
   let description = [{
-    Level 5 of the ladder. `exec.program` lists what a step does, in order and equal on all ranks. Commands name groups,
-    segments, states and kernels by symbol, and tables and memory by typed attributes, so that the order of other
-    symbols in the module means nothing. Numbers are given only where the plan becomes bytes: every command says by
-    `lower` which command of the plan it is (runtime/plan/Plan.h), and the runtime walks these.
+    Level 5 of the ladder. `exec.program` lists what a step does, in order and equal on all ranks. Commands
+    name groups, segments, states and kernels by symbol, and tables and memory by typed attributes. So the
+    order of other symbols in the module means nothing. Numbers are given only when the plan becomes bytes:
+    every command says by `lower` which command of the plan it is (runtime/plan/Plan.h), and the runtime walks
+    these.
 
-    Discardable attribute: `exec.products`, on a module up to level scheduled, the entries of a table of pinned products.
+    Discardable attribute: `exec.products`, on a module up to level scheduled, the entries of a table of
+    pinned products.
   }];
   let dependentDialects = ["::stepc::comm::CommDialect"];
   let extraClassDeclaration = "void registerAttributes();";

@@ -16,8 +16,8 @@ def Exec_TableKind : I64EnumAttr<"TableKind", "what the rows of a table are", [
 
 def Exec_Accumulation : I64EnumAttr<"Accumulation", "in which order a product adds up, and where it rounds", [
   I64EnumAttrCase<"FusedChain", 0, "fused_chain">,     // multiply-adds over increasing k, rounded once each
-  I64EnumAttrCase<"RoundedChain", 1, "rounded_chain">, // the same, each product rounded before it is added
-  I64EnumAttrCase<"TensorCore", 2, "tensorcore">]> {   // a GPU's mma of 16 steps after another, over increasing k
+  I64EnumAttrCase<"RoundedChain", 1, "rounded_chain">, // likewise, each product rounded before it is added
+  I64EnumAttrCase<"TensorCore", 2, "tensorcore">]> {   // a GPU's mma of 16 steps each, over increasing k
   let cppNamespace = "::stepc::exec";
 }
 

@@ -7,11 +7,12 @@ include "mlir/IR/OpBase.td"
 def Exec_OperandInterface : AttrInterface<"OperandAttrInterface"> {
   let cppNamespace = "::stepc::exec";
   let description = [{
-    What a kernel, a copy or a collective reads or writes: a part of the workspace, or memory that the trainer bound.
+    What a kernel, a copy or a collective reads or writes: a part of the workspace, or memory that the trainer
+    bound.
   }];
   let methods = [
-    InterfaceMethod<[{The plan's form of this operand, for a command on blocks of group `group` of the plan; an error at
-      `op` where the group has no such thing.}],
+    InterfaceMethod<[{The plan's form of this operand, for a command on blocks of group `group` of the plan.
+      An error at `op` if the group has no such thing.}],
       "::llvm::FailureOr<::stepc::plan::Operand>", "lower",
       (ins "::mlir::Operation *":$op, "const ::stepc::plan::Plan &":$plan, "int64_t":$group)>,
   ];

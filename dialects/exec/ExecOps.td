@@ -8,18 +8,19 @@ include "mlir/IR/SymbolInterfaces.td"
 def Exec_Operands : TypedArrayAttrBase<Exec_OperandInterface, "places that a command reads or writes">;
 def Exec_Tables : TypedArrayAttrBase<Exec_Table, "tables">;
 def Exec_Kernels : TypedArrayAttrBase<Exec_Kernel, "kernels, one after another">;
-def Exec_PinnedAlgorithms : TypedArrayAttrBase<Exec_PinnedAlgorithm, "algorithms, each for another library or GPU">;
+def Exec_PinnedAlgorithms : TypedArrayAttrBase<Exec_PinnedAlgorithm,
+                                              "algorithms, each for another library or GPU">;
 def Exec_Pools : TypedArrayAttrBase<Exec_Pool, "pools">;
 def Exec_ScalarsArray : TypedArrayAttrBase<Exec_Scalars, "tables of scalars">;
 
-def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTerminator, SingleBlock, NoRegionArguments,
-                                          IsolatedFromAbove]> {
+def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTerminator, SingleBlock,
+                                          NoRegionArguments, IsolatedFromAbove]> {
   let summary = "what a step does: commands, in order";
   let description = [{
-    All operands stand in the workspace: the arena, `arena` bytes for values, and behind it (at the next multiple of 64) `scratch`
-    bytes that one kernel after another uses for itself. Both are equal on all ranks. Rows of tables have up to `chunk`
-    elements, where they can be cut. `pools` are parts of the workspace in which several batches stand; operands name them by
-    number.
+    All operands stand in the workspace: the arena, `arena` bytes for values, and behind it (at the next
+    multiple of 64) `scratch` bytes that one kernel after another uses for itself. Both sizes are equal on all
+    ranks. Rows of tables have up to `chunk` elements if they can be cut. `pools` are parts of the workspace
+    in which several batches stand; operands name them by number.
     ```mlir
     exec.program arena 8192 scratch 1536 {
       exec.dispatch_parameters @Muon_scalars of [@g0] [#exec.scalars<offset = 0, columns = 3>]
@@ -50,17 +51,21 @@ class Exec_CommandOp<string mnemonic, list<Trait> traits = []>
 def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
   let summary = "runs a kernel over the chunks of tables";
   let description = [{
-    One kernel serves tables of any groups: `args` holds its operands for the first table, then for the second, and so on. What
-    differs between tables (where an operand stands in the workspace, a row of scalars, the rows of a block) reaches the
-    kernel in the chunk's row. Chunks of parameters that a step skips are left out.
+    One kernel serves tables of any groups: `args` holds its operands for the first table, then for the
+    second, and so on. Tables differ in where an operand stands in the workspace, in a row of scalars, or in
+    the rows of a block; the chunk's row brings that to the kernel. Chunks of parameters that a step skips are
+    left out.
     ```mlir
     exec.dispatch_chunks @Muon_in_f32_bf16
-      of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>, to = <@g0, full, shards to blocks, sent>>, #exec.table<kind = shard_chunks, from = <@g1, full, shards>, to = <@g1, full, shards to blocks, sent>>]
+      of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>,
+            to = <@g0, full, shards to blocks, sent>>,
+          #exec.table<kind = shard_chunks, from = <@g1, full, shards>,
+            to = <@g1, full, shards to blocks, sent>>]
       [#exec.shards<gradient>, #exec.workspace<offset = 64, bytes = 1024>,
        #exec.shards<gradient>, #exec.workspace<offset = 1088, bytes = 96>]
     ```
-    Constraints: the kernel and the segments exist; at least one table, all of one kind of chunks; as many operands for
-    each, of the same kinds in the same order, shards being equal.
+    Constraints: the kernel and the segments exist; at least one table, all of one kind of chunks; as many
+    operands for each, of the same kinds in the same order, shards being equal.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_Tables:$tables, Exec_Operands:$args);
   let assemblyFormat = "$kernel `of` $tables $args attr-dict";
@@ -70,11 +75,12 @@ def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
 def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
   let summary = "runs a kernel over the parameters of groups";
   let description = [{
-    Parameters that a step skips are left out. The kernel reads a parameter's record (hyperparameters, step, rows, cols,
-    numel: runtime/include/stepc/kernel_abi.h) and writes its row of each table of scalars in `args`: those of the first
-    group, then of the second, and so on.
+    Parameters that a step skips are left out. The kernel reads a parameter's record (hyperparameters, step,
+    rows, cols, numel: runtime/include/stepc/kernel_abi.h). It writes the parameter's row of each table of
+    scalars in `args`: those of the first group, then of the second, and so on.
     ```mlir
-    exec.dispatch_parameters @Muon_scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 64, columns = 3>]
+    exec.dispatch_parameters @Muon_scalars of [@g0, @g1]
+      [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 64, columns = 3>]
     ```
     Constraints: the kernel and the groups exist; at least one group; as many operands for each.
   }];
@@ -84,65 +90,74 @@ def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrix space. A device may do these by means of its own; else by the kernels that the target makes on the way
-// to level 6, of `scratch` bytes per block. All kernels of a command are given the scratch, then its operands in order.
+// Matrix space. A device may do these by means of its own. Otherwise it runs the kernels that the target
+// makes on the way to level 6, with `scratch` bytes per block. All kernels of a command get the scratch, then
+// its operands in order.
 //===----------------------------------------------------------------------===//
 
 class Exec_BatchOp<string mnemonic> : Exec_CommandOp<mnemonic> {
-  dag common = (ins Exec_Table:$table, DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,
+  dag common = (ins Exec_Table:$table,
+                    DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,
                     OptionalAttr<Exec_Kernels>:$kernels);
   let hasVerifier = 1;
   code batchDeclaration = [{
-    /// What its kernels are given: batches, in order.
+    /// The batches that its kernels get, in order.
     ::llvm::SmallVector<::mlir::Attribute> getBatches();
   }];
 }
 
 def Exec_ProductOp : Exec_BatchOp<"product"> {
-  let summary = "of every computed block: out = alpha · (lhs · rhs) + beta · addend";
+  let summary = "for every computed block: out = alpha · (lhs · rhs) + beta · addend";
   let description = [{
-    To the last bit what `optim.product` says (dialects/optim/OptimBatchOps.td), of one order of accumulation: `fused_chain`,
-    `rounded_chain`, or `tensorcore`: from +0 one `mma.sync` of 16 steps after another over increasing k, with zeros past the
-    last step, each added up as the chip's tensor cores do.
+    Computes to the last bit what `optim.product` says (dialects/optim/OptimBatchOps.td), in one order of
+    accumulation: `fused_chain`, `rounded_chain` or `tensorcore`. The latter begins with +0 and adds one
+    `mma.sync` of 16 steps after another over increasing k, with zeros past the last step. Each is added up as
+    the chip's tensor cores do.
     ```mlir
     exec.product fused_chain of <kind = block_chunks, from = <@g0, full, blocks>>
-      <offset = 0, bytes = 256, block = tensor<8x16xbf16>> by <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
-      to <offset = 256, bytes = 128, block = tensor<8x8xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
+      <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
+      by <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
+      to <offset = 256, bytes = 128, block = tensor<8x8xbf16>>
+      {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
     ```
-    Where one of `pinned` stands, the order is that algorithm's, and what it rounds between: a target that has a library of products
-    runs it instead of the kernels (`exec-pin-products`). The scratch is then its workspace.
+    A target that has a library of products may run an algorithm of `pinned` instead of the kernels
+    (`exec-pin-products`). The order, and what is rounded in between, are then the algorithm's, and the
+    scratch is its workspace.
 
-    Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out; `tensorcore`
-    needs operands that are both bf16 or both f16; the kernels exist; algorithms are pinned for products that cuBLASLt makes, one for each
-    version, chip and number of multiprocessors, and need no other alignment than 64 bytes, which all operands have.
+    Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out;
+    `tensorcore` needs operands that are both bf16 or both f16; the kernels exist. Algorithms are pinned for
+    products that cuBLASLt computes, one for each version, chip and number of multiprocessors. They need no
+    other alignment than 64 bytes, which all operands have.
   }];
   let arguments = !con((ins Exec_Accumulation:$accumulation, Exec_Batch:$lhs, Exec_Batch:$rhs,
                             OptionalAttr<Exec_Batch>:$addend, Exec_Batch:$out, F64Attr:$alpha, F64Attr:$beta,
                             UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$symmetric,
                             OptionalAttr<Exec_PinnedAlgorithms>:$pinned), common);
   let assemblyFormat = [{
-    $accumulation `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)?
-    (`pinned` $pinned^)? attr-dict
+    $accumulation `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)?
+    (`kernels` $kernels^)? (`pinned` $pinned^)? attr-dict
   }];
   let extraClassDeclaration = batchDeclaration # [{
     /// m, n, k of one block's product.
     ::std::array<int64_t, 3> getSizes();
-    /// Whether tensor cores have products of such operands: both bf16 or both f16.
+    /// Whether tensor cores multiply such operands: both bf16 or both f16.
     static bool tensorCoresTake(mlir::Type lhs, mlir::Type rhs);
     ::llvm::LogicalResult verifyPinned();
   }];
 }
 
 def Exec_ReduceOp : Exec_BatchOp<"reduce"> {
-  let summary = "of every computed block: one value, one per row or one per column";
+  let summary = "for every computed block: one value, one per row or one per column";
   let description = [{
-    To the last bit what `optim.block_reduce` says (dialects/optim/OptimBatchOps.td).
+    Computes to the last bit what `optim.block_reduce` says (dialects/optim/OptimBatchOps.td).
     ```mlir
-    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>> <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
+    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>>
+      <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
       to <offset = 256, bytes = 4, block = tensor<1x1xf32>>
     ```
-    Constraints: the segment exists; a table of `block_chunks`; an out of f32, smaller along one axis or both, where it is 1;
-    the exponent between -30 and 30, and 0 but for `norm` and `rms`; the kernels exist.
+    Constraints: the segment exists; a table of `block_chunks`; an out of f32, smaller along one axis or both,
+    where it is 1; the exponent between -30 and 30, and 0 unless the kind is `norm` or `rms`; the kernels
+    exist.
   }];
   let arguments = !con((ins Optim_Reduction:$kind, Exec_Batch:$source, Exec_Batch:$out,
                             DefaultValuedAttr<I64Attr, "0">:$exponent), common);
@@ -160,13 +175,14 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
   let summary = "moves a segment's value between layouts on one rank";
   let description = [{
     ```mlir
-    exec.copy #exec.table<kind = copy, from = <@g0, full, shards to blocks, received>, to = <@g0, full, blocks>, element_bytes = 2>
+    exec.copy #exec.table<kind = copy, from = <@g0, full, shards to blocks, received>,
+        to = <@g0, full, blocks>, element_bytes = 2>
       from #exec.workspace<offset = 64, bytes = 1024> to #exec.workspace<offset = 1088, bytes = 1024>
     ```
     A device that does not copy by itself has a `kernel` for it, which `exec-lower-to-target` adds.
 
-    Constraints: the segment exists; a table of kind `copy`; shards exactly where its place is of shards at rest, a part of
-    the workspace elsewhere.
+    Constraints: the segment exists; a table of kind `copy`; shards exactly where its place is of shards at
+    rest, a part of the workspace elsewhere.
   }];
   let arguments = (ins Exec_Table:$table, Exec_OperandInterface:$source, Exec_OperandInterface:$target,
                        OptionalAttr<FlatSymbolRefAttr>:$kernel);
@@ -177,18 +193,21 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
 def Exec_SumOp : Exec_CommandOp<"sum"> {
   let summary = "adds up what ranks contributed to a gradient";
   let description = [{
-    Of each element of the table's rows the contributions of `type`, in the order of the mesh, in f32; the sum is divided by
-    `divisor`, where that is above 1, and rounded once.
+    Adds up the contributions of `type` to each element of the table's rows, in the order of the mesh, in f32.
+    The sum is divided by `divisor` if that is above 1, and rounded once.
     ```mlir
-    exec.sum bf16 by 4 #exec.table<kind = sum, from = <@g0, full, gradient_shards to state_shards, received>, to = <@g0, full, state_shards, kept>, element_bytes = 2>
-      from #exec.workspace<offset = 64, bytes = 1024, start = 0> to #exec.workspace<offset = 1088, bytes = 256>
+    exec.sum bf16 by 4 #exec.table<kind = sum, from = <@g0, full, gradient_shards to state_shards, received>,
+        to = <@g0, full, state_shards, kept>, element_bytes = 2>
+      from #exec.workspace<offset = 64, bytes = 1024, start = 0>
+      to #exec.workspace<offset = 1088, bytes = 256>
     ```
     `exec-lower-to-target` adds the `kernel`.
 
     Constraints: the segment exists; a table of kind `sum` and of the type's size; a divisor of 1 or more.
   }];
   let arguments = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$type, I64Attr:$divisor, Exec_Table:$table,
-                       Exec_Workspace:$source, Exec_Workspace:$target, OptionalAttr<FlatSymbolRefAttr>:$kernel);
+                       Exec_Workspace:$source, Exec_Workspace:$target,
+                       OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let assemblyFormat = "$type `by` $divisor $table `from` $source `to` $target attr-dict";
   let hasVerifier = 1;
 }
@@ -196,19 +215,20 @@ def Exec_SumOp : Exec_CommandOp<"sum"> {
 def Exec_StartOp : Exec_CommandOp<"start"> {
   let summary = "begins a collective and gives its token";
   let description = [{
-    The values of `tables` travel together, one message to each peer that any of them goes to, from one buffer to another.
-    The n-th start of the program is collective n on all ranks: its place in their one total order, and its tag on the wire.
-    `on` says which ranks meet; without it these are all of the world.
+    The values of `tables` travel together from one buffer to another, in one message to each peer to which
+    any of them goes. The n-th start of the program is collective n on all ranks: its place in their one total
+    order, and its tag on the wire. `on` says which ranks meet; without it all ranks of the world do.
     ```mlir
-    %t = exec.start exchange on <@mesh, [<0, 1, 2>]> [#exec.table<kind = message, from = <@g0, full, shards to blocks, sent>,
+    %t = exec.start exchange on <@mesh, [<0, 1, 2>]>
+      [#exec.table<kind = message, from = <@g0, full, shards to blocks, sent>,
         to = <@g0, full, shards to blocks, received>, element_bytes = 2>]
       from <offset = 64, bytes = 1024> to <offset = 1088, bytes = 1024>
     ```
     A device whose messages the host may not touch has a `kernel` here. It puts a seal on each message,
     which shows ranks whether they step with equal numbers. `exec-lower-to-target` adds the kernel.
 
-    Constraints: tables of kind `message` of segments that exist, at least one; of a communicator the mesh
-    exists, and the factors divide its axes; the kernel exists.
+    Constraints: at least one table, of kind `message`, whose segments exist; a communicator's mesh exists and
+    the factors divide its axes; the kernel exists.
   }];
   let arguments = (ins Comm_CollectiveKind:$kind, OptionalAttr<Comm_CommunicatorAttr>:$communicator,
                        Exec_Tables:$tables, Exec_Workspace:$source, Exec_Workspace:$target,
@@ -226,8 +246,8 @@ def Exec_AwaitOp : Exec_CommandOp<"await"> {
     ```
     The `kernel` compares the seals of the messages that came.
 
-    Constraints: the token of an `exec.start`, awaited once; a kernel that exists, exactly where the start
-    has one.
+    Constraints: the token of an `exec.start`, awaited once; a kernel that exists, exactly if the start has
+    one.
   }];
   let arguments = (ins Exec_Token:$token, OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let assemblyFormat = "$token attr-dict";
@@ -240,7 +260,8 @@ def Exec_AdvanceStepsOp : Exec_CommandOp<"advance_steps"> {
     ```mlir
     exec.advance_steps
     ```
-    A device whose step counts may stand in memory of its own has a `kernel` for it, which `exec-lower-to-target` adds.
+    A device whose step counts may stand in memory of its own has a `kernel` for it, which
+    `exec-lower-to-target` adds.
 
     Constraints: the last command, so that what fails before it does not count.
   }];

@@ -51,28 +51,29 @@ def Optim_Owned : Optim_Placement<"Owned", "owned"> {
 def Optim_Flat : Optim_Placement<"Flat", "flat"> {
   let summary = "a range of the elements of the shard that all other mesh axes leave (`flat(cuts)`)";
   let description = [{
-    Elements count row by row. The first flat placement of a list may say where the ranges of the ranks along all flat axes
-    begin and the last one ends; else they are equal, as torch.chunk cuts. A smaller shard ends the ranges early.
+    Elements count row by row. The first flat placement of a list may say where the ranges of the ranks along
+    all flat axes begin and the last one ends. Otherwise they are equal, as torch.chunk cuts. A smaller shard
+    ends the ranges early.
   }];
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$cuts);
   let assemblyFormat = "(`<` $cuts^ `>`)?";
 }
 
 def Optim_PartialSum : Optim_Placement<"PartialSum", "partial_sum"> {
-  let summary = "of a gradient: each rank along the mesh axis has a contribution to it (`P(sum)`)";
+  let summary = "for gradients: each rank along the mesh axis has a contribution to it (`P(sum)`)";
   let assemblyFormat = "";
 }
 
 def Optim_PartialAverage : Optim_Placement<"PartialAverage", "partial_average"> {
-  let summary = "the same of an average: the sum of contributions is divided by the axis's size (`P(avg)`)";
+  let summary = "for gradients, an average: the sum of contributions over the axis's size (`P(avg)`)";
   let assemblyFormat = "";
 }
 
 def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
-  let summary = "how each matrix of a parameter is divided into parts, of which each is a block of its own";
+  let summary = "how each matrix of a parameter is divided into parts, each a block of its own";
   let description = [{
-    A part is a list of runs of rows or columns, begin and end of each. A matrix of seven rows whose first two and last one
-    are one block:
+    A part is a list of runs of rows or columns, begin and end of each. A matrix of seven rows whose first two
+    and last one are one block:
     ```mlir
     #optim.blocks<rows, [0, 2, 6, 7], [2, 5], [5, 6]>
     ```
@@ -101,16 +102,18 @@ def Optim_State : Optim_Attr<"State", "state"> {
 def Optim_Hop : Optim_Attr<"Hop", "hop"> {
   let summary = "one step on the way from shards to whole blocks";
   let description = [{
-    Brings together what ranks that differ along its factors hold. A factor `<axis, stride, size>` is part of an axis of the
-    mesh: `size` ranks that are `stride` apart along it. Along an owned factor a block goes to the coordinate of its base, a
-    position in the mesh; along a replicated one to all coordinates.
+    Brings together what ranks that differ along its factors hold. A factor `<axis, stride, size>` is part of
+    an axis of the mesh: `size` ranks that are `stride` apart along it. Along an owned factor a block goes to
+    the coordinate of its base, which is a position in the mesh. Along a replicated one it goes to all
+    coordinates.
 
     ```mlir
-    #optim.hop<replicated [<0, 1, 2>, <1, 1, 4>]>         // of a mesh of 2 x 4: all that differ along both axes
+    #optim.hop<replicated [<0, 1, 2>, <1, 1, 4>]>         // in a mesh of 2 x 4: along both axes
     #optim.hop<owned [<1, 2, 2>]>                         // halves of the second axis; bases are not decided
     #optim.hop<owned [<0, 1, 2>, <1, 1, 4>] base [0, 5]>  // block 0 to position 0, block 1 to position 5
     ```
-    Constraints: no base without owned factors. (That factors divide a mesh's axes is checked by what uses the hop.)
+    Constraints: no base without owned factors. (Operations that use the hop check that factors divide the
+    mesh's axes.)
   }];
   let parameters = (ins OptionalArrayRefParameter<"::stepc::plan::Factor">:$owned,
                         OptionalArrayRefParameter<"::stepc::plan::Factor">:$replicated,
@@ -128,15 +131,18 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
 def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
   let summary = "blocks are computed in slabs where these stand";
   let description = [{
-    Of ranks along the factors those that have any rows (columns) of a block of a group compute with these, as many as the most that
-    any has: what is behind a shorter slab is zero. What it takes of all of them, a Gram matrix, is added up over them.
+    Each rank along the factors that has any rows (columns) of a block computes with these. All slabs are
+    computed as long as the longest one: a shorter slab has zeros behind its end. What the block needs of all
+    slabs, for example a Gram matrix, is added up over their ranks.
 
     ```mlir
-    #optim.slabs<rows, [<0, 1, 4>], 2 to 3> // of the ranks along the first axis each has two or three rows, or none
+    // of the ranks along the first axis each has two or three rows, or none
+    #optim.slabs<rows, [<0, 1, 4>], 2 to 3>
     ```
-    (That the shards stand so is checked by what uses it.)
+    (Operations that use it check that the shards stand so.)
   }];
-  let parameters = (ins "::stepc::optim::BlockAxis":$axis, ArrayRefParameter<"::stepc::plan::Factor">:$factors,
+  let parameters = (ins "::stepc::optim::BlockAxis":$axis,
+                        ArrayRefParameter<"::stepc::plan::Factor">:$factors,
                         "int64_t":$shortest, "int64_t":$longest);
   let assemblyFormat = "`<` $axis `,` `[` $factors `]` `,` $shortest `to` $longest `>`";
   let extraClassDeclaration = [{
@@ -145,7 +151,7 @@ def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
   }];
 }
 
-// In IR as f64 are: 4.500000e+11.
+// Prints in IR as f64 does: 4.500000e+11.
 def Optim_Figure : APFloatParameter<""> {
   let parser = "::stepc::optim::parseFigure($_parser)";
   let printer = "$_printer.printFloat($_self)";
@@ -154,15 +160,18 @@ def Optim_Figure : APFloatParameter<""> {
 def Optim_ClusterLevel : Optim_Attr<"ClusterLevel", "cluster_level"> {
   let summary = "links of one kind, and how many ranks a domain of them has";
   let description = [{
-    Latency of a message in seconds, and the gap that each further one at the same time adds; bandwidth of one rank, one
-    way, in bytes per second. Global ranks r with equal r / `ranks` share a domain; without `ranks` all do.
+    Latency of a message in seconds, and the gap that each further message at the same time adds. Bandwidth of
+    one rank, one way, in bytes per second. Global ranks r with equal r / `ranks` share a domain; without
+    `ranks` all do.
 
     ```mlir
     #optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06, bandwidth = 4.5e+11>
     ```
-    Constraints: at least one rank; a gap of at least 0, a latency of at least the gap, bandwidth above 0; all finite.
+    Constraints: at least one rank; a gap of at least 0, a latency of at least the gap, bandwidth above 0; all
+    finite.
   }];
-  let parameters = (ins StringRefParameter<>:$name, DefaultValuedParameter<"int64_t", "ClusterLevelAttr::kAll">:$ranks,
+  let parameters = (ins StringRefParameter<>:$name,
+                        DefaultValuedParameter<"int64_t", "ClusterLevelAttr::kAll">:$ranks,
                         Optim_Figure:$latency, Optim_Figure:$gap, Optim_Figure:$bandwidth);
   let assemblyFormat = "`<` $name `,` struct($ranks, $latency, $gap, $bandwidth) `>`";
   let genVerifyDecl = 1;
@@ -174,21 +183,25 @@ def Optim_ClusterLevel : Optim_Attr<"ClusterLevel", "cluster_level"> {
 def Optim_Device : Optim_Attr<"Device", "device"> {
   let summary = "what computes at one rank";
   let description = [{
-    Floating-point operations per second of all threads together, bytes per second and bytes of memory, seconds to start all
-    threads and to wait for them, and how many share a launch; with `overlaps`, messages travel while it computes.
+    Floating-point operations per second of all threads together, bytes per second and bytes of memory,
+    seconds to start all threads and to wait for them, and the number of threads that share a launch. With
+    `overlaps`, messages travel while the device computes.
 
     ```mlir
-    #optim.device<flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132, overlaps = true>
+    #optim.device<flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132,
+        overlaps = true>
     ```
     Constraints: finite; launch at least 0, threads at least 1, all others above 0.
   }];
-  let parameters = (ins Optim_Figure:$flops, Optim_Figure:$memory, Optim_Figure:$capacity, Optim_Figure:$launch,
+  let parameters = (ins Optim_Figure:$flops, Optim_Figure:$memory, Optim_Figure:$capacity,
+                        Optim_Figure:$launch,
                         "int64_t":$threads, DefaultValuedParameter<"bool", "false">:$overlaps);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 
-class Optim_Strategy<string name, string mnemonicName, string userName = mnemonicName, list<string> more = []>
+class Optim_Strategy<string name, string mnemonicName, string userName = mnemonicName,
+                     list<string> more = []>
     : Optim_Attr<name, mnemonicName, [DeclareAttrInterfaceMethods<Optim_StrategyInterface, more>]> {
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kName = "}] # userName # [{";

@@ -11,9 +11,9 @@ def Optim_Dialect : Dialect {
   let cppNamespace = "::stepc::optim";
   let summary = "Optimizer rules on whole parameters, and the parameters with their placements";
   let description = [{
-    Level 1 and 2 of the ladder. An `optim.rule` holds what a user wrote: a
-    function of one logical parameter, its gradient, its states and run-time scalars. Placements never
-    appear in it. Parameters, meshes and routes are symbols beside it.
+    Levels 1 and 2 of the ladder. An `optim.rule` holds what a user wrote: a function of one logical
+    parameter, its gradient, its states and run-time scalars. Placements never appear in it. Parameters,
+    meshes and routes stand beside it, found by name.
 
     Values inside a rule are builtin types, so that `arith` and `math` compute on them:
 
@@ -25,13 +25,14 @@ def Optim_Dialect : Dialect {
     | cols | `tensor<1x?xT>` | one value per column |
     | one | `tensor<1x1xT>` | one value per block |
 
-    `T` is f32 but for operands of `optim.orthogonalize` and explicit casts; conditions are `i1`.
-    A scalar meets a tensor at `optim.splat`, where it is rounded once to f32.
-    In the matrix space of level 3 the same ops take a leading batch of blocks.
+    `T` is f32, except for operands of `optim.orthogonalize` and explicit casts; conditions are `i1`. A scalar
+    meets a tensor at `optim.splat`, where it is rounded once to f32. In the matrix space of level 3 the same
+    ops take a leading batch of blocks.
 
-    Discardable attributes of a decided rule: `optim.space` on its operations is where each runs, `#optim.space<in>`,
-    `<matrix>` or `<out>`; `optim.writes` on its yield is where each value is stored, or `unit` for one that does not change.
-    On the module, `optim.max_peers` is with how many others the user lets a rank exchange in a hop, an i64 above 0.
+    Discardable attributes of a decided rule: `optim.space` on its operations is where each runs,
+    `#optim.space<in>`, `<matrix>` or `<out>`. `optim.writes` on its yield is where each value is stored, or
+    `unit` for one that does not change. On the module, `optim.max_peers` is the most other ranks with which
+    the user lets a rank exchange in a hop, an i64 above 0.
     Constraints: no others, and no other values.
   }];
   let extraClassDeclaration = "void registerAttributes();";

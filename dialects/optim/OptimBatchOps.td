@@ -24,13 +24,14 @@ class Optim_BatchOp<string mnemonic>
 def Optim_ProductOp : Optim_BatchOp<"product"> {
   let summary = "batched product with epilogue: out = alpha · (lhs · rhs) + beta · addend";
   let description = [{
-    Of each block in the batch: lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with `transpose_rhs`),
-    addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over k in increasing order
-    (of a product and a sum, both rounded, where the chip has no fused multiply-add; on a GPU's tensor cores of groups
-    of 16 steps: `exec.product` says which); the epilogue in f32 is
-    round(alpha · acc) + round(beta · addend), alpha and beta rounded to f32 first (a factor of 1 multiplies nothing),
-    rounded to out's type (to nearest even, denormals kept, NaN in bf16 as 0x7fc0). `symmetric`: the result is symmetric,
-    so only elements on and below the diagonal are computed, with their addends, and mirrored.
+    For each block in the batch, lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with
+    `transpose_rhs`), addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over
+    k in increasing order. If the chip has no fused multiply-add, product and sum are both rounded. On a GPU's
+    tensor cores the chain is of groups of 16 steps; `exec.product` says which order it is. The epilogue in
+    f32 is round(alpha · acc) + round(beta · addend), with alpha and beta rounded to f32 first (a factor of 1
+    multiplies nothing). It is rounded to out's type (to nearest even, denormals kept, NaN in bf16 as 0x7fc0).
+    With `symmetric` the result is symmetric: only elements on and below the diagonal are computed, with their
+    addends, and mirrored.
 
     ```mlir
     %a = optim.product %x, %x outs(%init : tensor<?x8x8xbf16>)
@@ -46,8 +47,8 @@ def Optim_ProductOp : Optim_BatchOp<"product"> {
                        UnitAttr:$transpose_rhs, UnitAttr:$symmetric);
   let results = (outs Optional<RankedTensorOf<[F32, BF16, F16]>>:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $init `:` type($init) `)` attr-dict `:` type($lhs) `,` type($rhs)
-    (`,` type($addend)^)? (`->` type($result)^)?
+    $lhs `,` $rhs (`plus` $addend^)? `outs` `(` $init `:` type($init) `)` attr-dict
+    `:` type($lhs) `,` type($rhs) (`,` type($addend)^)? (`->` type($result)^)?
   }];
   let extraClassDeclaration = batchDeclaration # [{
     /// m, n, k of one block's product.
@@ -62,9 +63,10 @@ def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
     ```mlir
     %n = optim.block_reduce norm %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
     ```
-    The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the `exponent` before it is
-    rounded, so that a norm above the largest f32 can be told.
-    Constraints: ranks 3; as `optim.reduce`, the out in f32; the exponent between -30 and 30, and 0 but for `norm` and `rms`.
+    The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the
+    `exponent` before it is rounded, so that a norm above the largest f32 can be told.
+    Constraints: ranks 3; as for `optim.reduce`, with the out in f32; the exponent between -30 and 30, and 0
+    unless the kind is `norm` or `rms`.
   }];
   let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
                        FloatTensorOrMemRef:$init,

@@ -46,19 +46,21 @@ def Optim_MeshOp : Optim_Op<"mesh", [HasParent<"::mlir::ModuleOp">]> {
 def Optim_ClusterOp : Optim_Op<"cluster", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "the machines that the plan is chosen for";
   let description = [{
-    Chosen by the target, the manifest and `--cluster`, for the cost model (passes/cost) alone: no result depends on it. It
-    is complete; the name is that of the profile which some or all of its figures are from. Levels stand innermost first:
-    two ranks meet at the first of which both are in one domain.
+    The target, the manifest and `--cluster` choose it, only for the cost model (passes/cost): no result
+    depends on it. It is complete. Its name is that of the profile from which some or all of its figures are.
+    Levels stand innermost first: two ranks meet at the first of which both are in one domain.
 
     ```mlir
     optim.cluster "h100"
-      levels [#optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06, bandwidth = 4.5e+11>,
+      levels [#optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06,
+          bandwidth = 4.5e+11>,
               #optim.cluster_level<"network", latency = 1.0e-05, gap = 1.0e-06, bandwidth = 5.0e+10>]
-      device <flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132, overlaps = true>
+      device <flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132,
+          overlaps = true>
     ```
-    Constraints: one per module; at least one level, of different names; each level has a multiple of the ranks of the one
-    before it, at least twice as many; none but the last may have all ranks; the ranks of all meshes are below the last
-    level's.
+    Constraints: one per module; at least one level, of different names. Each level has a multiple of the
+    ranks of the one before it, at least twice as many, and only the last may have all ranks. The ranks of all
+    meshes are below the last level's.
   }];
   let arguments = (ins OptionalAttr<StrAttr>:$profile, Optim_ClusterLevelArray:$levels, Optim_Device:$device);
   let assemblyFormat = "($profile^)? `levels` $levels `device` $device attr-dict";
@@ -71,9 +73,9 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
   let description = [{
     The body's arguments are, in order: the parameter and its gradient (full, f32), the states (f32, of their
     kinds), the hyperparameters (f64), then `step`, `rows`, `cols`, `numel` (f64). It yields the new parameter
-    and the new states. States and parameter are extended to f32 when read and rounded to their
-    storage type when written; with a `master` state the parameter that the body sees is the master, the
-    master's own argument is unused, and its yield is ignored.
+    and the new states. States and parameter are extended to f32 when read, and rounded to their storage type
+    when written. With a `master` state the parameter that the body sees is the master. The master's own
+    argument is then unused, and its yield is ignored.
 
     ```mlir
     optim.rule @Sgd hyperparameters ["lr"] states [] {
@@ -92,7 +94,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
                        Optim_StateArray:$states, UnitAttr:$needs_matrix);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `hyperparameters` $hyperparameters `states` $states (`needs_matrix` $needs_matrix^)? attr-dict-with-keyword $body
+    $sym_name `hyperparameters` $hyperparameters `states` $states (`needs_matrix` $needs_matrix^)?
+    attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     ::mlir::BlockArgument getParameterArgument() { return getBody().getArgument(0); }
@@ -105,7 +108,7 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     StateAttr getState(unsigned i) { return ::llvm::cast<StateAttr>(getStates()[i]); }
     /// No reduction, no orthogonalization and full states only: the order of elements says nothing.
     bool isElementwise();
-    /// Whether it sees of which block an element is: not elementwise, or rows, cols or numel are read.
+    /// Whether it sees the block of an element: it is not elementwise, or it reads rows, cols or numel.
     bool seesBlocks();
   }];
   let hasVerifier = 1;
@@ -123,9 +126,10 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "which parameters take which rule, with defaults";
   let description = [{
-    A parameter is claimed when it is a matrix if `matrix` is set, its name or an alias matches one of `patterns`
-    (empty: any name), and none of `except`. `rest` claims what no other route does. Those of both lists
-    that are also in `optional` may match nothing, and then an equal `except` pattern of any route may, too.
+    A route claims a parameter if its name or an alias matches one of `patterns` (empty: any name) and none of
+    `except`; with `matrix`, only if it is a matrix. `rest` claims what no other route does. Patterns of both
+    lists that are also in `optional` may match nothing. An equal `except` pattern of any other route may then
+    also match nothing.
 
     Trainers know a route, its groups and its checkpoints by its name.
     Defaults are one per hyperparameter; NaN means that the trainer gives the value.
@@ -136,8 +140,9 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
     optim.route @head rule @AdamW patterns ["lm_head*"] optional ["lm_head*"] except [] defaults [3.0e-04]
       missing_grad error
     ```
-    Constraints: no other route has the name; the rule exists; as many defaults as hyperparameters; patterns are
-    well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional one is one of `patterns` or `except`.
+    Constraints: no other route has the name; the rule exists; as many defaults as hyperparameters; patterns
+    are well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional one is one of
+    `patterns` or `except`.
   }];
   let arguments = (ins SymbolNameAttr:$label, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
                        StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,
@@ -164,29 +169,35 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     optim.parameter @"layers.0.weight" shape [64, 32] batch 0 type bf16 gradient f32
       mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
     optim.parameter @bias shape [64] batch 0 type bf16 gradient f32 mesh @world
-      placements [#optim.replicate, #optim.replicate] state_placements [#optim.shard<0>, #optim.replicate] aliases []
+      placements [#optim.replicate, #optim.replicate] state_placements [#optim.shard<0>, #optim.replicate]
+          aliases []
     ```
-    Gradient and states stand as the parameter does, unless they have placements of their own. `blocks` divides each matrix:
-    rules see its parts, each as a matrix of its own, wherever the shards end. `specified` says that they come from an
-    `optim.divide`, and `over` keeps those that it replaced.
+    Gradient and states stand as the parameter does, unless they have placements of their own. `blocks`
+    divides each matrix: rules see its parts, each as a matrix of its own, wherever the shards end.
+    `specified` says that an `optim.divide` gives the blocks, and `over` keeps those that it replaced.
     ```mlir
     optim.parameter @qkv shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 40], [40, 50], [50, 60]> aliases []
-    optim.parameter @conv shape [64, 16, 3, 3] batch 0 flatten 1 type f32 gradient f32 mesh @world // of 64 × 144
+    // of 64 × 144
+    optim.parameter @conv shape [64, 16, 3, 3] batch 0 flatten 1 type f32 gradient f32 mesh @world
       placements [#optim.shard<1>, #optim.replicate] aliases []
     optim.parameter @gate_up shape [60, 32] batch 0 type f32 gradient f32 mesh @world
-      placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 30], [30, 60]> specified over <rows, [0, 20], [20, 60]> aliases []
+      placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 30], [30, 60]> specified
+          over <rows, [0, 20], [20, 60]> aliases []
     ```
-    `flatten` makes a matrix of three axes or more behind the batch axes: those before it are the rows, those from it on the
-    columns; `specified` says here, too, that an `optim.divide` does so, `over` what the parameter had.
-    Constraints: the mesh exists; sizes of 1 or more, and at most 2^40 elements; one placement per
-    mesh axis, each legal; those of gradient and states differ from the parameter's; `batch` is 0 or leaves two axes, and with
-    `flatten` three or more, some for the rows and some for the columns; `blocks` divides matrices, and each of their rows or
-    columns stands in one part; only blocks and flattened axes are `specified`, and only specified ones stand over others.
+    `flatten` makes a matrix of three axes or more behind the batch axes: the axes before it are the rows,
+    those from it on the columns. Here also `specified` says that an `optim.divide` does so, and `over` what
+    the parameter had.
+    Constraints: the mesh exists; sizes of 1 or more, and at most 2^40 elements; one placement per mesh axis,
+    each legal; placements of gradient and states differ from the parameter's. `batch` is 0 or leaves two
+    axes; with `flatten` it leaves three or more, some for the rows and some for the columns. `blocks` divides
+    matrices, and each of their rows or columns stands in one part. Only blocks and flattened axes are
+    `specified`, and only specified ones stand over others.
   }];
   let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
                        OptionalAttr<I64Attr>:$flatten, UnitAttr:$flatten_specified,
-                       OptionalAttr<I64Attr>:$flatten_overridden, TypeAttr:$type, TypeAttr:$gradient, FlatSymbolRefAttr:$mesh,
+                       OptionalAttr<I64Attr>:$flatten_overridden, TypeAttr:$type, TypeAttr:$gradient,
+                       FlatSymbolRefAttr:$mesh,
                        Optim_PlacementArray:$placements,
                        OptionalAttr<Optim_PlacementArray>:$gradient_placements,
                        OptionalAttr<Optim_PlacementArray>:$state_placements,
@@ -197,23 +208,25 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     $label `shape` $shape `batch` $batch (`flatten` $flatten^)? (`specified` $flatten_specified^)?
     (`over` $flatten_overridden^)? `type` $type `gradient` $gradient `mesh` $mesh
     `placements` $placements (`gradient_placements` $gradient_placements^)?
-    (`state_placements` $state_placements^)? (`blocks` $blocks^)? (`specified` $specified^)? (`over` $overridden^)?
-    `aliases` $aliases (`route` $route^)? attr-dict
+    (`state_placements` $state_placements^)? (`blocks` $blocks^)? (`specified` $specified^)?
+    (`over` $overridden^)? `aliases` $aliases (`route` $route^)? attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.
     ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
     ::llvm::StringRef getSymName() { return getLabel(); }
-    /// Those of the parameter, its gradient or its states.
+    /// The placements of the parameter, its gradient or its states.
     ::mlir::ArrayAttr getPlacementsOf(plan::ShardsKind kind);
-    /// What geometry asks of it: shape, types, placements and division, as of a group of its own.
+    /// The parameter as a group of its own for the geometry: shape, types, placements and division.
     plan::Group toPlan();
     /// Whether its gradient or its states have placements of their own.
     bool standsApart() { return getGradientPlacements() || getStatePlacements(); }
     /// Two axes, a declared stack of matrices, or axes flattened to two.
     bool isMatrix() { return getFlatten() || getBatch() > 0 || getShape().size() == 2; }
     /// Its rows and columns.
-    plan::View getMatrix() { return plan::matrixView(getShape().vec(), getBatch(), getFlatten().value_or(0)); }
+    plan::View getMatrix() {
+      return plan::matrixView(getShape().vec(), getBatch(), getFlatten().value_or(0));
+    }
   }];
   let hasVerifier = 1;
 }
@@ -239,30 +252,30 @@ def Optim_FrozenOp : Optim_Op<"frozen", [HasParent<"::mlir::ModuleOp">]> {
 
 def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "parameters of equal rule, shape, types, mesh and placements, and what was decided of them";
+  let summary = "parameters of equal rule, shape, types, mesh and placements, and what was decided for them";
   let description = [{
-    Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads them
-    alone. They are those of `strategy`, set by `optim-assign-strategies`; their bases (one per block,
-    parameters in order) by `optim-balance-owners`, `waves` (one per block: when it is computed) by
-    `optim-assign-waves`; `reason` says why the strategy. With `slabs` blocks are computed in these where
+    Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads only them.
+    They are those of `strategy`, which `optim-assign-strategies` sets. `optim-balance-owners` sets their
+    bases (one per block, parameters in order), and `optim-assign-waves` sets `waves` (one per block: when it
+    is computed). `reason` says why the strategy was chosen. With `slabs`, blocks are computed in these where
     they stand, and there are no hops. A group without hops computes no blocks: its rule is elementwise.
-    `reduced` says where contributions to a partial gradient are added up. `parts` says which parts of
-    divided parameters the group has: its blocks are these alone, those of the first matrix of the first
+    `reduced` says where contributions to a partial gradient are added up. `parts` says which parts of divided
+    parameters the group has. Its blocks are only these parts, those of the first matrix of the first
     parameter first. `joined` says that nothing sees the matrices of the parameters: each parameter is one
     block, whose columns begin with that axis.
 
     ```mlir
-    optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
+    optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner
+        hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
       waves [0, 0] reason "sharded rows"
     ```
-    Constraints: the rule and the parameters exist and agree; hops with a strategy, and none without;
-    their factors divide the mesh's axes and do not overlap; of each hop no bases, or as many as blocks,
-    which are positions in the mesh; as many waves as blocks, each between 0 and 2^20 − 1, and none
-    without hops where all shards stand in one way; parameters that are divided as the first is, and parts
-    of them where the rule sees blocks, in their order and of equal size; slabs with hops, of which there
-    are none, and as the shards stand; `joined` an axis from 1 on, without strategy and parts, of a rule
-    whose states are all shaped like the parameter; `reduced` placements that can be, exactly where the
-    gradient is partial.
+    Constraints: the rule and the parameters exist and agree; hops exactly with a strategy; their factors
+    divide the mesh's axes and do not overlap. A hop has no bases, or as many as blocks, which are positions
+    in the mesh. There are as many waves as blocks, each between 0 and 2^20 − 1, and none without hops if all
+    shards stand in one way. Parameters are divided as the first is; their parts stand in order and have equal
+    size, if the rule sees blocks. Slabs come with an empty list of hops and are as the shards stand. `joined`
+    is an axis from 1 on, without strategy and parts, for a rule whose states are all shaped like the
+    parameter. `reduced` has legal placements, exactly if the gradient is partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,
@@ -271,8 +284,9 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
                        OptionalAttr<Optim_HopArray>:$hops, OptionalAttr<Optim_Slabs>:$slabs,
                        OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
-    $sym_name `rule` $rule `parameters` $parameters (`parts` $parts^)? (`joined` $joined^)? (`reduced` $reduced^)?
-    (`strategy` $strategy^)? (`hops` $hops^)? (`slabs` $slabs^)? (`waves` $waves^)? (`reason` $reason^)? attr-dict
+    $sym_name `rule` $rule `parameters` $parameters (`parts` $parts^)? (`joined` $joined^)?
+    (`reduced` $reduced^)? (`strategy` $strategy^)? (`hops` $hops^)? (`slabs` $slabs^)? (`waves` $waves^)?
+    (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The first parameter: shape, types, mesh and placements are equal in all.
@@ -282,7 +296,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     int64_t getBlocksPerParameter();
     int64_t getRows();
     int64_t getCols();
-    /// The hops in the plan's form; empty where there are none.
+    /// The hops in the plan's form; empty if there are none.
     std::vector<plan::Hop> getPlanHops();
     void setPlanHops(::llvm::ArrayRef<plan::Hop> hops);
     /// Some hop owns factors and has no bases, though there are blocks.

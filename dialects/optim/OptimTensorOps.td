@@ -61,17 +61,19 @@ def Optim_DecayOp : Optim_Op<"decay", [Pure, AllTypesMatch<["parameter", "result
 def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
   let summary = "sum, mean, rms, norm or max over a block, its columns or its rows";
   let description = [{
-    Over columns gives one value per row, over rows one per column, over both one per block: the result's
-    type tells which. All in f32, in an order that the block's shape alone fixes. A chain of values x0, x1, … has 16
-    partial results, each starting at +0 (`max`: at −∞); partial j takes x_j, x_(j+16), … in order, then partial j takes
-    partial j + 8 for j < 8, and so with 4, 2 and 1. A rows result is a chain along each row, a cols result one
-    down each column, a one result the chain of all rows' chains. `mean` and `rms` divide a chain's result by
-    the count (rounded to f32), `rms` and `norm` add squares, each rounded first (no fused multiply-add), and take the root
-    last. A sum of squares below 2^-70 or above 2^126 may have lost some of them: then each value is multiplied by 2^96 or
-    by 2^-96 before it is squared, and the root by the inverse, so that a norm is right for all finite values; it is
-    infinite only when it is greater than every f32. (The bounds leave room for 2^40 values.)
+    A reduction over columns gives one value per row, over rows one per column, over both one per block: the
+    result's type tells which. All is in f32, in an order that only the block's shape fixes. A chain of values
+    x0, x1, … has 16 partial results, each starting at +0 (`max`: at −∞). Partial j takes x_j, x_(j+16), … in
+    order. Then partial j takes partial j + 8 for j < 8, and so on with 4, 2 and 1. A rows result is a chain
+    along each row, a cols result one down each column, a one result the chain of all rows' chains. `mean` and
+    `rms` divide a chain's result by the count (rounded to f32). `rms` and `norm` add squares, each rounded
+    first (no fused multiply-add), and take the root last. A sum of squares below 2^-70 or above 2^126 may
+    have lost some of them. Then each value is multiplied by 2^96 or by 2^-96 before it is squared, and the
+    root by the inverse. So a norm is right for all finite values, and infinite only if it is greater than
+    every f32. (The bounds leave room for 2^40 values.)
 
-    `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Of nothing, a sum is 0 and a max −∞.
+    `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. Without values a sum is 0 and a max
+    −∞.
 
     ```mlir
     %v = optim.reduce mean %x : tensor<?x?xf32> to tensor<?x1xf32>
@@ -87,29 +89,32 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
 def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure]> {
   let summary = "Newton–Schulz orthogonalization of each block";
   let description = [{
-    One exact sequence. With X of r × c (transposed first when r > c): X ← X / max(‖X‖_F, eps), the norm and the division in f32
-    (‖X‖_F as `optim.reduce norm`; both arguments of max times 2^-24, and the quotient, too, so that the norm of any finite X
-    is finite), rounded to the operand type, which is the result's; then per coefficient (a, b, c):
-    A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order as
-    `optim.product` says, epilogue c · acc + b · A (or acc + a · X) in f32, each result rounded to the operand type. When
-    c = 0 there is no product A A, and B is b · X Xᵀ, rounded once. A is symmetric in bits.
-    Source: Jordan et al., Muon (2024); coefficients as given.
+    One exact sequence, with X of r × c (transposed first if r > c). First X ← X / max(‖X‖_F, eps), with the
+    norm and the division in f32, rounded to the operand type, which is the result's. (‖X‖_F is as in
+    `optim.reduce norm`. Both arguments of max, and the quotient, are times 2^-24, so that the norm of any
+    finite X is finite.) Then per coefficient (a, b, c): A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X,
+    with f32 accumulation over k in increasing order as `optim.product` says. The epilogue c · acc + b · A (or
+    acc + a · X) is in f32, and each result is rounded to the operand type. If c = 0 there is no product A A,
+    and B is b · X Xᵀ, rounded once. A is symmetric in bits. Source: Jordan et al., Muon (2024); coefficients
+    as given.
 
     ```mlir
     %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xbf16>
     ```
-    The source has the operand type, or is f32: f16 holds no number above 65504 and few below 6e-5, so what is to be
-    orthogonalized in f16 is normalized first and rounded then.
+    The source has the operand type, or is f32. f16 holds no number above 65504 and few below 6e-5, so what is
+    orthogonalized in f16 is normalized first and then rounded.
     ```mlir
-    %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xf32> to tensor<?x?xf16>
+    %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xf32>
+        to tensor<?x?xf16>
     ```
-    Constraints: at least one coefficient, three numbers each, finite in f32; eps at least 2^-100 and finite in f32; equal shapes;
-    a source of the result's element type, or of f32.
+    Constraints: at least one coefficient, three numbers each, finite in f32; eps at least 2^-100 and finite
+    in f32; equal shapes; a source of the result's element type, or of f32.
   }];
   let arguments = (ins FloatTensor:$source, ArrayAttr:$coefficients, F64Attr:$eps);
   let results = (outs FloatTensor:$result);
   let assemblyFormat = [{
-    $source `coefficients` $coefficients `eps` $eps attr-dict `:` custom<SourceAndResult>(type($source), type($result))
+    $source `coefficients` $coefficients `eps` $eps attr-dict
+    `:` custom<SourceAndResult>(type($source), type($result))
   }];
   let extraClassDeclaration = [{
     /// (a, b, c) per step.

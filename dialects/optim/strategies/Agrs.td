@@ -3,7 +3,8 @@
 #define STEPC_DIALECTS_OPTIM_STRATEGIES_AGRS_TD
 
 def Optim_Agrs : Optim_Strategy<"Agrs", "agrs"> {
-  let summary = "fewer blocks than ranks are gathered by all, and each is computed by one: a hop that replicates, and one that chooses";
+  let summary = "fewer blocks than ranks are gathered by all, and each is computed by one: "
+                "a hop that replicates, and one that chooses";
   let extraClassDefinition = [{
     std::string $cppClass::whyIllegal(const StrategyQuery &query) const {
       if (query.areWhole())
@@ -18,13 +19,15 @@ def Optim_Agrs : Optim_Strategy<"Agrs", "agrs"> {
         least = std::min(least, elements);
         most = std::max(most, elements);
       }
-      return least < most ? "shards have from " + std::to_string(least) + " to " + std::to_string(most) + " elements" : "";
+      return least < most ? "shards have from " + std::to_string(least) + " to " + std::to_string(most) +
+                                " elements"
+                          : "";
     }
     std::vector<plan::Hop> $cppClass::hops(const StrategyQuery &query) const {
       plan::Hop gathered, chosen;
       std::vector<bool> copied = geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
       for (const plan::Factor &axis : plan::wholeAxes(query.mesh)) {
-        // Of replicas the one that has the owner gathers.
+        // Among replicas, the one that has the owner gathers.
         (copied[axis.axis] ? gathered.owned : gathered.replicated).push_back(axis);
         if (!copied[axis.axis])
           chosen.owned.push_back(axis);

@@ -3,7 +3,8 @@
 #define STEPC_DIALECTS_OPTIM_STRATEGIES_HIERARCHICAL_TD
 
 def Optim_Hierarchical : Optim_Strategy<"Hierarchical", "hierarchical"> {
-  let summary = "each block goes to one rank, and the result back, by a hop for each level of the cluster that owns its part of the axes";
+  let summary = "each block goes to one rank, and the result back, by a hop for each level of the cluster "
+                "that owns its part of the axes";
   let extraClassDefinition = [{
     static std::string levelHops(const StrategyQuery &query, std::vector<plan::Hop> &hops) {
       for (const Factors &level : factorsByLevel(query)) {
