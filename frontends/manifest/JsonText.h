@@ -41,8 +41,8 @@ public:
   JsonText(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)
       : text(text), file(file), errors(errors) {}
 
-  /// Parses the text and hands it to `root` if it is JSON. Then sorts the errors that were reported by position
-  /// and gives them lines and columns. True if there was none. Call once.
+  /// Parses the text and hands it to `root` if it is JSON. Then sorts the errors that were reported by
+  /// position, and gives them lines and columns. True if there was none. Call once.
   bool read(llvm::function_ref<void(const llvm::json::Value &root)> root);
 
   void error(const llvm::Twine &pointer, const llvm::Twine &message);

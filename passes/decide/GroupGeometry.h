@@ -58,7 +58,7 @@ private:
 /// An exchange of all of a group's elements between shards by two lists of placements: what a rank receives,
 /// on the average.
 struct ListMove {
-  bool behind; ///< whether it serves matrix space (a parameter for stages there, and the new one) or comes before
+  bool behind; ///< serves matrix space (a parameter for stages there, and the new one); others come before
   double peers, bytes;
   int64_t
       room; ///< bytes of the workspace for a copy, and for what is sent and received; on any rank
@@ -80,7 +80,7 @@ struct BlockBytes {
   int64_t resting = 0; ///< buffers of a slab while its sums travel
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
-/// The same for one slab, in a group with slabs. Buffers include what is sent and received of its sums.
+/// The memory that a slab of a block needs, in a group with slabs. Buffers include messages of its sums.
 BlockBytes modelledSlabBytes(optim::RuleOp rule, const GroupGeometry &geometry);
 
 } // namespace stepc::decide

@@ -37,7 +37,7 @@ private:
   struct Owned {
     optim::GroupOp group;
     size_t kind;
-    std::vector<int64_t> choices; ///< positions, in the order of the kind's ranks; empty for a fixed group
+    std::vector<int64_t> choices; ///< positions, as the kind's ranks; empty for a fixed group
   };
   cost::Cluster cluster;
   std::map<std::pair<std::vector<int64_t>, int64_t>, size_t> kinds; // by ranks and cost

@@ -13,7 +13,7 @@ double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::
 /// at their ends.
 double chainSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
 
-/// The same for one slab of a group with slabs, and for their chain, including the launches of sums.
+/// Seconds for one slab of a group with slabs, and for the chain of its slabs, with launches of sums.
 double slabSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
 double slabChainSeconds(optim::RuleOp rule, const plan::Group &group, const cost::Device &device);
 /// How many ranks have slabs of one block, and the most other ranks with which a rank adds up sums.
@@ -31,7 +31,7 @@ double summingSeconds(optim::RuleOp rule, const GroupGeometry &geometry, const p
 struct HopTravel {
   double peersThere = 0, peersBack = 0; ///< messages each way
   double there = 0, back = 0;           ///< elements
-  double owners = 1;                    ///< the number of ranks among which owners are chosen by now
+  double owners = 1;                    ///< ranks among which owners are chosen by now
 };
 std::vector<HopTravel> hopTravel(const GroupGeometry &geometry, llvm::ArrayRef<plan::Hop> hops);
 

@@ -7,11 +7,12 @@ include "mlir/Pass/PassBase.td"
 def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
   let summary = "Write the decided step as one program for all ranks";
   let description = [{
-    One chain of stages, exchanges and matrix operations per group and wave, over one `comm.segment` each. It decides
-    nothing: spaces, strategies, owners and waves are read from attributes.
+    One chain of stages, exchanges and matrix operations per group and wave, over one `comm.segment` each. It
+    decides nothing: spaces, strategies, owners and waves are read from attributes.
 
     ```mlir
-    optim.group @g0 rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>] waves [0] …
+    optim.group @g0 rule @Muon parameters [@a] strategy #optim.owner
+        hops [#optim.hop<owned [<0, 1, 2>] base [0]>] waves [0] …
     // becomes
     comm.segment @g0_w0 group @g0 wave 0 blocks [0]
     func.func @step() {
@@ -35,12 +36,14 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
   let description = [{
     The sequence is the meaning of `optim.orthogonalize`. X Xᵀ and the polynomial in it are marked symmetric.
 
-    Segments of one wave whose results owners send back are normalized before the first one's products (`comm-pipeline-waves`).
-    Where there are several, the last product of each writes where its normalized blocks stood, so that what is done and what
-    is to do share one place; a segment alone gives that place back after the first step.
+    Segments of one wave whose results owners send back are normalized before the first one's products
+    (`comm-pipeline-waves`). If there are several, the last product of each writes where its normalized blocks
+    stood, so that input and result share one place. A segment alone gives that place back after the first
+    step.
 
     ```mlir
-    %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07 : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
+    %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07
+        : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
     // becomes
     %n = optim.block_reduce norm %x …
     %0 = comm.stage @g0 over blocks … // x / max(n, eps)
@@ -49,11 +52,13 @@ def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::M
     %o = optim.product %b, %0 plus %0 … {alpha = 1.0, beta = 3.0}
     ```
 
-    Of a group with slabs x is a slab, and each norm and Gram matrix the sum of what all slabs of a block have: f32, in the order of
-    the slabs, on every rank. ‖X‖ is d · √t, where d = max(Σ nᵢ, eps) of the slabs' norms nᵢ, and t = Σ (nᵢ / d)².
+    In a group with slabs, x is a slab. Each norm and Gram matrix is the sum of those of all slabs of a block:
+    f32, in the order of the slabs, on every rank. ‖X‖ is d · √t, with d = max(Σ nᵢ, eps) of the slabs' norms
+    nᵢ, and t = Σ (nᵢ / d)².
     ```mlir
     optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 4>
-    %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>) {…, symmetric, transpose_lhs}
+    %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>)
+        {…, symmetric, transpose_lhs}
     %s = comm.copy ins(%p : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, parts to ranges, sent>>)
     %r = comm.exchange %c sends(%s : …) receives(…) …
     %k = comm.sum by 1 ins(%r : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, ranges, kept>>)

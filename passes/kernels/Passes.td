@@ -7,16 +7,16 @@ include "mlir/Pass/PassBase.td"
 def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "Makes each operation of a scheduled program a command, with its kernel";
   let description = [{
-    Every stage becomes a function of what one chunk sees (a row of scalars, and a view of each operand) with one
-    `linalg.generic`, every scalar stage a function of f64 numbers of one parameter; one per distinct computation. No target
-    has touched them. Products and reductions become commands that say what they compute.
-    The step becomes an `exec.program`: a command per operation, in the same order, which names tables by what they
-    hold and memory by its place. Groups and segments stay as symbols.
+    Every stage becomes a function of what one chunk sees (a row of scalars, and a view of each operand) with
+    one `linalg.generic`. Every scalar stage becomes a function of f64 numbers of one parameter. There is one
+    function per distinct computation, and no target has touched it. Products and reductions become commands
+    that say what they compute. The step becomes an `exec.program`: a command per operation, in the same
+    order, which names tables by what they hold and memory by its place. Groups and segments stay as symbols.
 
-    The target is asked for the order in which products accumulate, and for the scratch that products and reductions need.
-    It is one region behind the arena, because no two of them run at a time; its size, `scratch` of the program, is the
-    largest need over them and over ranks. None may need more per block than the bound that earlier levels allowed for
-    (passes/cost/ScratchBound.h).
+    The target gives the order in which products accumulate, and the scratch that products and reductions
+    need. The scratch is one region behind the arena, because no two of them run at a time. Its size,
+    `scratch` of the program, is the largest need over them and over ranks. None may need more per block than
+    the bound of earlier levels (passes/cost/ScratchBound.h).
 
     Before:
     ```mlir
@@ -44,7 +44,8 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     }
     exec.program arena 64 {
       exec.dispatch_parameters @Sgd_scalars of [@g0] [#exec.scalars<offset = 0, columns = 1>]
-      exec.dispatch_chunks @Sgd_elementwise_f32 of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>>]
+      exec.dispatch_chunks @Sgd_elementwise_f32
+          of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>>]
         [#exec.scalars<offset = 0, columns = 1>, #exec.shards<parameter>, #exec.shards<gradient>]
       exec.advance_steps
     }
@@ -52,7 +53,8 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
-           "what the code is for: cpu (this machine), cpu:<llvm cpu> or emulated:<gpu>; without it this machine">,
+           "what the code is for: cpu (this machine), cpu:<llvm cpu> or emulated:<gpu>; without it this "
+           "machine">,
   ];
   let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
@@ -62,24 +64,30 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
 def PinProducts : Pass<"exec-pin-products", "::mlir::ModuleOp"> {
   let summary = "Gives products the algorithms of cuBLASLt that a table has for them";
   let description = [{
-    The table is the module's `exec.products`, which is gone afterwards. A product gets the entries of its extents, types, transposes and
-    leading dimensions, which are those of contiguous blocks, for the chips of the target; of two for one library and GPU that with the
-    larger alignment. No entry is taken that needs more than 64 bytes of alignment, which the workspace does not promise, or that
-    would take the workspace above `comm.workspace_limit`. The scratch grows to the largest workspace, rounded up to 256 bytes.
-    A symmetric product keeps its kernels: cuBLASLt promises nobody that both halves are equal. A missed remark says of each product without
-    an algorithm why it has none.
+    The table is the module's `exec.products`, which is gone afterwards. A product gets the entries of its
+    extents, types, transposes and leading dimensions, which are those of contiguous blocks, for the chips of
+    the target. If two are for one library and GPU, it gets the one with the larger alignment. An entry is not
+    taken if it needs more than 64 bytes of alignment, which the workspace does not promise, or if it takes
+    the workspace above `comm.workspace_limit`. The scratch grows to the largest workspace, rounded up to 256
+    bytes. A symmetric product keeps its kernels: cuBLASLt promises nobody that both halves are equal. A
+    missed remark says why a product has no algorithm.
 
     Before:
     ```mlir
-    module attributes {exec.products = [#exec.product_entry<m = 48, n = 16, k = 16, lhs = bf16, rhs = bf16, out = bf16,
-        leading = [16, 16, 16], algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66>>]} {
-      exec.program arena 8192 { exec.product tensorcore of … <…, block = tensor<48x16xbf16>> by <…, block = tensor<16x16xbf16>> to … }
+    module attributes
+        {exec.products = [#exec.product_entry<m = 48, n = 16, k = 16, lhs = bf16, rhs = bf16, out = bf16,
+           leading = [16, 16, 16], algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132,
+           alignment = 16, algorithm = 66>>]} {
+      exec.program arena 8192 {
+        exec.product tensorcore of … <…, block = tensor<48x16xbf16>> by <…, block = tensor<16x16xbf16>> to …
+      }
     }
     ```
     After:
     ```mlir
-    exec.product tensorcore of … to … pinned [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132,
-      alignment = 16, algorithm = 66>]
+    exec.product tensorcore of … to …
+      pinned [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16,
+        algorithm = 66>]
     ```
   }];
   let dependentDialects = ["::stepc::exec::ExecDialect"];
@@ -88,9 +96,9 @@ def PinProducts : Pass<"exec-pin-products", "::mlir::ModuleOp"> {
 def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
   let summary = "Makes dispatches of one kernel one, for all groups";
   let description = [{
-    A dispatch over chunks or parameters joins an earlier one of the same kernel when neither that one nor any
-    between them touches what it does: parts of the workspace that overlap, or shards of the same group. Other commands
-    (products, copies, collectives) are not passed. What each element becomes stays the same.
+    A dispatch over chunks or parameters joins an earlier one of the same kernel if neither that one nor any
+    between them touches what it touches: parts of the workspace that overlap, or shards of the same group.
+    Other commands (products, copies, collectives) are not passed. The result of each element stays the same.
 
     Before:
     ```mlir
@@ -99,7 +107,8 @@ def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
     ```
     After:
     ```mlir
-    exec.dispatch_parameters @Sgd_scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
+    exec.dispatch_parameters @Sgd_scalars of [@g0, @g1]
+      [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
     ```
   }];
   let statistics = [
@@ -111,25 +120,29 @@ def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
 def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
   let summary = "Lets the target make code of what the program says";
   let description = [{
-    The target of the module's chip (passes/kernels/Target.h) makes of every kernel a function of the kernel ABI
-    (runtime/include/stepc/kernel_abi.h), which walks chunks or parameters, and kernels of products and reductions, of which
-    equal ones are shared. A kernel that does not fit its dispatches is an error, and so is a command that allows for less
-    scratch than the target needs, or a product of another accumulation.
+    The target of the module's chip (passes/kernels/Target.h) turns every kernel into a function of the kernel
+    ABI (runtime/include/stepc/kernel_abi.h), which walks chunks or parameters. It makes kernels of products
+    and reductions; equal ones are shared. It is an error if a kernel does not fit its dispatches, if a
+    command has less scratch than the target needs, or if a product has another accumulation.
 
     Before:
     ```mlir
-    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>> <offset = 0, bytes = 512, block = tensor<8x16xf32>>
+    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>>
+      <offset = 0, bytes = 512, block = tensor<8x16xf32>>
       to <offset = 512, bytes = 4, block = tensor<1x1xf32>>
     ```
     After:
     ```mlir
-    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>> <offset = 0, bytes = 512, block = tensor<8x16xf32>>
-      to <offset = 512, bytes = 4, block = tensor<1x1xf32>> kernels [#exec.kernel<@stepc_reduce_norm_one_8x16_f32, items = 1>]
+    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>>
+      <offset = 0, bytes = 512, block = tensor<8x16xf32>>
+      to <offset = 512, bytes = 4, block = tensor<1x1xf32>>
+      kernels [#exec.kernel<@stepc_reduce_norm_one_8x16_f32, items = 1>]
     llvm.func internal @stepc_reduce_norm_one_8x16_f32(%arguments: !llvm.ptr, %first: i64, %last: i64) { ... }
     ```
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
-                           "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::gpu::GPUDialect",
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
@@ -137,15 +150,15 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
   let summary = "Spells out the operations whose bits a chip or a library could decide";
   let description = [{
     Afterwards kernels hold only IEEE operations and integer operations, and call no math library:
-    - bf16 ↔ f32 as integer operations (round to nearest, ties to even; NaN stays NaN, quiet); f16 ↔ f32 likewise
-      on chips without conversions in hardware;
+    - bf16 ↔ f32 as integer operations (round to nearest, ties to even; NaN stays NaN, quiet); f16 ↔ f32
+      likewise on chips without conversions in hardware;
     - exp and log of f32 as one polynomial sequence, the same for vectors and scalars (≤ 2 ulp);
     - rsqrt as 1 / sqrt: two roundings;
     - a power of f32 with a constant whole exponent up to 4 as products (its inverse when negative), any other
       as that of f64, rounded once;
     - exp, log and powers of f64 as series (≤ 1 ulp), with the same bits on every chip;
-    - on chips without fused multiply-adds, those of f32 by exact products in f64. What is left over and would be a call
-      (a remainder, a fused multiply-add of f64 there) is an error.
+    - on chips without fused multiply-adds, those of f32 by exact products in f64. Anything left over that
+      would be a call (a remainder, a fused multiply-add of f64 there) is an error.
 
     Before:
     ```mlir
@@ -165,53 +178,58 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
 def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Kernels, products and reductions as functions that a GPU's blocks run";
   let description = [{
-    Every kernel that dispatches name gets a `gpu.func` of its name in one `gpu.module`; the kernel itself stays, and says what that
-    computes. A kernel over chunks takes a row per block of 256
-    threads; these share out its rows and columns by shifts, eight columns a thread where all operands stand at
-    multiples of 16 bytes, and one by one where they do not and at the end of a row. A kernel over parameters takes one per
-    thread. What the step skips is skipped by the kernels: they read the active flags. An element has the same operations
-    on all paths, so its bits do not depend on where it stands. Numerics are spelled out as on CPUs
+    Every kernel that dispatches name gets a `gpu.func` of its name in one `gpu.module`; the kernel itself
+    stays, and says what the function computes. A kernel over chunks takes a row per block of 256 threads.
+    These share out its rows and columns by shifts: eight columns a thread if all operands stand at multiples
+    of 16 bytes, otherwise and at the end of a row one by one. A kernel over parameters takes one parameter
+    per thread. The kernels read the active flags, and skip what the step skips. An element has the same
+    operations on all paths, so its bits do not depend on where it stands. Numerics are spelled out as on CPUs
     (`kernels-expand-numerics`): no function of libdevice is called, nothing is contracted.
 
-    Arguments of a kernel over chunks are the rows, the workspace, the parameters' records (kernel_abi.h) and a list of shards
-    per operand that is shards; of one over parameters the rows, the workspace, the records and the number of rows. All point to the
-    device's memory.
+    Arguments of a kernel over chunks are the rows, the workspace, the parameters' records (kernel_abi.h) and
+    a list of shards per operand that is shards. Arguments of one over parameters are the rows, the workspace,
+    the records and the number of rows. All point to the device's memory.
 
-    A reduction gets the functions that make it one after another, each over so many blocks per slot (GpuKernels.h); arguments are the scratch,
-    the source and the out. Half a warp is a chain. A product gets one function, whose blocks make a tile each; arguments are the scratch,
-    the operands, the addend, where there is one, and the out. It must be of the accumulation `fused_chain` or `tensorcore`.
+    A reduction gets the functions that compute it one after another, each over a number of blocks per slot
+    (GpuKernels.h). Arguments are the scratch, the source and the out. Half a warp is a chain. A product gets
+    one function, each of whose blocks computes a tile. Arguments are the scratch, the operands, the addend if
+    there is one, and the out. It must be of the accumulation `fused_chain` or `tensorcore`.
 
     Before:
     ```mlir
-    func.func private @Sgd_elementwise_f32(%scalars: memref<1xf32>, %param: memref<?x?xf32, strided<[?, 1]>>, …) { … }
+    func.func private @Sgd_elementwise_f32(%scalars: memref<1xf32>, %param: memref<?x?xf32, strided<[?, 1]>>,
+        …) { … }
     exec.program … { exec.dispatch_chunks @Sgd_elementwise_f32 of […] […] }
     ```
     After, beside these:
     ```mlir
     gpu.module @kernels [#nvvm.target<chip = "sm_80", features = "+ptx80", O = 3>] {
       gpu.func @Sgd_elementwise_f32(%chunks: !llvm.ptr<1>, %workspace: !llvm.ptr<1>, %records: !llvm.ptr<1>,
-          %param: !llvm.ptr<1>, …) kernel attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 1 : i32} { … }
+          %param: !llvm.ptr<1>, …) kernel
+          attributes {known_block_size = array<i32: 256, 1, 1>, nvvm.minctasm = 1 : i32} { … }
     }
     ```
   }];
   let options = [
     Option<"chip", "chip", "std::string", "\"sm_80\"", "the oldest chip that the code is for">,
-    Option<"features", "features", "std::string", "\"+ptx80\"", "of LLVM's NVPTX target; the version of PTX among them">,
+    Option<"features", "features", "std::string", "\"+ptx80\"",
+           "of LLVM's NVPTX target; the version of PTX among them">,
   ];
-  let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",
+  let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::NVVM::NVVMDialect",
+                           "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect", "::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
   let summary = "PTX as machine code of chips, in constants";
   let description = [{
-    The one `gpu.binary`, whose object is PTX, becomes machine code for each of `chips`, by ptxas of CUDA
-    13.1 or later. STEPC_CUDA_BIN names its folder. Otherwise the first that is new enough is taken: on
-    the path, in CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in /usr/local/cuda. It runs
-    once for each chip, beside each other, and of much PTX with four threads: the instructions do not
-    depend on their number. The constants are those of kernel_abi.h. With `ptx` the PTX stays, as a last
-    image, for chips that have none of their own.
+    The one `gpu.binary`, whose object is PTX, becomes machine code for each of `chips`, by ptxas of CUDA 13.1
+    or later. STEPC_CUDA_BIN names its folder. Otherwise the first that is new enough is taken: on the path,
+    in CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in /usr/local/cuda. ptxas runs once per
+    chip, all at once; for much PTX it has four threads, because the instructions do not depend on their
+    number. The constants are those of kernel_abi.h. With `ptx` the PTX stays, as a last image, for chips that
+    have none of their own.
 
     Before:
     ```mlir
@@ -221,7 +239,8 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
     ```mlir
     llvm.mlir.global internal constant @stepc_image_sm_90("…") {alignment = 16 : i64}
     llvm.mlir.global internal constant @stepc_chip_sm_90("sm_90\00")
-    llvm.mlir.global internal constant @stepc_program_images() : !llvm.array<2 x struct<(ptr, i64, i64, i64, ptr, i64, i64, i64)>> { … }
+    llvm.mlir.global internal constant @stepc_program_images()
+        : !llvm.array<2 x struct<(ptr, i64, i64, i64, ptr, i64, i64, i64)>> { … }
     ```
   }];
   let options = [
@@ -234,8 +253,8 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
 def MathToIntrinsics : Pass<"gpu-math-to-intrinsics", "::mlir::gpu::GPUModuleOp"> {
   let summary = "IEEE functions as LLVM's intrinsics, which PTX has instructions for";
   let description = [{
-    The conversion to NVVM calls functions of libdevice for what is left of math and for minimum and maximum; those of the back end
-    are instructions of PTX, rounded as IEEE 754 says.
+    The conversion to NVVM calls functions of libdevice for the rest of math, and for minimum and maximum. The
+    intrinsics of the back end are instructions of PTX, rounded as IEEE 754 says.
 
     Before:
     ```mlir
@@ -250,14 +269,16 @@ def MathToIntrinsics : Pass<"gpu-math-to-intrinsics", "::mlir::gpu::GPUModuleOp"
 }
 
 def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
-  let summary = "Turns the program and the symbols of the plan into its bytes, in one constant with the kernels";
+  let summary = "Turns the program and the symbols of the plan into its bytes, in one constant with the "
+                "kernels";
   let description = [{
-    Gives symbols, tables and kernels their numbers, and defines the `stepc_program` of kernel_abi.h: `stepc_program_cpu` of a module for
-    CPUs, likewise of the other kinds of targets. It leads to the plan, to the kernels that commands name and to the device; which
-    programs a library has, and its entry, is said where it is linked. The `stepc_program` has the hash of the plan's bytes, by which the
-    runtime finds out that they were damaged. The plan's program hash is that of the
-    kernels, locations left out. Symbols of optim and comm and the program are gone afterwards. A command that names what is
-    not there, leaves the workspace, or awaits what was not started is an error at the command.
+    Gives symbols, tables and kernels their numbers, and defines the `stepc_program` of kernel_abi.h:
+    `stepc_program_cpu` in a module for CPUs, likewise for the other kinds of targets. It leads to the plan,
+    to the kernels that commands name and to the device. The link says which programs a library has, and its
+    entry. The `stepc_program` has the hash of the plan's bytes, by which the runtime finds damage to them.
+    The plan's program hash is that of the kernels, without locations. Symbols of optim and comm, and the
+    program, are gone afterwards. A command that names what is not there, leaves the workspace, or awaits what
+    was not started is an error at the command.
 
     Before:
     ```mlir
@@ -269,7 +290,8 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
     llvm.mlir.global internal constant @stepc_program_plan("STEPCPLN...") : !llvm.array<1024 x i8>
     llvm.mlir.global internal constant @stepc_program_target("cpu\00")
     llvm.mlir.global internal constant @stepc_program_kernels() : !llvm.array<2 x ptr> { ... }
-    llvm.mlir.global external hidden constant @stepc_program_cpu() : !llvm.struct<(i64, ptr, ptr, i64, i64, i64, ptr, ptr, ptr)> { ... }
+    llvm.mlir.global external hidden constant @stepc_program_cpu()
+        : !llvm.struct<(i64, ptr, ptr, i64, i64, i64, ptr, ptr, ptr)> { ... }
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
@@ -278,9 +300,9 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
 def VerifyLevel : Pass<"kernels-verify-level", "::mlir::ModuleOp"> {
   let summary = "Refuses what may not survive a level, by name";
   let description = [{
-    At level `exec` no computation of optim or comm may be left; at level `llvm` nothing but the LLVM
-    dialect. At neither may be an operation whose rounding the chip chooses (`vector.fma`,
-    `llvm.intr.fmuladd`). The IR does not change, but for the module's `stepc.level`.
+    At level `exec` no computation of optim or comm may be left; at level `llvm` nothing but the LLVM dialect.
+    At neither may there be an operation whose rounding the chip chooses (`vector.fma`, `llvm.intr.fmuladd`).
+    The IR does not change, except for the module's `stepc.level`.
 
     Before:
     ```mlir

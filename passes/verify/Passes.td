@@ -46,9 +46,10 @@ def VerifyProgram : Pass<"exec-verify-program", "::mlir::ModuleOp"> {
     was edited at level 6.
 
     ```mlir
-    exec.dispatch_chunks @Sgd_elementwise_f32 of [...] [#exec.scalars<...>, #exec.shards<gradient>, #exec.shards<parameter>]
-    // error: 'exec.dispatch_chunks' op expected writes of parameters and states, because gradients belong to the trainer,
-    //        found one of the gradient
+    exec.dispatch_chunks @Sgd_elementwise_f32
+        of [...] [#exec.scalars<...>, #exec.shards<gradient>, #exec.shards<parameter>]
+    // error: 'exec.dispatch_chunks' op expected writes of parameters and states, because gradients belong to
+    //        the trainer, found one of the gradient
     ```
   }];
 }

@@ -23,7 +23,7 @@ struct ValueAxes {
 ValueAxes axesOf(const plan::Group &group, plan::ValueKind kind);
 /// How many blocks of such a value a parameter has in the group, and their rows and columns.
 plan::View viewOf(const plan::Group &group, plan::ValueKind kind);
-/// The same for a value as it stands where it is computed, with the extents of the longest slab.
+/// The view of a value as it stands where it is computed, with the extents of the longest slab.
 plan::View computedOf(const plan::Group &group, plan::ValueKind kind);
 /// Whether slabs differ in length, so that the shorter ones end in zeros.
 bool endsInZeros(const plan::Group &group);

@@ -100,7 +100,8 @@ struct RuleTerms {
   std::vector<Term> before; ///< the parameter, then the states, as their shards hold them
   std::vector<Term> after;
 };
-/// `planned` and `group` tell which states exist. If the group has a master, the rule reads that as the parameter.
+/// `planned` and `group` tell which states exist. If the group has a master, the rule reads that as the
+/// parameter.
 RuleTerms ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
                     const plan::Rule &planned, const plan::Contributions &contributions);
 

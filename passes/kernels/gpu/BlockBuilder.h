@@ -37,7 +37,7 @@ public:
                                         mlir::gpu::ShuffleMode::XOR)
         .getShuffleResult();
   }
-  /// The same for a float or an integer of at most 32 bits.
+  /// Exchanges a float or an integer of at most 32 bits likewise.
   Value exchangeBits(Value x, int32_t lanes);
 
   //===--- what tensor cores take ---===//

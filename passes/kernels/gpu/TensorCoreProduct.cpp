@@ -99,7 +99,7 @@ private:
     warpRow = b.mul(b.quotient(warp, kWarpsAcross), ring.tile / kWarpsDown);
     warpColumn = b.mul(b.remainder(warp, kWarpsAcross), ring.tile / kWarpsAcross);
     SmallVector<Value> sums = sumsOfThread();
-    // Of each part, lane i has two neighbours in row i / 4, and two more eight rows further down.
+    // In each part, lane i has two neighbours in row i / 4, and two more eight rows further down.
     Value row = b.add(b.add(row0, warpRow), b.quotient(lane, 4));
     Value column = b.add(b.add(column0, warpColumn), b.mul(b.remainder(lane, 4), 2));
     SmallVector<Run> runs;
