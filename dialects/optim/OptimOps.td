@@ -128,7 +128,7 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
   let description = [{
     A route claims a parameter if its name or an alias matches one of `patterns` (empty: any name) and none of
     `except`; with `matrix`, only if it is a matrix. `rest` claims what no other route does. Patterns of both
-    lists that are also in `optional` may match nothing. An equal `except` pattern of any other route may then
+    lists that are also in `optional` may match nothing. An equal `except` pattern of any route may then
     also match nothing.
 
     Trainers know a route, its groups and its checkpoints by its name.

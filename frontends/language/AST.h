@@ -214,7 +214,7 @@ enum class Function : uint8_t {
   Exp,
   Log,
   Min,
-  Max, ///< Of two values; with one tensor it is MaxOf.
+  Max, ///< The larger of two values; with one tensor it is MaxOf.
   Clamp,
   Lerp,
   Select,
@@ -325,8 +325,8 @@ struct Rule {
 /// `NAME = value` in a claim.
 struct Setting {
   Name name;
-  std::optional<Constant> number; ///< Of a hyperparameter.
-  std::optional<Name> word;       ///< Of `missing_grad`. Neither after an error.
+  std::optional<Constant> number; ///< The value of a hyperparameter.
+  std::optional<Name> word;       ///< The value of `missing_grad`. Neither after an error.
 };
 
 enum class MissingGrad : uint8_t { Error, Skip, Zero };

@@ -27,7 +27,7 @@ private:
     Hyperparameter *hyperparameter = nullptr;
     State *state = nullptr;
     LetStatement *let = nullptr;
-    SourceRange range; ///< Of the name where it is declared.
+    SourceRange range; ///< The name's, where it is declared.
   };
 
   // Declarations and statements, in Analysis.cpp.

@@ -253,11 +253,11 @@ private:
   std::vector<std::string> lines;
   size_t comment = 0;  ///< The next one to print.
   size_t depth = 0;    ///< Open braces.
-  size_t indent = 0;   ///< Of the current logical line.
+  size_t indent = 0;   ///< The current logical line's.
   bool isFresh = true; ///< Nothing but indent is on the last line.
   bool lineOpensBlock = false;
   bool afterBlocks = false;  ///< The logical line before is a `blocks` statement.
-  uint32_t lastEnd = 0;      ///< Of what was printed last, in the source.
+  uint32_t lastEnd = 0;      ///< The end of what was printed last, in the source.
   size_t declarationEnd = 0; ///< Lines up to the end of a declaration.
   std::vector<TokenKind> brackets;
 };

@@ -63,7 +63,7 @@ struct Token {
   TokenKind kind = TokenKind::End;
   bool startsLine = false; ///< Nothing but space stands before it on its line.
   SourceRange range;
-  double value = 0;   ///< Of a number. If it is written wrongly, what was meant.
+  double value = 0;   ///< A number's value. If it is written wrongly, what was meant.
   int32_t error = -1; ///< What is wrong with it, in TokenStream::errors.
 };
 
@@ -75,7 +75,7 @@ struct Comment {
 struct TokenStream {
   std::vector<Token> tokens; ///< Ends with one End token.
   std::vector<Comment> comments;
-  std::deque<Diagnostic> errors; ///< Of tokens; of a hundred at most.
+  std::deque<Diagnostic> errors; ///< Errors in tokens, a hundred at most.
 };
 
 /// Splits the source into tokens. Characters, numbers and strings that are not of the language become Invalid

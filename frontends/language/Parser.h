@@ -127,7 +127,7 @@ private:
   Diagnostics &diagnostics;
   TokenStream stream;
   size_t position = 0;
-  unsigned depth = 0;      ///< Of the expression being parsed.
+  unsigned depth = 0;      ///< The depth of the expression being parsed.
   unsigned openParens = 0; ///< Within the statement being parsed.
   bool inRule = false;
   std::vector<uint32_t> logicalLines;

@@ -157,7 +157,7 @@ private:
 
   //===--- Blocks -------------------------------------------------------------===//
 
-  /// A small matrix that is no value of the block.
+  /// A matrix of small × small that is no value of the block.
   Value square() { return empty(PlaceAttr::partial(segment), small, small, element); }
 
   /// A stage over blocks of one full out.

@@ -153,7 +153,7 @@ private:
     Value yes = splat(v.getType(), b.getBoolAttr(true));
     return arith::XOrIOp::create(b, loc, v, yes);
   }
-  /// The number that a bit pattern below 2^52 is as an integer.
+  /// An integer below 2^52 as a float.
   Value whole(Value v) const {
     return difference(real(either(v, number(llvm::bit_cast<int64_t>(0x1p52)))), constant(0x1p52));
   }
