@@ -61,9 +61,8 @@ private:
 
   // Constants, in AnalyzeConstants.cpp.
   void foldConstant(Expr &expr);
-  /// Where a value of shape `result` is computed from `operand`: a scalar is
-  /// rounded to `element` there, and a constant that does not survive it is an
-  /// error.
+  /// Marks that a value of shape `result` is computed from `operand` there: a scalar is rounded to `element`,
+  /// and a constant that does not survive that is an error.
   void meetTensor(const Expr &operand, Shape result, ElementType element = ElementType::F32);
   void warnNotFinite();
 

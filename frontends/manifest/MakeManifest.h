@@ -23,8 +23,8 @@ struct MakeManifestOptions {
   /// The gradients' type where the file has no `grad:` tensor; the parameter's
   /// own by default.
   std::optional<DType> gradDType;
-  /// As `place`, of gradients, which may be partial. Where none matches, a gradient is placed as
-  /// its parameter.
+  /// Like `place`, for gradients, which may be partial. If none matches, a gradient is placed as its
+  /// parameter.
   std::vector<std::string> placeGrad = {};
 };
 

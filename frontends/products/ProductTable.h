@@ -20,7 +20,7 @@ struct Entry {
   plan::DType lhs = plan::DType::F32, rhs = plan::DType::F32, out = plan::DType::F32;
   std::optional<plan::DType> addend;
   bool transposeLhs = false, transposeRhs = false;
-  std::vector<int64_t> leading; ///< of left, right, addend where there is one, and out
+  std::vector<int64_t> leading; ///< of left, right, addend if there is one, and out
   plan::PinnedAlgorithm algorithm;
 
   /// Whether both are for the same products on the same GPU by the same library.

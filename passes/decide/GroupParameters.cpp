@@ -42,8 +42,8 @@ private:
   }
   llvm::DenseMap<BlocksAttr, SmallVector<Attribute>> known;
 
-  /// Where nothing sees the matrices of the parameters: the axis with which the columns of one matrix per
-  /// parameter begin, so that what is known of a shard does not grow with the matrices. 0: nothing is joined.
+  /// The axis at which the columns begin of one matrix per parameter, if nothing sees the parameters'
+  /// matrices. So what is known of a shard does not grow with the matrices. 0: nothing is joined.
   static int64_t joinedColumns(GroupOp group, RuleOp rule) {
     stepc::plan::Group layout = group.toPlan();
     int64_t matrices = layout.blocksPerParameter();

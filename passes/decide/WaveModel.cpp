@@ -180,7 +180,7 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     result.room = saturatingAdd(result.room, int64_t(std::ceil(double(move.room) * part)));
   if (!geometry.group.hops.empty()) {
     result.held = saturatingMul(*llvm::max_element(counted.held), element);
-    // Where a hop chooses, all ranks are given all.
+    // If a hop chooses, all ranks get all blocks.
     int64_t arriving = chooses[group] ? int64_t(blocks.size()) : most;
     result.whole = saturatingMul(arriving, element * size);
     if (shares[group] && sharings.size() > 1)

@@ -75,7 +75,7 @@ private:
   using Seconds = std::vector<double>; // by rank
   struct Exchange {
     Seconds travel;
-    Seconds sent, ends; // when each rank began it, and when it has ended; empty where it is not under way
+    Seconds sent, ends; // when each rank began it, and when it has ended; empty if it is not under way
   };
   struct Round {
     Seconds in, compute, sums, out;

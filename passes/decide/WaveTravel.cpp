@@ -22,7 +22,7 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
   HopRoutes::Loads passed = routes[group].none();
   for (auto &[place, byBase] : counts) {
     int64_t count = 0, holders = 0;
-    double copies = 0; // of a block or another, where they are computed
+    double copies = 0; // of all blocks on the ranks that compute them
     for (auto [base, part] : byBase) {
       count += part;
       copies += owned ? double(part) * double(computing[group].at(base).size()) : 0;
@@ -92,7 +92,7 @@ std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Cou
   };
   auto addLists = [&](bool behind) {
     for (const ListMove &move : lists[group])
-      if (move.behind == behind && move.bytes > 0) // else it is copied
+      if (move.behind == behind && move.bytes > 0) // otherwise it is copied
         add(behind, meetings[group],
             [&](int64_t) { return Leg::Travel{move.peers, move.bytes * part}; });
   };

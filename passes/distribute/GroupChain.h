@@ -36,7 +36,7 @@ private:
   // Shards of the group, made on first use.
   mlir::Value shards(comm::ShardsKind kind, llvm::StringRef state, mlir::Type type);
   mlir::Value stateShards(unsigned state);
-  mlir::Value parameterSource(); // the master where there is one
+  mlir::Value parameterSource(); // the master if there is one
   bool hasMaster() const { return master >= 0; }
   void addShardLeaves(llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
   /// True where the last out is the new parameter, which then has to be given back.

@@ -61,8 +61,8 @@ public:
       Value gram = slabs.empty() ? product(x, x, Value(), factor, 0.0, square(), true, tall, !tall)
                                  : gramOfSlabs(x, factor);
       Value poly = c == 0.0 ? gram : product(gram, gram, gram, c, b, square(), true);
-      // Where all chains of a wave are normalized before the first one's products, the last step
-      // writes where the first one read: what is done and what is to do stand in one place.
+      // If all chains of a wave are normalized before the first one's products, the last step writes where
+      // the first one read: input and result stand in one place.
       Value init = beside && index > 0 && index + 1 == steps.size()
                        ? normalized
                        : empty(PlaceAttr::blocks(segment, ValueKind::Full), rows, cols, element);

@@ -34,7 +34,7 @@ struct Range {
 /// The ranks' costs in one place.
 struct Cost {
   Range bytesSent, messagesSent, bytesReceived, messagesReceived, flops;
-  double balance = 1.0; ///< most FLOPs of a rank over the mean; 1 where there are none
+  double balance = 1.0; ///< most FLOPs of a rank over the mean; 1 if there are none
 };
 Cost summarize(llvm::ArrayRef<RankCost> ranks);
 
@@ -43,7 +43,7 @@ struct Alternative {
   std::string strategy;
   bool chosen = false;
   std::string why; ///< of the chosen one; why another one is not, where seconds do not tell
-  std::optional<Cost> cost; ///< nothing where it is illegal
+  std::optional<Cost> cost; ///< nothing if it is illegal
   double seconds = 0; ///< that the model by which strategies are chosen gives the group's step
 };
 
@@ -91,7 +91,7 @@ struct NcclMemory {
 
 struct Report {
   std::string name, numerics;
-  std::string target; ///< as it was asked for; where empty, products and NCCL's memory are, too
+  std::string target; ///< as given; without it there are no products and no NCCL memory
   std::vector<ProductReport> products;
   bool hasTable = false;         ///< of pinned products
   std::optional<GpuTarget> gpus; ///< that there is code for

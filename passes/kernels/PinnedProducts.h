@@ -9,7 +9,7 @@ namespace stepc::kernels {
 /// What decides which algorithms fit a product of blocks, of any level.
 struct ProductShape {
   int64_t m, n, k;
-  mlir::Type lhs, rhs, addend, out; ///< of elements; no addend where there is none
+  mlir::Type lhs, rhs, addend, out; ///< of elements; addend null without one
   bool transposeLhs, transposeRhs, isSymmetric;
 };
 ProductShape shapeOf(exec::ProductOp op);

@@ -22,7 +22,7 @@ struct GpuTarget;
 /// What kernels need to know of a chip. Never changes a number, only speed.
 struct TargetShape {
   int64_t vectorBits = 256; ///< 512, 256 or 128: one register
-  bool fma = true;          ///< fused multiply-add in hardware (else it is a slow call)
+  bool fma = true;          ///< fused multiply-add in hardware (otherwise a slow call)
   bool half = true;         ///< f16 ↔ f32 conversions in hardware
 };
 

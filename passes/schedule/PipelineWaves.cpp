@@ -244,7 +244,7 @@ private:
         placeSideBySide(operations);
       else
         placeAll(operations);
-      if (phase != Phase::Computes) // else together with what goes back beside them
+      if (phase != Phase::Computes) // otherwise with what goes back beside them
         llvm::append_range(now.starts, start(std::exchange(collectives, {})));
     }
     auto all = [](Attribute) { return true; };

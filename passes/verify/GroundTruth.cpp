@@ -149,7 +149,7 @@ void GroundTruth::addCoordinates(int64_t group, size_t hop, int64_t position, in
 plan::ShardsKind GroundTruth::beforeHops(int64_t group) const {
   const plan::Group &g = thePlan.groups[group];
   for (const plan::State &state : thePlan.rules[g.rule].states)
-    if (!state.master || g.parameterType != plan::DType::F32) // else the parameter is its own copy
+    if (!state.master || g.parameterType != plan::DType::F32) // otherwise the parameter is its own copy
       return plan::ShardsKind::State;
   return plan::ShardsKind::Parameter;
 }

@@ -26,8 +26,8 @@
 
 namespace stepc::verify {
 
-/// What is under proof: the tables, starts and pools of a world rank, by index into the plan. Where ranks
-/// get the same rows or start, it is looked at once.
+/// The subject of the proof: the tables, starts and pools of a world rank, by index into the plan. If ranks
+/// get the same rows or start, these are checked once.
 struct Expand {
   std::function<plan::CommonTable(int64_t table, int64_t rank)> table;
   std::function<std::shared_ptr<const plan::RankStart>(int64_t start, int64_t rank)> start;

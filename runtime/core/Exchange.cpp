@@ -362,7 +362,7 @@ void startExchange(void *argument) {
     device.mark(instance.deviceContext, Stream::Communication, Watchdog::kOutside);
   if (!status)
     return;
-  // Where the watchdog gave up, it knows more.
+  // If the watchdog gave up, it knows more.
   std::string found;
   if (int32_t cause = instance.watchdog ? instance.watchdog->found(found) : STEPC_OK)
     return instance.fail(cause, found);

@@ -120,7 +120,7 @@ struct HyperparameterRow {
 
 /// Memory that the trainer lends: a parameter, its gradient or a state, as Overlaps.cpp numbers them.
 struct LentRange {
-  uintptr_t begin, end; ///< 0 where nothing is bound
+  uintptr_t begin, end; ///< 0 if nothing is bound
   int64_t bytes, parameter, what;
   uintptr_t freeBegin,
       freeEnd; ///< of a gradient: where it stood between two ranges that are written

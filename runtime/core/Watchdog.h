@@ -48,7 +48,7 @@ private:
   bool isStopped = false;
   int32_t status = 0;
   std::string text;
-  std::thread thread; // last: it uses all else
+  std::thread thread; // last: it uses all other members
 };
 
 } // namespace stepc::runtime

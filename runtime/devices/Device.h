@@ -34,9 +34,9 @@ public:
 /// The library that multiplies on a GPU in place of kernels. Ranks compare it, because their bits would
 /// differ.
 struct ProductLibrary {
-  int64_t version = 0; ///< cublasLtGetVersion(); 0 where none was needed or found
+  int64_t version = 0; ///< cublasLtGetVersion(); 0 if none was needed or found
   int64_t chip = 0, multiprocessors = 0;
-  uint64_t choices = 0; ///< a hash of which of the plan's products it makes, by what; 0: none
+  uint64_t choices = 0; ///< a hash of the plan's products that it makes, and of how; 0: none
 };
 
 /// What a device knows of the instance that it works for, and what it counts for it.

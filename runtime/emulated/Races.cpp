@@ -24,7 +24,7 @@ void Races::leave() {
 void Races::begin() {
   clocks[0].join(trainer);
   clocks[1].join(trainer);
-  // Where both streams are behind all that was, nothing that was matters.
+  // Once both streams are behind all that was, nothing of it matters any more.
   for (size_t stream : {0, 1})
     for (size_t other : {0, 1})
       if (clocks[stream].known[other] != clocks[other].known[other])

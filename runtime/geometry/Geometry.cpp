@@ -347,7 +347,7 @@ int64_t mostRectangles(const Group &group, int64_t limit) {
                                std::pair(&kept.cols, plan::Division::Columns)}) {
     int64_t count = group.division.axis == divides ? spans : 1, extent = 1;
     for (size_t i = 0; i < axes->size(); ++i) {
-      // Where a further one of joined or flattened axes is cut, every index of those before it has its runs.
+      // If a further joined or flattened axis is cut, every index of the axes before it has runs of its own.
       size_t axis = (*axes)[i];
       int64_t size = std::max<int64_t>(1, group.shape[axis]);
       bool isCutBehind = std::any_of(axes->begin() + static_cast<int64_t>(i) + 1, axes->end(),

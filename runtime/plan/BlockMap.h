@@ -137,8 +137,8 @@ struct KindView {
   std::map<std::tuple<ShardsKind, int64_t, int64_t, int64_t>, SharedRects> shared;
 };
 
-/// Where the blocks of a segment go by the hops between two levels: the coordinates of their bases
-/// along the hops' owned factors, as positions. Lists are indices in the segment, ascending.
+/// The ranks to which the blocks of a segment go by the hops between two levels: the coordinates of their
+/// bases along the hops' owned factors, as positions. Lists are indices in the segment, ascending.
 struct Bases {
   const Classes *owned = nullptr; // along all of these factors; none: blocks go to all positions
   std::vector<int64_t> of;        // per index

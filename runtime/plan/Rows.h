@@ -19,7 +19,7 @@ namespace stepc::plan {
 struct RowPiece {
   int64_t parameter, block, row, col, rows, cols;
   int64_t first, firstStride;   // in the one memory
-  int64_t second, secondStride; // in the other, where there is one
+  int64_t second, secondStride; // in the other, if there is one
   bool hasSecond;
 };
 

@@ -195,7 +195,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
                add(pieceOf(number, block, rect, offset, rect.cols), from, rect.cols);
              });
   } else if (packed.isMoving() && other.isBatch()) {
-    // Where a hop chooses, some of what stands there is computed on other ranks.
+    // If a hop chooses, some of what stands there is computed on other ranks.
     std::vector<int64_t> slots = slotsOf(map.standing(packed, position));
     map.walk(packed, position, [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
       int64_t slot = slots[static_cast<size_t>(k)];

@@ -47,20 +47,18 @@
 
 namespace stepc::plan {
 
-/// One row of a stage's table; its layout is part of the kernel ABI
-/// (kernel_abi.h). `rows` × `cols` elements whose first is (row, col) of the
-/// block; in the local shard they start at `local` with rows `localStride`
-/// apart; in staged operands at `staged` with rows `stagedStride` apart, or
-/// nowhere (`staged` = -1: this replica does not send; 0 where nothing is staged).
-/// `parameter` indexes Plan::parameters, `block` is the index in the group.
-/// `slot` is the computed block's index on this rank (BlockChunks), else -1.
-/// Rows that are contiguous everywhere are merged (rows = 1) in ShardChunks; a
-/// ShardChunks row holds at most Plan::chunkElements elements where it can be split, and what it stages
-/// packed is of one peer's part.
-/// BlockChunks rows are never merged: they cover whole rows of one block, as
-/// many as fit in these (at least one); `staged` = slot·R·C + row·C,
-/// stride C, `local` = 0 (R and C are those of the table's value kind
-/// throughout). A row never spans parameters.
+/// One row of a stage's table; its layout is part of the kernel ABI (kernel_abi.h). It has `rows` × `cols`
+/// elements, of which the first is (row, col) of the block. In the local shard they start at `local`, with
+/// rows `localStride` apart. In staged operands they start at `staged`, with rows `stagedStride` apart.
+/// `staged` is -1 if this replica does not send, and 0 if nothing is staged. `parameter` indexes
+/// Plan::parameters, `block` is the index in the group. `slot` is the computed block's index on this rank
+/// (BlockChunks), otherwise -1.
+///
+/// Rows of ShardChunks that are contiguous everywhere are merged (rows = 1). A row of ShardChunks that can be
+/// split holds at most Plan::chunkElements elements. What it stages packed is in one peer's part. Rows of
+/// BlockChunks are never merged: they cover whole rows of one block, as many as fit in that number (at least
+/// one). They have `staged` = slot·R·C + row·C, stride C and `local` = 0, with R and C of the table's value
+/// kind. A row never spans parameters.
 struct Chunk {
   int64_t parameter, block, slot, row, col, rows, cols, local, localStride, staged, stagedStride,
       reserved;

@@ -43,7 +43,7 @@ struct CompileOptions {
   int64_t waves = 0;                  ///< 0: the least workspace within 3 % of the best time.
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
   int optimize = -1;   ///< 0: quick to compile; not given: 2.
-  std::string remarks; ///< Empty: none; else those of passes whose names match.
+  std::string remarks; ///< Empty: none; otherwise those of passes whose names match.
   bool printIrAfterAll = false;
   bool timing = false;
 };
@@ -66,7 +66,7 @@ struct ExplainCommand : CompileOptions {
 struct SimulateCommand : CompileOptions {
   std::string json, trace, html; ///< Files; empty: none.
   std::string messages;          ///< "streams" or "waits"; empty: as the target's device does.
-  std::pair<int64_t, double> oversubscribed = {1, 1}; ///< So many ranks share so many devices.
+  std::pair<int64_t, double> oversubscribed = {1, 1}; ///< This many ranks share this many devices.
 };
 
 struct FormatCommand {

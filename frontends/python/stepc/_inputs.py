@@ -49,7 +49,7 @@ def read_spec(spec: Spec) -> Definition:
     path = Path(spec)
     try:
         path.name.encode()
-    except UnicodeEncodeError as error:  # the library would have that name, too
+    except UnicodeEncodeError as error:  # the library would also have that name
         raise CompileError(f"{shown_path(path)}: expected a file name in UTF-8: {error}") from error
     return Definition(path.stem, read_input(path, "specification"), path.name, os.fspath(spec))
 

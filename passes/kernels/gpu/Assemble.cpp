@@ -124,7 +124,7 @@ llvm::Error checkRelease(StringRef ptxas) {
   return llvm::Error::success();
 }
 
-/// The first that is new enough. Where none is, the error is the first choice's.
+/// The first that is new enough. If none is, the error is the first choice's.
 llvm::Expected<std::string> findPtxas() {
   SmallVector<std::string> candidates;
   if (std::string given = llvm::sys::Process::GetEnv("STEPC_CUDA_BIN").value_or("");

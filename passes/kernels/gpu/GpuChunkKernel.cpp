@@ -28,8 +28,8 @@ public:
   }
 
 private:
-  /// Whether every operand along columns allows for vectors in all rows. Where nothing is staged a
-  /// staged operand stands anywhere.
+  /// Whether every operand along columns allows for vectors in all rows. If nothing is staged, a staged
+  /// operand may stand anywhere.
   Value isAligned(Value rows, bool storeStaged) {
     SmallVector<Value> bases, strides;
     for (const auto *list : {&kernel.reads, &kernel.writes})

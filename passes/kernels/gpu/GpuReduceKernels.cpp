@@ -201,7 +201,7 @@ private:
     b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
   }
 
-  /// Where the sum of squares, which is the out so far, left its range: partials of scaled rows.
+  /// If the sum of squares, which is the out so far, left its range: emits partials of scaled rows.
   void emitRescale() {
     auto [outside, scale] = r.scaleOf(b.load(f32, element(kOut, b.slot)));
     b.when(outside, [&, scale = scale] {

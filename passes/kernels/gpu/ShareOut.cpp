@@ -33,7 +33,7 @@ Value areAligned(KernelBuilder &b, Value rows, ArrayRef<Value> bases, ArrayRef<V
                                LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), base));
   for (Value stride : strides)
     apart = arith::OrIOp::create(b, b.loc, apart, stride);
-  // Where there is one row alone its stride is anything.
+  // If there is only one row, its stride may be anything.
   apart = arith::SelectOp::create(b, b.loc, equals(rows, 1), b.constant(0), apart);
   all = arith::OrIOp::create(b, b.loc, all, apart);
   return equals(arith::AndIOp::create(b, b.loc, all, b.constant(kWideBytes - 1)), 0);

@@ -84,7 +84,7 @@ void emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &s
   });
 }
 
-/// Where the sum of squares, which is the out so far, left its range: partials of scaled rows.
+/// If the sum of squares, which is the out so far, left its range: emits partials of scaled rows.
 void emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();

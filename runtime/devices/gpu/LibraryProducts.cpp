@@ -199,7 +199,7 @@ std::string LibraryProducts::prepare(BatchWork &work, StreamHandle stream) {
 std::string LibraryProducts::multiply(const BatchWork &work, StreamHandle stream) const {
   const Product &one = *products[size_t(work.product)];
   void *const *arguments =
-      work.arguments; // the scratch, left, right, addend where there is one, out
+      work.arguments; // the scratch, left, right, addend if there is one, out
   void *out = arguments[one.hasAddend ? 4 : 3];
   Status wrong =
       lt->cublasLtMatmul(handle, one.operation, &one.alpha, arguments[2], one.a, arguments[1],

@@ -284,7 +284,7 @@ class Optimizer(Failures, RoutedGroups):
             expect_one_group(self.param_groups)
             expect_trained(named, self._trained)
             named = self._all_names(named)
-            if set(meeting.ranks) == set(group):  # else another rank may have what they match
+            if set(meeting.ranks) == set(group):  # otherwise another rank may have what they match
                 unmatched = self._declarations.unmatched(named)
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
@@ -506,7 +506,7 @@ class Optimizer(Failures, RoutedGroups):
         """
         self._refuse_torn()
         if not self._never_stepped():
-            self._states.changed = True  # the dicts in it may be, too
+            self._states.changed = True  # the dicts in it may also be
             self._prepared()
             try:
                 self._binding.settle()  # what failed must not be saved

@@ -92,7 +92,7 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             "mesh ranks": (list(planned.ranks), mesh["ranks"]),
             "batch axes": (planned.batch_axes, item.get("batch_axes", 0)),
         }  # fmt: skip
-        if not planned.flatten_specified:  # else the model has no say
+        if not planned.flatten_specified:  # otherwise the model has no say
             pairs["flattened axes"] = (planned.flatten, item.get("flatten", 0))
         if not (planned.blocks or {}).get("specified"):
             pairs["blocks"] = (planned.blocks, item.get("blocks"))
