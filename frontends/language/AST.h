@@ -367,7 +367,7 @@ struct BlocksStatement {
   enum class Sizes : uint8_t {
     Listed, ///< As many rows (columns) as the numbers say, one after the other.
     Each,   ///< As many blocks of this size as there are.
-    Split,  ///< The number of blocks of equal size.
+    Split,  ///< A number of blocks of equal size.
   };
 
   std::vector<StringLiteral> globs;

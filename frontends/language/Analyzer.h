@@ -61,7 +61,7 @@ private:
 
   // Constants, in AnalyzeConstants.cpp.
   void foldConstant(Expr &expr);
-  /// Marks that a value of shape `result` is computed from `operand` there: a scalar is rounded to `element`,
+  /// Called where a value of shape `result` is computed from `operand`. There a scalar is rounded to `element`,
   /// and a constant that does not survive that is an error.
   void meetTensor(const Expr &operand, Shape result, ElementType element = ElementType::F32);
   void warnNotFinite();

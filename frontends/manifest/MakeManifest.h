@@ -28,12 +28,11 @@ struct MakeManifestOptions {
   std::vector<std::string> placeGrad = {};
 };
 
-/// In a file with a tensor "param:NAME" the parameters are those (their prefix
-/// dropped), "grad:NAME" or "grad:NAME@STEP" gives a gradient's type and is
-/// checked against its parameter (of a partial one it has all contributions, as in
-/// collectRunTensors), "state:NAME:STATE" is left alone, and any other name is an
-/// error. In a file without prefixed names every tensor is a parameter. Parameters
-/// are ordered by name. Returns nothing if there was an error.
+/// If a file has a tensor "param:NAME", these tensors are the parameters (their prefix dropped). "grad:NAME"
+/// or "grad:NAME@STEP" then gives a gradient's type and is checked against its parameter. A partial gradient
+/// has all contributions, as in collectRunTensors. "state:NAME:STATE" is left alone, and any other name is an
+/// error. In a file without prefixed names every tensor is a parameter. Parameters are ordered by name.
+/// Returns nothing if there was an error.
 std::optional<Manifest> makeManifest(const SafetensorsFile &file,
                                      const MakeManifestOptions &options, ErrorList &errors);
 

@@ -18,7 +18,7 @@ llvm::Error fileError(const llvm::Twine &place, const llvm::Twine &message);
 /// The system's reason as messages spell it: "no space left on device".
 std::string reasonOf(std::error_code code);
 
-/// A number of bytes as errors spell it: "64 MiB", or "100 bytes" if it is no whole number of a unit.
+/// A number of bytes as errors spell it: "64 MiB", or "100 bytes" if it is no whole number of MiB.
 std::string sizeText(uint64_t bytes);
 
 /// All bytes of a file, of a pipe or a device up to its end; "-" is standard input. `what` reads as in
@@ -28,8 +28,8 @@ llvm::Expected<std::string> readFile(llvm::StringRef path, llvm::StringRef what,
                                      uint64_t mostBytes);
 
 /// Writes `pieces` one after the other. A regular file is replaced in one step and keeps its mode and owner.
-/// If that would part it from its owner, its other names or its extended attributes, or if its folder cannot
-/// be written, the bytes are overwritten where they are, once there is room for all of them. A link is
+/// Its bytes are overwritten in place, once there is room for all of them, if a new file could not keep its
+/// owner, its other names or its extended attributes. So they are if its folder cannot be written. A link is
 /// followed; a pipe or a device gets the bytes directly. After an error the file is as it was, and nothing is
 /// left beside it. Errors: a folder, a read-only file, and what the system refuses.
 llvm::Error writeFile(llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> pieces);

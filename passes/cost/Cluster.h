@@ -75,7 +75,7 @@ struct Cluster {
   bool operator==(const Cluster &) const = default;
 };
 
-/// Operations of a product of m × k by k × n. Half of a symmetric result is mirrored, so it costs half.
+/// Operations of a product of m × k by k × n. Half of a symmetric result is mirrored, so it costs about half.
 int64_t productFlops(int64_t m, int64_t n, int64_t k, bool symmetric);
 
 /// Whole picoseconds, for sums that must not depend on their order; the largest number there is

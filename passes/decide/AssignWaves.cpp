@@ -34,11 +34,12 @@ namespace {
 
 /// Without a limit, this part of a device's memory (1 / 12) may be used if it saves time.
 constexpr double kPartOfCapacity = 12;
-/// How much longer than the best choice a choice may take, by the model, in percent.
+/// How much slower than the best a choice may be, by the model, in percent.
 constexpr int64_t kTolerancePercent = 3;
 /// Once a step takes this many times the best, further waves are not tried.
 constexpr double kWorthless = 2;
-/// The most waves without a limit: each makes the program longer, and saves less than the one before.
+/// The most waves that are tried once a number stays within the bound: each makes the program longer, and
+/// saves less than the one before.
 constexpr int64_t kMostFreeWaves = 32;
 /// Under a limit each number of waves up to here is tried. Beside a number that takes too much memory often
 /// lies one that does not, because blocks of different sizes happen to meet in a wave.

@@ -10,11 +10,11 @@
 
 namespace stepc::verify {
 
-/// Shows of one start on one rank that what its values send to a peer stands in that peer's message,
-/// all of it or as a copy of what stands in another's, aligned, and in the order of values that both
-/// ends have: by falling size of their elements, then as listed. That both ends count the same
-/// elements of each value is shown for all ranks by TableProof, so that what leaves at a byte of a
-/// message is what arrives there.
+/// Shows for one start on one rank that all that its values send to a peer stands in that peer's message. It
+/// may also stand there as a copy of bytes of another peer's message. It is aligned, and values are in the
+/// order that both ends have: by falling size of their elements, then as listed. TableProof shows for all
+/// ranks that both ends count the same elements of each value. So what leaves at a byte of a message is what
+/// arrives there.
 class ParcelCheck {
 public:
   struct Value {

@@ -162,9 +162,9 @@ bool shareAPair(const Plan &plan, const Communicator &one, const Communicator &o
 /// The world ranks that a rank meets there, itself included, ascending; empty if it takes no part.
 std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank);
 
-/// Batches of computed blocks that share a part of the workspace. On each rank every member begins
-/// where those before it end there (Tables.h), so that a pool is as large as the most that any rank
-/// needs of all members, and not the sum of what different ranks need of each.
+/// Batches of computed blocks that share a part of the workspace. On each rank every member begins where
+/// those before it end there (Tables.h). So a pool is as large as the most that any rank needs of all
+/// members, and not the sum of what different ranks need of each.
 struct Pool {
   struct Member {
     int64_t segment = 0;

@@ -23,9 +23,9 @@ private:
   std::vector<std::string> made;
 };
 
-/// Files that replace their targets together: written under their own names in a hidden folder
-/// beside them (a linker writes a file's name into it), moved by `commit`, removed by the
-/// destructor if that never happens or fails, and by signals that end the program.
+/// Files that replace their targets together. They are written under their own names in a hidden folder
+/// beside the targets, because a linker writes a file's name into it. `commit` moves them. The destructor
+/// removes them if that never happens or fails, and so do signals that end the program.
 class OutputFiles {
 public:
   OutputFiles(Report &report, llvm::StringRef folder) : report(report), folder(folder.str()) {}
