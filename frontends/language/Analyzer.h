@@ -61,8 +61,8 @@ private:
 
   // Constants, in AnalyzeConstants.cpp.
   void foldConstant(Expr &expr);
-  /// Called where a value of shape `result` is computed from `operand`. There a scalar is rounded to `element`,
-  /// and a constant that does not survive that is an error.
+  /// Called where a value of shape `result` is computed from `operand`. There a scalar is rounded to
+  /// `element`, and a constant that does not survive that is an error.
   void meetTensor(const Expr &operand, Shape result, ElementType element = ElementType::F32);
   void warnNotFinite();
 

@@ -343,7 +343,7 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def _digest(path: Path) -> str | None:
-    """A file's SHA-256 digest; None where it is no file, or one that others may write or own."""
+    """A file's SHA-256 digest; None if it is no file, or one that others may write or own."""
     try:
         # O_NONBLOCK: otherwise a pipe in the place of a file would block.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -162,7 +162,7 @@ def cluster_text(cluster: Cluster) -> str:
 
 
 def target_names(target: str | Sequence[str] | None) -> list[str]:
-    """The targets, one text each; none where the compiler is to choose."""
+    """The targets, one text each; none if the compiler is to choose."""
     names = [target] if isinstance(target, str) else target
     if names is None:
         return []

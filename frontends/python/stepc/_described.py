@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class State:
-    """One state of a parameter. ``local_shape`` is None where no instance is asked, and outside
+    """One state of a parameter. ``local_shape`` is None if no instance is asked, and outside
     the parameter's mesh."""
 
     name: str

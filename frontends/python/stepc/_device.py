@@ -10,10 +10,10 @@ from stepc import _abi
 
 
 class Allocator(Protocol):
-    """Memory of the device for the workspace, say from the trainer's pool."""
+    """Memory of the device for the workspace, for example from the trainer's pool."""
 
     def allocate(self, size: int, alignment: int) -> int:
-        """The address, 0 where no memory is left."""
+        """The address, 0 if no memory is left."""
 
     def release(self, address: int) -> None: ...
 

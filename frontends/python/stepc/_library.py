@@ -136,7 +136,7 @@ class Library:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What holds for every rank; an instance knows local shapes too."""
+        """What holds for every rank; an instance also knows local shapes."""
         return self._parameters(None)
 
     def _parameters(self, instance: c.c_void_p | None) -> tuple[Parameter, ...]:

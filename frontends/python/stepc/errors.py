@@ -56,7 +56,7 @@ class PlanError(StepcError):
 
 
 class UnboundError(StepcError):
-    """A pointer is missing where the local shard is not empty."""
+    """A pointer is missing although the local shard is not empty."""
 
     status = 6
 

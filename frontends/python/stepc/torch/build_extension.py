@@ -2,7 +2,7 @@
 
     python -m stepc.torch.build_extension
 
-The compiler is $CXX, else c++. What fails is no error for stepc: without the extension steps take
+The compiler is $CXX, otherwise c++. What fails is no error for stepc: without the extension steps take
 the way through Python.
 """
 

@@ -77,7 +77,7 @@ def _match(
 ) -> tuple[dict[Any, tuple[str, Any]], dict[str, Mapping[str, Any] | None]]:
     """Saved parameter ids to (name, tensor) of this optimizer, and the saved group of each name.
 
-    By name where a plain state dict has names, as groups may have been made in another order; by
+    By name if a plain state dict has names, as groups may have been made in another order; by
     position otherwise, as torch does (distributed checkpoint has already ordered them).
     """
     named = all("param_names" in group and all(isinstance(i, int) for i in group["params"])

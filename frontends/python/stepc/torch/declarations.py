@@ -180,7 +180,7 @@ class Declarations:
         return result
 
     def columns_from(self, names: Sequence[str], axes: int) -> int:
-        """The axis from which on all are columns; 0 where nothing is flattened."""
+        """The axis from which on all are columns; 0 if nothing is flattened."""
         result, batch = 0, self.batch_axes(names, axes)
         for pattern in self.flatten:
             if matches(pattern, names):

@@ -74,7 +74,7 @@ def dtype_text(dtype: torch.dtype, parameter: str, what: str = "") -> str:
 
 
 def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype | None:
-    """The dtype that this parameter's gradients have; None where only a gradient would tell."""
+    """The dtype that this parameter's gradients have; None if only a gradient would tell."""
     declared = getattr(parameter, "grad_dtype", parameter.dtype)
     if declared is not None and attribute == "grad":
         return declared

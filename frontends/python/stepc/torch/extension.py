@@ -46,7 +46,7 @@ def stamp() -> str:
 
 
 def open_extension(file: Path) -> ModuleType:
-    """Loads it; raises an ImportError where it was built for something else."""
+    """Loads it; raises an ImportError if it was built for something else."""
     loader = importlib.machinery.ExtensionFileLoader(_NAME, str(file))
     spec = importlib.util.spec_from_loader(_NAME, loader)
     module = importlib.util.module_from_spec(spec)
@@ -71,7 +71,7 @@ def _load(file: Path) -> ModuleType | None:
 
 
 def load() -> ModuleType | None:
-    """The extension, where it is there, fits and is not switched off."""
+    """The extension, if it is there, fits and is not switched off."""
     wanted = os.environ.get(VARIABLE, "")
     if wanted not in ("", "0", "1"):
         raise StepcError(f"{VARIABLE}: expected 0 or 1, found '{wanted}'")

@@ -51,7 +51,7 @@ class Question:
         declarations: Declarations,
         if_present: Sequence[str] = (),
     ) -> Question:
-        """Frozen parameters are routed too where the definition allows it, so that unfreezing one
+        """Frozen parameters are routed too if the definition allows it, so that unfreezing one
         finds its group."""
         frozen = {name for name, tensor in named if not tensor.requires_grad}
         # Frozen tensors of three axes are what selectors of matrices refuse.
@@ -64,7 +64,7 @@ class Question:
         return Question(read_spec(spec), manifests, tuple(if_present))
 
     def digest(self) -> str:
-        """Equal where the answers are: a definition's path is only for diagnostics."""
+        """Equal if the answers are: a definition's path is only for diagnostics."""
         asked = self.definition.name, self.definition.text, self.manifests, self.if_present
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
@@ -208,7 +208,7 @@ def expect_one_group(groups: Iterable[Mapping[str, Any]]) -> None:
 
 
 def expect_new(given: Iterable[tuple[str, torch.Tensor]], known: Iterable[tuple[str, torch.Tensor]]) -> None:
-    """Refuses parameters to add whose tensors or names are those of others; ``known`` has aliases, too."""
+    """Refuses parameters to add whose tensors or names are those of others; ``known`` also has aliases."""
     known = list(known)
     names, tensors = dict(known), {id(tensor): name for name, tensor in reversed(known)}
     for name, tensor in given:

@@ -52,8 +52,8 @@ def import_states(
     """Takes over states of other optimizers, whose parameters are this one's.
 
     What the numbers mean is the definition's affair: it has to average as the other optimizer did.
-    bf16 and f16 are widened where the state is f32; nothing is rounded. A collective call of the ranks
-    that step together: where one of them finds an error, all raise, and nothing was taken over.
+    bf16 and f16 are widened if the state is f32; nothing is rounded. A collective call of the ranks
+    that step together: if one of them finds an error, all raise, and nothing was taken over.
 
     Args:
         optimizer: a :class:`stepc.torch.Optimizer`.

@@ -94,7 +94,7 @@ class Links:
         _open.add(self)
 
     def name(self, index: int) -> str:
-        """``rank 1``, with the global rank where that is another; the library writes the same."""
+        """``rank 1``, with the global rank if that is another; the library writes the same."""
         rank = self.ranks[index]
         return f"rank {index}" if rank == index else f"rank {index} (global rank {rank})"
 
@@ -219,13 +219,13 @@ def default_store() -> dist.Store:
 
 
 def read(store: dist.Store, key: str) -> str | None:
-    """A key's text; None where nobody has written it, or only nothing."""
+    """A key's text; None if nobody has written it, or only nothing."""
     return (store.get(key).decode() or None) if store.check([key]) else None
 
 
 def within(function: Callable[[], Any], seconds: float = _STORE_SECONDS) -> Any:
     """A call to the store, which may hang when the rank that serves it is the stopped one: its
-    result, or None where that does not come."""
+    result, or None if that does not come."""
     result: list[Any] = [None]
 
     def run() -> None:

@@ -309,7 +309,7 @@ class Question(Protocol):
     """A question to the compiler. Any rank can ask it for another one."""
 
     def digest(self) -> str:
-        """Equal where the answers are."""
+        """Equal if the answers are."""
 
     def answer(self) -> Any:
         """Asks the compiler here."""

@@ -147,7 +147,7 @@ class Pattern:
 
 @functools.lru_cache(maxsize=4096)
 def parse_pattern(text: str) -> Pattern:
-    """The pattern that a text is; raises :class:`PatternError` where it is none."""
+    """The pattern that a text is; raises :class:`PatternError` if it is none."""
     return Pattern(text)
 
 

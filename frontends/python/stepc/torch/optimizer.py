@@ -188,7 +188,7 @@ class Optimizer(Failures, RoutedGroups):
         return Question.of(self._spec, named, self._declarations, self._compile_options["if_present"])
 
     def _route_unfrozen(self, meeting: Meeting) -> Routing | None:
-        """The routes as the parameters are now, where a group without route has unfrozen ones."""
+        """The routes as the parameters are now, if a group without route has unfrozen ones."""
         if self._given_library is not None:
             return Routing.of_library(self._given_library) if waits_for_route(self) else None
         question: Question | None = None
@@ -202,7 +202,7 @@ class Optimizer(Failures, RoutedGroups):
     @property
     def state(self) -> LazyStates:  # type: ignore[override]
         """States by parameter. What is cleared or deleted begins anew in the next step; states that are put
-        in their place are taken where they fit."""
+        in their place are taken if they fit."""
         return self._states
 
     @state.setter
@@ -401,7 +401,7 @@ class Optimizer(Failures, RoutedGroups):
 
     @property
     def transport(self) -> TorchTransport | None:
-        """The connections of the bound instance; None where it has none."""
+        """The connections of the bound instance; None if it has none."""
         return None if self._binding is None else self._binding.instance.transport
 
     # --- step ---

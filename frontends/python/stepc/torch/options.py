@@ -136,7 +136,7 @@ def frozen_states(saved: Iterable[Mapping[str, Any] | None]) -> int:
 
 
 def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
-    """What :func:`pack` made; None where a checkpoint has none."""
+    """What :func:`pack` made; None if a checkpoint has none."""
     if saved is None or (isinstance(saved, Mapping) and not saved):
         return None
     if (
@@ -161,7 +161,7 @@ def _same(one: Any, other: Any) -> bool:
 def merge(
     names: Sequence[str], options: Sequence[Mapping[str, Any] | None], where: str
 ) -> dict[str, Any]:
-    """The options of the saved parameters that are one group now, where they agree.
+    """The options of the saved parameters that are one group now, if they agree.
 
     Labels that differ say nothing about the group and are left out.
     """

@@ -135,7 +135,7 @@ class Layout:
 
     def among(self, other: Layout, held: torch.Tensor) -> torch.Tensor | None:
         """This rank's elements out of those that it holds of another layout of the same tensor, in one
-        axis; None where it does not hold all of them. A view where they stand one after the other."""
+        axis; None if it does not hold all of them. A view where they stand one after the other."""
         there = sorted(other.runs)
         begins, parts = [run[0] for run in there], []
         for first, _, length in self.runs:

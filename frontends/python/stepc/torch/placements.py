@@ -152,7 +152,7 @@ def split_placements(text: str) -> list[str]:
 def placements_like(
     texts: Sequence[str], like: Sequence[tuple[str, Placement]]
 ) -> list[Placement] | None:
-    """DTensor placements of a tensor; None where DTensor cannot say what a text does.
+    """DTensor placements of a tensor; None if DTensor cannot say what a text does.
 
     Args:
         texts: those of the tensor, by mesh axis.

@@ -61,7 +61,7 @@ def is_ambiguous(shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str
 
 
 def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry | None:
-    """A parameter of ambiguous placements as what the sizes of its shards say that it is: None where
+    """A parameter of ambiguous placements as what the sizes of its shards say that it is: None if
     they fit neither way of cutting.
 
     Args:
@@ -187,7 +187,7 @@ def stored_shape_at(
 
 def last_axis(sizes: Sequence[int], texts: Sequence[str], dim: int) -> int | None:
     """The mesh axis that cuts a dimension last, where shards are neither strided by other axes nor
-    striped; None where there is none."""
+    striped; None if there is none."""
     axes, cuts = _cutting(sizes, texts).get(dim, ([], ()))
     if not axes or _has_stripes(cuts):
         return None
@@ -207,7 +207,7 @@ def held(
         place: the rank's coordinates.
         local: the shape of its shard, which chooses between FSDP2's cuts and DTensor's.
         moved: the dimensions that FSDP2 cut, where all ranks' sizes told (see moved_dimensions);
-            one rank's size may fit both. None where they have not been asked.
+            one rank's size may fit both. None if they have not been asked.
     """
     result: list[_Runs] = []
     for dim, size in enumerate(shape):

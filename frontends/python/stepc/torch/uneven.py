@@ -26,7 +26,7 @@ def as_it_lies(entry: Entry, told: Mapping[int, Sequence[int] | None]) -> Entry:
 
     Args:
         entry: the parameter, on its whole mesh.
-        told: by global rank the shape of its shard; None where it is what the placements say.
+        told: by global rank the shape of its shard; None if it is what the placements say.
     """
     ordered = in_cutting_order(entry)
     if ordered.mesh == entry.mesh and all(shape is None for shape in told.values()):

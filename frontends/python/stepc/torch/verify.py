@@ -31,7 +31,7 @@ def _placements(
     item: Mapping[str, Any], mesh: Mapping[str, Any], member: tuple[Mapping[str, Any], int] | None, role: str
 ) -> list[str]:
     """A parameter's, its gradient's or its states' placements as a library has them: where a bucket says
-    where ranges end, they stand at the first axis that is ``flat``. Empty where the manifest has no such
+    where ranges end, they stand at the first axis that is ``flat``. Empty if the manifest has no such
     list."""
     texts = item.get(role)
     result = list(texts or ())
