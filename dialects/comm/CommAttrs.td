@@ -92,7 +92,7 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
 
 def Comm_CommunicatorAttr : AttrDef<Comm_Dialect, "Communicator"> {
   let mnemonic = "communicator";
-  let summary = "the ranks of a mesh that differ only along factors of its axes";
+  let summary = "the ranks of a mesh that differ along factors of its axes alone";
   let description = [{
     Each rank of the mesh stands in one such set of ranks, and the attribute is all of these sets at once: a
     rank meets the others of its own set. A factor `<axis, stride, size>` is as in a hop.

@@ -31,7 +31,7 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
 }
 
 def Exec_Member : Exec_Attr<"Member", "member"> {
-  let summary = "the blocks of a segment in a pool, of `bytes` bytes each";
+  let summary = "blocks of a segment in a pool, of so many bytes each";
   let description = [{
     ```mlir
     #exec.member<@g0.w0, bytes = 256>
@@ -199,7 +199,7 @@ def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {
 }
 
 def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {
-  let summary = "a table of scalars in the workspace: f32 columns for each parameter of the group";
+  let summary = "a table of scalars in the workspace: of each parameter of the group, f32 columns";
   let description = [{
     A kernel over parameters writes the rows, one over chunks reads that of the chunk's parameter.
     ```mlir

@@ -60,17 +60,17 @@ def Optim_Flat : Optim_Placement<"Flat", "flat"> {
 }
 
 def Optim_PartialSum : Optim_Placement<"PartialSum", "partial_sum"> {
-  let summary = "for gradients: each rank along the mesh axis has a contribution to it (`P(sum)`)";
+  let summary = "of a gradient: each rank along the mesh axis has a contribution to it (`P(sum)`)";
   let assemblyFormat = "";
 }
 
 def Optim_PartialAverage : Optim_Placement<"PartialAverage", "partial_average"> {
-  let summary = "for gradients, an average: the sum of contributions over the axis's size (`P(avg)`)";
+  let summary = "the same of an average: the sum of contributions is divided by the axis's size (`P(avg)`)";
   let assemblyFormat = "";
 }
 
 def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
-  let summary = "how each matrix of a parameter is divided into parts, each a block of its own";
+  let summary = "how each matrix of a parameter is divided into parts, of which each is a block of its own";
   let description = [{
     A part is a list of runs of rows or columns, begin and end of each. A matrix of seven rows whose first two
     and last one are one block:

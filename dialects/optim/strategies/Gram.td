@@ -3,7 +3,8 @@
 #define STEPC_DIALECTS_OPTIM_STRATEGIES_GRAM_TD
 
 def Optim_Gram : Optim_Strategy<"Gram", "gram", "gram", ["slabs", "roundsOtherwise"]> {
-  let summary = "blocks stay cut: Gram matrices of their slabs are added up over ranks, the rest is local";
+  let summary = "blocks stay cut: the Gram matrices of their slabs are added up over ranks, "
+                "and all else is local";
   let extraClassDefinition = [{
     std::string $cppClass::whyIllegal(const StrategyQuery &query) const {
       plan::Slabs slabs = geometry::slabsOf(query.group, query.mesh, query.home);
