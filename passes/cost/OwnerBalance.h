@@ -30,8 +30,8 @@ int64_t mostOf(const Loads &loads);
 /// blocks, which meet on some rank; and what the ranks have anyway.
 int64_t loadBound(const OwnerProblem &problem);
 
-/// Longest processing time first: blocks in decreasing order of cost, each to the least loaded of its ranks; of
-/// kinds with `ranksFirst`, those with fewer ranks to choose from before the others.
+/// Longest processing time first: blocks in decreasing order of cost, each to the least loaded of its
+/// ranks; of kinds with `ranksFirst`, those with fewer ranks to choose from before the others.
 OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst = false);
 
 /// The busiest of some ranks, and what it cannot be below. If both are equal, no counts have a lesser `most`.

@@ -13,8 +13,8 @@
 namespace stepc::cost {
 namespace {
 
-/// How many sums of blocks half of a split may have, and how many are looked at for all ranks together. They bound the
-/// time: a few seconds at 2,048 ranks.
+/// How many sums of blocks half of a split may have, and how many are looked at for all ranks together.
+/// They bound the time: a few seconds at 2,048 ranks.
 constexpr int64_t kMostSums = 1024, kMostWork = 60000000;
 
 /// The problem with ranks as numbers from 0.
@@ -124,8 +124,8 @@ public:
   }
 
 private:
-  /// Calls `split` with the ranks that have less than `below`, from the least loaded on, and what they can split with
-  /// `rank`, until it is true: of ranks that own the same with one. False where it never is.
+  /// Calls `split` with the ranks that have less than `below`, from the least loaded on, and what they can
+  /// split with `rank`, until it is true: of ranks that own the same with one. False where it never is.
   template <typename Split>
   bool anyPartner(size_t rank, int64_t below, size_t except, Split split) {
     std::set<std::vector<int64_t>> known;
@@ -189,8 +189,8 @@ private:
     return parts;
   }
 
-  /// Fewer choices where there are too many: the widest range shrinks around what is, and of equally wide ones
-  /// that of every second cost first, so that coarse and fine ones are left.
+  /// Fewer choices where there are too many: the widest range shrinks around what is, and of equally wide
+  /// ones that of every second cost first, so that coarse and fine ones are left.
   static void narrow(std::vector<Part> &parts) {
     std::sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) {
       return std::tie(a.cost, a.kind) < std::tie(b.cost, b.kind);
@@ -218,8 +218,8 @@ private:
     }
   }
 
-  /// The split by which the busier of both has least, the first less than `below` and the second than `others`;
-  /// false where there is none.
+  /// The split by which the busier of both has least, the first less than `below` and the second than
+  /// `others`; false where there is none.
   bool split(size_t busy, size_t other, std::vector<Part> parts, int64_t below, int64_t others) {
     narrow(parts);
     int64_t mine = loads[busy], theirs = loads[other];
@@ -246,8 +246,9 @@ private:
         chosen[1] = &two;
       }
     };
-    // With each sum of the first half the best of the second ones are those around which both ranks have the same:
-    // the greatest that leaves the first one less, and the one above; and they fall as the first half's rise.
+    // With each sum of the first half the best of the second ones are those around which both ranks have
+    // the same: the greatest that leaves the first one less, and the one above; and they fall as the first
+    // half's rise.
     auto at = second.rbegin();
     for (const auto &one : first) {
       while (at != second.rend() && mine + one.first + at->first > theirs - one.first - at->first)

@@ -284,8 +284,8 @@ private:
     return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
   }
 
-  /// Says where the collective stands whose turn it is. Ranks of two communicators that start theirs in different orders
-  /// never meet.
+  /// Says where the collective stands whose turn it is. Ranks of two communicators that start theirs in
+  /// different orders never meet.
   static LogicalResult refuseOrder(comm::StartOp op, int64_t order) {
     auto diag = op.emitOpError("expected order ")
                 << order << ", because all ranks start collectives in program order, found "

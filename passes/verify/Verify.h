@@ -1,7 +1,8 @@
 //===- Verify.h - The proof of level 5 --------------------------*- C++ -*-===//
 //
-// `exec-verify-program` proves the commands and kernels of level 5 for all ranks (VerifyProgram.cpp). Nothing here calls the
-// passes that decide or schedule, or reads their bookkeeping: the printed program and the runtime's expansion are all there is.
+// `exec-verify-program` proves the commands and kernels of level 5 for all ranks (VerifyProgram.cpp).
+// Nothing here calls the passes that decide or schedule, or reads their bookkeeping: the printed program
+// and the runtime's expansion are all there is.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_VERIFY_H

@@ -139,8 +139,8 @@ Expand verify::runtimeExpand(const plan::Plan &plan) {
           }};
 }
 
-/// Proves the plan's tables, and blames the commands that first use them. If all ranks together have `many` tables, the
-/// context's threads share the work.
+/// Proves the plan's tables, and blames the commands that first use them. If all ranks together have `many`
+/// tables, the context's threads share the work.
 static LogicalResult proveTables(TableProof &proof, const StepFacts &facts, exec::ProgramOp program,
                                  size_t many) {
   MLIRContext *context = program.getContext();

@@ -19,8 +19,8 @@ struct ProbedLevel {
   std::vector<cost::LinkSample> samples = {};
 };
 
-/// The levels that ranks on these hosts stand on: of the sizes that are given, or else hosts and the network between
-/// them. An error where they do not fit the ranks.
+/// The levels that ranks on these hosts stand on: of the sizes that are given, or else hosts and the
+/// network between them. An error where they do not fit the ranks.
 llvm::Expected<std::vector<ProbedLevel>>
 levelsOf(const std::vector<std::string> &hosts,
          const std::vector<std::pair<std::string, int64_t>> &given);
@@ -39,8 +39,8 @@ public:
   llvm::Expected<std::vector<std::string>> exchangeNames(const std::string &mine);
   /// The largest that a rank has, on every rank: all have come here then.
   llvm::Expected<double> largest(double mine);
-  /// Measures all levels: messages of several sizes, to and from one peer and more at a time, all ranks at once. What
-  /// took the slowest rank longest counts, and of several times the median.
+  /// Measures all levels: messages of several sizes, to and from one peer and more at a time, all ranks at
+  /// once. What took the slowest rank longest counts, and of several times the median.
   llvm::Error measure(std::vector<ProbedLevel> &levels);
 
 private:

@@ -16,7 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a library's walk takes for a command itself, before any thread is woken: a single thread meets nobody.
+/// What a library's walk takes for a command itself, before any thread is woken: a single thread meets
+/// nobody.
 constexpr double kLeastLaunch = 0.5e-6;
 constexpr int kEdge = 192, kTimes = 5, kMeetings = 201;
 constexpr int64_t kCopied = 32 << 20; // bytes of each thread's copy
