@@ -157,9 +157,9 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
     (their products, and their way there and back), each to the rank of its mesh with the least load so far.
     The load includes blocks of groups whose ranks are fixed. If hops also replicate, a block goes to the
     ranks that differ along the factors that no hop owns, and loads all of these. Ties go to the rank that
-    holds most of the block, then to the lowest rank. If the busiest rank then has 5 % more than the bound, a
-    search looks for better owners (`passes/cost/OwnerBalance.h`). It splits the blocks of the busiest rank and
-    of others anew. The result is deterministic.
+    holds most of the block, then to the lowest rank. If the busiest rank then has 5 % more than the
+    bound, a search looks for better owners (`passes/cost/OwnerBalance.h`). It splits the blocks of the
+    busiest rank and of others anew. The result is deterministic.
 
     Remarks: `owners-balanced` (passed) with the mean load, and the least that any owners can have (`bound`),
     in per cent of the most: 100 is proven to be the best. `ranks-without-blocks` (missed).

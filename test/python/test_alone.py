@@ -19,6 +19,8 @@ from stepc.errors import TransportError
 from stepc.torch import Optimizer, export_manifest
 from stepc.torch.links import Links
 
+pytestmark = pytest.mark.tier("land")
+
 TIMEOUT = 6.0
 SLACK = 4.0
 SIZE = 3

@@ -9,6 +9,8 @@ import sys
 import pytest
 from conftest import ROOT, real_compiler
 
+pytestmark = pytest.mark.tier("land")
+
 INPUTS = ROOT / "test" / "inputs"
 MANIFESTS = sorted(path.stem for path in INPUTS.glob("*.json"))
 TYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16"}

@@ -12,6 +12,8 @@ from conftest import ROOT, real_compiler
 sys.path.append(str(ROOT / "benchmarks"))
 from measure import measured  # noqa: E402
 
+pytestmark = pytest.mark.tier("land")
+
 SPEC = ROOT / "examples" / "muon.optim"
 SIZES = (8, 16, 32, 64)
 

@@ -12,6 +12,8 @@ from torch.distributed.tensor.placement_types import Replicate, Shard
 from stepc.torch import Optimizer, export_manifest, groups
 from stepc.torch.describe import Declarations, connected
 
+pytestmark = pytest.mark.tier("land")
+
 
 def plain():
     w = nn.Parameter(torch.ones(3, 2))

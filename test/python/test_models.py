@@ -18,6 +18,8 @@ from architectures import Parameter  # noqa: E402
 from measure import measured  # noqa: E402
 from placements import Layout  # noqa: E402
 
+pytestmark = pytest.mark.tier("land")
+
 MODELS = sorted(generator.MODELS)
 MATRIX = Parameter("w", (64, 32), "rows")
 STACK = Parameter("e", (8, 64, 32), "columns", experts=8)

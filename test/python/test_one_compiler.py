@@ -19,6 +19,8 @@ from stepc.torch import Optimizer, building
 from stepc.torch import optimizer as optimizer_module
 from stepc.torch.links import Links
 
+pytestmark = pytest.mark.tier("land")
+
 TIMEOUT = 20.0
 LR = {"Muon": {"lr": 0.02}, "AdamW": {"lr": 3e-4}}
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "muon.optim"

@@ -18,6 +18,8 @@ import stepc.torch
 from stepc._compile import option_arguments
 from stepc.torch import probe
 
+pytestmark = pytest.mark.tier("land")
+
 MANIFEST = ROOT / "examples" / "four_ranks.json"
 SPEC = ROOT / "examples" / "muon.optim"
 MUON = """

@@ -8,6 +8,8 @@ import subprocess
 import pytest
 from conftest import ROOT, real_compiler
 
+pytestmark = pytest.mark.tier("land")
+
 MUON = ROOT / "examples" / "muon.optim"
 # What passes/decide/WaveModel.cpp adds for gaps between buffers of several waves.
 GAPS = 1.25

@@ -16,11 +16,12 @@ def parts():
     for binary in sorted((BUILD / "bin" / "unit").glob("*-tests*")):
         if os.access(binary, os.X_OK) and binary.is_file():
             count = PARTS.get(binary.name, 1)
+            # Those with a sanitizer's name behind it run when landing.
+            marks = pytest.mark.tier("quick" if binary.name.endswith("-tests") else "land")
             for part in range(count):
-                yield pytest.param(binary, part, count, id=f"{binary.name}-{part + 1}-of-{count}")
+                yield pytest.param(binary, part, count, id=f"{binary.name}-{part + 1}-of-{count}", marks=marks)
 
 
-@pytest.mark.tier("quick")
 @pytest.mark.parametrize("binary, part, count", list(parts()))
 def test_binary(binary, part, count, tmp_path, record_property):
     output = tmp_path / "report.json"

@@ -122,11 +122,12 @@ TEST(BlockReduce, RandomShapesAndKinds) {
 // Squares that leave the range of f32 on either side, and stay just inside it.
 TEST(BlockReduce, WholeRangeOfNorms) {
   Engine engine(3);
+  int64_t drawn = 0;
   for (int magnitude : {-147, -126, -64, -37, -34, 0, 59, 62, 64, 125})
     for (Kind kind : {Kind::Rms, Kind::Norm})
       for (int axes = 1; axes <= 3 && !HasFatalFailure(); ++axes)
         for (int64_t rows : {21, 450}) // the larger block's rows are shared among threads
-          if (rows == 21 || axes == 3)
+          if ((rows == 21 || axes == 3) && (tier() != "quick" || drawn++ % 4 == 0))
             check({kind, magnitude % 2 ? Storage::F32 : Storage::BF16, 2, rows, 37, bool(axes & 1),
                    bool(axes & 2), false, axes == 3 ? -24 : 0, magnitude},
                   engine);
