@@ -85,7 +85,7 @@ def run_tests(options: list[str], paths: list[str], results: Results, folder: st
     command = [sys.executable, "-m", "pytest", "-q", "-ra", "-o", "junit_family=xunit1", f"--junitxml={report}", *options, *paths]
     print("$", " ".join(command), flush=True)
     code = subprocess.call(command, cwd=ROOT)
-    if code not in (0, 1) or not report.exists():  # it did not run to its end
+    if code not in (0, 1, 5) or not report.exists():  # it did not run to its end; 5: the tier has none of them
         results.fail("python")
     if report.exists():
         for case in xml.etree.ElementTree.parse(report).iter("testcase"):

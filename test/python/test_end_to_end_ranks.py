@@ -164,6 +164,7 @@ def test_a_stopped_rank_hangs_nobody(real):
         assert half and seconds < 30
 
 
+@pytest.mark.tier("all")
 def test_the_example_loop_goes_on_from_its_checkpoints(real, tmp_path):
     """What docs/torch.md shows: seven steps at once, and in two runs, give the same losses."""
 

@@ -24,6 +24,8 @@ from stepc import _calls
 from stepc._calls import call_apart
 from stepc.torch import Optimizer
 
+pytestmark = pytest.mark.tier("land")
+
 TIMEOUT = 60.0
 
 

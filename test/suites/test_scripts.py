@@ -3,7 +3,7 @@
 import pytest
 from binaries import ROOT, run
 
-LAST = ("fuzzers.sh", "passes_carry_weight.sh")  # of the widest tier alone
+LAST = ("fuzzers.sh", "passes_carry_weight.sh", "wheel.sh")  # of the widest tier alone
 SCRIPTS = sorted((ROOT / "test" / "run").glob("*.sh"))
 
 
