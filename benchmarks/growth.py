@@ -23,15 +23,15 @@ ROOT = Path(__file__).resolve().parents[1]
 SPEC = ROOT / "examples" / "muon.optim"
 GPU_CLUSTER = ["--cluster", "h100", "--target", "cuda:sm_90a"]  # of stepc, for a cluster of GPUs
 FIGURES = {  # name → (model, what stepc does, options)
-    "1,000 dense × 2,048 ranks, to level 4": ("dense", "level 4", []),
-    "5,000 of 64 experts, S(1) × 256 ranks, to level 4": ("experts_cut", "level 4", []),
-    "5,000 of 64 experts, ep 32 × dp 64, to level 4": ("experts_dealt", "level 4", []),
+    "1,000 dense × 2,048 ranks, through the proof": ("dense", "proof", []),
+    "5,000 of 64 experts, S(1) × 256 ranks, through the proof": ("experts_cut", "proof", []),
+    "5,000 of 64 experts, ep 32 × dp 64, through the proof": ("experts_dealt", "proof", []),
     "explain 100 of 64 experts, S(1) × 2,048 ranks": ("experts_cut_100", "explain", []),
     "explain 100 of 64 experts, ep 32 × dp 64": ("experts_dealt_100", "explain", []),
-    "gather 100 dense × 2,048 ranks, to level 4": ("dense_100", "level 4", ["--strategy", "*=gather"]),
-    "125 shapes × 1,024 ranks, to level 4": ("distinct_125", "level 4", []),
-    "250 shapes × 1,024 ranks, to level 4": ("distinct_250", "level 4", []),
-    "1,000 shapes × 1,024 ranks, to level 4": ("distinct", "level 4", []),
+    "gather 100 dense × 2,048 ranks, through the proof": ("dense_100", "proof", ["--strategy", "*=gather"]),
+    "125 shapes × 1,024 ranks, through the proof": ("distinct_125", "proof", []),
+    "250 shapes × 1,024 ranks, through the proof": ("distinct_250", "proof", []),
+    "1,000 shapes × 1,024 ranks, through the proof": ("distinct", "proof", []),
     "125 shapes × 1,024 ranks": ("distinct_125", "to library", []),
     "1,000 shapes × 1,024 ranks": ("distinct", "to library", []),
     "1,000 of 1 shape × 64 ranks": ("one_shape", "library", []),
@@ -99,8 +99,8 @@ def measure(stepc: Path, model: str, what: str, options: list, folder: Path) -> 
     rest = ["--manifest", path, "--if-present", "*embed*", "--if-present", "lm_head*", *options]
     if what == "explain":
         return [*cells(timed([stepc, "explain", SPEC, *rest], folder / "out")), "", "", "", "", "", ""]
-    if what == "level 4":
-        command = [stepc, "compile", SPEC, *rest, "--emit", "scheduled", "-o", folder]
+    if what == "proof":
+        command = [stepc, "compile", SPEC, *rest, "--emit", "exec", "-o", folder]
         return [*cells(timed(command, folder / "out")), "", "", "", "", "", ""]
     taken = timed([stepc, "compile", SPEC, *rest, "-o", folder], folder / "out")
     if what == "to library":

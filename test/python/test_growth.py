@@ -63,7 +63,7 @@ def test_memory_of_a_proof_does_not_grow_with_shapes_times_ranks(tmp_path):
     sizes = (50, 100, 200, 400)
     peaks = []
     for shapes in sizes:
-        done, _, peak = compiled(tmp_path, shapes, 512, "--emit", "scheduled")
+        done, _, peak = compiled(tmp_path, shapes, 512, "--emit", "exec")
         assert done.returncode == 0, done.stderr
         peaks.append(peak)
     per_shape = [
