@@ -33,8 +33,10 @@ def tier_of(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    kept = [item for item in items if tiers.includes(tier_of(item))]
-    config.hook.pytest_deselected(items=[item for item in items if not tiers.includes(tier_of(item))])
+    kept, later = [], []
+    for item in items:
+        (kept if tiers.includes(tier_of(item)) else later).append(item)
+    config.hook.pytest_deselected(items=later)
     items[:] = kept
 
 
@@ -56,5 +58,4 @@ def pytest_runtest_teardown(item):
         return (yield)
     finally:
         item.user_properties.append(("cpu", round(processor.seconds(os.getpid()) - item.stash[STARTED], 2)))
-        item.user_properties.append(("tier", tier_of(item)))
 

@@ -20,8 +20,11 @@ import xml.etree.ElementTree
 from collections import Counter, defaultdict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "test" / "support"))
+
+from tiers import TIERS  # noqa: E402
+
 CORES = len(os.sched_getaffinity(0))
-TIERS = ("quick", "land", "all")
 # The longest tests first, so that none of them runs at the end beside idle cores.
 KINDS = {
     "unit": ["test/suites/test_unit.py"],

@@ -132,7 +132,7 @@ Site ProgramCheck::staged(const plan::Operand &operand, const plan::Place &place
 
 void ProgramCheck::need(Need::Unit unit, int64_t index, int64_t bytes, int64_t elements,
                         int64_t size) {
-  facts.needs.push_back({unit, user, bytes, size, user, index, elements});
+  facts.needs.push_back({unit, bytes, size, user, index, elements});
 }
 
 TableUse &ProgramCheck::use(int64_t table) {

@@ -17,13 +17,12 @@ namespace stepc::verify {
 
 /// A part of the workspace that a command uses, and how much of it.
 struct Need {
-  /// By start, by table, by computed block, or fixed.
-  enum Unit { Sent, Received, From, To, Blocks, Elements } unit;
-  mlir::Operation *holder;     ///< says how many bytes it has
+  /// By start, by table, or by computed block.
+  enum Unit { Sent, Received, From, To, Blocks } unit;
   int64_t bytes, elementBytes; ///< bytes alone of what travels
   mlir::Operation *user;
   int64_t index;    ///< the start (Sent, Received), table (From, To) or segment (Blocks)
-  int64_t elements; ///< per computed block, or fixed
+  int64_t elements; ///< per computed block
 };
 
 /// What the commands do, as far as it was shown to be in order.

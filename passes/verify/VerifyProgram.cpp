@@ -76,7 +76,7 @@ static LogicalResult checkNeeds(ArrayRef<Need> needs, TableProof &proof) {
   llvm::DenseMap<int64_t, Reach> mostBlocks;
   llvm::SmallPtrSet<Operation *, 8> refused;
   for (const Need &need : needs) {
-    Reach reach{need.elements, 0};
+    Reach reach{0, 0};
     bool travels = need.unit == Need::Sent || need.unit == Need::Received;
     if (travels)
       reach = need.unit == Need::Sent ? proof.startReach(need.index).sent
@@ -92,13 +92,10 @@ static LogicalResult checkNeeds(ArrayRef<Need> needs, TableProof &proof) {
       reach = {times(found->second.most, need.elements), found->second.rank};
     }
     int64_t bytes = times(reach.most, travels ? 1 : need.elementBytes);
-    if (bytes <= need.bytes || !refused.insert(need.holder).second)
+    if (bytes <= need.bytes || !refused.insert(need.user).second)
       continue;
-    auto diag = need.holder->emitOpError("expected at least ")
-                << bytes << " bytes, which rank " << reach.rank << " needs, found " << need.bytes
-                << " bytes";
-    if (need.holder != need.user)
-      diag.attachNote(need.user->getLoc()) << "used here";
+    need.user->emitOpError("expected at least ") << bytes << " bytes, which rank " << reach.rank
+                                                 << " needs, found " << need.bytes << " bytes";
     fine = false;
   }
   return success(fine);
