@@ -33,14 +33,14 @@ EM_CUDA = 190
 def add_products(plan, found):
     """What a library multiplies: each product once, with its kernels and their blocks for a matrix."""
     for command in plan["commands"]:
-        one = command.get("product")
-        if not one or one["symmetric"]:
+        if command["kind"] != "product" or command["symmetric"]:
             continue
-        types = one["types"]
-        if types["lhs"] != types["rhs"] or types["addend"] not in (None, types["out"]) or types["out"] not in (types["lhs"], "f32"):
+        lhs, rhs, addend, out = (command.get(name, {}).get("type") for name in ("lhs", "rhs", "addend", "out"))
+        if lhs != rhs or addend not in (None, out) or out not in (lhs, "f32"):
             continue
-        made = Product(one["m"], one["n"], one["k"], types["lhs"], types["rhs"], types["addend"], types["out"], one["transpose_lhs"],
-                       one["transpose_rhs"], one["alpha"], one["beta"])  # fmt: skip
+        k = command["lhs"]["rows" if command["transpose_lhs"] else "cols"]
+        made = Product(command["out"]["rows"], command["out"]["cols"], k, lhs, rhs, addend, out, command["transpose_lhs"],
+                       command["transpose_rhs"], command["alpha"], command["beta"])  # fmt: skip
         # Factors are no part of what an algorithm is pinned for.
         key = (made.m, made.n, made.k, *made.types(), made.transpose_lhs, made.transpose_rhs)
         found.setdefault(key, (made, command["kernels"]))

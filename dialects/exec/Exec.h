@@ -37,12 +37,14 @@ public:
   mlir::FailureOr<int64_t> token(mlir::Operation *op, mlir::Value token);
   /// Appends a pool of the program at `op`.
   mlir::LogicalResult pool(mlir::Operation *op, PoolAttr pool);
-  int64_t kernel(mlir::FlatSymbolRefAttr name);
+  plan::KernelNumber kernel(mlir::FlatSymbolRefAttr name);
   /// The next collective in the one total order; `token` stands for it.
   void start(mlir::Value token) { tokens.try_emplace(token, tokens.size()); }
-  /// Appends the plan's form of `operands`, of a command on the blocks of `group`.
+  /// The plan's form of an operand of a command on the blocks of `group`.
+  mlir::LogicalResult operand(mlir::Operation *op, mlir::Attribute operand, int64_t group,
+                              plan::Operand &made);
   mlir::LogicalResult operands(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands,
-                               int64_t group, plan::Command &command);
+                               int64_t group, std::vector<plan::Operand> &made);
   /// The group of a table of the plan.
   int64_t groupOf(int64_t table) const {
     return plan.segments[plan.tables[table].from.segment].group;

@@ -156,16 +156,13 @@ FailureOr<plan::Operand> WorkspaceAttr::lower(Operation *, const plan::Plan &, i
 }
 
 FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64_t) const {
-  return plan::Operand{plan::OperandKind::Batch,
-                       getOffset(),
-                       getBytes(),
-                       -1,
-                       0,
-                       getRows(),
-                       getCols(),
-                       *optim::toPlan(getType()),
-                       getPool().value_or(-1),
-                       getMember()};
+  plan::Operand made{plan::OperandKind::Batch, getOffset(), getBytes()};
+  made.rows = getRows();
+  made.cols = getCols();
+  made.type = *optim::toPlan(getType());
+  made.pool = getPool().value_or(-1);
+  made.member = getMember();
+  return made;
 }
 
 FailureOr<plan::Operand> ScalarsAttr::lower(Operation *, const plan::Plan &, int64_t) const {

@@ -86,7 +86,10 @@ PoolAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan, const p
   return PoolAttr::get(context, pool.offset, pool.bytes, members);
 }
 
-int64_t Numbering::kernel(FlatSymbolRefAttr name) {
+/// No kernel without a name: some devices alone have one for a command.
+plan::KernelNumber Numbering::kernel(FlatSymbolRefAttr name) {
+  if (!name)
+    return {};
   auto [known, isNew] = kernels.try_emplace(name.getAttr(), plan.kernels.size());
   if (isNew)
     plan.kernels.push_back(name.getValue().str());
@@ -100,14 +103,20 @@ FailureOr<int64_t> Numbering::token(Operation *op, Value token) {
   return op->emitOpError("expected a collective that was started before");
 }
 
+LogicalResult Numbering::operand(Operation *op, Attribute operand, int64_t group,
+                                 plan::Operand &made) {
+  FailureOr<plan::Operand> lowered = cast<OperandAttrInterface>(operand).lower(op, plan, group);
+  if (failed(lowered))
+    return failure();
+  made = *lowered;
+  return success();
+}
+
 LogicalResult Numbering::operands(Operation *op, ArrayRef<Attribute> operands, int64_t group,
-                                  plan::Command &command) {
-  for (Attribute operand : operands) {
-    FailureOr<plan::Operand> made = cast<OperandAttrInterface>(operand).lower(op, plan, group);
-    if (failed(made))
+                                  std::vector<plan::Operand> &made) {
+  for (Attribute each : operands)
+    if (failed(operand(op, each, group, made.emplace_back())))
       return failure();
-    command.operands.push_back(*made);
-  }
   return success();
 }
 
@@ -116,115 +125,114 @@ LogicalResult Numbering::operands(Operation *op, ArrayRef<Attribute> operands, i
 //===----------------------------------------------------------------------===//
 
 FailureOr<plan::Command> DispatchChunksOp::lower(Numbering &numbering) {
-  plan::Command command;
-  command.kind = plan::CommandKind::Chunks;
+  plan::DispatchChunks command;
   command.kernel = numbering.kernel(getKernelAttr());
   size_t each = getArgs().size() / getTables().size();
   for (auto [index, attribute] : llvm::enumerate(getTables().getAsRange<TableAttr>())) {
     FailureOr<int64_t> table = numbering.table(*this, attribute);
+    plan::DispatchChunks::Run &run = command.runs.emplace_back();
     if (failed(table) ||
         failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each),
-                                  numbering.groupOf(*table), command)))
+                                  numbering.groupOf(*table), run.operands)))
       return failure();
-    command.tables.push_back(*table);
+    run.table = *table;
   }
-  return command;
-}
-
-/// What products and reductions have in common.
-template <typename Op>
-static FailureOr<plan::Command> lowerBatch(Op op, Numbering &numbering, plan::CommandKind kind) {
-  FailureOr<int64_t> table = numbering.table(op, op.getTable());
-  plan::Command command;
-  command.kind = kind;
-  if (failed(table) ||
-      failed(numbering.operands(op, op.getBatches(), numbering.groupOf(*table), command)))
-    return failure();
-  command.tables = {*table};
-  if (op.getKernels())
-    for (auto kernel : op.getKernelsAttr().template getAsRange<KernelAttr>())
-      command.batch.kernels.push_back({numbering.kernel(kernel.getSymbol()), kernel.getItems()});
-  command.batch.scratchBytes = op.getScratch();
-  return command;
-}
-
-FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
-  FailureOr<plan::Command> command = lowerBatch(*this, numbering, plan::CommandKind::Product);
-  if (failed(command))
-    return failure();
-  plan::Batch &batch = command->batch;
-  batch.accumulation = plan::Accumulation(getAccumulation());
-  batch.alpha = getAlpha().convertToDouble();
-  batch.beta = getBeta().convertToDouble();
-  batch.transposeLhs = getTransposeLhs();
-  batch.transposeRhs = getTransposeRhs();
-  batch.symmetric = getSymmetric();
-  if (getPinned())
-    for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>())
-      batch.pinned.push_back(each.toPlan());
-  return command;
-}
-
-FailureOr<plan::Command> ReduceOp::lower(Numbering &numbering) {
-  FailureOr<plan::Command> command = lowerBatch(*this, numbering, plan::CommandKind::Reduce);
-  if (failed(command))
-    return failure();
-  command->batch.reduction = plan::Reduction(getKind());
-  command->batch.exponent = getExponent();
-  return command;
+  return plan::Command(command);
 }
 
 FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
-  plan::Command command;
-  command.kind = plan::CommandKind::Parameters;
+  plan::DispatchParameters command;
   command.kernel = numbering.kernel(getKernelAttr());
   size_t each = getArgs().size() / getGroups().size();
   for (auto [index, name] : llvm::enumerate(getGroups().getAsRange<FlatSymbolRefAttr>())) {
     FailureOr<int64_t> group = numbering.group(*this, name);
+    plan::DispatchParameters::Run &run = command.runs.emplace_back();
     if (failed(group) ||
         failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each), *group,
-                                  command)))
+                                  run.operands)))
       return failure();
-    command.groups.push_back(*group);
+    run.group = *group;
   }
-  return command;
+  return plan::Command(command);
 }
 
-/// Numbers the kernel of a command that has one on some devices only.
+/// Lowers what products and reductions have in common.
 template <typename Op>
-static void numberKernel(Op op, Numbering &numbering, plan::Command &command) {
-  if (FlatSymbolRefAttr kernel = op.getKernelAttr())
-    command.kernel = numbering.kernel(kernel);
-}
-
-/// What copies and sums have in common.
-template <typename Op>
-static FailureOr<plan::Command> lowerRows(Op op, Numbering &numbering, plan::CommandKind kind) {
+static FailureOr<int64_t> lowerMatrix(Op op, Numbering &numbering, plan::MatrixCommand &command) {
   FailureOr<int64_t> table = numbering.table(op, op.getTable());
-  plan::Command command;
-  command.kind = kind;
-  Attribute ends[] = {op.getSource(), op.getTarget()};
-  if (failed(table) || failed(numbering.operands(op, ends, numbering.groupOf(*table), command)))
+  if (failed(table))
     return failure();
-  command.tables = {*table};
-  numberKernel(op, numbering, command);
-  return command;
+  command.table = *table;
+  if (op.getKernels())
+    for (auto kernel : op.getKernelsAttr().template getAsRange<KernelAttr>())
+      command.kernels.push_back({numbering.kernel(kernel.getSymbol()), kernel.getItems()});
+  command.scratchBytes = op.getScratch();
+  return numbering.groupOf(*table);
+}
+
+FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
+  plan::Product command;
+  FailureOr<int64_t> group = lowerMatrix(*this, numbering, command);
+  if (failed(group) || failed(numbering.operand(*this, getLhs(), *group, command.lhs)) ||
+      failed(numbering.operand(*this, getRhs(), *group, command.rhs)) ||
+      (getAddend() &&
+       failed(numbering.operand(*this, *getAddend(), *group, command.addend.emplace()))) ||
+      failed(numbering.operand(*this, getOut(), *group, command.out)))
+    return failure();
+  command.accumulation = plan::Accumulation(getAccumulation());
+  command.alpha = getAlpha().convertToDouble();
+  command.beta = getBeta().convertToDouble();
+  command.transposeLhs = getTransposeLhs();
+  command.transposeRhs = getTransposeRhs();
+  command.symmetric = getSymmetric();
+  if (getPinned())
+    for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>())
+      command.pinned.push_back(each.toPlan());
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> ReduceOp::lower(Numbering &numbering) {
+  plan::Reduce command;
+  FailureOr<int64_t> group = lowerMatrix(*this, numbering, command);
+  if (failed(group) || failed(numbering.operand(*this, getSource(), *group, command.source)) ||
+      failed(numbering.operand(*this, getOut(), *group, command.out)))
+    return failure();
+  command.reduction = plan::Reduction(getKind());
+  command.exponent = getExponent();
+  return plan::Command(command);
+}
+
+/// Lowers what copies and sums have in common.
+template <typename Op, typename Command>
+static LogicalResult lowerMove(Op op, Numbering &numbering, Command &command) {
+  FailureOr<int64_t> table = numbering.table(op, op.getTable());
+  if (failed(table))
+    return failure();
+  command.table = *table;
+  command.kernel = numbering.kernel(op.getKernelAttr());
+  int64_t group = numbering.groupOf(*table);
+  return success(succeeded(numbering.operand(op, op.getSource(), group, command.source)) &&
+                 succeeded(numbering.operand(op, op.getTarget(), group, command.target)));
 }
 
 FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
-  return lowerRows(*this, numbering, plan::CommandKind::Copy);
+  plan::Copy command;
+  if (failed(lowerMove(*this, numbering, command)))
+    return failure();
+  return plan::Command(command);
 }
 
 FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
-  FailureOr<plan::Command> command = lowerRows(*this, numbering, plan::CommandKind::Sum);
-  if (succeeded(command))
-    command->index = getDivisor();
-  return command;
+  plan::Sum command;
+  if (failed(lowerMove(*this, numbering, command)))
+    return failure();
+  command.type = *optim::toPlan(getType());
+  command.divisor = getDivisor();
+  return plan::Command(command);
 }
 
 FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
-  plan::Command command;
-  command.kind = plan::CommandKind::Start;
+  plan::Start command;
   command.collective = plan::CollectiveKind(getKind());
   numbering.start(getToken());
   if (getCommunicator()) {
@@ -239,27 +247,21 @@ FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
       return failure();
     command.tables.push_back(*table);
   }
-  Attribute ends[] = {getSource(), getTarget()};
-  if (failed(numbering.operands(*this, ends, /*group=*/-1, command)))
+  if (failed(numbering.operand(*this, getSource(), /*group=*/-1, command.sent)) ||
+      failed(numbering.operand(*this, getTarget(), /*group=*/-1, command.received)))
     return failure();
-  numberKernel(*this, numbering, command);
-  return command;
+  command.kernel = numbering.kernel(getKernelAttr());
+  return plan::Command(command);
 }
 
 FailureOr<plan::Command> AwaitOp::lower(Numbering &numbering) {
   FailureOr<int64_t> start = numbering.token(*this, getToken());
   if (failed(start))
     return failure();
-  plan::Command command;
-  command.kind = plan::CommandKind::Await;
-  command.index = *start;
-  numberKernel(*this, numbering, command);
-  return command;
+  plan::KernelNumber kernel = numbering.kernel(getKernelAttr());
+  return plan::Command(plan::Await{*start, kernel});
 }
 
 FailureOr<plan::Command> AdvanceStepsOp::lower(Numbering &numbering) {
-  plan::Command command;
-  command.kind = plan::CommandKind::AdvanceSteps;
-  numberKernel(*this, numbering, command);
-  return command;
+  return plan::Command(plan::AdvanceSteps{numbering.kernel(getKernelAttr())});
 }

@@ -58,7 +58,7 @@ llvm::Error linkLibrary(llvm::ArrayRef<Program> programs, llvm::ArrayRef<std::st
 std::string makeHeader(llvm::ArrayRef<Program> programs);
 llvm::Error writeHeader(llvm::ArrayRef<Program> programs, llvm::StringRef path);
 
-/// The plan for people and tools (docs: stepc-plan version 1); ends in a line feed.
+/// The plan for people and tools (docs: stepc-plan version 3); ends in a line feed.
 std::string planToJson(const plan::Plan &plan);
 
 } // namespace stepc::codegen

@@ -16,6 +16,12 @@ namespace {
 using llvm::json::OStream;
 
 constexpr llvm::StringLiteral kMissing[] = {"error", "skip", "zero"};
+constexpr llvm::StringLiteral kEnds[] = {"rest", "sent", "received", "kept"};
+constexpr llvm::StringLiteral kOperands[] = {"workspace", "scalars",    "parameters", "gradients",
+                                             "state",     "block_rows", "batch"};
+constexpr llvm::StringLiteral kAccumulations[] = {"fused_chain", "rounded_chain", "tensorcore"};
+constexpr llvm::StringLiteral kReductions[] = {"sum", "mean", "rms", "norm", "max"};
+constexpr llvm::StringLiteral kCollectives[] = {"exchange", "all_gather"};
 
 class Writer {
 public:
@@ -24,7 +30,7 @@ public:
   void write() {
     json.object([&] {
       json.attribute("format", "stepc-plan");
-      json.attribute("version", 2);
+      json.attribute("version", 3);
       json.attribute("name", plan.name);
       json.attribute("chip", plan.chip);
       json.attribute("numerics", plan.numerics);
@@ -51,6 +57,7 @@ public:
         else
           numbers("blocks", segment.blocks);
       });
+      writeTables();
       writeExchanges();
       writeCommands();
     });
@@ -178,15 +185,10 @@ private:
     constexpr size_t kMostTables = 20000;
     bool perRank = world.size() * plan.tables.size() <= kMostTables && plan::validate(plan).empty();
     plan::Expander expander(plan);
-    list("exchanges", plan.starts(), [&](const plan::Command *start) {
-      const plan::Communicator &ranks = start->communicator;
-      if (ranks.mesh < 0)
-        json.attribute("communicator", "world");
-      else
-        json.attributeObject("communicator", [&] {
-          json.attribute("mesh", plan.meshes[ranks.mesh].name);
-          factors("factors", plan.meshes[ranks.mesh], ranks.factors);
-        });
+    list("exchanges", plan.starts(), [&](const plan::Start *start) {
+      json.attributeBegin("communicator");
+      value(start->communicator);
+      json.attributeEnd();
       list("parts", start->tables, [&](int64_t index) {
         const plan::Table &table = plan.tables[index];
         json.attribute("segment", plan.segments[table.from.segment].name);
@@ -212,63 +214,78 @@ private:
     });
   }
 
-  void writeProduct(const plan::Command &command) {
-    const plan::Batch &batch = command.batch;
-    const std::vector<plan::Operand> &all = command.operands;
-    json.attribute("m", all.back().rows);
-    json.attribute("n", all.back().cols);
-    json.attribute("k", batch.transposeLhs ? all[0].rows : all[0].cols);
-    json.attributeObject("types", [&] {
-      auto type = [](const plan::Operand &operand) {
-        return llvm::StringRef(plan::name(operand.type));
+  /// Names the tables that commands refer to by number.
+  void writeTables() {
+    list("tables", plan.tables, [&](const plan::Table &table) {
+      auto place = [&](const char *key, const plan::Place &place) {
+        json.attributeObject(key, [&] {
+          json.attribute("segment", plan.segments[place.segment].name);
+          json.attribute("value", llvm::StringRef(plan::name(place.value)));
+          json.attribute("from", plan::name(place.from));
+          json.attribute("to", plan::name(place.to));
+          json.attribute("end", kEnds[int64_t(place.end)]);
+        });
       };
-      json.attribute("lhs", type(all[0]));
-      json.attribute("rhs", type(all[1]));
-      json.attribute("addend", all.size() == 4 ? llvm::json::Value(type(all[2])) : nullptr);
-      json.attribute("out", type(all.back()));
+      json.attribute("kind", llvm::StringRef(plan::name(table.kind)));
+      place("from", table.from);
+      place("to", table.to);
+      json.attribute("element_bytes", table.elementBytes);
     });
-    json.attribute("transpose_lhs", batch.transposeLhs);
-    json.attribute("transpose_rhs", batch.transposeRhs);
-    json.attribute("symmetric", batch.symmetric);
-    json.attribute("alpha", batch.alpha);
-    json.attribute("beta", batch.beta);
   }
 
-  /// A command per line of the program, with names where the plan has numbers.
+  // A value of a command's field, with names where the plan has numbers.
+  void value(int64_t number) { json.value(number); }
+  void value(bool flag) { json.value(flag); }
+  void value(double number) { json.value(number); }
+  void value(plan::DType type) { json.value(llvm::StringRef(plan::name(type))); }
+  void value(plan::OperandKind kind) { json.value(kOperands[int64_t(kind)]); }
+  void value(plan::Accumulation kind) { json.value(kAccumulations[int64_t(kind)]); }
+  void value(plan::Reduction kind) { json.value(kReductions[int64_t(kind)]); }
+  void value(plan::CollectiveKind kind) { json.value(kCollectives[int64_t(kind)]); }
+  void value(plan::KernelNumber kernel) { json.value(plan.kernels[kernel]); }
+  void value(plan::GroupNumber group) { json.value(plan.groups[group].name); }
+  template <plan::List in> void value(plan::NumberIn<in> number) { json.value(number.value); }
+  void value(const plan::Communicator &ranks) {
+    if (ranks.mesh < 0)
+      return json.value("world");
+    json.object([&] {
+      json.attribute("mesh", plan.meshes[ranks.mesh].name);
+      factors("factors", plan.meshes[ranks.mesh], ranks.factors);
+    });
+  }
+  template <typename T> void value(const std::optional<T> &some) { value(*some); }
+  template <typename T> void value(const std::vector<T> &all) {
+    json.array([&] {
+      for (const T &each : all)
+        value(each);
+    });
+  }
+  template <plan::HasFields T> void value(const T &fields) {
+    json.object([&] { writeFields(fields); });
+  }
+  template <typename T> void writeFields(const T &fields) {
+    T::fields(fields, [&](const char *name, const auto &field) {
+      if (!isThere(field))
+        return;
+      json.attributeBegin(name);
+      value(field);
+      json.attributeEnd();
+    });
+  }
+  template <plan::List in> static bool isThere(plan::NumberIn<in> number) {
+    return !number.isNone();
+  }
+  template <typename T> static bool isThere(const std::optional<T> &some) {
+    return some.has_value();
+  }
+  template <typename T> static bool isThere(const std::vector<T> &list) { return !list.empty(); }
+  template <typename T> static bool isThere(const T &) { return true; }
+
+  /// A command per line of the program.
   void writeCommands() {
     list("commands", plan.commands, [&](const plan::Command &command) {
-      json.attribute("kind", llvm::StringRef(plan::name(command.kind)));
-      if (command.kernel >= 0)
-        json.attribute("kernel", plan.kernels[command.kernel]);
-      if (command.kind == plan::CommandKind::Parameters)
-        json.attributeArray("groups", [&] {
-          for (int64_t group : command.groups)
-            json.value(plan.groups[group].name);
-        });
-      if (command.kind == plan::CommandKind::Await)
-        json.attribute("exchange", command.index);
-      if (command.isBatch())
-        list("kernels", command.batch.kernels, [&](const plan::Batch::Kernel &kernel) {
-          json.attribute("kernel", plan.kernels[kernel.kernel]);
-          json.attribute("items_per_block", kernel.items);
-        });
-      if (command.kind == plan::CommandKind::Product)
-        json.attributeObject("product", [&] { writeProduct(command); });
-      if (!command.batch.pinned.empty())
-        list("pinned", command.batch.pinned, [&](const plan::PinnedAlgorithm &each) {
-          json.attribute("cublaslt", each.cublasLt);
-          json.attribute("chip", "sm_" + std::to_string(each.chip));
-          json.attribute("multiprocessors", each.multiprocessors);
-          json.attribute("algorithm", each.algorithm);
-          json.attribute("tile", each.tile);
-          json.attribute("workspace", each.workspaceBytes);
-        });
-      if (command.tables.empty())
-        return;
-      json.attributeArray("segments", [&] {
-        for (int64_t table : command.tables)
-          json.value(plan.segments[plan.tables[table].from.segment].name);
-      });
+      json.attribute("kind", llvm::StringRef(plan::name(command)));
+      std::visit([&](const auto &each) { writeFields(each); }, command);
     });
   }
 

@@ -119,7 +119,7 @@ private:
     costs.assign(plan.groups.size(), std::vector<RankCost>(report.world.size()));
     bytesFor.resize(plan.groups.size());
     peers.resize(report.world.size());
-    for (const plan::Command *start : plan.starts()) {
+    for (const plan::Start *start : plan.starts()) {
       countMeeting(start->communicator);
       llvm::MapVector<int64_t, SmallVector<int64_t>> tablesOf; // groups'
       for (int64_t index : start->tables)
@@ -213,7 +213,7 @@ private:
       return &plan.groups[segment.group] == &group;
     });
     std::vector<std::vector<plan::Table>> starts;
-    for (const plan::Command *start : plan.starts()) {
+    for (const plan::Start *start : plan.starts()) {
       std::vector<plan::Table> tables;
       for (int64_t index : start->tables) {
         plan::Table table = plan.tables[index];

@@ -310,7 +310,7 @@ private:
     if (!ranks)
       return op.emitOpError("expected a communicator of comm.communicator or comm.world, found ")
              << op.getCommunicator();
-    plan::Command start;
+    plan::Start start;
     if (*ranks) {
       FailureOr<int64_t> mesh = find(op, result.meshes, ranks->getMesh(), "a mesh");
       if (failed(mesh))
@@ -320,7 +320,6 @@ private:
                << ranks->getMesh();
       start.communicator = ranks->toPlan(*mesh);
     }
-    start.kind = plan::CommandKind::Start;
     start.collective = plan::CollectiveKind(op.getKind());
     result.tables[op];
     for (auto [send, receive] : llvm::zip(op.getSends(), op.getReceives())) {

@@ -62,7 +62,7 @@ public:
   /// The most bytes that a start sends and receives on any rank.
   std::pair<int64_t, int64_t> largest(StartOp op) {
     std::pair<int64_t, int64_t> bytes;
-    const plan::Command &start = program.plan.commands[op.getOrder()];
+    const auto &start = std::get<plan::Start>(program.plan.commands[op.getOrder()]);
     for (int64_t rank = 0; rank < ranks; ++rank) {
       auto made = expander.start(start, rank);
       bytes.first = std::max(bytes.first, made->sent.bytes);
@@ -199,7 +199,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
       return blameInput(step.emitError("expected a workspace within the limit of ")
                         << limit.getInt() << " bytes per rank, found that this schedule, in "
                         << countWaves() << ", needs " << workspace << ": " << arena
-                        << ", and a bound of " << scratch << " on scratch; other waves, which "
+                        << ", and a bound of " << scratch
+                        << " on scratch; other waves, which "
                            "--waves forces, may need less");
     if (workspace > plan::kMostArenaBytes)
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "

@@ -86,16 +86,16 @@ void Engine::walk(int64_t index) {
   bool isNoted = record.track(index);
   while (rank.command < plan.commands.size()) {
     const plan::Command &command = plan.commands[rank.command];
-    if (command.kind == plan::CommandKind::Start) {
+    if (std::holds_alternative<plan::Start>(command)) {
       if (!walkStart(index, rank.reached - (rank.phase == 2)))
         return;
-    } else if (command.kind == plan::CommandKind::Await) {
-      rank.awaited = command.index;
+    } else if (const auto *await = std::get_if<plan::Await>(&command)) {
+      rank.awaited = await->start;
       rank.waiting = now;
       ++rank.command;
       if (options.progress == Progress::Waits)
         return takeIn(index);
-      if (exchanges.isDone(command.index, index))
+      if (exchanges.isDone(await->start, index))
         resume(index);
       return;
     } else {
@@ -104,8 +104,8 @@ void Engine::walk(int64_t index) {
       do
         seconds += times.seconds(rank.command++, size_t(index));
       while (!isNoted && rank.command < plan.commands.size() &&
-             plan.commands[rank.command].kind != plan::CommandKind::Start &&
-             plan.commands[rank.command].kind != plan::CommandKind::Await);
+             !std::holds_alternative<plan::Start>(plan.commands[rank.command]) &&
+             !std::holds_alternative<plan::Await>(plan.commands[rank.command]));
       if (seconds > 0)
         return work(index, seconds);
     }

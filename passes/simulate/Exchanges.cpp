@@ -19,7 +19,7 @@ Exchanges::Exchanges(const plan::Plan &plan, plan::Expander &expander, const Top
 }
 
 void Exchanges::count(size_t exchange, int64_t rank) {
-  const plan::Command &command = *starts[exchange];
+  const plan::Start &command = *starts[exchange];
   std::shared_ptr<const plan::RankStart> start = expander.start(command, rank);
   Copies &copies = allCopies.emplace_back();
   for (const plan::PartCopy &copy : start->sent.copies)

@@ -56,7 +56,7 @@ private:
   const plan::Plan &plan;
   plan::Expander &expander;
   const Topology &topology;
-  std::vector<const plan::Command *> starts;
+  std::vector<const plan::Start *> starts;
   std::vector<State> states;
   std::vector<Copies> allCopies; // by exchange and rank
   std::vector<std::vector<int32_t>> allReceives;

@@ -5,41 +5,38 @@
 using namespace stepc;
 using namespace stepc::simulate;
 
-static std::string kernelOf(const plan::Plan &plan, const plan::Command &command) {
-  return command.kernel < 0 ? std::string(plan::name(command.kind))
-                            : plan.kernels[size_t(command.kernel)];
-}
-
 static std::string nameOf(const plan::Plan &plan, const plan::Command &command) {
-  using enum plan::CommandKind;
-  switch (command.kind) {
-  case Product: {
-    const plan::Operand &first = command.operands.front(), &out = command.operands.back();
-    int64_t k = command.batch.transposeLhs ? first.rows : first.cols;
-    return "product " + std::to_string(out.rows) + "×" + std::to_string(out.cols) + "×" +
-           std::to_string(k);
+  if (const auto *product = std::get_if<plan::Product>(&command)) {
+    auto [m, n, k] = product->sizes();
+    return "product " + std::to_string(m) + "×" + std::to_string(n) + "×" + std::to_string(k);
   }
-  case Reduce:
-    return "reduce " + std::to_string(command.operands[0].rows) + "×" +
-           std::to_string(command.operands[0].cols);
-  case Start:
+  if (const auto *reduce = std::get_if<plan::Reduce>(&command))
+    return "reduce " + std::to_string(reduce->source.rows) + "×" +
+           std::to_string(reduce->source.cols);
+  if (std::holds_alternative<plan::Start>(command))
     return "copies of a start";
-  default:
-    return kernelOf(plan, command);
-  }
+  std::string name(plan::name(command));
+  plan::forEach<plan::KernelNumber>(command, [&](plan::KernelNumber kernel) {
+    if (!kernel.isNone())
+      name = plan.kernels[size_t(kernel.value)];
+  });
+  return name;
 }
 
 Names::Names(const plan::Plan &plan) {
-  auto add = [&](std::vector<Named> &list, const plan::Command &command, std::string text) {
+  auto add = [&](std::vector<Named> &list, const auto &command, std::string text) {
     Named &named = list.emplace_back(std::move(text));
-    for (int64_t table : command.tables)
-      named.segments.push_back(plan.segments[size_t(plan.tables[size_t(table)].from.segment)].name);
-    for (int64_t group : command.groups)
-      named.segments.push_back(plan.groups[size_t(group)].name);
+    plan::forEach<plan::TableNumber>(command, [&](plan::TableNumber table) {
+      const plan::Place &place = plan.tables[size_t(table.value)].from;
+      named.segments.push_back(plan.segments[size_t(place.segment)].name);
+    });
+    plan::forEach<plan::GroupNumber>(command, [&](plan::GroupNumber group) {
+      named.segments.push_back(plan.groups[size_t(group.value)].name);
+    });
   };
   for (const plan::Command &command : plan.commands)
     add(commands, command, ::nameOf(plan, command));
-  for (const plan::Command *start : plan.starts()) {
+  for (const plan::Start *start : plan.starts()) {
     const plan::Place &place = plan.tables[size_t(start->tables.front())].from;
     add(starts, *start,
         "exchange " + std::to_string(starts.size()) + ", " + plan::name(place.from) + " to " +

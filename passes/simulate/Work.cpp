@@ -11,7 +11,7 @@ using namespace stepc::simulate;
 
 Work::Work(const plan::Plan &plan, plan::Expander &expander, const cost::Device &device)
     : plan(plan), expander(expander), device(device), ranks(plan.world().size()),
-      times(plan.commands.size() * ranks), totals(ranks), shards(ranks) {
+      times(plan.commands.size() * ranks), totals(ranks), shards(ranks), starts(plan.starts()) {
   for (size_t at = 0; at < plan.commands.size(); ++at) {
     std::vector<Effort> each = efforts(plan.commands[at]);
     for (size_t rank = 0; rank < each.size(); ++rank) {
@@ -66,154 +66,102 @@ const std::vector<Sums> &Work::sumsOf(int64_t table) {
   return sums;
 }
 
+/// Bytes follow from the effects. A command without a table does something on every rank.
 std::vector<Effort> Work::efforts(const plan::Command &command) {
-  using enum plan::CommandKind;
-  switch (command.kind) {
-  case Chunks:
-    return chunks(command);
-  case Product:
-  case Reduce:
-    return batch(command);
-  case Copy:
-    return copy(command);
-  case Sum:
-    return addUp(command);
-  case Parameters:
-    // A few numbers per parameter.
-    return std::vector<Effort>(ranks, {device.launch, 0, 0});
-  case AdvanceSteps:
-    return std::vector<Effort>(ranks, {command.kernel < 0 ? 0 : device.launch, 0, 0});
-  case Start:
-  case Await:
-    break; // exchanges'
-  }
-  return {};
-}
-
-/// Elements of a block that a kind of value has, by those of another kind.
-static double ratio(const plan::Group &group, plan::ValueKind kind, plan::ValueKind to) {
-  plan::View one = plan::view(group, kind), other = plan::view(group, to);
-  double elements = double(other.rows) * double(other.cols);
-  return elements > 0 ? double(one.rows) * double(one.cols) / elements : 0;
-}
-
-/// Bytes of a block in a segment's batch of a pool.
-double Work::bytesInPool(const plan::Operand &operand, int64_t segment) const {
-  for (const plan::Pool::Member &member : plan.pools[size_t(operand.pool)].members)
-    if (member.segment == segment)
-      return double(member.blockBytes);
-  return 0;
-}
-
-std::vector<Effort> Work::chunks(const plan::Command &command) {
+  if (std::holds_alternative<plan::Start>(command) || std::holds_alternative<plan::Await>(command))
+    return {}; // their time is the exchanges'
   std::vector<Effort> result(ranks);
-  std::vector<const plan::Command *> starts = plan.starts();
-  size_t each = command.operands.size() / command.tables.size();
-  std::vector<char> any(ranks);
-  for (size_t i = 0; i < command.tables.size(); ++i) {
-    const plan::Table &table = plan.tables[size_t(command.tables[i])];
-    const plan::Group &group = plan.groups[size_t(plan.segments[size_t(table.from.segment)].group)];
-    const plan::Rule &rule = plan.rules[size_t(group.rule)];
-    const std::vector<Sums> &sums = sumsOf(command.tables[i]);
-    int64_t most = 1;
-    for (const Sums &one : sums)
-      most = std::max(most, one.elements);
-    plan::View iterated = plan::view(group, table.from.value);
-    // Bytes per element of the rows, and of those that stage something. What a kernel may both read and
-    // write, it does: parameters and states.
-    double element = 0, staged = 0;
-    for (size_t k = i * each; k < (i + 1) * each; ++k) {
-      const plan::Operand &operand = command.operands[k];
-      using enum plan::OperandKind;
-      switch (operand.kind) {
-      case Parameters:
-        element += 2 * double(plan::byteSize(group.parameterType));
-        break;
-      case Gradients:
-        element += double(plan::byteSize(group.gradientType));
-        break;
-      case State: {
-        const plan::State &state = rule.states[size_t(operand.value)];
-        element +=
-            2 * double(plan::byteSize(state.dtype)) * ratio(group, state.kind, table.from.value);
-        break;
-      }
-      case Workspace:
-        // A packed value has the size of what travels. A copy of shards has the size on the rank with most, a
-        // batch in a pool that of its member's blocks.
-        if (operand.start >= 0)
-          staged += double(
-              plan.tables[size_t(starts[size_t(operand.start)]->tables[size_t(operand.traveller)])]
-                  .elementBytes);
-        else if (operand.pool >= 0)
-          element += bytesInPool(operand, table.from.segment) /
-                     double(std::max<int64_t>(1, iterated.rows * iterated.cols));
-        else
-          element += double(operand.bytes) / double(most);
-        break;
-      case Batch: // no chunk has one
-      case Scalars:
-      case BlockRows:
-        break;
-      }
-    }
-    for (size_t rank = 0; rank < ranks; ++rank) {
-      any[rank] |= sums[rank].items > 0;
-      result[rank].bytes +=
-          element * double(sums[rank].elements) + staged * double(sums[rank].staged);
-    }
-  }
-  for (size_t rank = 0; rank < ranks; ++rank)
-    if (any[rank])
-      result[rank].seconds = device.launch + device.seconds(0, result[rank].bytes);
-  return result;
-}
-
-std::vector<Effort> Work::batch(const plan::Command &command) {
-  std::vector<Effort> result(ranks);
-  const std::vector<Sums> &sums = sumsOf(command.tables[0]);
-  const plan::Operand &first = command.operands.front(), &out = command.operands.back();
-  double bytes = 0; // of a block
-  for (const plan::Operand &operand : command.operands)
-    bytes += double(operand.rows) * double(operand.cols) * double(plan::byteSize(operand.type));
-  double flops = 2 * double(first.rows) * double(first.cols);
-  double once = double(command.batch.kernels.size()) * device.launch;
-  if (command.kind == plan::CommandKind::Product) {
-    int64_t k = command.batch.transposeLhs ? first.rows : first.cols;
-    flops = double(cost::productFlops(out.rows, out.cols, k, command.batch.symmetric));
-    once = device.once(out.rows, out.cols, k);
-  }
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    auto blocks = double(sums[rank].blocks);
-    if (blocks > 0)
-      result[rank] = {once + device.seconds(flops * blocks, bytes * blocks), flops * blocks,
-                      bytes * blocks};
-  }
-  return result;
-}
-
-std::vector<Effort> Work::copy(const plan::Command &command) {
-  std::vector<Effort> result(ranks);
-  const std::vector<Sums> &sums = sumsOf(command.tables[0]);
-  int64_t element = plan.tables[size_t(command.tables[0])].elementBytes;
-  for (size_t rank = 0; rank < ranks; ++rank)
-    result[rank] = {copySeconds(sums[rank].elements * element), 0,
-                    2 * double(sums[rank].elements * element)};
-  return result;
-}
-
-std::vector<Effort> Work::addUp(const plan::Command &command) {
-  std::vector<Effort> result(ranks);
-  const std::vector<Sums> &sums = sumsOf(command.tables[0]);
-  int64_t element = plan.tables[size_t(command.tables[0])].elementBytes;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    if (sums[rank].items == 0)
+  std::vector<Sums> all(ranks);
+  bool hasTable = false;
+  plan::forEach<plan::TableNumber>(command, [&](plan::TableNumber table) {
+    hasTable = true;
+    for (size_t rank = 0; rank < ranks; ++rank)
+      all[rank] += sumsOf(table)[rank];
+  });
+  for (const plan::Effect &effect : plan::effects(plan, command)) {
+    if (!effect.operand || effect.table.isNone())
       continue;
-    auto flops = double(sums[rank].staged);
-    double bytes = double((sums[rank].elements + sums[rank].staged) * element);
-    result[rank] = {device.launch + device.seconds(flops, bytes), flops, bytes};
+    Rate each = rate(effect);
+    const std::vector<Sums> &sums = sumsOf(effect.table);
+    for (size_t rank = 0; rank < ranks; ++rank)
+      result[rank].bytes += each.element * double(sums[rank].elements) +
+                            each.staged * double(sums[rank].staged) +
+                            each.block * double(sums[rank].blocks);
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    if (hasTable && all[rank].items == 0 && all[rank].blocks == 0)
+      continue;
+    Extra more = std::visit([&](const auto &each) { return extra(each, all[rank]); }, command);
+    result[rank].flops = more.flops;
+    result[rank].seconds = more.launch;
+    if (hasTable)
+      result[rank].seconds += device.seconds(more.flops, result[rank].bytes);
   }
   return result;
+}
+
+Work::Extra Work::extra(const plan::Product &product, const Sums &sums) const {
+  auto [m, n, k] = product.sizes();
+  return {device.once(m, n, k),
+          double(cost::productFlops(m, n, k, product.symmetric)) * double(sums.blocks)};
+}
+
+Work::Extra Work::extra(const plan::Reduce &reduce, const Sums &sums) const {
+  return {double(reduce.kernels.size()) * device.launch,
+          2 * double(reduce.source.rows) * double(reduce.source.cols) * double(sums.blocks)};
+}
+
+Work::Extra Work::extra(const plan::Sum &, const Sums &sums) const {
+  return {device.launch, double(sums.staged)};
+}
+
+Work::Extra Work::extra(const plan::AdvanceSteps &command, const Sums &) const {
+  return {command.kernel.isNone() ? 0 : device.launch};
+}
+
+Work::Rate Work::rate(const plan::Effect &effect) {
+  const plan::Table &table = plan.tables[size_t(effect.table.value)];
+  const plan::Operand &operand = *effect.operand;
+  auto moved = double(effect.elementBytes);
+  if (operand.isShards())
+    return {shardRate(operand, table) * (effect.access == plan::Access::Updates ? 2 : 1)};
+  if (operand.kind == plan::OperandKind::Batch)
+    return {0, 0, double(effect.blockBytes)};
+  if (operand.kind != plan::OperandKind::Workspace)
+    return {}; // a few numbers per parameter
+  if (table.kind == plan::TableKind::Sum && effect.extent == plan::Effect::From)
+    return {0, moved};
+  return moved > 0 ? Rate{moved} : workspaceRate(effect, table);
+}
+
+/// Bytes of a parameter's elements, by the elements that a table's rows have.
+double Work::shardRate(const plan::Operand &operand, const plan::Table &table) const {
+  const plan::Group &group = plan.groups[size_t(plan.segments[size_t(table.from.segment)].group)];
+  plan::State of = operand.elements(plan, group);
+  plan::View own = plan::view(group, of.kind), rows = plan::view(group, table.from.value);
+  double elements = double(rows.rows) * double(rows.cols);
+  return elements > 0
+             ? double(plan::byteSize(of.dtype)) * double(own.rows) * double(own.cols) / elements
+             : 0;
+}
+
+/// Only kernels know the types of what chunks lead to. A packed value has the size of what travels. A batch in
+/// a pool has that of its member's blocks, and anything else that of the rank with most elements.
+Work::Rate Work::workspaceRate(const plan::Effect &effect, const plan::Table &table) {
+  const plan::Operand &operand = *effect.operand;
+  if (!operand.start.isNone()) {
+    int64_t travels = starts[size_t(operand.start.value)]->tables[size_t(operand.traveller)];
+    return {0, double(plan.tables[size_t(travels)].elementBytes)};
+  }
+  const plan::Group &group = plan.groups[size_t(plan.segments[size_t(table.from.segment)].group)];
+  plan::View iterated = plan::view(group, table.from.value);
+  if (effect.blockBytes > 0)
+    return {double(effect.blockBytes) /
+            double(std::max<int64_t>(1, iterated.rows * iterated.cols))};
+  int64_t most = 1;
+  for (const Sums &one : sumsOf(effect.table))
+    most = std::max(most, one.elements);
+  return {double(operand.bytes) / double(most)};
 }
 
 void Work::countShards() {

@@ -13,6 +13,14 @@ namespace stepc::simulate {
 /// What some rows of tables come to.
 struct Sums {
   int64_t items = 0, elements = 0, staged = 0, blocks = 0;
+
+  Sums &operator+=(const Sums &other) {
+    items += other.items;
+    elements += other.elements;
+    staged += other.staged;
+    blocks += other.blocks;
+    return *this;
+  }
 };
 
 /// What a command does on one rank.
@@ -38,11 +46,24 @@ private:
   const std::vector<Sums> &sumsOf(int64_t table);
   Sums sum(const plan::RankTable &rows) const;
   std::vector<Effort> efforts(const plan::Command &command);
-  double bytesInPool(const plan::Operand &operand, int64_t segment) const;
-  std::vector<Effort> chunks(const plan::Command &command);
-  std::vector<Effort> batch(const plan::Command &command);
-  std::vector<Effort> copy(const plan::Command &command);
-  std::vector<Effort> addUp(const plan::Command &command);
+  // What a command does beside moving bytes, given what its tables come to on a rank.
+  struct Extra {
+    double launch, flops = 0;
+  };
+  Extra extra(const plan::Product &, const Sums &) const;
+  Extra extra(const plan::Reduce &, const Sums &) const;
+  Extra extra(const plan::Sum &, const Sums &) const;
+  Extra extra(const plan::AdvanceSteps &, const Sums &) const;
+  template <typename Command> Extra extra(const Command &, const Sums &) const {
+    return {device.launch};
+  }
+  /// Bytes that an effect moves per element of the rows, and per element that they stage.
+  struct Rate {
+    double element = 0, staged = 0, block = 0;
+  };
+  Rate rate(const plan::Effect &effect);
+  double shardRate(const plan::Operand &operand, const plan::Table &table) const;
+  Rate workspaceRate(const plan::Effect &effect, const plan::Table &table);
   void countShards();
 
   const plan::Plan &plan;
@@ -52,6 +73,7 @@ private:
   std::vector<double> times;
   std::vector<Effort> totals;
   std::vector<int64_t> shards;
+  std::vector<const plan::Start *> starts;
   std::map<int64_t, std::vector<Sums>> known; // per table
 };
 

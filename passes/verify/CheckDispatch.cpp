@@ -7,28 +7,27 @@ using namespace stepc;
 using namespace stepc::verify;
 using plan::OperandKind;
 
-func::FuncOp ProgramCheck::kernelOf(const plan::Command &command) {
-  auto kernel = symbols.lookup<func::FuncOp>(plan.kernels[command.kernel]);
+func::FuncOp ProgramCheck::kernelOf(int64_t number) {
+  auto kernel = symbols.lookup<func::FuncOp>(plan.kernels[number]);
   if (kernel && !kernel.isExternal() && kernel.getBody().hasOneBlock())
     return kernel;
   user->emitOpError("expected a kernel that says what it computes, a func.func of one block, found "
                     "none named @")
-      << plan.kernels[command.kernel];
+      << plan.kernels[number];
   return {};
 }
 
-bool ProgramCheck::parameters(const plan::Command &command) {
-  func::FuncOp kernel = kernelOf(command);
+bool ProgramCheck::execute(const plan::DispatchParameters &command) {
+  func::FuncOp kernel = kernelOf(command.kernel);
   if (!kernel)
     return false;
   Type f32 = Float32Type::get(kernel.getContext()), f64 = Float64Type::get(kernel.getContext());
-  size_t each = command.operands.size() / command.groups.size();
-  for (auto [i, group] : llvm::enumerate(command.groups)) {
-    const plan::Group &of = plan.groups[group];
+  for (auto [i, run] : llvm::enumerate(command.runs)) {
+    const plan::Group &of = plan.groups[run.group];
     size_t given = plan.rules[of.rule].hyperparameters.size() + 4;
     int64_t columns = kernel.getNumResults(), count = int64_t(of.parameters.size());
-    if (each != 1 || kernel.getNumArguments() != given ||
-        command.operands[i].bytes != columns * 4 ||
+    if (run.operands.size() != 1 || kernel.getNumArguments() != given ||
+        run.operands[0].bytes != columns * 4 ||
         llvm::any_of(kernel.getArgumentTypes(), [&](Type type) { return type != f64; }) ||
         llvm::any_of(kernel.getResultTypes(), [&](Type type) { return type != f32; })) {
       user->emitOpError("expected one table of the scalars that its kernel makes of the ")
@@ -37,15 +36,16 @@ bool ProgramCheck::parameters(const plan::Command &command) {
     }
     if (columns == 0 || count == 0)
       continue;
-    Site site{command.operands[i].value, columns * 4 * count, {}, {0, 0}, group, columns, f32};
-    if (!workspace.write({site, versions.scalars(group, kernel.getBody().front())}, int64_t(i)))
+    const plan::Operand &scalars = run.operands[0];
+    Site site{scalars.value, columns * 4 * count, {}, {0, 0}, run.group, columns, f32};
+    if (!write(scalars, {site, versions.scalars(run.group, kernel.getBody().front())}, int64_t(i)))
       return false;
   }
   return true;
 }
 
-bool ProgramCheck::chunks(const plan::Command &command) {
-  func::FuncOp kernel = kernelOf(command);
+bool ProgramCheck::execute(const plan::DispatchChunks &command) {
+  func::FuncOp kernel = kernelOf(command.kernel);
   if (!kernel)
     return false;
   auto [known, isNew] = forms.try_emplace(kernel);
@@ -54,21 +54,20 @@ bool ProgramCheck::chunks(const plan::Command &command) {
   if (failed(known->second))
     return false;
   const ChunkForm &form = *known->second;
-  size_t each = command.operands.size() / command.tables.size();
-  if (form.arguments != each) {
+  if (size_t each = command.runs[0].operands.size(); form.arguments != each) {
     user->emitOpError("expected as many operands per table as the kernel has arguments, ")
         << form.arguments << ", found " << each;
     return false;
   }
   // Tables are walked side by side: all is read before anything is written.
-  std::vector<Writes> writes(command.tables.size());
+  std::vector<Writes> writes(command.runs.size());
   touched.clear();
-  for (size_t i = 0; i < command.tables.size(); ++i)
-    if (!evaluateChunks(form, command, i, writes[i]))
+  for (auto [i, run] : llvm::enumerate(command.runs))
+    if (!evaluateChunks(form, run, int64_t(i), writes[i]))
       return false;
   for (auto [i, each] : llvm::enumerate(writes)) {
-    for (Held &value : each.staged)
-      if (!workspace.write(std::move(value), int64_t(i)))
+    for (auto &[operand, value] : each.staged)
+      if (!write(*operand, std::move(value), int64_t(i)))
         return false;
     for (auto [version, term] : each.shards) {
       Touch &touch = touched[version];
@@ -91,13 +90,12 @@ void ProgramCheck::touch(Version *version, int64_t table) {
     known->second.table = -1;
 }
 
-bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::Command &command, size_t index,
-                                  Writes &writes) {
-  int64_t table = command.tables[index], segment = plan.tables[table].from.segment;
+bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChunks::Run &run,
+                                  int64_t index, Writes &writes) {
+  int64_t table = run.table, segment = plan.tables[table].from.segment;
   if (isEmpty(segment))
     return true;
-  ArrayRef<plan::Operand> operands =
-      ArrayRef(command.operands).slice(index * form.arguments, form.arguments);
+  ArrayRef<plan::Operand> operands = run.operands;
   SmallVector<Term> arguments;
   TableUse &uses = use(table);
   for (const ChunkForm::Operand &read : form.reads) {
@@ -106,21 +104,20 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::Command &co
       Version *version = chunkShards(read, operand, table, /*writes=*/false);
       if (!version)
         return false;
-      touch(version, int64_t(index));
+      touch(version, index);
       arguments.push_back(version->term);
       continue;
     }
     std::optional<Site> site = chunkSite(read, operand, table);
     Held *value =
-        site ? workspace.read(*site, int64_t(index), read.reach == ChunkForm::Reach::Element)
-             : nullptr;
+        site ? this->read(operand, *site, index, read.reach == ChunkForm::Reach::Element) : nullptr;
     if (!value)
       return false;
     uses.reads = true;
     complete(*value, table);
     arguments.push_back(value->terms[0]);
   }
-  if (!form.columns.empty() && !scalars(form, operands[0], segment, int64_t(index), arguments))
+  if (!form.columns.empty() && !scalars(form, operands[0], segment, index, arguments))
     return false;
   for (const ChunkForm::Operand &write : form.writes)
     arguments.push_back(versions.terms.unknown(write.element));
@@ -131,7 +128,7 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::Command &co
       Version *version = chunkShards(write, operand, table, /*writes=*/true);
       if (!version)
         return false;
-      touch(version, int64_t(index));
+      touch(version, index);
       writes.shards.push_back({version, term});
       continue;
     }
@@ -139,13 +136,13 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::Command &co
     if (!site)
       return false;
     if (leavesZeros(plan, plan.tables[table])) {
-      Held *before = workspace.read(*site, int64_t(index), /*along=*/true);
+      Held *before = workspace.read(*site, index, /*along=*/true);
       if (!before)
         return false;
       term = versions.terms.written(term, before->terms[0]);
     }
     uses.writes = true;
-    writes.staged.push_back({*site, {term}, nullptr, table});
+    writes.staged.push_back({&operand, {*site, {term}, nullptr, table}});
   }
   return true;
 }
@@ -196,8 +193,8 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
   if (has == wants)
     return site;
   user->emitOpError("expected a member of ")
-      << wants << " bytes per block, found member " << operand.member << " of pool " << operand.pool
-      << " with " << has;
+      << wants << " bytes per block, found member " << operand.member << " of pool "
+      << operand.pool.value << " with " << has;
   return std::nullopt;
 }
 
@@ -213,7 +210,7 @@ bool ProgramCheck::scalars(const ChunkForm &form, const plan::Operand &operand, 
   int64_t bytes = operand.bytes * int64_t(plan.groups[group].parameters.size());
   Site site{
       operand.value, bytes, {}, {0, 0}, group, columns, Float32Type::get(module.getContext())};
-  Held *value = workspace.read(site, index, /*along=*/false);
+  Held *value = read(operand, site, index, /*along=*/false);
   if (!value)
     return false;
   for (int64_t column : form.columns)

@@ -15,43 +15,69 @@ using namespace stepc;
 using namespace stepc::verify;
 using plan::OperandKind;
 
-ProgramCheck::ProgramCheck(const plan::Plan &plan, ModuleOp module)
-    : plan(plan), module(module), symbols(module), versions(plan, module),
-      workspace(plan.arenaBytes) {}
+ProgramCheck::ProgramCheck(const plan::Plan &plan, ModuleOp module, EffectsOf effectsOf)
+    : plan(plan), module(module), effectsOf(std::move(effectsOf)), symbols(module),
+      versions(plan, module), workspace(plan.arenaBytes) {}
 
 LogicalResult ProgramCheck::run(ArrayRef<Operation *> commands) {
   for (auto [command, op] : llvm::zip_equal(plan.commands, commands)) {
     user = op;
     workspace.advance(op);
-    if (!execute(command))
+    accesses.clear();
+    usesScratch = false;
+    if (!std::visit([&](const auto &each) { return execute(each); }, command) ||
+        !checkEffects(command))
       return failure();
   }
   return success(workspace.checkAllRead() && succeeded(versions.checkAllBlocks(module)) &&
                  succeeded(versions.check()));
 }
 
-bool ProgramCheck::execute(const plan::Command &command) {
-  switch (command.kind) {
-  case plan::CommandKind::Chunks:
-    return chunks(command);
-  case plan::CommandKind::Parameters:
-    return parameters(command);
-  case plan::CommandKind::Product:
-  case plan::CommandKind::Reduce:
-    return batch(command);
-  case plan::CommandKind::Copy:
-    return copy(command);
-  case plan::CommandKind::Sum:
-    return sum(command);
-  case plan::CommandKind::Start:
-    return start(command);
-  case plan::CommandKind::Await:
-    workspace.land(command.index);
-    return true;
-  case plan::CommandKind::AdvanceSteps:
-    return true;
+bool ProgramCheck::execute(const plan::Await &command) {
+  workspace.land(command.start);
+  return true;
+}
+
+/// Effects say what a command may do at most. They are not used here for anything else: this check is what
+/// makes them fit for the runtime and the simulator.
+bool ProgramCheck::checkEffects(const plan::Command &command) {
+  llvm::DenseMap<const plan::Operand *, Accesses> declared;
+  bool declaresScratch = false, declaresFlight = false;
+  for (const plan::Effect &effect : effectsOf(plan, command)) {
+    declaresScratch |= !effect.operand;
+    declaresFlight |= effect.isInFlight();
+    Accesses &all = declared[effect.operand];
+    all.reads |= effect.reads();
+    all.writes |= effect.writes();
   }
-  return false;
+  auto refuse = [&](const char *what) {
+    user->emitOpError("expected effects that name all that the command does, found that it ")
+        << what;
+    return false;
+  };
+  for (auto [operand, found] : accesses) {
+    Accesses said = declared.lookup(operand);
+    if (found.reads && !said.reads)
+      return refuse("reads an operand that they do not say to be read");
+    if (found.writes && !said.writes)
+      return refuse("writes an operand that they do not say to be written");
+  }
+  if (usesScratch && !declaresScratch)
+    return refuse("uses scratch that they do not name");
+  if (std::holds_alternative<plan::Start>(command) && !declaresFlight)
+    return refuse("leaves memory in flight that they do not say to be");
+  return true;
+}
+
+Held *ProgramCheck::read(const plan::Operand &operand, const Site &site, int64_t table,
+                         bool along) {
+  accesses[&operand].reads = true;
+  return workspace.read(site, table, along);
+}
+
+Held *ProgramCheck::write(const plan::Operand &operand, Held value, int64_t table) {
+  accesses[&operand].writes = true;
+  return workspace.write(std::move(value), table);
 }
 
 //===----------------------------------------------------------------------===//
@@ -85,6 +111,7 @@ Version *ProgramCheck::shards(const plan::Operand &operand, const plan::Place &p
                       "trainer, found one of the gradient");
     return nullptr;
   }
+  (writes ? accesses[&operand].writes : accesses[&operand].reads) = true;
   Version &version = versions.at(place.segment, targetOf(operand, group));
   Type stored = versions.terms.elementOf(version.term);
   if (kind == place.value && stored == element)
@@ -157,58 +184,78 @@ Type ProgramCheck::typeOf(plan::DType type) const {
 // Matrix space
 //===----------------------------------------------------------------------===//
 
-bool ProgramCheck::batch(const plan::Command &command) {
-  int64_t segment = plan.tables[command.tables[0]].from.segment;
-  if (isEmpty(segment))
-    return true;
-  use(command.tables[0]);
-  bool isProduct = command.kind == plan::CommandKind::Product;
-  const plan::Batch &does = command.batch;
+Site ProgramCheck::batchSite(const plan::MatrixCommand &command, const plan::Operand &operand) {
+  return blocks(operand, plan.tables[command.table].from.segment, {operand.rows, operand.cols},
+                typeOf(operand.type));
+}
+
+/// The terms of what a product or a reduction reads; nothing after an error.
+std::optional<SmallVector<Term>>
+ProgramCheck::readBatches(const plan::MatrixCommand &command,
+                          ArrayRef<const plan::Operand *> operands) {
+  use(command.table);
   SmallVector<Term> terms;
-  auto siteOf = [&](const plan::Operand &operand) {
-    return blocks(operand, segment, {operand.rows, operand.cols}, typeOf(operand.type));
-  };
-  for (auto [i, operand] : llvm::enumerate(ArrayRef(command.operands).drop_back())) {
-    // The addend is read where the result goes, except for the half that is mirrored.
-    bool along = isProduct && i == 2 && !does.symmetric;
-    Held *value = workspace.read(siteOf(operand), 0, along);
+  for (const plan::Operand *operand : operands) {
+    Held *value = read(*operand, batchSite(command, *operand), 0, /*along=*/false);
     if (!value)
-      return false;
+      return std::nullopt;
     terms.push_back(value->terms[0]);
   }
-  if (does.scratchBytes)
-    need(Need::Blocks, segment, plan.scratchBytes, does.scratchBytes, 1);
-  const plan::Operand &first = command.operands[0], &out = command.operands.back();
-  Extents extents{out.rows, out.cols};
-  Term made;
-  if (isProduct) {
-    Terms::Product product{
-        terms[0],          terms[1],     std::nullopt, does.transposeLhs,
-        does.transposeRhs, extents.rows, extents.cols, does.transposeLhs ? first.rows : first.cols,
-        does.alpha,        does.beta};
-    if (terms.size() > 2)
-      product.addend = terms[2];
-    made = versions.terms.product(product, typeOf(out.type));
-    if (does.symmetric && !versions.terms.isSymmetric(made)) {
-      user->emitOpError("expected a product that equals its transpose, because half of it is "
-                        "mirrored, found one of other matrices");
-      return false;
-    }
-  } else {
-    made = versions.terms.reduce(optim::Reduction(does.reduction), terms[0],
-                                 {first.rows, first.cols}, extents, does.exponent);
+  if (command.scratchBytes) {
+    usesScratch = true;
+    need(Need::Blocks, plan.tables[command.table].from.segment, plan.scratchBytes,
+         command.scratchBytes, 1);
   }
-  return workspace.write({siteOf(out), {made}}, 0);
+  return terms;
+}
+
+bool ProgramCheck::execute(const plan::Product &command) {
+  if (isEmpty(plan.tables[command.table].from.segment))
+    return true;
+  std::optional<SmallVector<Term>> terms = readBatches(command, {&command.lhs, &command.rhs});
+  if (!terms)
+    return false;
+  auto [m, n, k] = command.sizes();
+  Terms::Product product{
+      (*terms)[0], (*terms)[1], std::nullopt,  command.transposeLhs, command.transposeRhs, m,
+      n,           k,           command.alpha, command.beta};
+  if (command.addend) {
+    // The addend is read where the result goes, except for the half that is mirrored.
+    Held *value = read(*command.addend, batchSite(command, *command.addend), 0, !command.symmetric);
+    if (!value)
+      return false;
+    product.addend = value->terms[0];
+  }
+  Term made = versions.terms.product(product, typeOf(command.out.type));
+  if (command.symmetric && !versions.terms.isSymmetric(made)) {
+    user->emitOpError("expected a product that equals its transpose, because half of it is "
+                      "mirrored, found one of other matrices");
+    return false;
+  }
+  return write(command.out, {batchSite(command, command.out), {made}}, 0);
+}
+
+bool ProgramCheck::execute(const plan::Reduce &command) {
+  if (isEmpty(plan.tables[command.table].from.segment))
+    return true;
+  std::optional<SmallVector<Term>> terms = readBatches(command, {&command.source});
+  if (!terms)
+    return false;
+  const plan::Operand &source = command.source, &out = command.out;
+  Term made =
+      versions.terms.reduce(optim::Reduction(command.reduction), (*terms)[0],
+                            {source.rows, source.cols}, {out.rows, out.cols}, command.exponent);
+  return write(out, {batchSite(command, out), {made}}, 0);
 }
 
 //===----------------------------------------------------------------------===//
 // Memory and messages
 //===----------------------------------------------------------------------===//
 
-bool ProgramCheck::copy(const plan::Command &command) {
-  int64_t index = command.tables[0];
+bool ProgramCheck::execute(const plan::Copy &command) {
+  int64_t index = command.table;
   const plan::Table &table = plan.tables[index];
-  const plan::Operand &source = command.operands[0], &target = command.operands[1];
+  const plan::Operand &source = command.source, &target = command.target;
   if (isEmpty(table.from.segment))
     return true;
   use(index);
@@ -227,7 +274,7 @@ bool ProgramCheck::copy(const plan::Command &command) {
     term = version->term;
   } else {
     Held *value =
-        workspace.read(staged(source, table.from, element, Need::From, index), 0, /*along=*/false);
+        read(source, staged(source, table.from, element, Need::From, index), 0, /*along=*/false);
     if (!value)
       return false;
     complete(*value, index);
@@ -236,12 +283,13 @@ bool ProgramCheck::copy(const plan::Command &command) {
   if (!table.to.isBound()) {
     Site site = staged(target, table.to, element, Need::To, index);
     if (leavesZeros(plan, table)) {
+      // No read of the command's: it leaves these elements as they are.
       Held *before = workspace.read(site, 0, /*along=*/true);
       if (!before)
         return false;
       term = versions.terms.written(term, before->terms[0]);
     }
-    return workspace.write({site, {term}, nullptr, index}, 0);
+    return write(target, {site, {term}, nullptr, index}, 0);
   }
   Version *version = shards(target, table.to, element, /*writes=*/true);
   if (version)
@@ -249,22 +297,22 @@ bool ProgramCheck::copy(const plan::Command &command) {
   return version;
 }
 
-bool ProgramCheck::sum(const plan::Command &command) {
-  int64_t index = command.tables[0];
+bool ProgramCheck::execute(const plan::Sum &command) {
+  int64_t index = command.table;
   const plan::Table &table = plan.tables[index];
-  const plan::Operand &source = command.operands[0], &target = command.operands[1];
   if (isEmpty(table.from.segment))
     return true;
   use(index);
-  Type element = cast<exec::SumOp>(user).getType();
-  Held *value =
-      workspace.read(staged(source, table.from, element, Need::From, index), 0, /*along=*/false);
+  Type element = typeOf(command.type);
+  Held *value = read(command.source, staged(command.source, table.from, element, Need::From, index),
+                     0, /*along=*/false);
   if (!value)
     return false;
   complete(*value, index);
-  Term term = versions.terms.sum(value->terms[0], command.index);
-  return workspace.write(
-      {staged(target, table.to, element, Need::To, index), {term}, nullptr, index}, 0);
+  Term term = versions.terms.sum(value->terms[0], command.divisor);
+  return write(command.target,
+               {staged(command.target, table.to, element, Need::To, index), {term}, nullptr, index},
+               0);
 }
 
 /// Elements of the size that a table moves. Without a value there is none of any.
@@ -280,8 +328,8 @@ bool ProgramCheck::checkSize(const plan::Table &table, Type element) {
   return false;
 }
 
-bool ProgramCheck::start(const plan::Command &command) {
-  const plan::Operand &source = command.operands[0], &target = command.operands[1];
+bool ProgramCheck::execute(const plan::Start &command) {
+  const plan::Operand &source = command.sent, &target = command.received;
   int64_t number = started++;
   std::vector<Held> arriving;
   for (auto [i, index] : llvm::enumerate(command.tables)) {
@@ -296,7 +344,7 @@ bool ProgramCheck::start(const plan::Command &command) {
     auto siteOf = [&](const plan::Operand &buffer, const plan::Place &place) {
       return Site{buffer.value, buffer.bytes, place, {0, 0}, -1, 1, element, number, traveller};
     };
-    Held *value = workspace.read(siteOf(source, table.from), 0, /*along=*/false);
+    Held *value = read(source, siteOf(source, table.from), 0, /*along=*/false);
     if (!value)
       return false;
     value->flight = number;
@@ -307,7 +355,7 @@ bool ProgramCheck::start(const plan::Command &command) {
   need(Need::Sent, number, source.bytes, 0, 1);
   need(Need::Received, number, target.bytes, 0, 1);
   for (Held &value : arriving) {
-    Held *made = workspace.write(std::move(value), 0);
+    Held *made = write(target, std::move(value), 0);
     if (!made)
       return false;
     made->flight = number;

@@ -14,25 +14,37 @@ namespace stepc::verify {
 /// Runs the commands of a plan, which plan::validateProgram accepts, on terms.
 class ProgramCheck {
 public:
-  ProgramCheck(const plan::Plan &plan, mlir::ModuleOp module);
+  ProgramCheck(const plan::Plan &plan, mlir::ModuleOp module, EffectsOf effectsOf);
   /// `commands`: the operations that the plan's commands are of.
   mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> commands);
 
   StepFacts facts;
 
 private:
-  bool execute(const plan::Command &command);
-  bool parameters(const plan::Command &command);
-  bool chunks(const plan::Command &command);
-  bool batch(const plan::Command &command);
-  bool copy(const plan::Command &command);
-  bool sum(const plan::Command &command);
-  bool start(const plan::Command &command);
+  // Run a command on terms; false after an error.
+  bool execute(const plan::DispatchChunks &command);
+  bool execute(const plan::DispatchParameters &command);
+  bool execute(const plan::Product &command);
+  bool execute(const plan::Reduce &command);
+  bool execute(const plan::Copy &command);
+  bool execute(const plan::Sum &command);
+  bool execute(const plan::Start &command);
+  bool execute(const plan::Await &command);
+  bool execute(const plan::AdvanceSteps &) { return true; }
+  /// Whether the effects of a command are what its execution read and wrote.
+  bool checkEffects(const plan::Command &command);
+
+  /// Reads or writes where an operand stands. All that a command does to memory goes through these.
+  Held *read(const plan::Operand &operand, const Site &site, int64_t table, bool along);
+  Held *write(const plan::Operand &operand, Held value, int64_t table);
+  std::optional<llvm::SmallVector<Term>>
+  readBatches(const plan::MatrixCommand &command, llvm::ArrayRef<const plan::Operand *> operands);
+  Site batchSite(const plan::MatrixCommand &command, const plan::Operand &operand);
 
   const plan::Group &groupOf(int64_t segment) const;
   bool isEmpty(int64_t segment) const;
   mlir::Type typeOf(plan::DType type) const;
-  mlir::func::FuncOp kernelOf(const plan::Command &command);
+  mlir::func::FuncOp kernelOf(int64_t kernel);
 
   // Each gives nothing, after an error, where an operand is not what the command takes it for.
   int64_t targetOf(const plan::Operand &operand, const plan::Group &group) const;
@@ -52,9 +64,9 @@ private:
   /// What one table of a dispatch writes.
   struct Writes {
     std::vector<std::pair<Version *, Term>> shards;
-    std::vector<Held> staged;
+    std::vector<std::pair<const plan::Operand *, Held>> staged;
   };
-  bool evaluateChunks(const ChunkForm &form, const plan::Command &command, size_t index,
+  bool evaluateChunks(const ChunkForm &form, const plan::DispatchChunks::Run &run, int64_t index,
                       Writes &writes);
   void touch(Version *version, int64_t table);
 
@@ -64,10 +76,17 @@ private:
 
   const plan::Plan &plan;
   mlir::ModuleOp module;
+  EffectsOf effectsOf;
   mlir::SymbolTable symbols;
   ShardVersions versions;
   WorkspaceState workspace;
   mlir::Operation *user = nullptr;
+  /// What the command at hand read and wrote, by operand.
+  struct Accesses {
+    bool reads = false, writes = false;
+  };
+  llvm::DenseMap<const plan::Operand *, Accesses> accesses;
+  bool usesScratch = false;
   int64_t started = 0;
   /// Shards that the dispatch at hand reads or writes, and for which of its tables (-1: several).
   struct Touch {

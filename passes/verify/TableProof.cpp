@@ -51,7 +51,7 @@ void TableProof::begin(const ProgramUse &program) {
     if (!isRelay(way.producer))
       tasks.push_back({groupOf(way.message), [this, &way] { checkWay(way); }});
   int64_t index = 0;
-  for (const plan::Command *start : plan.starts())
+  for (const plan::Start *start : plan.starts())
     tasks.push_back({int64_t(plan.groups.size()), [this, start, at = index++] {
                        if (start->collective == plan::CollectiveKind::AllGather)
                          for (int64_t table : start->tables)
@@ -345,7 +345,7 @@ void TableProof::checkWay(const Way &way, const std::vector<Packed> *relayed) {
       checkWay(other, &next);
 }
 
-bool TableProof::checkStart(int64_t index, const plan::Command &start) {
+bool TableProof::checkStart(int64_t index, const plan::Start &start) {
   std::vector<int64_t> meetings = truth.meetings(start.communicator);
   // What was shown last, of equal messages.
   std::vector<Rows> lastMessages;

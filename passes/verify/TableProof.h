@@ -143,7 +143,7 @@ private:
   /// What a rank that sends on what arrives packs; or nothing and a fault.
   std::optional<Packed> relay(const Way &way, int64_t rank, const std::vector<Packed> &sent);
   /// Checks that what travels together stands in one message per peer.
-  bool checkStart(int64_t index, const plan::Command &start);
+  bool checkStart(int64_t index, const plan::Start &start);
 
   // The rest is for the Message table of a way (TableMessages.cpp).
   /// Checks that the messages of all ranks come in pairs with equal counts.

@@ -42,8 +42,12 @@ inline bool leavesZeros(const plan::Plan &plan, const plan::Table &table) {
 /// What the runtime does when a library is opened.
 Expand runtimeExpand(const plan::Plan &plan);
 
+/// What a command says that it does to memory: plan::effects, unless a test says otherwise.
+using EffectsOf = std::function<plan::Effects(const plan::Plan &, const plan::Command &)>;
+
 /// Runs the commands of a module at level 5, whose plan is given, on terms over the bytes of the workspace.
-mlir::FailureOr<StepFacts> checkCommands(const plan::Plan &plan, mlir::ModuleOp module);
+mlir::FailureOr<StepFacts> checkCommands(const plan::Plan &plan, mlir::ModuleOp module,
+                                         EffectsOf effectsOf = plan::effects);
 
 /// A proof of so many tables, those of all ranks together, is shared among the context's threads.
 inline constexpr size_t kManyTables = 1 << 15;

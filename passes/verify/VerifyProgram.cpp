@@ -103,9 +103,13 @@ static LogicalResult checkNeeds(ArrayRef<Need> needs, TableProof &proof) {
 
 /// The first command that has a member of a pool among its operands.
 static Operation *firstUser(const plan::Plan &plan, exec::ProgramOp program, int64_t pool) {
-  for (auto [command, op] : llvm::zip(plan.commands, program.getBody().front()))
-    if (llvm::any_of(command.operands, [&](auto &operand) { return operand.pool == pool; }))
+  for (auto [command, op] : llvm::zip(plan.commands, program.getBody().front())) {
+    bool isUser = false;
+    plan::forEach<plan::Operand>(
+        command, [&](const plan::Operand &operand) { isUser |= operand.pool == pool; });
+    if (isUser)
       return &op;
+  }
   return program;
 }
 
@@ -165,12 +169,13 @@ static LogicalResult proveTables(TableProof &proof, const StepFacts &facts, exec
   return success(faults.empty());
 }
 
-FailureOr<StepFacts> verify::checkCommands(const plan::Plan &plan, ModuleOp module) {
+FailureOr<StepFacts> verify::checkCommands(const plan::Plan &plan, ModuleOp module,
+                                           EffectsOf effectsOf) {
   exec::ProgramOp program = *module.getOps<exec::ProgramOp>().begin();
   SmallVector<Operation *> commands;
   for (Operation &op : program.getBody().front())
     commands.push_back(&op);
-  ProgramCheck check(plan, module);
+  ProgramCheck check(plan, module, std::move(effectsOf));
   if (failed(check.run(commands)))
     return failure();
   return std::move(check.facts);

@@ -66,7 +66,7 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
 
 /// Numbers may stand in the host's memory, or in that of a device that counts steps by itself.
 int32_t checkMemory(stepc_instance &instance, const char *what, const void *data, int32_t memory) {
-  bool countsItself = instance.library.plan.commands.back().kernel >= 0;
+  bool countsItself = instance.program.back()->countsSteps();
   if (memory == STEPC_MEMORY_HOST || (memory == STEPC_MEMORY_DEVICE && countsItself)) {
     std::string wrong = wrongMemory(instance, data, memory);
     return wrong.empty() ? int32_t(STEPC_OK)

@@ -19,10 +19,10 @@ public:
     instance.agreement.listTerms(instance.sealedMeshes, ofSeal, seals.terms, seals.columns);
     seals.seals.resize(size_t(zero) + 1);
     for (const plan::Command &command : instance.library.plan.commands)
-      if (command.kind == plan::CommandKind::Start)
-        list(instance.exchanges[size_t(started++)], command.kernel);
-      else if (command.kind == plan::CommandKind::Await)
-        listCheck(instance.exchanges[size_t(command.index)], command.kernel);
+      if (const auto *start = std::get_if<plan::Start>(&command))
+        list(instance.exchanges[size_t(started++)], start->kernel);
+      else if (const auto *await = std::get_if<plan::Await>(&command))
+        listCheck(instance.exchanges[size_t(await->start.value)], await->kernel);
   }
 
 private:
@@ -93,8 +93,7 @@ void prepareDeviceSeals(stepc_instance &instance) {
     Lister(instance).run();
 }
 
-std::string placeDeviceSeals(stepc_instance &instance,
-                             const std::function<const void *(const void *)> &addressOf) {
+std::string placeDeviceSeals(stepc_instance &instance, const AddressOf &addressOf) {
   DeviceSeals &seals = instance.deviceSeals;
   const stepc_device_table &device = instance.device();
   if (seals.rows.empty())

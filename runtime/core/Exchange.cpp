@@ -31,7 +31,7 @@ namespace {
 /// Whether the messages of a planned all-gather are also one to the transport: equal parts that each go to
 /// all that meet, and that arrive in the order of ranks. All that take part see all parts, so they all find
 /// the same.
-bool isAllGather(const stepc_instance &instance, const plan::Command &start,
+bool isAllGather(const stepc_instance &instance, const plan::Start &start,
                  const std::vector<plan::Message> &messages, const Meeting &meeting) {
   if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||
       start.collective != plan::CollectiveKind::AllGather ||
@@ -64,7 +64,7 @@ std::vector<int64_t> meshesOf(const Library &library, const std::vector<int32_t>
 /// The ranks that a start brings together. Those of the whole world have no communicator of their
 /// own, nor have any where the transport opens none. One that opens them together, at a cost, opens those
 /// that gather: messages travel between ranks of the world as well.
-int64_t meetingOf(stepc_instance &instance, const plan::Command &start) {
+int64_t meetingOf(stepc_instance &instance, const plan::Start &start) {
   const std::vector<int64_t> found =
       plan::members(instance.library.plan, start.communicator, instance.rank);
   std::vector<int32_t> members(found.begin(), found.end());
@@ -108,7 +108,7 @@ std::string checkMessages(const stepc_instance &instance, const Meeting &meeting
 /// goes to several ranks has one seal for them, so a seal may not depend on the receiver.
 class SealPlacer {
 public:
-  SealPlacer(stepc_instance &instance, const plan::Command &start, const Meeting &meeting,
+  SealPlacer(stepc_instance &instance, const plan::Start &start, const Meeting &meeting,
              PreparedExchange &exchange)
       : instance(instance), meeting(meeting), exchange(exchange) {
     const plan::Plan &plan = instance.library.plan;
@@ -144,7 +144,7 @@ private:
   std::map<std::pair<int64_t, bool>, std::set<int64_t>> ofValues;
 };
 
-PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, int64_t order,
+PreparedExchange prepare(stepc_instance &instance, const plan::Start &start, int64_t order,
                          int64_t where) {
   PreparedExchange exchange;
   exchange.instance = &instance;
@@ -153,7 +153,7 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
   const Meeting &meeting = instance.meetings[where];
   int64_t tag = kFirstExchangeTag + order;
   char *arena = static_cast<char *>(instance.arena.data());
-  char *sends = arena + start.operands[0].value, *receives = arena + start.operands[1].value;
+  char *sends = arena + start.sent.value, *receives = arena + start.received.value;
   const std::vector<plan::Message> &messages = instance.tables.starts[order].messages;
   for (const plan::PartCopy &copy : instance.tables.starts[order].sent.copies)
     exchange.repeated.push_back({sends + copy.from, sends + copy.to, copy.bytes});
@@ -193,16 +193,16 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Command &start, i
 
 } // namespace
 
-bool opensFor(const stepc_instance &instance, const plan::Command &start) {
+bool opensFor(const stepc_instance &instance, const plan::Start &start) {
   bool costs = instance.transport.traits & STEPC_TRANSPORT_OPENS_TOGETHER;
   return instance.transport.open_communicator &&
          (!costs || start.collective == plan::CollectiveKind::AllGather);
 }
 
 std::string prepareExchanges(stepc_instance &instance) {
-  std::vector<const plan::Command *> starts = instance.library.plan.starts();
+  std::vector<const plan::Start *> starts = instance.library.plan.starts();
   // Before any is made ready: how it names its ranks depends on all that they meet in.
-  for (const plan::Command *start : starts)
+  for (const plan::Start *start : starts)
     meetingOf(instance, *start);
   for (size_t order = 0; order < starts.size(); ++order) {
     if (int64_t(order) > std::numeric_limits<int32_t>::max() - kFirstExchangeTag)
@@ -255,7 +255,7 @@ std::string groupName(const Library &library, int64_t index) {
 
 std::string exchangeName(const Library &library, int64_t order) {
   std::string text = format("exchange %lld of ", (long long)order);
-  const std::vector<int64_t> &tables = library.plan.starts()[order]->tables;
+  const std::vector<plan::TableNumber> &tables = library.plan.starts()[order]->tables;
   // Several tables may be of one group.
   std::vector<int64_t> groups;
   for (int64_t table : tables) {

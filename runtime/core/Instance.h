@@ -6,6 +6,7 @@
 #include "runtime/core/DeviceSeals.h"
 #include "runtime/core/Library.h"
 #include "runtime/core/Watchdog.h"
+#include "runtime/core/commands/Prepared.h"
 #include "runtime/devices/Device.h"
 
 #include <chrono>
@@ -73,26 +74,6 @@ struct Meeting {
   void *communicator = nullptr;
 };
 
-/// A command of the plan with the addresses of this instance.
-struct PreparedCommand {
-  plan::CommandKind kind = plan::CommandKind::AdvanceSteps;
-  stepc_instance *instance = nullptr;
-  const plan::Command *planned = nullptr;
-  std::vector<void *> arguments;
-  std::vector<plan::CopyRow> copies;
-  std::vector<int64_t> rows; ///< of a kernel over chunks or parameters
-  Launch launch;
-  BatchWork batch;
-  RowCopy copy;
-  int64_t exchange = 0;
-  bool begun = false; ///< in the running step
-
-  /// Whether it counts steps by a kernel.
-  bool countsOnDevice() const {
-    return kind == plan::CommandKind::AdvanceSteps && launch.items > 0;
-  }
-};
-
 using Clock = std::chrono::steady_clock;
 
 /// Waits a little longer each time. A peer on another core answers in microseconds, and one that shares this
@@ -154,7 +135,7 @@ struct stepc_instance {
   std::vector<stepc::runtime::LocalGroup> groups;
   std::vector<stepc::runtime::PreparedExchange> exchanges;
   std::vector<stepc::runtime::Meeting> meetings; // each set of ranks once
-  std::vector<stepc::runtime::PreparedCommand> program;
+  std::vector<std::unique_ptr<stepc::runtime::PreparedCommand>> program;
   stepc::runtime::Memory arena;
   stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
   stepc_counters planned{}, executed{};
@@ -348,7 +329,7 @@ struct Hello {
 int32_t meet(stepc_instance &, std::vector<Hello> &hellos, std::string &error);
 int32_t compare(const Library &, const std::vector<Hello> &hellos, std::string &error);
 /// Whether a start's ranks get a communicator, if they are neither one nor all.
-bool opensFor(const stepc_instance &, const plan::Command &start);
+bool opensFor(const stepc_instance &, const plan::Start &start);
 /// Opens the communicators of all exchanges, once the ranks have met.
 int32_t openCommunicators(stepc_instance &, std::string &error);
 /// Sends once what steps will send, of a workspace of zeros: no step is the first to reach a peer.
@@ -391,8 +372,7 @@ std::string disagreement(const stepc_instance &, const std::vector<int64_t> &mes
 /// Lists what kernels need to put seals on the messages of a stream, once all exchanges are ready.
 void prepareDeviceSeals(stepc_instance &);
 /// Tells these kernels where the device has the lists.
-std::string placeDeviceSeals(stepc_instance &,
-                             const std::function<const void *(const void *)> &addressOf);
+std::string placeDeviceSeals(stepc_instance &, const AddressOf &addressOf);
 /// What such a kernel found in a message, as a status.
 int32_t findDisagreement(const stepc_instance &, std::string &message);
 

@@ -35,7 +35,7 @@ int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string
 /// common, so they open at once.
 int32_t openTogether(stepc_instance &instance, std::string &error) {
   std::set<std::vector<int32_t>> opened; // by any ranks
-  for (const plan::Command *start : instance.library.plan.starts()) {
+  for (const plan::Start *start : instance.library.plan.starts()) {
     if (!opensFor(instance, *start))
       continue;
     std::map<int64_t, std::vector<int32_t>> sets;

@@ -49,19 +49,17 @@ namespace {
 void markHalfStepped(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;
   auto mark = [&](int64_t p) { instance.halfStepped[p] |= uint8_t(instance.records[p].active); };
-  for (size_t at = 0; at < plan.commands.size(); ++at) {
-    const plan::Command &command = plan.commands[at];
-    if (!instance.program[at].begun)
+  for (const auto &command : instance.program) {
+    if (!command->begun)
       continue;
-    for (int64_t index : command.tables) {
-      const plan::Table &table = plan.tables[index];
-      const plan::RankTable &rows = instance.tables.tables[index];
-      if (table.kind == plan::TableKind::ShardChunks)
-        for (const plan::Chunk &chunk : rows.chunks)
-          mark(chunk.parameter);
-      if (table.kind == plan::TableKind::Copy && table.to.isBound())
-        for (const plan::CopyRow &row : rows.copies)
-          mark(row.parameter);
+    for (const plan::Effect &effect : plan::effects(plan, command->planned())) {
+      if (!effect.writes() || !effect.operand || !effect.operand->isShards())
+        continue;
+      const plan::RankTable &rows = instance.tables.tables[effect.table];
+      for (const plan::Chunk &chunk : rows.chunks)
+        mark(chunk.parameter);
+      for (const plan::CopyRow &row : rows.copies)
+        mark(row.parameter);
     }
   }
 }
@@ -112,8 +110,8 @@ void beginStep(stepc_instance &instance) noexcept {
   instance.textLost = false;
   instance.executed = stepc_counters{};
   instance.stepsAdvanced = false;
-  for (PreparedCommand &command : instance.program)
-    command.begun = false;
+  for (const auto &command : instance.program)
+    command->begun = false;
   for (PreparedExchange &exchange : instance.exchanges) {
     exchange.started = exchange.finished = false;
     // On a device that of an earlier step may be under way.

@@ -5,64 +5,6 @@
 namespace stepc::runtime {
 namespace {
 
-/// Called when the last command's stream has come so far: what is counted is complete.
-void advanceSteps(void *argument) {
-  stepc_instance &instance = *static_cast<stepc_instance *>(argument);
-  if (instance.failure)
-    return;
-  countTraffic(instance);
-  checkCounts(instance);
-  if (instance.failure)
-    return;
-  if (!instance.isRecording)
-    countSteps(instance, 1);
-  instance.stepsAdvanced = true;
-}
-
-void carryOut(stepc_instance &instance, PreparedCommand &command) {
-  const stepc_device_table &device = instance.device();
-  DeviceContext &context = instance.deviceContext;
-  if (device.declare)
-    device.declare(context, declareUses, &command);
-  switch (command.kind) {
-  case plan::CommandKind::Chunks:
-  case plan::CommandKind::Parameters:
-  case plan::CommandKind::Sum:
-    device.launch(context, Stream::Compute, command.launch);
-    break;
-  case plan::CommandKind::Product:
-  case plan::CommandKind::Reduce:
-    device.compute(context, Stream::Compute, command.batch);
-    break;
-  case plan::CommandKind::Copy:
-    device.copy(context, Stream::Compute, command.copy);
-    break;
-  case plan::CommandKind::Start: {
-    PreparedExchange &exchange = instance.exchanges[command.exchange];
-    for (const PreparedExchange::LocalCopy &copy : exchange.repeated)
-      device.move(context, Stream::Compute, copy.from, copy.to, copy.bytes);
-    device.record(context, Stream::Compute, 2 * command.exchange);
-    device.wait(context, Stream::Communication, 2 * command.exchange);
-    device.call(context, Stream::Communication, startExchange, &exchange);
-    // Last, so that it runs while the messages travel.
-    for (const PreparedExchange::LocalCopy &own : exchange.own)
-      device.move(context, Stream::Compute, own.from, own.to, own.bytes);
-    break;
-  }
-  case plan::CommandKind::Await:
-    device.call(context, Stream::Communication, awaitExchange,
-                &instance.exchanges[command.exchange]);
-    device.record(context, Stream::Communication, 2 * command.exchange + 1);
-    device.wait(context, Stream::Compute, 2 * command.exchange + 1);
-    break;
-  case plan::CommandKind::AdvanceSteps:
-    if (command.countsOnDevice())
-      device.launch(context, Stream::Compute, command.launch);
-    device.call(context, Stream::Compute, advanceSteps, &instance);
-    break;
-  }
-}
-
 /// Whether the running step came to an end before its time.
 bool hasFailed(stepc_instance &instance) {
   checkLoops(instance);
@@ -72,12 +14,15 @@ bool hasFailed(stepc_instance &instance) {
 }
 
 void carryOutAll(stepc_instance &instance) {
-  for (PreparedCommand &command : instance.program) {
+  const stepc_device_table &device = instance.device();
+  for (const auto &command : instance.program) {
     // What would come next reads what did not arrive.
     if (hasFailed(instance))
       break;
-    command.begun = true;
-    carryOut(instance, command);
+    command->begun = true;
+    if (device.declare)
+      device.declare(instance.deviceContext, declareUses, command.get());
+    command->enqueue();
   }
 }
 
@@ -86,8 +31,8 @@ void carryOutAll(stepc_instance &instance) {
 void replay(stepc_instance &instance) {
   if (hasFailed(instance))
     return;
-  for (PreparedCommand &command : instance.program)
-    command.begun = true;
+  for (const auto &command : instance.program)
+    command->begun = true;
   instance.executed = instance.recorded;
   instance.device().graphs->replay(instance.deviceContext);
   if (hasFailed(instance) || instance.replayCalls)

@@ -93,7 +93,7 @@ struct RowCopy {
 
 /// A product or a reduction of computed blocks: what it is, and the kernels that do it one after another.
 struct BatchWork {
-  const plan::Command *command = nullptr;
+  const plan::Product *planned = nullptr; ///< null: a reduction
   int64_t blocks = 0;
   void *const *arguments = nullptr; ///< the scratch, then the command's operands
   std::vector<Launch> kernels;

@@ -74,10 +74,8 @@ Check checkHeld(const Plan &plan, const Group &group);
 Check checkHops(const Plan &plan, const Group &group);
 /// What is wrong with the ranks that a collective is for.
 Check checkCommunicator(const Plan &plan, const Communicator &communicator);
-/// Whether the operands of a product or a reduction fit together.
-bool doExtentsAgree(const Command &command);
 /// What is wrong with the algorithms that are pinned for a product whose operands fit together.
-Check checkPinned(const Plan &plan, const Command &command);
+Check checkPinned(const Plan &plan, const Product &product);
 
 } // namespace stepc::plan
 

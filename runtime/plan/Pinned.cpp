@@ -60,22 +60,18 @@ std::string checkMultiplies(DType lhs, DType rhs, std::optional<DType> addend, D
   return {};
 }
 
-Check checkPinned(const Plan &plan, const Command &command) {
-  const std::vector<PinnedAlgorithm> &pinned = command.batch.pinned;
-  if (pinned.empty())
+Check checkPinned(const Plan &plan, const Product &product) {
+  if (product.pinned.empty())
     return {};
-  if (command.kind != CommandKind::Product)
-    return "expected algorithms of products alone, found one of a reduction";
-  const std::vector<Operand> &all = command.operands;
   std::optional<DType> addend;
-  if (all.size() == 4)
-    addend = all[2].type;
-  if (std::string wrong = checkMultiplies(all[0].type, all[1].type, addend, all.back().type,
-                                          command.batch.symmetric);
+  if (product.addend)
+    addend = product.addend->type;
+  if (std::string wrong = checkMultiplies(product.lhs.type, product.rhs.type, addend,
+                                          product.out.type, product.symmetric);
       !wrong.empty())
     return "expected no algorithm of cuBLASLt, found one of " + wrong;
   std::set<std::tuple<int64_t, int64_t, int64_t>> seen;
-  for (const PinnedAlgorithm &each : pinned) {
+  for (const PinnedAlgorithm &each : product.pinned) {
     if (Check wrong = checkAlgorithm(each); !wrong.empty())
       return wrong;
     if (each.alignment > kAlignment)

@@ -131,39 +131,6 @@ std::string_view name(TableKind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
-std::string_view name(OperandKind kind) {
-  constexpr std::string_view names[] = {
-      "a part of the workspace", "scalars", "parameters", "gradients", "a state",
-      "a number of rows",        "a batch"};
-  return kind < OperandKind::Workspace || kind > OperandKind::Batch
-             ? "an unknown operand"
-             : names[static_cast<size_t>(kind)];
-}
-
-std::string_view name(CommandKind kind) {
-  switch (kind) {
-  case CommandKind::Chunks:
-    return "chunks";
-  case CommandKind::Parameters:
-    return "parameters";
-  case CommandKind::Product:
-    return "product";
-  case CommandKind::Reduce:
-    return "reduce";
-  case CommandKind::Copy:
-    return "copy";
-  case CommandKind::Start:
-    return "start";
-  case CommandKind::Await:
-    return "await";
-  case CommandKind::AdvanceSteps:
-    return "advance_steps";
-  case CommandKind::Sum:
-    return "sum";
-  }
-  return "?";
-}
-
 std::vector<int64_t> Plan::world() const {
   std::vector<bool> used(meshes.size(), false);
   for (const Group &group : groups)
@@ -211,11 +178,11 @@ bool shareAPair(const Plan &plan, const Communicator &one, const Communicator &o
   return false;
 }
 
-std::vector<const Command *> Plan::starts() const {
-  std::vector<const Command *> starts;
+std::vector<const Start *> Plan::starts() const {
+  std::vector<const Start *> starts;
   for (const Command &command : commands)
-    if (command.kind == CommandKind::Start)
-      starts.push_back(&command);
+    if (const auto *start = std::get_if<Start>(&command))
+      starts.push_back(start);
   return starts;
 }
 

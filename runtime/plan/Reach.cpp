@@ -12,118 +12,110 @@ int64_t endOf(int64_t first, int64_t stride, int64_t rows, int64_t cols) {
   return rows == 0 || cols == 0 ? first : first + (rows - 1) * stride + cols;
 }
 
+/// Follows the effects of all commands on one rank.
 class Reach {
 public:
   Reach(const Plan &plan, const RankTables &tables) : plan(plan), tables(tables) {}
 
   std::string run() {
-    size_t started = 0;
     for (const Command &command : plan.commands) {
-      describe = name(command.kind);
-      if (command.kind != CommandKind::Start && !command.tables.empty())
-        describe += " of table " + std::to_string(command.tables[0]);
-      if (command.isBatch())
-        batch(command);
-      else if (command.kind == CommandKind::Start)
-        start(command, tables.starts[started++]);
-      else if (command.kind == CommandKind::Copy)
-        copy(command);
-      else if (command.kind == CommandKind::Sum)
-        sum(command);
-      else if (command.kind == CommandKind::Chunks)
-        chunks(command);
-      if (!wrong.empty())
-        break;
+      started += std::holds_alternative<Start>(command);
+      for (const Effect &effect : effects(plan, command)) {
+        describe = name(command);
+        if (!effect.table.isNone())
+          describe += " of table " + std::to_string(effect.table);
+        follow(effect);
+        if (!wrong.empty())
+          return wrong;
+      }
     }
-    return wrong;
+    return {};
   }
 
 private:
-  const RankTable &rowsOf(int64_t table) const { return tables.tables[static_cast<size_t>(table)]; }
   const Table &tableOf(int64_t table) const { return plan.tables[static_cast<size_t>(table)]; }
+  const RankTable &rowsOf(int64_t table) const { return tables.tables[static_cast<size_t>(table)]; }
 
-  /// In numbers that cannot overflow: extents are below 2^42 each.
-  void needs(double bytes, int64_t has, const char *whose) {
-    if (wrong.empty() && bytes > double(has))
-      wrong = describe + " needs " + std::to_string(static_cast<int64_t>(std::min(bytes, 9e18))) +
-              " bytes, " + whose + " " + std::to_string(has);
+  void follow(const Effect &effect) {
+    switch (effect.extent) {
+    case Effect::All: // validateProgram has compared it with the workspace
+    case Effect::Row:
+      break;
+    case Effect::Blocks:
+      needs(double(rowsOf(effect.table).blocks) * double(effect.blockBytes), effect);
+      break;
+    case Effect::Sent:
+      needs(double(start().sent.bytes), effect);
+      break;
+    case Effect::Received:
+      needs(double(start().received.bytes), effect);
+      break;
+    case Effect::From:
+    case Effect::To:
+      followRows(effect);
+      break;
+    }
   }
 
-  void needs(double bytes, const Operand &operand) {
-    needs(bytes, operand.pool < 0 ? operand.bytes : roomInPool(operand), "its operand has");
+  const RankStart &start() const { return tables.starts[static_cast<size_t>(started) - 1]; }
+
+  void followRows(const Effect &effect) {
+    if (effect.operand->kind != OperandKind::Workspace)
+      return;
+    const Table &table = tableOf(effect.table);
+    const Place &place = effect.extent == Effect::From ? table.from : table.to;
+    int64_t last = 0;
+    forEachRow(effect, [&](int64_t first, int64_t end) {
+      last = std::max(last, end);
+      if (place.isMoving())
+        followPacked(*effect.operand, place, first, end);
+    });
+    if (!place.isMoving())
+      needs(double(last) * double(effect.elementBytes), effect);
+  }
+
+  /// Calls `row` with the first element of each row of a table on one side, and with that behind its last.
+  template <typename Row> void forEachRow(const Effect &effect, Row row) {
+    const RankTable &rows = rowsOf(effect.table);
+    for (const CopyRow &copy : rows.copies) {
+      bool from = effect.extent == Effect::From;
+      int64_t first = from ? copy.source : copy.target;
+      row(first, endOf(first, from ? copy.sourceStride : copy.targetStride, copy.rows, copy.cols));
+    }
+    for (const SumRow &sum : rows.sums)
+      if (effect.extent == Effect::To)
+        row(sum.target, endOf(sum.target, sum.targetStride, sum.rows, sum.cols));
+      else
+        for (int64_t i = 0; i < sum.count; ++i) {
+          int64_t first = rows.lists[static_cast<size_t>(sum.list + i)] + sum.source;
+          row(first, endOf(first, sum.sourceStride, sum.rows, sum.cols));
+        }
+    for (const Chunk &chunk : rows.chunks)
+      if (chunk.staged >= 0)
+        row(chunk.staged, endOf(chunk.staged, chunk.stagedStride, chunk.rows, chunk.cols));
+  }
+
+  /// Compares in numbers that cannot overflow: extents are below 2^42 each.
+  void needs(double bytes, const Effect &effect) {
+    int64_t has = plan.scratchBytes;
+    if (const Operand *operand = effect.operand)
+      has = operand->pool.isNone() ? operand->bytes : roomInPool(*operand);
+    if (wrong.empty() && bytes > double(has))
+      wrong = describe + " needs " + std::to_string(static_cast<int64_t>(std::min(bytes, 9e18))) +
+              " bytes, " + (effect.operand ? "its operand has " : "the scratch has ") +
+              std::to_string(has);
   }
 
   int64_t roomInPool(const Operand &operand) const {
-    auto pool = static_cast<size_t>(operand.pool);
+    auto pool = static_cast<size_t>(operand.pool.value);
     return tables.pools[pool].room(plan.pools[pool], operand.member);
   }
 
-  void batch(const Command &command) {
-    auto blocks = double(rowsOf(command.tables[0]).blocks);
-    for (const Operand &operand : command.operands)
-      needs(blocks * double(operand.rows) * double(operand.cols) * double(byteSize(operand.type)),
-            operand);
-    needs(blocks * double(command.batch.scratchBytes), plan.scratchBytes, "the scratch has");
-  }
-
-  void start(const Command &command, const RankStart &start) {
-    needs(double(start.sent.bytes), command.operands[0]);
-    needs(double(start.received.bytes), command.operands[1]);
-  }
-
-  void copy(const Command &command) {
-    const Table &table = tableOf(command.tables[0]);
-    int64_t from = 0, to = 0;
-    for (const CopyRow &row : rowsOf(command.tables[0]).copies) {
-      int64_t source = endOf(row.source, row.sourceStride, row.rows, row.cols);
-      int64_t target = endOf(row.target, row.targetStride, row.rows, row.cols);
-      packed(command.operands[0], table.from, row.source, source);
-      packed(command.operands[1], table.to, row.target, target);
-      from = std::max(from, source);
-      to = std::max(to, target);
-    }
-    auto whole = [&](const Operand &operand, const Place &place, int64_t end) {
-      if (operand.kind == OperandKind::Workspace && !place.isMoving())
-        needs(double(end) * double(table.elementBytes), operand);
-    };
-    whole(command.operands[0], table.from, from);
-    whole(command.operands[1], table.to, to);
-  }
-
-  void sum(const Command &command) {
-    const Table &table = tableOf(command.tables[0]);
-    const RankTable &rows = rowsOf(command.tables[0]);
-    int64_t to = 0;
-    for (const SumRow &row : rows.sums) {
-      to = std::max(to, endOf(row.target, row.targetStride, row.rows, row.cols));
-      for (int64_t i = 0; i < row.count; ++i) {
-        int64_t first = rows.lists[static_cast<size_t>(row.list + i)] + row.source;
-        packed(command.operands[0], table.from, first,
-               endOf(first, row.sourceStride, row.rows, row.cols));
-      }
-    }
-    needs(double(to) * double(table.elementBytes), command.operands[1]);
-  }
-
-  void chunks(const Command &command) {
-    size_t each = command.operands.size() / command.tables.size();
-    for (size_t i = 0; i < command.operands.size(); ++i) {
-      int64_t table = command.tables[i / each];
-      const Place &place = tableOf(table).to;
-      if (!place.isMoving())
-        continue;
-      for (const Chunk &row : rowsOf(table).chunks)
-        if (row.staged >= 0)
-          packed(command.operands[i], place, row.staged,
-                 endOf(row.staged, row.stagedStride, row.rows, row.cols));
-    }
-  }
-
   /// Checks that a row stays in one part of what is packed.
-  void packed(const Operand &operand, const Place &place, int64_t first, int64_t end) {
-    if (!wrong.empty() || operand.kind != OperandKind::Workspace || !place.isMoving())
+  void followPacked(const Operand &operand, const Place &place, int64_t first, int64_t end) {
+    if (!wrong.empty())
       return;
-    const RankStart &start = tables.starts[static_cast<size_t>(operand.start)];
+    const RankStart &start = tables.starts[static_cast<size_t>(operand.start.value)];
     const Parcel &parcel = place.end == End::Received ? start.received : start.sent;
     const Part *part = parcel.find(operand.traveller, first);
     if (end > first && (!part || end > part->first + part->count))
@@ -133,6 +125,7 @@ private:
 
   const Plan &plan;
   const RankTables &tables;
+  int64_t started = 0;
   std::string describe, wrong; // the command at hand, and the first that is wrong
 };
 

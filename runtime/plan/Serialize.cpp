@@ -18,7 +18,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 16;
+constexpr int64_t kVersion = 17;
 
 class Writer {
 public:
@@ -101,7 +101,6 @@ template <> constexpr TableKind last() { return TableKind::Sum; }
 template <> constexpr OperandKind last() { return OperandKind::Batch; }
 template <> constexpr Accumulation last() { return Accumulation::TensorCore; }
 template <> constexpr Reduction last() { return Reduction::Max; }
-template <> constexpr CommandKind last() { return CommandKind::Sum; }
 
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
 template <typename Stream> class Walk {
@@ -197,36 +196,34 @@ public:
   void field(Ref<Distribution> v) { fields(v.kind, v.hop); }
   void field(Ref<Place> v) { fields(v.segment, v.value, v.from, v.to, v.end); }
   void field(Ref<Table> v) { fields(v.kind, v.from, v.to, v.elementBytes); }
-  void field(Ref<Operand> v) {
-    fields(v.kind, v.value, v.bytes, v.start, v.traveller, v.pool, v.member);
-    if (v.kind == OperandKind::Batch)
-      fields(v.rows, v.cols, v.type);
-  }
   void field(Ref<Pool::Member> v) { fields(v.segment, v.blockBytes); }
   void field(Ref<Pool> v) {
     fields(v.offset, v.bytes);
     list(v.members, "members of a pool");
   }
-  void field(Ref<Batch::Kernel> v) { fields(v.kernel, v.items); }
-  void field(Ref<PinnedAlgorithm> v) {
-    fields(v.cublasLt, v.chip, v.multiprocessors, v.alignment, v.algorithm, v.tile, v.stages);
-    fields(v.swizzling, v.customOption, v.innerShape, v.clusterShape, v.workspaceBytes);
+  void field(Ref<Communicator> v) {
+    field(v.mesh);
+    list(v.factors, "factors");
   }
-  void field(Ref<Batch> v) {
-    fields(v.accumulation, v.alpha, v.beta, v.transposeLhs, v.transposeRhs, v.symmetric);
-    fields(v.reduction, v.exponent, v.scratchBytes);
-    list(v.kernels, "kernels of a product or reduction");
-    list(v.pinned, "algorithms of a product");
+  template <List in> void field(NumberIn<in> &v) { field(v.value); }
+  template <List in> void field(const NumberIn<in> &v) { field(v.value); }
+  template <typename T> void field(std::optional<T> &v) { optional(v); }
+  template <typename T> void field(const std::optional<T> &v) { optional(v); }
+  template <typename T> void field(std::vector<T> &v) { list(v, "fields"); }
+  template <typename T> void field(const std::vector<T> &v) { list(v, "fields"); }
+  /// A struct that names its fields.
+  template <typename T>
+    requires HasFields<std::remove_const_t<T>>
+  void field(T &v) {
+    std::remove_const_t<T>::fields(v, [&](const char *name, auto &value) { named(name, value); });
   }
   void field(Ref<Command> v) {
-    fields(v.kind, v.kernel, v.index);
-    list(v.tables, "tables");
-    list(v.operands, "operands");
-    list(v.groups, "groups");
-    fields(v.collective, v.communicator.mesh);
-    list(v.communicator.factors, "factors");
-    if (v.isBatch())
-      field(v.batch);
+    uint64_t kind = v.index();
+    stream.number(kind);
+    if constexpr (Stream::reading)
+      if (!makeAlternative(v, kind))
+        return stream.fail("a command is of the unknown kind " + std::to_string(kind));
+    std::visit([&](auto &each) { field(each); }, v);
   }
   void field(Ref<Plan> v) {
     fields(v.name, v.chip, v.numerics, v.arenaBytes, v.scratchBytes, v.chunkElements);
@@ -245,6 +242,28 @@ public:
 
 private:
   template <typename... T> void fields(T &...values) { (field(values), ...); }
+
+  template <typename T> void named(const char *, T &value) { field(value); }
+  template <typename T> void named(const char *name, std::vector<T> &value) { list(value, name); }
+  template <typename T> void named(const char *name, const std::vector<T> &value) {
+    list(value, name);
+  }
+
+  template <typename Optional> void optional(Optional &value) {
+    std::conditional_t<Stream::reading, bool, const bool> isThere = value.has_value();
+    field(isThere);
+    if constexpr (Stream::reading)
+      isThere ? void(value.emplace()) : value.reset();
+    if (value)
+      field(*value);
+  }
+
+  /// Makes a variant hold its alternative of that number; false if there is none.
+  template <typename... Each>
+  static bool makeAlternative(std::variant<Each...> &value, uint64_t number) {
+    uint64_t at = 0;
+    return ((at++ == number && (value.template emplace<Each>(), true)) || ...);
+  }
 
   template <typename T> void bits(T &value) {
     auto number = std::bit_cast<uint64_t>(value);

@@ -81,7 +81,7 @@ struct Expander::Known {
   Memo<std::vector<int64_t>, std::vector<int64_t>>
       blocks; // by place and position that has a like shard
   Memo<std::pair<Peers, Peers>, RankTable> messages;
-  Memo<std::pair<const Command *, std::vector<Messages>>, RankStart> starts;
+  Memo<std::pair<const Start *, std::vector<Messages>>, RankStart> starts;
   std::shared_ptr<const RankTable> noRows = std::make_shared<const RankTable>();
   /// Messages of a table on ranks that follow each other. Who asks about one rank after the other gets more
   /// and more of them at once, so that a start looks at each of its tables once for many ranks.
@@ -188,15 +188,15 @@ RankTables Expander::tables(int64_t rank) {
   result.tables.reserve(plan.tables.size());
   for (const Table &each : plan.tables)
     result.tables.push_back(table(each, rank));
-  for (const Command *each : plan.starts())
+  for (const Start *each : plan.starts())
     result.starts.push_back(*start(*each, rank));
   for (const Pool &each : plan.pools)
     result.pools.push_back(pool(each, rank));
   return result;
 }
 
-std::shared_ptr<const RankStart> Expander::start(const Command &start, int64_t rank) {
-  std::pair<const Command *, std::vector<Messages>> key{&start, {}};
+std::shared_ptr<const RankStart> Expander::start(const Start &start, int64_t rank) {
+  std::pair<const Start *, std::vector<Messages>> key{&start, {}};
   std::vector<Traveller> values;
   for (int64_t index : start.tables) {
     const Table &table = known->map.plan().tables[static_cast<size_t>(index)];

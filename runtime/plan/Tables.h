@@ -183,7 +183,7 @@ public:
   /// The table before it is resolved. Ranks that have it in common mostly get the same rows.
   CommonTable common(const Table &table, int64_t rank);
   /// What a start does on a rank. Ranks that have it in common mostly get the same object.
-  std::shared_ptr<const RankStart> start(const Command &start, int64_t rank);
+  std::shared_ptr<const RankStart> start(const Start &start, int64_t rank);
   RankPool pool(const Pool &pool, int64_t rank);
   /// The number of elements in a place on one rank, which is the least size of its buffer. 0 for ranks
   /// outside of the group's mesh.

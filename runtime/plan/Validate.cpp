@@ -170,19 +170,21 @@ private:
 
   /// Starts are expanded, so they are checked here; the rest of the program is checked by validateProgram.
   Check command(const Command &command, int64_t) {
-    if (command.kind != CommandKind::Start)
-      return {};
+    const auto *start = std::get_if<Start>(&command);
+    return start ? this->start(*start) : Check();
+  }
+
+  Check start(const Start &start) {
     // At most, each of a group's elements goes to every rank of its mesh.
     int64_t bytes = 0;
-    for (int64_t index : command.tables) {
+    for (int64_t index : start.tables) {
       if (!inside(index, plan.tables))
         return outside("table", index, plan.tables);
       if (at(plan.tables, index).kind != TableKind::Message)
         return "expected tables of messages, found table " + std::to_string(index) +
                " of another kind";
-      if (command.collective == CollectiveKind::AllGather &&
-          !gatherTogether(plan, at(plan.tables, command.tables[0]).from,
-                          at(plan.tables, index).from))
+      if (start.collective == CollectiveKind::AllGather &&
+          !gatherTogether(plan, at(plan.tables, start.tables[0]).from, at(plan.tables, index).from))
         return "expected an all-gather of values of which the same ranks share copies, found "
                "others in table " +
                std::to_string(index);

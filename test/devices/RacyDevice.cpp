@@ -53,26 +53,27 @@ void change(plan::Plan &plan) {
   if (is("start")) {
     int64_t number = 0;
     for (size_t i = 0; i < plan.commands.size(); ++i)
-      if (plan.commands[i].kind == plan::CommandKind::Start && number++ == fault().a)
+      if (std::holds_alternative<plan::Start>(plan.commands[i]) && number++ == fault().a)
         return std::swap(plan.commands[i - 1], plan.commands[i]);
   }
   if (!is("reuse"))
     return;
   std::set<int64_t> begins;
-  for (const plan::Command *start : plan.starts())
-    for (const plan::Operand &operand : start->operands)
-      begins.insert(operand.value);
+  for (const plan::Start *start : plan.starts())
+    for (const plan::Operand *operand : {&start->sent, &start->received})
+      begins.insert(operand->value);
   std::vector<int64_t> all(begins.begin(), begins.end());
   for (plan::Command &command : plan.commands)
-    for (plan::Operand &operand : command.operands)
-      if (operand.start >= 0 && operand.value == all.at(size_t(fault().a)))
+    plan::forEach<plan::Operand>(command, [&](plan::Operand &operand) {
+      if (!operand.start.isNone() && operand.value == all.at(size_t(fault().a)))
         operand.value = all.at(size_t(fault().b));
+    });
 }
 
 void declareLess(void *argument, MemoryUses &uses) {
   declareUses(argument, uses);
   const auto &command = *static_cast<PreparedCommand *>(argument);
-  if (command.planned - command.instance->library.plan.commands.data() == fault().a)
+  if (command.number == fault().a)
     std::erase_if(uses.declared, [](const MemoryUse &use) { return use.operand == fault().b; });
 }
 

@@ -93,20 +93,23 @@ std::string LibraryProducts::open(const plan::Plan &plan, int64_t chip, int64_t 
   here.multiprocessors = multiprocessors;
   bool isNeeded = false;
   for (const plan::Command &command : plan.commands)
-    for (const plan::PinnedAlgorithm &each : command.batch.pinned)
-      isNeeded |= each.chip == chip && each.multiprocessors == multiprocessors;
+    if (const auto *product = std::get_if<plan::Product>(&command))
+      for (const plan::PinnedAlgorithm &each : product->pinned)
+        isNeeded |= each.chip == chip && each.multiprocessors == multiprocessors;
   if (!isNeeded || !(lt = cublasLt()))
     return {};
   here.version = int64_t(lt->cublasLtGetVersion());
   plan::Fnv1a hash; // of which product is made by what
-  for (size_t i = 0; i < plan.commands.size(); ++i)
-    if (const plan::PinnedAlgorithm *one = find(plan.commands[i].batch)) {
+  for (size_t i = 0; i < plan.commands.size(); ++i) {
+    const auto *product = std::get_if<plan::Product>(&plan.commands[i]);
+    if (const plan::PinnedAlgorithm *one = product ? find(*product) : nullptr) {
       for (int64_t number :
            {int64_t(i), one->cublasLt, one->chip, one->multiprocessors, one->algorithm, one->tile,
             one->stages, one->swizzling, one->customOption, one->innerShape, one->clusterShape})
         hash.number(uint64_t(number));
       here.choices = hash.state;
     }
+  }
   if (!here.choices)
     return {};
   Status wrong = lt->cublasLtCreate(&handle);
@@ -122,8 +125,8 @@ void LibraryProducts::close() {
   handle = nullptr;
 }
 
-const plan::PinnedAlgorithm *LibraryProducts::find(const plan::Batch &batch) const {
-  for (const plan::PinnedAlgorithm &each : batch.pinned)
+const plan::PinnedAlgorithm *LibraryProducts::find(const plan::Product &product) const {
+  for (const plan::PinnedAlgorithm &each : product.pinned)
     if (each.cublasLt == here.version && each.chip == here.chip &&
         each.multiprocessors == here.multiprocessors)
       return &each;
@@ -137,21 +140,20 @@ std::string LibraryProducts::describe(Status status) const {
 
 std::string LibraryProducts::make(Product &made, const BatchWork &work,
                                   const plan::PinnedAlgorithm &pinned) {
-  const std::vector<plan::Operand> &all = work.command->operands;
-  const plan::Batch &batch = work.command->batch;
-  const plan::Operand &lhs = all[0], &rhs = all[1], &out = all.back();
+  const plan::Product &product = *work.planned;
+  const plan::Operand &lhs = product.lhs, &rhs = product.rhs, &out = product.out;
+  auto [m, n, k] = product.sizes();
   made.name = format("a product of %lld x %lld x %lld by algorithm %lld of cuBLASLt %s",
-                     (long long)out.rows, (long long)out.cols,
-                     (long long)(batch.transposeLhs ? lhs.rows : lhs.cols),
-                     (long long)pinned.algorithm, plan::cublasLtVersion(pinned.cublasLt).c_str());
-  made.alpha = float(batch.alpha);
-  made.beta = float(batch.beta);
-  made.hasAddend = all.size() == 4;
+                     (long long)m, (long long)n, (long long)k, (long long)pinned.algorithm,
+                     plan::cublasLtVersion(pinned.cublasLt).c_str());
+  made.alpha = float(product.alpha);
+  made.beta = float(product.beta);
+  made.hasAddend = product.addend.has_value();
   made.workspaceBytes = size_t(pinned.workspaceBytes);
   if (work.blocks > INT32_MAX)
     return format("expected at most %d blocks of %s, found %lld", INT32_MAX, made.name.c_str(),
                   (long long)work.blocks);
-  for (size_t i = 1; i <= all.size(); ++i)
+  for (size_t i = 1; i <= product.operands().size(); ++i)
     if (reinterpret_cast<uintptr_t>(work.arguments[i]) % uint64_t(pinned.alignment))
       return format("expected operands at multiples of %lld bytes for %s, found one at %p",
                     (long long)pinned.alignment, made.name.c_str(), work.arguments[i]);
@@ -160,11 +162,12 @@ std::string LibraryProducts::make(Product &made, const BatchWork &work,
   auto then = [&](auto &&call) { wrong = wrong ? wrong : call(); };
   int in = typeOf(lhs.type), to = typeOf(out.type);
   then([&] { return lt->cublasLtMatmulDescCreate(&made.operation, kCompute32, kFloat32); });
-  then([&] { return setTransposed(*lt, made.operation, kTransposeA, batch.transposeRhs); });
-  then([&] { return setTransposed(*lt, made.operation, kTransposeB, batch.transposeLhs); });
+  then([&] { return setTransposed(*lt, made.operation, kTransposeA, product.transposeRhs); });
+  then([&] { return setTransposed(*lt, made.operation, kTransposeB, product.transposeLhs); });
   then([&] { return makeLayout(*lt, made.a, rhs, work.blocks); });
   then([&] { return makeLayout(*lt, made.b, lhs, work.blocks); });
-  then([&] { return makeLayout(*lt, made.c, made.hasAddend ? all[2] : out, work.blocks); });
+  then(
+      [&] { return makeLayout(*lt, made.c, made.hasAddend ? *product.addend : out, work.blocks); });
   then([&] { return makeLayout(*lt, made.d, out, work.blocks); });
   then([&] {
     return lt->cublasLtMatmulAlgoInit(handle, kCompute32, kFloat32, in, in, to, to,
@@ -185,7 +188,7 @@ std::string LibraryProducts::make(Product &made, const BatchWork &work,
 }
 
 std::string LibraryProducts::prepare(BatchWork &work, StreamHandle stream) {
-  const plan::PinnedAlgorithm *pinned = handle ? find(work.command->batch) : nullptr;
+  const plan::PinnedAlgorithm *pinned = handle && work.planned ? find(*work.planned) : nullptr;
   if (!pinned || work.blocks == 0)
     return {};
   auto made = std::make_unique<Product>(*lt);
@@ -198,8 +201,7 @@ std::string LibraryProducts::prepare(BatchWork &work, StreamHandle stream) {
 
 std::string LibraryProducts::multiply(const BatchWork &work, StreamHandle stream) const {
   const Product &one = *products[size_t(work.product)];
-  void *const *arguments =
-      work.arguments; // the scratch, left, right, addend if there is one, out
+  void *const *arguments = work.arguments; // the scratch, left, right, addend if there is one, out
   void *out = arguments[one.hasAddend ? 4 : 3];
   Status wrong =
       lt->cublasLtMatmul(handle, one.operation, &one.alpha, arguments[2], one.a, arguments[1],

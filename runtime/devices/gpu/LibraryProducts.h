@@ -30,7 +30,7 @@ public:
 private:
   struct Product;
 
-  const plan::PinnedAlgorithm *find(const plan::Batch &) const;
+  const plan::PinnedAlgorithm *find(const plan::Product &) const;
   std::string make(Product &, const BatchWork &, const plan::PinnedAlgorithm &);
   std::string describe(cublaslt::Status) const;
 

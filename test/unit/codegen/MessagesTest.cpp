@@ -52,7 +52,7 @@ Counted count(const std::string &text, const std::vector<std::string> &forced) {
   const plan::Plan &plan = program->plan;
   plan::Expander expander(plan);
   std::map<std::array<int64_t, 3>, int64_t> messages;
-  for (const plan::Command *start : plan.starts()) {
+  for (const plan::Start *start : plan.starts()) {
     bool travels = false;
     const plan::Place &place = plan.tables[start->tables[0]].from;
     const plan::Group &group = plan.groups[plan.segments[place.segment].group];

@@ -75,7 +75,7 @@ TEST(Parcels, WhatIsSharedBesideOtherValuesIsCopied) {
 /// All ranks' starts of one command, carried out byte by byte.
 class Carrier {
 public:
-  Carrier(const Plan &plan, const Command &start) : plan(plan), start(start) {
+  Carrier(const Plan &plan, const Start &start) : plan(plan), start(start) {
     Expander expander(plan);
     for (size_t rank = 0; rank < plan.world().size(); ++rank) {
       ranks.push_back(*expander.start(start, static_cast<int64_t>(rank)));
@@ -197,7 +197,7 @@ private:
   }
 
   const Plan &plan;
-  const Command &start;
+  const Start &start;
   std::vector<RankStart> ranks;
   std::vector<std::vector<Byte>> sent, received;
   std::string error;
@@ -210,7 +210,7 @@ TEST(Parcels, RandomValuesArriveTogether) {
     Drawn drawn = drawPlan(seed, histogram);
     std::mt19937_64 random(seed);
     for (Distribution to : {Distribution::Blocks, Distribution::Shards}) {
-      Command start{CommandKind::Start, -1, 0, {}, {}, {}};
+      Start start;
       if (random() % 2)
         start.collective = CollectiveKind::AllGather;
       for (const ValueTables &value : drawn.values) {

@@ -105,30 +105,31 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(copy->segments[1].blocks, (std::vector<int64_t>{2, 0}));
   EXPECT_EQ(copy->tables.back(), plan.tables.back());
   EXPECT_EQ(copy->kernels, plan.kernels);
-  EXPECT_EQ(copy->commands[0].groups, plan.commands[0].groups);
-  EXPECT_EQ(copy->commands[1].tables, plan.commands[1].tables);
-  EXPECT_EQ(copy->commands[1].collective, CollectiveKind::AllGather);
-  EXPECT_EQ(copy->commands[1].communicator.factors[0].size, 2);
-  const Command &product = copy->commands[2];
-  EXPECT_EQ(product.operands[0].bytes, 128);
-  EXPECT_EQ(product.operands[3].type, DType::F16);
-  EXPECT_EQ(product.batch.accumulation, Accumulation::RoundedChain);
-  EXPECT_EQ(product.batch.beta, -2);
-  EXPECT_TRUE(product.batch.transposeLhs && product.batch.symmetric);
-  EXPECT_EQ(product.batch.kernels[0].items, 7);
-  EXPECT_EQ(product.batch.scratchBytes, 64);
+  EXPECT_EQ(std::get<DispatchParameters>(copy->commands[0]).runs[0].group, 0);
+  const auto &start = std::get<Start>(copy->commands[1]);
+  EXPECT_EQ(start.tables, std::get<Start>(plan.commands[1]).tables);
+  EXPECT_EQ(start.collective, CollectiveKind::AllGather);
+  EXPECT_EQ(start.communicator.factors[0].size, 2);
+  const auto &product = std::get<Product>(copy->commands[2]);
+  EXPECT_EQ(product.lhs.bytes, 128);
+  EXPECT_EQ(product.addend->type, DType::F16);
+  EXPECT_EQ(product.accumulation, Accumulation::RoundedChain);
+  EXPECT_EQ(product.beta, -2);
+  EXPECT_TRUE(product.transposeLhs && product.symmetric && !product.transposeRhs);
+  EXPECT_EQ(product.kernels[0].items, 7);
+  EXPECT_EQ(product.scratchBytes, 64);
 }
 
 TEST(Plan, AlgorithmsArePartOfTheBytes) {
   Plan plan = richPlan();
   uint64_t without = hash(plan);
-  std::vector<PinnedAlgorithm> &pinned = plan.commands[2].batch.pinned;
+  std::vector<PinnedAlgorithm> &pinned = std::get<Product>(plan.commands[2]).pinned;
   pinned = {{130002, 90, 132, 64, 66, 20, 35, 1, 2, 3, 4, 4096}, {130002, 80, 108, 16, 6}};
   auto bytes = serialize(plan);
   std::string error;
   auto copy = reread(bytes, error);
   ASSERT_TRUE(copy) << error;
-  EXPECT_EQ(copy->commands[2].batch.pinned, pinned);
+  EXPECT_EQ(std::get<Product>(copy->commands[2]).pinned, pinned);
   uint64_t with = hash(plan);
   EXPECT_NE(with, without);
   using Field = int64_t PinnedAlgorithm::*;
@@ -176,8 +177,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 16, found 1");
-  bytes[8] = 16;
+  EXPECT_EQ(error, "expected plan version 17, found 1");
+  bytes[8] = 17;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

@@ -57,16 +57,19 @@ Plan program() {
   auto walked = Place::resting(1, ValueKind::Full, Distribution::Blocks);
   p.tables.push_back({TableKind::BlockChunks, walked, walked, 0});
   auto table = static_cast<int64_t>(p.tables.size()) - 1;
-  Operand from{OperandKind::Batch, 64, 384, -1, 0, 6, 4, DType::F32, 0, 1};
-  Operand to{OperandKind::Batch, 512, 64, -1, 0, 1, 1, DType::F32, 1, 0};
+  Reduce reduce;
+  reduce.table = table;
+  reduce.source = {OperandKind::Batch, 64, 384, -1, 0, 6, 4, DType::F32, 0, 1};
+  reduce.out = {OperandKind::Batch, 512, 64, -1, 0, 1, 1, DType::F32, 1, 0};
   Operand staged{OperandKind::Workspace, 64, 384};
   staged.pool = 0;
   staged.member = 1;
-  p.commands = {{CommandKind::Reduce, -1, 0, {table}, {from, to}},
-                {CommandKind::Chunks, 0, 0, {table}, {staged}},
-                {CommandKind::AdvanceSteps, -1, 0, {}, {}}};
+  p.commands = {reduce, DispatchChunks{0, {{table, {staged}}}}, AdvanceSteps{}};
   return p;
 }
+
+Operand &source(Plan &p) { return std::get<Reduce>(p.commands[0]).source; }
+Operand &staged(Plan &p) { return std::get<DispatchChunks>(p.commands[1]).runs[0].operands[0]; }
 
 TEST(Pools, ValidationNamesWhatIsWrong) {
   ASSERT_EQ(validate(program()), "");
@@ -83,25 +86,24 @@ TEST(Pools, ValidationNamesWhatIsWrong) {
             "pool 1: expected blocks of no more bytes than a workspace, found -1");
   EXPECT_EQ(message([](Plan &p) { p.pools[1].offset = 32; }),
             "pool 1: expected a pool at a multiple of 64 bytes, found 64 bytes from byte 32");
-  EXPECT_EQ(message([](Plan &p) { p.commands[0].operands[0].pool = 2; }),
+  EXPECT_EQ(message([](Plan &p) { source(p).pool = 2; }),
             "command 0 (reduce): expected a pool below 2, found 2");
-  EXPECT_EQ(message([](Plan &p) { p.commands[0].operands[0].member = 2; }),
+  EXPECT_EQ(message([](Plan &p) { source(p).member = 2; }),
             "command 0 (reduce): expected a member of pool 0 below 2, found 2");
   const char *another =
       "command 0 (reduce): expected member 0 of pool 0 in that pool, found another";
   // A member of another segment, other places on one side alone, and other blocks.
-  EXPECT_EQ(message([](Plan &p) { p.commands[0].operands[0].member = 0; }), another);
+  EXPECT_EQ(message([](Plan &p) { source(p).member = 0; }), another);
   EXPECT_EQ(message([](Plan &p) { std::swap(p.pools[0].members[0], p.pools[0].members[1]); }),
             "command 0 (reduce): expected member 1 of pool 0 in that pool, found another");
-  EXPECT_EQ(message([](Plan &p) { p.commands[0].operands[0].value = 128; }),
+  EXPECT_EQ(message([](Plan &p) { source(p).value = 128; }),
             "command 0 (reduce): expected member 1 of pool 0 in that pool, found another");
   EXPECT_EQ(message([](Plan &p) { p.pools[0].members[1].blockBytes = 48; }),
             "command 0 (reduce): expected member 1 of pool 0 in that pool, found another");
-  EXPECT_EQ(message([](Plan &p) { p.commands[1].operands[0].member = 0; }),
+  EXPECT_EQ(message([](Plan &p) { staged(p).member = 0; }),
             "command 1 (chunks): expected member 0 of pool 0 in that pool, found another");
   EXPECT_EQ(message([](Plan &p) {
-              p.commands[1].operands[0] = {
-                  OperandKind::BlockRows, 0, 0, -1, 0, 0, 0, DType::F32, 0, 1};
+              staged(p) = {OperandKind::BlockRows, 0, 0, -1, 0, 0, 0, DType::F32, 0, 1};
             }),
             "command 1 (chunks): expected no pool of what is no batch, found pool 0");
 }
@@ -110,15 +112,15 @@ TEST(Pools, ReachSeesTheNextMember) {
   Plan p = program();
   EXPECT_EQ(checkReach(p, expand(p, 0)), "");
   EXPECT_EQ(checkReach(p, expand(p, 1)), "");
+  int64_t table = std::get<Reduce>(p.commands[0]).table;
   // Rank 0 computes three blocks of 96 bytes.
   RankTables tables = expand(p, 0);
   tables.pools[0].begins = {0, 128};
-  EXPECT_EQ(checkReach(p, tables), "reduce of table " + std::to_string(p.commands[0].tables[0]) +
-                                       " needs 288 bytes, its operand has 256");
-  p.pools[0].bytes = p.commands[0].operands[0].bytes = 256;
-  EXPECT_EQ(checkReach(p, expand(p, 0)), "reduce of table " +
-                                             std::to_string(p.commands[0].tables[0]) +
-                                             " needs 288 bytes, its operand has 256");
+  EXPECT_EQ(checkReach(p, tables),
+            "reduce of table " + std::to_string(table) + " needs 288 bytes, its operand has 256");
+  p.pools[0].bytes = source(p).bytes = 256;
+  EXPECT_EQ(checkReach(p, expand(p, 0)),
+            "reduce of table " + std::to_string(table) + " needs 288 bytes, its operand has 256");
 }
 
 TEST(Pools, BytesKeepThem) {
@@ -128,7 +130,7 @@ TEST(Pools, BytesKeepThem) {
   std::optional<Plan> copy = deserialize(bytes.data(), bytes.size(), error);
   ASSERT_TRUE(copy) << error;
   EXPECT_EQ(copy->pools[1].members[0].blockBytes, 4);
-  EXPECT_EQ(copy->commands[1].operands[0].member, 1);
+  EXPECT_EQ(staged(*copy).member, 1);
   EXPECT_EQ(serialize(*copy), bytes);
 }
 

@@ -313,22 +313,20 @@ Plan richPlan() {
   Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
   Operand whole{OperandKind::Batch, 64, 128, -1, 0, 6, 4, DType::BF16};
   Operand square{OperandKind::Batch, 192, 128, -1, 0, 4, 4, DType::F16};
-  plan.commands = {{CommandKind::Parameters, 0, 0, {}, {scalars}, {0}},
-                   {CommandKind::Start,
-                    -1,
-                    0,
-                    {last, last},
-                    {place, place},
-                    {},
-                    CollectiveKind::AllGather,
-                    {0, {{1, 1, 2}}}},
-                   {CommandKind::Product, -1, 0, {1}, {whole, whole, square, square}},
-                   {CommandKind::Await, -1, 0, {}, {}},
-                   {CommandKind::AdvanceSteps, -1, 0, {}, {}}};
-  Batch &product = plan.commands[2].batch;
-  product = {Accumulation::RoundedChain, 0.5, -2, true, false, true};
+  Product product;
+  product.table = 1;
   product.kernels = {{1, 7}};
   product.scratchBytes = 64;
+  product.lhs = product.rhs = whole;
+  product.addend = product.out = square;
+  product.accumulation = Accumulation::RoundedChain;
+  product.alpha = 0.5;
+  product.beta = -2;
+  product.transposeLhs = product.symmetric = true;
+  plan.commands = {
+      DispatchParameters{0, {{0, {scalars}}}},
+      Start{CollectiveKind::AllGather, {0, {{1, 1, 2}}}, {last, last}, place, place, {}}, product,
+      Await{0, {}}, AdvanceSteps{}};
   return plan;
 }
 

@@ -141,11 +141,12 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.tables.back().elementBytes = 3; }),
             "table " + std::to_string(richPlan().tables.size() - 1) +
                 ": expected 1, 2, 4 or 8 bytes per element, found 3");
-  EXPECT_EQ(message([](Plan &p) { p.commands[1].tables[1] = 0; }),
+  EXPECT_EQ(message([](Plan &p) { std::get<Start>(p.commands[1]).tables[1] = 0; }),
             "command 1: expected tables of messages, found table 0 of another kind");
   EXPECT_EQ(message([](Plan &p) {
               p.groups[0].shape[0] = int64_t(1) << 32;
-              p.commands[1].tables.assign(1 << 24, p.commands[1].tables[0]);
+              std::vector<TableNumber> &tables = std::get<Start>(p.commands[1]).tables;
+              tables.assign(1 << 24, tables[0]);
             }),
             "command 1: expected at most 4611686018427387904 bytes for all ranks, found more");
   // Of gathered columns other ranks share a copy than of rows: they stand whole on more of them.
@@ -159,7 +160,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
                 p.tables.push_back({TableKind::Message, sent, received, 4});
               }
               auto last = static_cast<int64_t>(p.tables.size()) - 1;
-              p.commands[1].tables = {last - 1, last};
+              std::get<Start>(p.commands[1]).tables = {last - 1, last};
             }),
             "command 1: expected an all-gather of values of which the same ranks share copies, "
             "found others in table "
@@ -182,15 +183,26 @@ Plan program() {
   Place sent = plan.tables.back().to, received = sent;
   received.end = End::Received;
   plan.tables.push_back({TableKind::Message, sent, received, 4});
-  plan.commands[1].tables.push_back(copy + 1);
+  std::get<Start>(plan.commands[1]).tables.push_back(copy + 1);
   auto state = static_cast<int64_t>(plan.rules[0].states.size()) - 1;
   Operand place{OperandKind::Workspace, 64, 128}, shards{OperandKind::State, state};
   Operand packed{OperandKind::Workspace, 64, 128, 0, 2};
-  plan.commands.insert(plan.commands.begin(), {{CommandKind::Copy, -1, 0, {copy}, {shards, packed}},
-                                               {CommandKind::Chunks, 2, 0, {0}, {shards, place}}});
+  plan.commands.insert(plan.commands.begin(),
+                       {Copy{copy, shards, packed, {}}, DispatchChunks{2, {{0, {shards, place}}}}});
   plan.kernels.push_back("stage");
   return plan;
 }
+
+// The commands of program().
+enum { kCopy, kChunks, kParameters, kStart, kProduct, kAwait, kAdvance };
+Copy &copyOf(Plan &p) { return std::get<Copy>(p.commands[kCopy]); }
+DispatchChunks &chunksOf(Plan &p) { return std::get<DispatchChunks>(p.commands[kChunks]); }
+DispatchParameters &parametersOf(Plan &p) {
+  return std::get<DispatchParameters>(p.commands[kParameters]);
+}
+Start &startOf(Plan &p) { return std::get<Start>(p.commands[kStart]); }
+Product &productOf(Plan &p) { return std::get<Product>(p.commands[kProduct]); }
+Await &awaitOf(Plan &p) { return std::get<Await>(p.commands[kAwait]); }
 
 TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   ASSERT_EQ(validate(program()), "");
@@ -200,134 +212,134 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
     change(plan);
     return validateProgram(plan);
   };
-  enum { Copy, Chunks, Parameters, Start, Product, Await, Advance };
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].tables = {0}; }),
+  EXPECT_EQ(message([](Plan &p) { copyOf(p).table = 0; }),
             "command 0 (copy): expected a table of copies, found one of shard chunks");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands.pop_back(); }),
-            "command 0 (copy): expected where it moves from and to, found 1 operands");
-  EXPECT_EQ(message([](Plan &p) {
-              std::swap(p.commands[Copy].operands[0], p.commands[Copy].operands[1]);
-            }),
+  EXPECT_EQ(message([](Plan &p) { std::swap(copyOf(p).source, copyOf(p).target); }),
             "command 0 (copy): expected shards where its table has shards, found a part of the "
             "workspace");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].statePlacements = {S0, R}; }),
             "command 0 (copy): expected shards that stand in shards, found those of the state");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Copy].operands[0].value = 1; }),
+      message([](Plan &p) { copyOf(p).source.value = 1; }),
       "command 0 (copy): expected full elements of 4 bytes, as its table has, found the state's: "
       "cols of f64");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[0].value = 9; }),
+  EXPECT_EQ(message([](Plan &p) { chunksOf(p).runs[0].operands[0].value = 9; }),
             "command 1 (chunks): expected a state below 3, found 9");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].kernel = 3; }),
+  EXPECT_EQ(message([](Plan &p) { chunksOf(p).kernel = 3; }),
             "command 1 (chunks): expected a kernel below 3, found 3");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0, 0}; }),
-            "command 1 (chunks): expected as many operands for each of its tables, found 2 for 3");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].tables = {0, 0}; }),
+  EXPECT_EQ(message([](Plan &p) { chunksOf(p).runs.push_back({0, {}}); }),
+            "command 1 (chunks): expected as many operands for each table, found 2 and 0");
+  EXPECT_EQ(message([](Plan &p) {
+              chunksOf(p).runs.push_back(
+                  {0, {{OperandKind::Parameters}, chunksOf(p).runs[0].operands[1]}});
+            }),
             "command 1 (chunks): expected the same operands for each of its tables, found others "
             "for table 0");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Chunks].operands[1].value = 4160; }),
+      message([](Plan &p) { chunksOf(p).runs[0].operands[1].value = 4160; }),
       "command 1 (chunks): expected operands inside of the workspace of 4224 bytes, found 128 "
       "bytes from byte 4160");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].value = 32; }),
+  EXPECT_EQ(message([](Plan &p) { chunksOf(p).runs[0].operands[1].value = 32; }),
             "command 1 (chunks): expected operands at multiples of 64 bytes, found one at byte 32");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Chunks].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
+      message([](Plan &p) { chunksOf(p).runs[0].operands[1] = {OperandKind::Scalars, 0, 2048}; }),
       "command 1 (chunks): expected scalars that fit in the workspace of 4224 bytes, found 2048 "
       "bytes for each of 3 parameters");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].groups = {9}; }),
+  EXPECT_EQ(message([](Plan &p) { parametersOf(p).runs[0].group = 9; }),
             "command 2 (parameters): expected a group below 1, found 9");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Parameters].operands[0] = {OperandKind::Gradients}; }),
-            "command 2 (parameters): expected to write scalars, found gradients");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Parameters].groups.clear(); }),
-      "command 2 (parameters): expected as many operands for each of its groups, found 1 for 0");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[0].kind = OperandKind::Workspace; }),
+      message([](Plan &p) { parametersOf(p).runs[0].operands[0] = {OperandKind::Gradients}; }),
+      "command 2 (parameters): expected to write scalars, found gradients");
+  EXPECT_EQ(message([](Plan &p) { parametersOf(p).runs.clear(); }),
+            "command 2 (parameters): expected at least one group, found none");
+  EXPECT_EQ(message([](Plan &p) { productOf(p).lhs.kind = OperandKind::Workspace; }),
             "command 4 (product): expected batches of blocks, found a part of the workspace");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[0].rows = 5; }),
+  EXPECT_EQ(message([](Plan &p) { productOf(p).lhs.rows = 5; }),
             "command 4 (product): expected operands whose extents agree, found 5 x 4, 6 x 4, 4 x "
             "4, 4 x 4");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[1].rows = 5; }),
+  EXPECT_EQ(message([](Plan &p) { productOf(p).rhs.rows = 5; }),
             "command 4 (product): expected operands whose extents agree, found 6 x 4, 5 x 4, 4 x "
             "4, 4 x 4");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].operands[3].cols = 5; }),
+  EXPECT_EQ(message([](Plan &p) { productOf(p).out.cols = 5; }),
             "command 4 (product): expected operands whose extents agree, found 6 x 4, 6 x 4, 4 x "
             "4, 4 x 5");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Product].batch.scratchBytes = 129; }),
+      message([](Plan &p) { productOf(p).scratchBytes = 129; }),
       "command 4 (product): expected scratch within the 128 bytes that the workspace has, found "
       "129 for each block");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].kernel = 3; }),
+  EXPECT_EQ(message([](Plan &p) { copyOf(p).kernel = 3; }),
             "command 0 (copy): expected a kernel below 3, found 3");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 3; }),
+  EXPECT_EQ(message([](Plan &p) { productOf(p).kernels[0].kernel = 3; }),
             "command 4 (product): expected a kernel below 3, found 3");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].kind = CommandKind::Reduce; }),
-            "command 4 (reduce): expected operands whose extents agree, found 6 x 4, 6 x 4, 4 x 4, "
-            "4 x 4");
+  EXPECT_EQ(message([](Plan &p) {
+              const Product product = productOf(p);
+              Reduce reduce;
+              static_cast<MatrixCommand &>(reduce) = product;
+              reduce.source = product.lhs;
+              reduce.out = product.out;
+              p.commands[kProduct] = reduce;
+            }),
+            "command 4 (reduce): expected operands whose extents agree, found 6 x 4, 4 x 4");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Start].communicator.factors[0].size = 3; }),
+      message([](Plan &p) { startOf(p).communicator.factors[0].size = 3; }),
       "command 3 (start): expected factors that divide axis 1 of mesh mesh, found 3 ranks that "
       "are 1 apart");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Start].communicator.mesh = -1; }),
+  EXPECT_EQ(message([](Plan &p) { startOf(p).communicator.mesh = -1; }),
             "command 3 (start): expected no factors of the world, found 1");
   EXPECT_EQ(message([](Plan &p) {
               p.meshes.push_back({"other", {"e"}, {2}, {7, 8}});
-              p.commands[Start].communicator = {int64_t(p.meshes.size()) - 1, {}};
+              startOf(p).communicator = {int64_t(p.meshes.size()) - 1, {}};
             }),
             "command 3 (start): expected a communicator of a mesh that some group uses, found mesh "
             "other");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Start].operands.pop_back(); }),
-            "command 0 (copy): expected a value of start 0 below 3, found 2");
-  EXPECT_EQ(message([](Plan &p) {
-              p.commands[Start].operands.pop_back();
-              p.commands.erase(p.commands.begin());
-            }),
-            "command 2 (start): expected where it sends from and receives to, found 1 operands");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].start = -1; }),
+  EXPECT_EQ(message([](Plan &p) { copyOf(p).target.start = -1; }),
             "command 0 (copy): expected a start below 1, found -1");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].traveller = 3; }),
+  EXPECT_EQ(message([](Plan &p) { copyOf(p).target.traveller = 3; }),
             "command 0 (copy): expected a value of start 0 below 3, found 3");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].traveller = 1; }),
+  EXPECT_EQ(message([](Plan &p) { copyOf(p).target.traveller = 1; }),
             "command 0 (copy): expected value 1 of start 0 in that start's buffer, found another");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands[1].bytes = 64; }),
+  EXPECT_EQ(message([](Plan &p) { copyOf(p).target.bytes = 64; }),
             "command 0 (copy): expected value 2 of start 0 in that start's buffer, found another");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].start = 0; }),
+  EXPECT_EQ(message([](Plan &p) { chunksOf(p).runs[0].operands[1].start = 0; }),
             "command 1 (chunks): expected no start of what is not packed, found start 0");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].tables = {0}; }),
+  EXPECT_EQ(message([](Plan &p) { productOf(p).table = 0; }),
             "command 4 (product): expected a table of block chunks, found one of shard chunks");
   // A kernel is called in one way.
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Chunks].kernel = 0; }),
+      message([](Plan &p) { chunksOf(p).kernel = 0; }),
       "command 2 (parameters): expected kernel scalars to be called as by an earlier command, "
       "found other items or operands");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Product].batch.kernels.push_back({1, 8}); }),
+      message([](Plan &p) { productOf(p).kernels.push_back({1, 8}); }),
       "command 4 (product): expected kernel double to be called as by an earlier command, found "
       "other items or operands");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Product].batch.kernels[0].kernel = 2; }),
+      message([](Plan &p) { productOf(p).kernels[0].kernel = 2; }),
       "command 4 (product): expected kernel stage to be called as by an earlier command, found "
       "other items or operands");
   EXPECT_EQ(message([](Plan &p) { p.kernels.push_back("idle"); }),
             "expected each kernel to be called by some command, found that kernel idle is by none");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product].batch.kernels[0].items = 0; }),
+  EXPECT_EQ(message([](Plan &p) { productOf(p).kernels[0].items = 0; }),
             "command 4 (product): expected 1 to 1466015503701 items per block, found 0");
   EXPECT_EQ(
-      message([](Plan &p) { p.commands[Product].batch.kernels[0].items = int64_t(1) << 41; }),
+      message([](Plan &p) { productOf(p).kernels[0].items = int64_t(1) << 41; }),
       "command 4 (product): expected 1 to 1466015503701 items per block, found 2199023255552");
-  EXPECT_EQ(message([](Plan &p) { std::swap(p.commands[Start], p.commands[Await]); }),
+  EXPECT_EQ(message([](Plan &p) { std::swap(p.commands[kStart], p.commands[kAwait]); }),
             "command 3 (await): expected a collective that is under way, found number 0");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Product] = p.commands[Await]; }),
+  EXPECT_EQ(message([](Plan &p) { p.commands[kProduct] = p.commands[kAwait]; }),
             "command 5 (await): expected each collective to be awaited once, found number 0 again");
-  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back("seals"), p.commands[Start].kernel = 3; }),
+  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back("seals"), startOf(p).kernel = 3; }),
             "command 5 (await): expected a kernel exactly where its start has one");
-  EXPECT_EQ(message([](Plan &p) { p.commands[Await].kernel = 0; }),
+  EXPECT_EQ(message([](Plan &p) {
+              p.kernels.push_back("seals");
+              awaitOf(p).kernel = 3;
+            }),
             "command 5 (await): expected a kernel exactly where its start has one");
-  EXPECT_THAT(message([](Plan &p) { p.commands[Start].kernel = 99; }),
+  EXPECT_THAT(message([](Plan &p) { startOf(p).kernel = 99; }),
               testing::HasSubstr("(start): expected a kernel below "));
-  EXPECT_THAT(message([](Plan &p) { p.commands[Await].kernel = 99; }),
+  EXPECT_THAT(message([](Plan &p) { awaitOf(p).kernel = 99; }),
               testing::HasSubstr("(await): expected a kernel below "));
-  EXPECT_EQ(message([](Plan &p) { p.commands.erase(p.commands.begin() + Await); }),
+  EXPECT_EQ(message([](Plan &p) { p.commands.erase(p.commands.begin() + kAwait); }),
             "expected each collective to be awaited, found that number 0 never is");
   EXPECT_EQ(message([](Plan &p) { p.commands.pop_back(); }),
             "expected the last command, and no other, to advance the step counts, found command 5");
@@ -335,25 +347,23 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
 }
 
 TEST(Plan, ValidationOfAlgorithmsNamesWhatIsWrong) {
-  enum { Product = 4 };
   auto message = [](auto change) {
     Plan plan = program();
     plan.scratchBytes = 1024;
-    Command &product = plan.commands[Product];
-    product.batch.symmetric = false;
-    for (Operand &operand : product.operands)
-      operand.type = DType::BF16;
-    product.batch.pinned = {{130002, 90, 132, 64, 66, 20, 35, 1, 0, 0, 2, 1024},
-                            {130002, 90, 114, 16, 66}};
-    change(plan, product, product.batch.pinned[0]);
+    Product &product = productOf(plan);
+    product.symmetric = false;
+    forEach<Operand>(product, [](Operand &operand) { operand.type = DType::BF16; });
+    product.pinned = {{130002, 90, 132, 64, 66, 20, 35, 1, 0, 0, 2, 1024},
+                      {130002, 90, 114, 16, 66}};
+    change(plan, product, product.pinned[0]);
     return validateProgram(plan);
   };
-  ASSERT_EQ(message([](Plan &, Command &, PinnedAlgorithm &) {}), "");
+  ASSERT_EQ(message([](Plan &, Product &, PinnedAlgorithm &) {}), "");
   auto expect = [&](const std::string &wrong, auto change) {
     EXPECT_EQ(message(change), "command 4 (product): " + wrong);
   };
   auto expectOf = [&](const std::string &wrong, int64_t PinnedAlgorithm::*field, int64_t value) {
-    expect(wrong, [&](Plan &, Command &, PinnedAlgorithm &one) { one.*field = value; });
+    expect(wrong, [&](Plan &, Product &, PinnedAlgorithm &one) { one.*field = value; });
   };
   expectOf("expected a version of cuBLASLt from 1 to 2147483647, found 0",
            &PinnedAlgorithm::cublasLt, 0);
@@ -384,20 +394,13 @@ TEST(Plan, ValidationOfAlgorithmsNamesWhatIsWrong) {
            &PinnedAlgorithm::multiprocessors, 114);
   expect("expected no algorithm of cuBLASLt, found one of a symmetric product, whose halves "
          "cuBLASLt does not promise to be equal",
-         [](Plan &, Command &product, PinnedAlgorithm &) { product.batch.symmetric = true; });
+         [](Plan &, Product &product, PinnedAlgorithm &) { product.symmetric = true; });
   expect("expected no algorithm of cuBLASLt, found one of types that cuBLASLt does not multiply: "
          "f32 by bf16 plus bf16 to bf16",
-         [](Plan &, Command &product, PinnedAlgorithm &) {
-           product.operands[0].type = DType::F32;
-           product.operands[0].bytes = 256;
+         [](Plan &, Product &product, PinnedAlgorithm &) {
+           product.lhs.type = DType::F32;
+           product.lhs.bytes = 256;
          });
-  EXPECT_EQ(message([](Plan &, Command &product, PinnedAlgorithm &) {
-              product.kind = CommandKind::Reduce;
-              product.operands = {product.operands[0], product.operands[0]};
-              product.operands[1].cols = 1;
-              product.operands[1].type = DType::F32;
-            }),
-            "command 4 (reduce): expected algorithms of products alone, found one of a reduction");
 }
 
 } // namespace

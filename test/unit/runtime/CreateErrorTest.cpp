@@ -219,25 +219,13 @@ TEST(Create, RefusesASeedThatIsNone) {
   unsetenv("STEPC_EMULATED_SEED");
 }
 
-// Commands that a step could not carry out, found before one is.
-TEST(Create, RefusesAProgramThatDoesNotHold) {
-  stepc_options options = defaultOptions();
-  Created order = create(load(1, "order"), &options);
-  EXPECT_EQ(order.status, STEPC_ERROR_PLAN);
-  EXPECT_THAT(
-      order.message,
-      HasSubstr("command 3 (await): expected a collective that is under way, found number 0"));
-  Created reach = create(load(1, "reach"), &options);
-  EXPECT_EQ(reach.status, STEPC_ERROR_PLAN);
-  EXPECT_THAT(reach.message, HasSubstr("copy of table 7 needs 576 bytes, its operand has 288"));
-}
-
 TEST(Create, RefusesAnotherChip) {
   stepc_options options = defaultOptions();
   Created result = create(load(1, "chip"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_CHIP);
-  EXPECT_EQ(result.message, "rank 0: library 'hand' is for chip 'dragon', this CPU lacks 'avx99'; where "
-                            "machines differ, compile for the target 'cpu:x86-64-v3', or 'cpu:x86-64-v2'");
+  EXPECT_EQ(result.message,
+            "rank 0: library 'hand' is for chip 'dragon', this CPU lacks 'avx99'; where "
+            "machines differ, compile for the target 'cpu:x86-64-v3', or 'cpu:x86-64-v2'");
 }
 
 TEST(Create, RefusesAnotherWorld) {

@@ -137,7 +137,8 @@ Plan makePlan() {
   };
   // One side of a start that takes one value along.
   auto side = [&](int64_t table, int64_t number, Parcel RankStart::*parcel) {
-    Command start{CommandKind::Start, -1, 0, {first + table}, {}, {}};
+    Start start;
+    start.tables = {first + table};
     int64_t most = 0;
     for (int64_t rank = 0; rank < worldSize; ++rank)
       most = std::max(most, (Expander(plan).start(start, rank).get()->*parcel).bytes);
@@ -152,8 +153,14 @@ Plan makePlan() {
   Operand backReceive = side(kScatter, 1, &RankStart::received);
 
   plan.kernels = {"rates", "decay", "pack", "twice", "scales", "unpack", "copy_rows"};
-  auto run = [&](CommandKind kind, int64_t kernel, int64_t table, std::vector<Operand> operands) {
-    plan.commands.push_back({kind, kernel, 0, {table}, operands, {}});
+  auto chunks = [&](int64_t kernel, int64_t table, std::vector<Operand> operands) {
+    plan.commands.push_back(DispatchChunks{kernel, {{first + table, std::move(operands)}}});
+  };
+  auto copy = [&](int64_t table, Operand from, Operand to) {
+    plan.commands.push_back(Copy{first + table, from, to, kCopyKernel});
+  };
+  auto start = [&](int64_t table, Operand from, Operand to) {
+    plan.commands.push_back(Start{CollectiveKind::Exchange, {}, {first + table}, from, to, {}});
   };
   auto scalars = [&](int64_t group, int64_t columns) {
     auto count = static_cast<int64_t>(plan.groups[group].parameters.size());
@@ -162,42 +169,39 @@ Plan makePlan() {
   Operand parameters{OperandKind::Parameters}, gradients{OperandKind::Gradients};
   Operand moments{OperandKind::State, 0};
   // One dispatch serves all groups of the rule.
-  Command rating{CommandKind::Parameters, kRatesKernel, 0, {}, {}, {}};
-  Command decaying{CommandKind::Chunks, kDecayKernel, 0, {}, {}, {}};
+  DispatchParameters rating{kRatesKernel, {}};
+  DispatchChunks decaying{kDecayKernel, {}};
   for (int64_t g = 0; g < kDecayGroups; ++g) {
     Operand rates = scalars(g, 3);
-    rating.groups.push_back(g);
-    rating.operands.push_back(rates);
-    decaying.tables.push_back(g);
-    for (const Operand &operand : {rates, parameters, gradients, moments})
-      decaying.operands.push_back(operand);
+    rating.runs.push_back({g, {rates}});
+    decaying.runs.push_back({g, {rates, parameters, gradients, moments}});
   }
   plan.commands = {rating, decaying};
-  run(CommandKind::Chunks, kPackKernel, first + kPack, {gradients, send});
-  run(CommandKind::Start, -1, first + kGather, {send, receive});
-  plan.commands.push_back({CommandKind::Await, -1, 0, {}, {}, {}});
-  run(CommandKind::Copy, kCopyKernel, first + kPlace, {receive, blocks});
+  chunks(kPackKernel, kPack, {gradients, send});
+  start(kGather, send, receive);
+  plan.commands.push_back(Await{0, {}});
+  copy(kPlace, receive, blocks);
   // A product by a matrix that the kernel does not look at: it doubles what stands in the out.
   Operand batch{OperandKind::Batch, blocks.value, blocks.bytes, -1, 0, 8, 6, DType::F32};
   Operand square{OperandKind::Batch, blocks.value, blocks.bytes, -1, 0, 6, 6, DType::F32};
-  run(CommandKind::Product, -1, first + kBlocks, {batch, square, batch});
-  plan.commands.back().batch.kernels = {{kTwiceKernel, 4}};
-  run(CommandKind::Copy, kCopyKernel, first + kFetch, {blocks, backSend});
-  run(CommandKind::Start, -1, first + kScatter, {backSend, backReceive});
+  Product product;
+  product.table = first + kBlocks;
+  product.kernels = {{kTwiceKernel, 4}};
+  product.lhs = product.out = batch;
+  product.rhs = square;
+  plan.commands.push_back(product);
+  copy(kFetch, blocks, backSend);
+  start(kScatter, backSend, backReceive);
   Operand scale = scalars(kDoubleGroup, 1);
-  plan.commands.push_back({CommandKind::Parameters, kScalesKernel, 0, {}, {scale}, {kDoubleGroup}});
-  plan.commands.push_back({CommandKind::Await, -1, 1, {}, {}, {}});
-  run(CommandKind::Chunks, kUnpackKernel, first + kUnpack, {scale, parameters, backReceive});
-  plan.commands.push_back({CommandKind::AdvanceSteps, -1, 0, {}, {}, {}});
-  if (fault == "reach")
-    plan.commands[5].operands[1].bytes /= 2;
-  if (fault == "order")
-    std::swap(plan.commands[3], plan.commands[4]);
+  plan.commands.push_back(DispatchParameters{kScalesKernel, {{kDoubleGroup, {scale}}}});
+  plan.commands.push_back(Await{1, {}});
+  chunks(kUnpackKernel, kUnpack, {scale, parameters, backReceive});
+  plan.commands.push_back(AdvanceSteps{});
 
   if (fault == "pairs")
     for (Command &command : plan.commands)
-      if (command.kind == CommandKind::Start)
-        command.communicator = {0, {{0, 1, 2}}};
+      if (auto *start = std::get_if<Start>(&command))
+        start->communicator = {0, {{0, 1, 2}}};
 
   plan.arenaBytes = fault == "memory" ? int64_t(1) << 49 : end;
   arenaBytes = end;

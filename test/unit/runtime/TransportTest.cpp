@@ -203,7 +203,7 @@ void External::expectExceptionPoisons(const char *device) {
     trainer.bindAll();
     EXPECT_EQ(trainer.step(), rank ? STEPC_ERROR_MEMORY : STEPC_ERROR_TRANSPORT);
     EXPECT_THAT(trainer.error(), HasSubstr(rank ? "rank 1: memory ran out" : "rank 1 aborted: "));
-    EXPECT_EQ(trainer.halfStepped()[W0], 1);
+    EXPECT_EQ(trainer.halfStepped()[A], 1);
     EXPECT_EQ(trainer.step(), STEPC_ERROR_POISONED);
     EXPECT_EQ(trainer.library->recover(trainer.instance), STEPC_ERROR_TRANSPORT);
   });

@@ -36,21 +36,24 @@ struct Program {
 
   void start(int64_t table) {
     plan.tables[size_t(table)].elementBytes = 4;
-    plan.commands.push_back({CommandKind::Start, -1, 0, {table}, {{}, {}}});
+    Start start;
+    start.tables = {table};
+    plan.commands.push_back(start);
   }
-  void await(int64_t index) { plan.commands.push_back({CommandKind::Await, -1, index, {}, {}}); }
+  void await(int64_t index) { plan.commands.push_back(Await{index, {}}); }
   /// A kernel over each rank's shards of the gradient: 4 bytes per element.
   void kernel() {
     plan.kernels = {"kernel"};
-    plan.commands.push_back(
-        {CommandKind::Chunks, 0, 0, {tables.untouched}, {{OperandKind::Gradients}}});
+    plan.commands.push_back(DispatchChunks{0, {{tables.untouched, {{OperandKind::Gradients}}}}});
   }
   /// A product of every computed block with itself.
   void product(int64_t size) {
     Operand operand{OperandKind::Batch, 0, 0, -1, 0, size, size};
-    plan.commands.push_back(
-        {CommandKind::Product, -1, 0, {tables.compute}, {operand, operand, operand}});
-    plan.commands.back().batch.kernels = {{0, 1}};
+    Product product;
+    product.table = tables.compute;
+    product.lhs = product.rhs = product.out = operand;
+    product.kernels = {{0, 1}};
+    plan.commands.push_back(product);
   }
   Result run(const cost::Cluster &cluster, Options options = {}, int64_t kept = 0) const {
     Result result;
@@ -148,7 +151,7 @@ TEST(Simulate, NoTwoRanksOfANodeTurnToOneAtATime) {
   program.await(0);
   EXPECT_THAT(ends(program.run(network(2))), Each(2 * kBetween));
   // An all-gather is the messages that it stands for.
-  program.plan.commands[0].collective = CollectiveKind::AllGather;
+  std::get<Start>(program.plan.commands[0]).collective = CollectiveKind::AllGather;
   EXPECT_THAT(ends(program.run(network(2))), Each(2 * kBetween));
 }
 
@@ -166,8 +169,7 @@ TEST(Simulate, WhatGoesToSeveralIsCopiedBesideOthers) {
   other.from.segment = other.to.segment = 1;
   other.elementBytes = 4;
   program.start(program.tables.gather);
-  plan.commands[0].tables.push_back(int64_t(plan.tables.size()));
-  plan.commands[0].operands.resize(4);
+  std::get<Start>(plan.commands[0]).tables.push_back(int64_t(plan.tables.size()));
   plan.tables.push_back(other);
   program.await(0);
   cost::Cluster cluster = network(3);
@@ -253,7 +255,9 @@ TEST(Simulate, SumsReadAllContributions) {
   using enum Distribution::Kind;
   Place received{0, ValueKind::Full, GradientShards, ReducedShards, End::Received};
   Place kept{0, ValueKind::Full, ReducedShards, ReducedShards, End::Kept};
-  plan.commands.push_back({CommandKind::Sum, -1, 0, {int64_t(plan.tables.size())}, {{}, {}}});
+  Sum sum;
+  sum.table = int64_t(plan.tables.size());
+  plan.commands.push_back(sum);
   plan.tables.push_back({TableKind::Sum, received, kept, 4});
   cost::Cluster cluster = network(2);
   cluster.device = {.flops = 1, .memory = 1000, .capacity = 0, .launch = 5, .threads = 1};
@@ -268,9 +272,12 @@ TEST(Simulate, SumsReadAllContributions) {
 TEST(Simulate, ReductionsLaunchEachKernel) {
   Program program = shardedRows(2, {8, 8});
   Operand block{OperandKind::Batch, 0, 0, -1, 0, 8, 8}, one{OperandKind::Batch, 0, 0, -1, 0, 1, 1};
-  program.plan.commands.push_back(
-      {CommandKind::Reduce, -1, 0, {program.tables.compute}, {block, one}});
-  program.plan.commands.back().batch.kernels = {{0, 1}, {1, 1}};
+  Reduce reduce;
+  reduce.table = program.tables.compute;
+  reduce.kernels = {{0, 1}, {1, 1}};
+  reduce.source = block;
+  reduce.out = one;
+  program.plan.commands.push_back(reduce);
   cost::Cluster cluster = network(2);
   cluster.device = {.flops = 2, .memory = 100, .capacity = 0, .launch = 5, .threads = 1};
   // Two operations of each element, by two kernels; 65 elements of four bytes.
@@ -288,7 +295,8 @@ TEST(Simulate, PoolsCountTheirMembersBlocks) {
   plan.pools = {{0, 4096, {{7, 999}, {0, 640}}}};
   Operand pooled{OperandKind::Workspace, 0, 4096};
   pooled.pool = 0;
-  plan.commands.push_back({CommandKind::Chunks, 0, 0, {program.tables.compute}, {pooled}});
+  pooled.member = 1;
+  plan.commands.push_back(DispatchChunks{0, {{program.tables.compute, {pooled}}}});
   cost::Cluster cluster = network(2);
   cluster.device.memory = 1;
   // A stage over the only block, of which its segment's member has 640 bytes.

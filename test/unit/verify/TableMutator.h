@@ -29,7 +29,7 @@ public:
   std::optional<Mutation> mutate(const plan::Plan &plan) {
     Mutation m;
     m.rank = draw(random, 0, int64_t(plan.world().size()) - 1);
-    std::vector<const plan::Command *> starts = plan.starts();
+    std::vector<const plan::Start *> starts = plan.starts();
     if (!starts.empty() && draw(random, 0, 2) == 0) {
       m.table = -1;
       m.start = draw(random, 0, int64_t(starts.size()) - 1);
@@ -120,7 +120,7 @@ private:
   }
 
   /// Changes what a start sends or receives.
-  bool mutate(Mutation &m, const plan::Plan &plan, const plan::Command &start) {
+  bool mutate(Mutation &m, const plan::Plan &plan, const plan::Start &start) {
     bool sent = draw(random, 0, 1);
     plan::Parcel &parcel = sent ? m.moved.sent : m.moved.received;
     auto offset = sent ? &plan::Message::sendOffset : &plan::Message::receiveOffset;

@@ -1,0 +1,150 @@
+//===- Dispatch.cpp - Kernels over chunks, parameters and sums --------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/text/Text.h"
+
+#include <algorithm>
+
+namespace stepc::runtime {
+
+void PreparedKernel::launches(plan::KernelNumber kernel) {
+  launch.number = kernel;
+  launch.kernel = instance.library.kernel(kernel);
+  recordsArgument = size_t(std::find(arguments.begin(), arguments.end(), instance.records.data()) -
+                           arguments.begin());
+}
+
+void PreparedKernel::enqueue() {
+  instance.device().launch(instance.deviceContext, Stream::Compute, launch);
+}
+
+void PreparedKernel::count(stepc_counters &counters) const {
+  ++counters.launches;
+  counters.chunks += launch.items;
+}
+
+void PreparedKernel::lend(std::vector<HostList> &lists) const { lendList(lists, rows); }
+
+std::string PreparedKernel::place(const AddressOf &addressOf) {
+  if (launch.number < 0 && launch.items > 0)
+    return format("expected a kernel for command %lld of the program, found none",
+                  (long long)number);
+  if (launch.stride != 0) {
+    launch.parameters = rows.data();
+    arguments[0] = rows.data();
+  }
+  for (void *&argument : arguments)
+    argument = const_cast<void *>(addressOf(argument));
+  return checkLaunch(instance, launch, arguments);
+}
+
+void PreparedKernel::declare(const AddUse &add) const {
+  if (launch.stride != 0)
+    add(arguments[0], int64_t(rows.size() * sizeof(int64_t)), "the command's rows");
+  add(arguments[recordsArgument], int64_t(instance.records.size() * sizeof(stepc_parameter_record)),
+      "the parameters' records");
+}
+
+const void *PreparedKernel::shardList(int64_t operand) const {
+  int64_t argument = size_t(operand) < shardArguments.size() ? shardArguments[operand] : -1;
+  return argument < 0 ? nullptr : arguments[argument];
+}
+
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchChunks &command) {
+  constexpr int64_t kWords = sizeof(plan::Chunk) / sizeof(int64_t);
+  auto made = std::make_unique<PreparedKernel>(instance, number);
+  // The first argument is set to the rows when they stand where they stay.
+  made->arguments = {nullptr, arena(), instance.records.data()};
+  made->launch.stride = kWords;
+  for (const plan::Operand &operand : command.runs[0].operands) {
+    void *shards = shardsOf(operand);
+    made->shardArguments.push_back(shards ? int64_t(made->arguments.size()) : -1);
+    if (shards)
+      made->arguments.push_back(shards);
+    else
+      ++made->launch.stride;
+  }
+  for (const plan::DispatchChunks::Run &run : command.runs) {
+    const plan::Table &table = plan.tables[run.table];
+    int64_t group = plan.segments[table.from.segment].group;
+    for (const plan::Chunk &chunk : tables[run.table].chunks) {
+      const auto *words = reinterpret_cast<const int64_t *>(&chunk);
+      made->rows.insert(made->rows.end(), words, words + kWords);
+      for (const plan::Operand &operand : run.operands)
+        if (!operand.isShards())
+          made->rows.push_back(wordOf(operand, group, chunk.parameter) +
+                               shiftOf(operand, table.to, chunk.staged));
+      made->launch.elements += chunk.rows * chunk.cols;
+      ++made->launch.items;
+    }
+  }
+  made->launches(command.kernel);
+  return made;
+}
+
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParameters &command) {
+  auto made = std::make_unique<PreparedKernel>(instance, number);
+  made->arguments = {nullptr, arena(), instance.records.data()};
+  made->launch.grain = kParameterGrain;
+  made->launch.isPerThread = true;
+  made->launch.stride = 1 + int64_t(command.runs[0].operands.size());
+  for (const plan::DispatchParameters::Run &run : command.runs)
+    for (int64_t parameter : plan.groups[run.group].parameters) {
+      made->rows.push_back(recordOf(run.group, parameter));
+      for (const plan::Operand &operand : run.operands)
+        made->rows.push_back(wordOf(operand, run.group, parameter));
+      ++made->launch.items;
+    }
+  made->launches(command.kernel);
+  return made;
+}
+
+namespace {
+
+/// Called when the last command's stream has come so far: what is counted is complete.
+void advanceSteps(void *argument) {
+  stepc_instance &instance = *static_cast<stepc_instance *>(argument);
+  if (instance.failure)
+    return;
+  countTraffic(instance);
+  checkCounts(instance);
+  if (instance.failure)
+    return;
+  if (!instance.isRecording)
+    countSteps(instance, 1);
+  instance.stepsAdvanced = true;
+}
+
+class PreparedAdvance : public PreparedKernel {
+public:
+  using PreparedKernel::PreparedKernel;
+  bool countsSteps() const override { return launch.items > 0; }
+  void enqueue() override {
+    if (countsSteps())
+      PreparedKernel::enqueue();
+    instance.device().call(instance.deviceContext, Stream::Compute, advanceSteps, &instance);
+  }
+  void count(stepc_counters &counters) const override {
+    if (countsSteps())
+      PreparedKernel::count(counters);
+  }
+  void declare(const AddUse &add) const override {
+    if (countsSteps())
+      PreparedKernel::declare(add);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::AdvanceSteps &command) {
+  auto made = std::make_unique<PreparedAdvance>(instance, number);
+  if (command.kernel.isNone())
+    return made;
+  made->arguments = {instance.records.data()};
+  made->launch.items = int64_t(plan.parameters.size());
+  made->launch.grain = kParameterGrain;
+  made->launch.isPerThread = true;
+  made->launches(command.kernel);
+  return made;
+}
+
+} // namespace stepc::runtime

@@ -1,0 +1,92 @@
+//===- Moves.cpp - Copies and sums on one rank --------------------------------===//
+#include "runtime/core/Instance.h"
+
+namespace stepc::runtime {
+namespace {
+
+class PreparedCopy : public PreparedCommand {
+public:
+  using PreparedCommand::PreparedCommand;
+
+  void enqueue() override { instance.device().copy(instance.deviceContext, Stream::Compute, copy); }
+  void count(stepc_counters &counters) const override {
+    ++counters.launches;
+    counters.chunks += int64_t(rows.size());
+  }
+  void lend(std::vector<HostList> &lists) const override { lendList(lists, rows); }
+  std::string place(const AddressOf &addressOf) override {
+    copy.count = int64_t(rows.size());
+    auto addressed = [&]<typename T>(T *list) {
+      return static_cast<T *>(const_cast<void *>(addressOf(list)));
+    };
+    copy.rows = addressed(rows.data());
+    copy.fromShards = addressed(copy.fromShards);
+    copy.toShards = addressed(copy.toShards);
+    // What a kernel that copies gets.
+    arguments = {const_cast<plan::CopyRow *>(copy.rows),
+                 const_cast<char *>(copy.from),
+                 copy.to,
+                 const_cast<void **>(copy.fromShards),
+                 const_cast<void **>(copy.toShards),
+                 addressed(instance.records.data())};
+    return checkLaunch(instance, copy.launch, arguments);
+  }
+  void declare(const AddUse &add) const override {
+    add(arguments[0], int64_t(rows.size() * sizeof(plan::CopyRow)), "the command's rows");
+    add(arguments[5], int64_t(instance.records.size() * sizeof(stepc_parameter_record)),
+        "the parameters' records");
+  }
+  const void *shardList(int64_t operand) const override { return arguments[size_t(3 + operand)]; }
+
+  std::vector<plan::CopyRow> rows;
+  std::vector<void *> arguments;
+  RowCopy copy;
+};
+
+} // namespace
+
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Copy &command) {
+  const plan::Table &table = plan.tables[command.table];
+  auto made = std::make_unique<PreparedCopy>(instance, number);
+  RowCopy &copy = made->copy;
+  copy.elementBytes = table.elementBytes;
+  made->rows = tables[command.table].copies;
+  for (plan::CopyRow &row : made->rows) {
+    copy.elements += row.rows * row.cols;
+    row.source += shiftOf(command.source, table.from, row.source) / copy.elementBytes;
+    row.target += shiftOf(command.target, table.to, row.target) / copy.elementBytes;
+  }
+  copy.fromShards = static_cast<void *const *>(shardsOf(command.source));
+  copy.toShards = static_cast<void *const *>(shardsOf(command.target));
+  copy.from = arena() + (copy.fromShards ? 0 : beginOf(instance, command.source));
+  copy.to = arena() + (copy.toShards ? 0 : beginOf(instance, command.target));
+  copy.launch.number = command.kernel;
+  copy.launch.kernel = instance.library.kernel(command.kernel);
+  copy.launch.items = int64_t(made->rows.size());
+  return made;
+}
+
+/// The rows are followed by their lists of contributions. The word of a row leads to its list.
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Sum &command) {
+  constexpr int64_t kWords = sizeof(plan::SumRow) / sizeof(int64_t);
+  const plan::Table &table = plan.tables[command.table];
+  const plan::RankTable &rows = tables[command.table];
+  auto made = std::make_unique<PreparedKernel>(instance, number);
+  auto behind = int64_t(rows.sums.size()) * kWords;
+  for (plan::SumRow row : rows.sums) {
+    made->launch.elements += row.rows * row.cols * row.count;
+    row.list += behind;
+    const auto *words = reinterpret_cast<const int64_t *>(&row);
+    made->rows.insert(made->rows.end(), words, words + kWords);
+  }
+  for (int64_t first : rows.lists)
+    made->rows.push_back(first * table.elementBytes + shiftOf(command.source, table.from, first));
+  made->arguments = {nullptr, arena() + beginOf(instance, command.source),
+                     arena() + beginOf(instance, command.target), instance.records.data()};
+  made->launch.stride = kWords;
+  made->launch.items = int64_t(rows.sums.size());
+  made->launches(command.kernel);
+  return made;
+}
+
+} // namespace stepc::runtime

@@ -1,0 +1,144 @@
+//===- Uses.cpp - What a command may touch ----------------------------------===//
+//
+// For devices that look for races: the memory that a command's effects name, and the lists that its kernels
+// are given. What a kernel touches beyond is the step's error there.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/core/Instance.h"
+#include "runtime/emulated/Races.h"
+#include "runtime/text/Text.h"
+
+#include <set>
+
+namespace stepc::runtime {
+namespace {
+
+class Lister {
+public:
+  Lister(const PreparedCommand &command, MemoryUses &uses)
+      : command(command), instance(command.instance), plan(instance.library.plan), uses(uses) {}
+
+  void run() {
+    std::string_view kind = plan::name(command.planned());
+    uses.command =
+        format("command %lld (%.*s", (long long)command.number, int(kind.size()), kind.data());
+    command.declare([&](const void *data, int64_t bytes, const char *what) {
+      add({data, bytes, true, false, what});
+    });
+    for (const plan::Effect &effect : plan::effects(plan, command.planned()))
+      follow(effect);
+    // Scalar stages read these by way of their records; a device that counts steps writes the counts.
+    if (std::holds_alternative<plan::DispatchParameters>(command.planned()))
+      numbers(/*counts=*/false);
+    if (command.countsSteps())
+      numbers(/*counts=*/true);
+    if (command.exchange() >= 0)
+      exchange(instance.exchanges[size_t(command.exchange())]);
+    uses.command += ")";
+  }
+
+private:
+  void add(MemoryUse use) {
+    if (use.data && use.bytes > 0)
+      uses.declared.push_back(use);
+  }
+
+  void follow(const plan::Effect &effect) {
+    if (!effect.operand)
+      add({static_cast<const char *>(instance.arena.data()) + plan.scratchOffset(),
+           plan.scratchBytes, true, true, "the scratch"});
+    else if (effect.operand->isShards())
+      shards(effect);
+    else
+      workspace(effect);
+  }
+
+  /// A part of the workspace, as far as it is this rank's.
+  void workspace(const plan::Effect &effect) {
+    const plan::Operand &operand = *effect.operand;
+    int64_t bytes = operand.bytes;
+    if (effect.extent == plan::Effect::Row)
+      bytes *= int64_t(plan.groups[groupOf(effect)].parameters.size());
+    if (effect.extent == plan::Effect::Blocks && effect.blockBytes > 0)
+      bytes = instance.tables.tables[effect.table].blocks * effect.blockBytes;
+    if (!operand.pool.isNone())
+      bytes = std::min(bytes, instance.tables.pools[operand.pool].room(plan.pools[operand.pool],
+                                                                       operand.member));
+    add({static_cast<const char *>(instance.arena.data()) + beginOf(instance, operand), bytes,
+         effect.reads(), effect.writes(), "a part of the workspace", effect.number});
+  }
+
+  int64_t groupOf(const plan::Effect &effect) const {
+    return effect.table.isNone() ? effect.group.value
+                                 : plan.segments[plan.tables[effect.table].from.segment].group;
+  }
+
+  /// Shards of the parameters that the rows lead to, which kernels find by a list of pointers.
+  void shards(const plan::Effect &effect) {
+    using enum plan::OperandKind;
+    const plan::Operand &operand = *effect.operand;
+    const std::vector<void *> &pointers = *shardsOf(instance, operand);
+    add({command.shardList(effect.number), int64_t(pointers.size() * sizeof(void *)), true, false,
+         "the list of shards", effect.number});
+    std::set<int64_t> of;
+    for (const plan::Chunk &chunk : instance.tables.tables[effect.table].chunks)
+      of.insert(chunk.parameter);
+    for (const plan::CopyRow &row : instance.tables.tables[effect.table].copies)
+      of.insert(row.parameter);
+    for (int64_t p : of) {
+      const LocalGroup &group = instance.groups[plan.parameters[p].group];
+      const LocalGroup::LocalShard &shard = operand.kind == Parameters ? group.parameter
+                                            : operand.kind == Gradients
+                                                ? group.gradient
+                                                : group.states[operand.value];
+      const char *what = operand.kind == Parameters  ? "the shard of parameter"
+                         : operand.kind == Gradients ? "the gradient of parameter"
+                                                     : "a state of parameter";
+      add({pointers[p], shard.bytes, effect.reads(), effect.writes(), what, effect.number,
+           &instance.library.parameter(p).name});
+    }
+  }
+
+  /// Hyperparameters and counts of steps.
+  void numbers(bool counts) {
+    std::set<const void *> known;
+    for (size_t p = 0; p < plan.parameters.size(); ++p) {
+      const stepc_parameter_record &record = instance.records[p];
+      const std::string *name = &instance.library.parameter(int64_t(p)).name;
+      const plan::Rule &rule = plan.rules[instance.library.group(int64_t(p)).rule];
+      if (!counts && known.insert(record.hyperparameters).second)
+        add({record.hyperparameters, int64_t(rule.hyperparameters.size() * sizeof(double)), true,
+             false, "the hyperparameters of", -1, name});
+      if (known.insert(record.steps_taken).second)
+        add({record.steps_taken, sizeof(int64_t), true, counts, "the count of steps of", -1, name});
+    }
+  }
+
+  /// From its start to its await what is sent is read, and what is received written: both do so.
+  void exchange(const PreparedExchange &exchange) {
+    uses.command += " of " + exchangeName(instance.library, exchange.order);
+    for (const stepc_operation &operation : exchange.operations) {
+      int64_t parts = operation.kind == STEPC_ALL_GATHER
+                          ? int64_t(instance.meetings[exchange.meeting].members.size())
+                          : 1;
+      if (operation.send)
+        uses.carriedOut.push_back({operation.send, operation.bytes, true, false, "", -1, nullptr});
+      if (operation.receive)
+        uses.carriedOut.push_back(
+            {operation.receive, parts * operation.bytes, false, true, "", -1, nullptr});
+    }
+  }
+
+  const PreparedCommand &command;
+  stepc_instance &instance;
+  const plan::Plan &plan;
+  MemoryUses &uses;
+};
+
+} // namespace
+
+void declareUses(void *command, MemoryUses &uses) {
+  Lister(*static_cast<PreparedCommand *>(command), uses).run();
+}
+
+} // namespace stepc::runtime

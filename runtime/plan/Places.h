@@ -1,0 +1,167 @@
+//===- Places.h - Where values stand, and what moves them -------*- C++ -*-===//
+//
+// Segments of blocks, the distributions in which their values stand, and the tables that lead from one to
+// another. Sizes and offsets are in elements unless a name says bytes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_PLAN_PLACES_H
+#define STEPC_RUNTIME_PLAN_PLACES_H
+
+#include "runtime/model/Model.h"
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepc::plan {
+
+/// Blocks of one group that one wave handles, in the order of their slots.
+struct Segment {
+  std::string name;
+  int64_t group = 0;
+  std::vector<int64_t> blocks; // empty with `all`: every block of the group
+  bool all = false;
+};
+
+/// How the blocks of a segment are spread over ranks.
+struct Distribution {
+  enum Kind : int64_t {
+    Shards = 0, ///< in pieces, as the group's placements say
+    Blocks = 1, ///< each whole (or a slab of each) on the ranks that compute it: [slot, R, C]
+    Pieces = 2, ///< in pieces, as hop `hop` leaves them; after the last hop they are blocks
+    // In pieces, by placements of the gradient or the states that differ from the parameter's. Equal lists
+    // have one name: that of the first of parameter, gradient and states.
+    GradientShards = 3,
+    StateShards = 4,
+    ReducedShards = 5, ///< in pieces, as contributions to a gradient are added up
+    // Only for groups with slabs. A value of a block is the sum of the parts of all ranks that have a slab of
+    // it (Parts). Each of these ranks adds up one range of the elements of all these blocks (Ranges).
+    Parts = 6,
+    Ranges = 7,
+  };
+  Kind kind = Shards;
+  int64_t hop = 0;
+
+  constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
+  bool isShards() const { return kind != Blocks && kind != Pieces && !isSummed(); }
+  bool isSummed() const { return kind == Parts || kind == Ranges; }
+  /// Whose placements say where the shards lie. It is the parameter's if the distribution is not shards.
+  ShardsKind whose() const {
+    return kind == GradientShards  ? ShardsKind::Gradient
+           : kind == StateShards   ? ShardsKind::State
+           : kind == ReducedShards ? ShardsKind::Reduced
+                                   : ShardsKind::Parameter;
+  }
+  /// How many hops lead there.
+  int64_t level(const Group &group) const;
+  /// The distribution after `hops` of a group's hops, one at least.
+  static Distribution after(const Group &group, int64_t hops);
+  auto operator<=>(const Distribution &) const = default;
+};
+std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
+/// Where the shards of a group's parameter, gradient or states stand.
+Distribution shardsOf(const Group &group, ShardsKind kind);
+/// Where the stages over a group's shards run and its hops start: with the states, or with the
+/// parameter of a rule that keeps none for it.
+Distribution home(const Group &group, const Rule &rule);
+
+/// A value is at rest in a distribution, or packed for peers at an end of a move between two.
+enum class End : int64_t {
+  Rest = 0,
+  Sent = 1,     ///< packed per receiving rank, then block, then rectangle
+  Received = 2, ///< packed per sending rank, then block, then rectangle
+  Kept =
+      3, ///< a copy of a rank's shards: block by block, each as it stands in the shard; or its range
+};
+
+struct Plan;
+
+/// Where a value of a segment's blocks stands.
+struct Place {
+  int64_t segment = -1;
+  ValueKind value = ValueKind::Full;
+  Distribution from = Distribution::Shards, to = Distribution::Shards; // equal unless it moves
+  End end = End::Rest;
+
+  static Place resting(int64_t segment, ValueKind value, Distribution in) {
+    return {segment, value, in, in, End::Rest};
+  }
+  /// Whether it is one list of elements in the workspace.
+  bool isPacked() const { return end != End::Rest; }
+  bool isMoving() const { return end == End::Sent || end == End::Received; }
+  /// Whether it is shards that the trainer has bound.
+  bool isBound() const { return end == End::Rest && from.isShards(); }
+  /// Whether it is bound shards, or a copy of them.
+  bool isOfShards() const { return !isMoving() && from.isShards(); }
+  bool isResting(Distribution in) const { return end == End::Rest && from == in; }
+  /// Whether it has one item per computed block.
+  bool isBatch() const { return isResting(Distribution::Blocks) || isResting(Distribution::Parts); }
+  /// The distribution whose holders have it in their memory.
+  Distribution standsIn() const { return end == End::Received ? to : from; }
+  /// Whether an element of `walked`, which is at rest, leads to one here. Shards lead to what is packed on
+  /// the same rank and to whole blocks. Blocks lead to what is at rest in blocks, whatever its kind.
+  bool isAddressableFrom(const Place &walked) const;
+  /// Whether a rank can copy its values to `other`, which stands on the same rank.
+  bool copiesTo(const Place &other) const;
+  /// Whether this place has the contributions that arrived, and `other` has their sums.
+  bool sumsTo(const Plan &plan, const Place &other) const;
+  /// Whether this is the sent end and `other` the received end of one move. Their segments may differ.
+  bool travelsTo(const Place &other) const;
+  auto operator<=>(const Place &) const = default;
+};
+
+enum class TableKind : int64_t {
+  ShardChunks = 0, ///< rows of a stage over shards; `to` is where its staged operands stand
+  BlockChunks = 1, ///< rows of a stage over computed blocks
+  Copy = 2,        ///< rows that move a value from `from` to `to`
+  Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
+  Sum = 4, ///< rows of `to`, each with all its contributions (or parts), which stand in `from`
+};
+std::string_view name(TableKind kind); // "shard chunks", … of a known kind
+
+/// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
+/// for the staged operands of shards.
+struct Table {
+  TableKind kind = TableKind::ShardChunks;
+  Place from, to;
+  int64_t elementBytes = 0; // Message and Copy
+  auto operator<=>(const Table &) const = default;
+};
+
+enum class CollectiveKind : int64_t {
+  Exchange = 0,  ///< ragged routes: exact sizes between any two ranks
+  AllGather = 1, ///< every rank's part goes to every rank that lacks it
+};
+
+/// Ranks that meet in collectives: the world, or the ranks of a mesh that differ only along `factors`.
+struct Communicator {
+  int64_t mesh = -1; // the world
+  std::vector<Factor> factors;
+  bool operator==(const Communicator &) const = default;
+};
+
+/// The alignment in bytes of what stands apart in memory: a cache line, and the widest vector.
+inline constexpr int64_t kAlignment = 64;
+constexpr int64_t aligned(int64_t bytes, int64_t alignment = kAlignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+/// Batches of computed blocks that share a part of the workspace. On each rank every member begins where
+/// those before it end there (Tables.h). So a pool is as large as the most that any rank needs of all
+/// members, and not the sum of what different ranks need of each.
+struct Pool {
+  struct Member {
+    int64_t segment = 0;
+    int64_t blockBytes = 0;
+  };
+  int64_t offset = 0; // in the workspace
+  int64_t bytes = 0;
+  std::vector<Member> members;
+};
+
+} // namespace stepc::plan
+
+#endif

@@ -1,0 +1,124 @@
+//===- Dispatch.cpp - Kernels over chunks and over parameters -------------===//
+
+#include "runtime/plan/commands/ProgramChecks.h"
+
+namespace stepc::plan {
+
+/// Whether all runs have as many operands, and how a kernel is called with them.
+template <typename Run>
+static Check share(const std::vector<Run> &runs, const char *of, std::vector<int64_t> &call) {
+  if (runs.empty())
+    return std::string("expected at least one ") + of + ", found none";
+  const std::vector<Operand> &first = runs[0].operands;
+  for (const Run &run : runs)
+    if (run.operands.size() != first.size())
+      return std::string("expected as many operands for each ") + of + ", found " +
+             std::to_string(first.size()) + " and " + std::to_string(run.operands.size());
+  for (const Operand &operand : first) {
+    // A kernel is the same whether shards are of the parameter, the gradient or a state.
+    call.push_back(
+        static_cast<int64_t>(operand.isShards() ? OperandKind::Parameters : operand.kind));
+    call.push_back(operand.kind == OperandKind::Scalars ? operand.bytes : 0);
+  }
+  return {};
+}
+
+std::string DispatchChunks::check(ProgramChecks &checks) const {
+  const Plan &plan = checks.plan;
+  if (!inside(kernel, plan.kernels))
+    return outside("kernel", kernel, plan.kernels);
+  std::vector<int64_t> call(1);
+  if (Check wrong = share(runs, "table", call); !wrong.empty())
+    return wrong;
+  for (const Run &run : runs) {
+    if (!inside(run.table, plan.tables))
+      return outside("table", run.table, plan.tables);
+    const Table &table = at(plan.tables, run.table), &first = at(plan.tables, runs[0].table);
+    if (table.kind != TableKind::ShardChunks && table.kind != TableKind::BlockChunks)
+      return ProgramChecks::ofKind("chunks", table.kind);
+    if (table.kind != first.kind)
+      return ProgramChecks::ofKind(name(first.kind), table.kind);
+    bool overShards = table.kind == TableKind::ShardChunks;
+    for (const Operand &operand : run.operands)
+      if (Check wrong = checks.operand(operand, checks.groupOf(run.table),
+                                       overShards ? &table.from : nullptr);
+          !wrong.empty())
+        return wrong;
+    // A kernel has one list of pointers to shards for all tables.
+    for (size_t k = 0; k < run.operands.size(); ++k) {
+      const Operand &first = runs[0].operands[k], &other = run.operands[k];
+      if (first.kind != other.kind ||
+          (first.kind == OperandKind::State && first.value != other.value))
+        return "expected the same operands for each of its tables, found others for table " +
+               std::to_string(run.table);
+      if (other.kind != OperandKind::Workspace)
+        continue;
+      if (Check wrong = checks.placed(other, table.to, -1); !wrong.empty())
+        return wrong;
+    }
+  }
+  call[0] = static_cast<int64_t>(at(plan.tables, runs[0].table).kind);
+  return checks.kernel(kernel, std::move(call));
+}
+
+void DispatchChunks::effects(const Plan &plan, Effects &list) const {
+  for (const Run &run : runs) {
+    const Table &table = at(plan.tables, run.table);
+    for (size_t k = 0; k < run.operands.size(); ++k) {
+      const Operand &operand = run.operands[k];
+      Effect effect{&operand, static_cast<int64_t>(k), Access::ReadsOrWrites};
+      effect.table = run.table;
+      if (operand.kind == OperandKind::BlockRows)
+        continue;
+      if (operand.kind == OperandKind::Scalars)
+        effect.access = Access::Reads, effect.extent = Effect::Row;
+      else if (operand.isShards())
+        effect.access = operand.kind == OperandKind::Gradients ? Access::Reads : Access::Updates,
+        effect.extent = Effect::From;
+      else if (table.kind == TableKind::ShardChunks)
+        effect.extent = Effect::To;
+      else {
+        effect.extent = Effect::Blocks;
+        if (!operand.pool.isNone())
+          effect.blockBytes = at(at(plan.pools, operand.pool).members, operand.member).blockBytes;
+      }
+      list.push_back(effect);
+    }
+  }
+}
+
+std::string DispatchParameters::check(ProgramChecks &checks) const {
+  const Plan &plan = checks.plan;
+  if (!inside(kernel, plan.kernels))
+    return outside("kernel", kernel, plan.kernels);
+  std::vector<int64_t> call;
+  if (Check wrong = share(runs, "group", call); !wrong.empty())
+    return wrong;
+  for (const Run &run : runs) {
+    if (!inside(run.group, plan.groups))
+      return outside("group", run.group, plan.groups);
+    for (const Operand &operand : run.operands) {
+      if (operand.kind != OperandKind::Scalars)
+        return "expected to write scalars, found " + std::string(name(operand.kind));
+      if (Check wrong = checks.operand(operand, at(plan.groups, run.group), nullptr);
+          !wrong.empty())
+        return wrong;
+    }
+  }
+  return checks.kernel(kernel, std::move(call));
+}
+
+void DispatchParameters::effects(const Plan &, Effects &list) const {
+  for (const Run &run : runs)
+    for (size_t k = 0; k < run.operands.size(); ++k) {
+      Effect effect{&run.operands[k], static_cast<int64_t>(k), Access::Writes, Effect::Row};
+      effect.group = run.group;
+      list.push_back(effect);
+    }
+}
+
+std::string AdvanceSteps::check(ProgramChecks &checks) const {
+  return checks.optionalKernel(kernel);
+}
+
+} // namespace stepc::plan

@@ -1,0 +1,127 @@
+//===- Matrix.cpp - Products and reductions of computed blocks ------------===//
+
+#include "runtime/plan/Pinned.h"
+#include "runtime/plan/commands/ProgramChecks.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stepc::plan {
+
+constexpr int64_t kMostItems = int64_t(1) << 42; // of a block: far above any matrix
+
+std::string MatrixCommand::check(ProgramChecks &checks,
+                                 const std::vector<const Operand *> &operands) const {
+  const Plan &plan = checks.plan;
+  if (Check wrong = checks.table(table, TableKind::BlockChunks); !wrong.empty())
+    return wrong;
+  int64_t blocks = std::max<int64_t>(1, checks.groupOf(table).blockCount());
+  for (const BlockKernel &each : kernels) {
+    if (!inside(each.kernel, plan.kernels))
+      return outside("kernel", each.kernel, plan.kernels);
+    if (each.items < 1 || each.items > kMostItems / blocks)
+      return "expected 1 to " + std::to_string(kMostItems / blocks) + " items per block, found " +
+             std::to_string(each.items);
+  }
+  if (scratchBytes < 0 || scratchBytes > plan.scratchBytes)
+    return "expected scratch within the " + std::to_string(plan.scratchBytes) +
+           " bytes that the workspace has, found " + std::to_string(scratchBytes) +
+           " for each block";
+  for (const Operand *operand : operands) {
+    if (operand->kind != OperandKind::Batch)
+      return "expected batches of blocks, found " + std::string(name(operand->kind));
+    if (operand->rows < 0 || operand->cols < 0 || operand->type == DType::F64 ||
+        operand->rows > kMostItems || operand->cols > kMostItems)
+      return "expected blocks of a type of 32 bits or fewer, found " +
+             std::to_string(operand->rows) + " x " + std::to_string(operand->cols) + " of " +
+             std::string(name(operand->type));
+    if (Check wrong = checks.inWorkspace(operand->value, operand->bytes); !wrong.empty())
+      return wrong;
+    if (Check wrong = checks.pooled(*operand, at(plan.tables, table).from, operand->blockBytes());
+        !wrong.empty())
+      return wrong;
+  }
+  return {};
+}
+
+/// How its kernels are called.
+static Check calls(ProgramChecks &checks, const std::vector<BlockKernel> &kernels) {
+  for (const BlockKernel &each : kernels)
+    if (Check wrong = checks.kernel(each.kernel, {each.items}); !wrong.empty())
+      return wrong;
+  return {};
+}
+
+static Check disagree(const std::vector<const Operand *> &operands) {
+  Check extents;
+  for (const Operand *operand : operands)
+    extents += (extents.empty() ? "" : ", ") + std::to_string(operand->rows) + " x " +
+               std::to_string(operand->cols);
+  return "expected operands whose extents agree, found " + extents;
+}
+
+void MatrixCommand::effects(const std::vector<const Operand *> &operands, Effects &list) const {
+  if (scratchBytes > 0)
+    list.push_back({nullptr, -1, Access::Updates, Effect::Blocks, table, {}, scratchBytes});
+  for (size_t k = 0; k < operands.size(); ++k)
+    list.push_back({operands[k],
+                    static_cast<int64_t>(k),
+                    k + 1 == operands.size() ? Access::Writes : Access::Reads,
+                    Effect::Blocks,
+                    table,
+                    {},
+                    operands[k]->blockBytes()});
+}
+
+std::vector<const Operand *> Product::operands() const {
+  std::vector<const Operand *> all = {&lhs, &rhs};
+  if (addend)
+    all.push_back(&*addend);
+  all.push_back(&out);
+  return all;
+}
+
+bool Product::doExtentsAgree() const {
+  auto [m, k] = transposeLhs ? std::pair(lhs.cols, lhs.rows) : std::pair(lhs.rows, lhs.cols);
+  auto [l, n] = transposeRhs ? std::pair(rhs.cols, rhs.rows) : std::pair(rhs.rows, rhs.cols);
+  return k == l && out.rows == m && out.cols == n && (!symmetric || m == n) &&
+         (!addend || (addend->rows == m && addend->cols == n));
+}
+
+std::string Product::check(ProgramChecks &checks) const {
+  if (Check wrong = MatrixCommand::check(checks, operands()); !wrong.empty())
+    return wrong;
+  if (!doExtentsAgree())
+    return disagree(operands());
+  if (Check wrong = checkPinned(checks.plan, *this); !wrong.empty())
+    return wrong;
+  return calls(checks, kernels);
+}
+
+void Product::effects(const Plan &plan, Effects &list) const {
+  size_t first = list.size();
+  MatrixCommand::effects(operands(), list);
+  // The algorithm of a library takes scratch of its own, for all blocks together.
+  if (!pinned.empty() && plan.scratchBytes > 0) {
+    if (scratchBytes == 0)
+      list.insert(list.begin() + static_cast<int64_t>(first), Effect());
+    list[first] = {nullptr, -1, Access::Updates, Effect::All, table, {}, scratchBytes};
+  }
+}
+
+bool Reduce::doExtentsAgree() const {
+  return out.type == DType::F32 && (out.rows == 1 || out.rows == source.rows) &&
+         (out.cols == 1 || out.cols == source.cols) && (out.rows == 1 || out.cols == 1);
+}
+
+std::string Reduce::check(ProgramChecks &checks) const {
+  if (Check wrong = MatrixCommand::check(checks, operands()); !wrong.empty())
+    return wrong;
+  return doExtentsAgree() ? calls(checks, kernels) : disagree(operands());
+}
+
+void Reduce::effects(const Plan &, Effects &list) const {
+  MatrixCommand::effects(operands(), list);
+}
+
+} // namespace stepc::plan

@@ -1,0 +1,135 @@
+//===- Matrix.h - Products and reductions of computed blocks ----*- C++ -*-===//
+#ifndef STEPC_RUNTIME_PLAN_COMMANDS_MATRIX_H
+#define STEPC_RUNTIME_PLAN_COMMANDS_MATRIX_H
+
+#include "runtime/plan/commands/Effect.h"
+
+#include <array>
+
+namespace stepc::plan {
+
+class ProgramChecks;
+
+/// The order in which a product adds up. It is one chain of multiply-adds over increasing k, rounded once
+/// each; or each product is rounded before it is added; or groups of 16 steps are added as a GPU's tensor
+/// cores add them.
+enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1, TensorCore = 2 };
+enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
+
+/// An algorithm of cuBLASLt that computes a product in place of its kernels, if the library, the GPU and its
+/// number of multiprocessors match. It computes one part of k after another, never several at once (split-K
+/// 1).
+struct PinnedAlgorithm {
+  int64_t cublasLt = 0; // cublasLtGetVersion()
+  int64_t chip = 0;     // 90: sm_90
+  int64_t multiprocessors = 0;
+  int64_t alignment = 1; // bytes that the address of each operand is a multiple of
+  // The algorithm and its attributes (cublasLtMatmulAlgoConfigAttributes_t).
+  int64_t algorithm = 0, tile = 0, stages = 0, swizzling = 0, customOption = 0;
+  int64_t innerShape = 0, clusterShape = 0;
+  int64_t workspaceBytes = 0; // that it may use for all blocks together
+  auto operator<=>(const PinnedAlgorithm &) const = default;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("cublaslt", self.cublasLt);
+    visit("chip", self.chip);
+    visit("multiprocessors", self.multiprocessors);
+    visit("alignment", self.alignment);
+    visit("algorithm", self.algorithm);
+    visit("tile", self.tile);
+    visit("stages", self.stages);
+    visit("swizzling", self.swizzling);
+    visit("custom_option", self.customOption);
+    visit("inner_shape", self.innerShape);
+    visit("cluster_shape", self.clusterShape);
+    visit("workspace", self.workspaceBytes);
+  }
+};
+
+/// A kernel over `items` items of each computed block: item i of block slot s is number s · items + i.
+struct BlockKernel {
+  KernelNumber kernel;
+  int64_t items = 1;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("kernel", self.kernel);
+    visit("items_per_block", self.items);
+  }
+};
+
+/// What products and reductions have in common. If the device has no means of its own, the kernels do it, one
+/// after another. Each gets the scratch, then the command's operands.
+struct MatrixCommand {
+  TableNumber table; // of its computed blocks
+  std::vector<BlockKernel> kernels;
+  int64_t scratchBytes = 0; // of each block
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("table", self.table);
+    visit("kernels", self.kernels);
+    visit("scratch_bytes", self.scratchBytes);
+  }
+  /// The block kernels, the scratch, and operands that are batches of its table's blocks.
+  std::string check(ProgramChecks &, const std::vector<const Operand *> &operands) const;
+  void effects(const std::vector<const Operand *> &operands, Effects &) const;
+};
+
+/// out = alpha · (lhs · rhs) + beta · addend for every computed block, as dialects/optim/OptimBatchOps.td
+/// defines it to the last bit.
+struct Product : MatrixCommand {
+  static constexpr std::string_view kName = "product";
+  Operand lhs, rhs, out;
+  std::optional<Operand> addend;
+  Accumulation accumulation = Accumulation::FusedChain;
+  double alpha = 1, beta = 0;
+  bool transposeLhs = false, transposeRhs = false, symmetric = false;
+  std::vector<PinnedAlgorithm> pinned; // each for another library or GPU
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    MatrixCommand::fields(self, visit);
+    visit("lhs", self.lhs);
+    visit("rhs", self.rhs);
+    visit("addend", self.addend);
+    visit("out", self.out);
+    visit("accumulation", self.accumulation);
+    visit("alpha", self.alpha);
+    visit("beta", self.beta);
+    visit("transpose_lhs", self.transposeLhs);
+    visit("transpose_rhs", self.transposeRhs);
+    visit("symmetric", self.symmetric);
+    visit("pinned", self.pinned);
+  }
+  /// lhs, rhs, the addend if there is one, out: the order in which kernels get them.
+  std::vector<const Operand *> operands() const;
+  /// m, n, k of one block's product.
+  std::array<int64_t, 3> sizes() const {
+    return {out.rows, out.cols, transposeLhs ? lhs.rows : lhs.cols};
+  }
+  bool doExtentsAgree() const;
+  std::string check(ProgramChecks &) const;
+  void effects(const Plan &, Effects &) const;
+};
+
+/// One value of every computed block, or one of each of its rows or columns.
+struct Reduce : MatrixCommand {
+  static constexpr std::string_view kName = "reduce";
+  Operand source, out;
+  Reduction reduction = Reduction::Sum;
+  int64_t exponent = 0; // the result is multiplied by 2 to this
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    MatrixCommand::fields(self, visit);
+    visit("source", self.source);
+    visit("out", self.out);
+    visit("reduction", self.reduction);
+    visit("exponent", self.exponent);
+  }
+  std::vector<const Operand *> operands() const { return {&source, &out}; }
+  bool doExtentsAgree() const;
+  std::string check(ProgramChecks &) const;
+  void effects(const Plan &, Effects &) const;
+};
+
+} // namespace stepc::plan
+
+#endif

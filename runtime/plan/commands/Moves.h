@@ -1,0 +1,52 @@
+//===- Moves.h - Copies and sums on one rank --------------------*- C++ -*-===//
+#ifndef STEPC_RUNTIME_PLAN_COMMANDS_MOVES_H
+#define STEPC_RUNTIME_PLAN_COMMANDS_MOVES_H
+
+#include "runtime/plan/commands/Effect.h"
+
+namespace stepc::plan {
+
+class ProgramChecks;
+
+/// Copies the rows of a table. Some devices have a kernel for that.
+struct Copy {
+  static constexpr std::string_view kName = "copy";
+  TableNumber table;
+  Operand source, target;
+  KernelNumber kernel;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("kernel", self.kernel);
+    visit("table", self.table);
+    visit("source", self.source);
+    visit("target", self.target);
+  }
+  std::string check(ProgramChecks &) const;
+  void effects(const Plan &, Effects &) const;
+};
+
+/// Adds up the contributions of a table's rows in f32 in their order, divides by `divisor` and rounds once to
+/// `type`.
+struct Sum {
+  static constexpr std::string_view kName = "sum";
+  TableNumber table;
+  Operand source, target;
+  KernelNumber kernel;
+  DType type = DType::F32;
+  int64_t divisor = 1;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("kernel", self.kernel);
+    visit("table", self.table);
+    visit("source", self.source);
+    visit("target", self.target);
+    visit("type", self.type);
+    visit("divisor", self.divisor);
+  }
+  std::string check(ProgramChecks &) const;
+  void effects(const Plan &, Effects &) const;
+};
+
+} // namespace stepc::plan
+
+#endif
