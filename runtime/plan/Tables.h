@@ -211,11 +211,6 @@ std::string validate(const Plan &plan);
 /// command advances the step counts. `command` is the first that is wrong.
 std::string validateProgram(const Plan &plan, int64_t *command = nullptr);
 
-/// Checks that the rows of the commands' tables on one rank stay in their operands' parts of the workspace:
-/// empty, or what does not. For Chunks it checks only packed operands, because the plan does not have the
-/// types of others.
-std::string checkReach(const Plan &plan, const RankTables &tables);
-
 } // namespace stepc::plan
 
 #endif

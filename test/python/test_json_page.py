@@ -71,6 +71,18 @@ def kind(value):
     return {int: "integer", float: "number", str: "text"}[type(value)]
 
 
+def shared(key):
+    """The key that the page has in place of one of an object that stands in several places."""
+    operand = r"commands\[\]\.(lhs|rhs|addend|out|source|target|sent|received|runs\[\]\.operands\[\])\."
+    for pattern, name in (
+        (operand, "operand."),
+        (r"tables\[\]\.to\.", "tables[].from."),
+        (r"commands\[\]\.communicator\.", "exchanges[].communicator."),
+    ):
+        key = re.sub(f"^{pattern}", name, key)
+    return key
+
+
 def fits(found, written):
     """Whether a value is of a kind that the page says; an empty list fits any list."""
     return any(
@@ -95,7 +107,13 @@ def outputs(tmp_path_factory):
         return done.stdout
 
     def parameter(name, shape, placements, **rest):
-        return {"name": name, "shape": shape, "dtype": "bf16", "mesh": "grid", "placements": placements} | rest
+        return {
+            "name": name,
+            "shape": shape,
+            "dtype": "bf16",
+            "mesh": "grid",
+            "placements": placements,
+        } | rest
 
     (folder / "blocks.optim").write_text(DEFINITION)
     (folder / "blocks.json").write_text(json.dumps({
@@ -112,7 +130,12 @@ def outputs(tmp_path_factory):
     }))  # fmt: skip
     example, blocks = (SPEC, "-m", MANIFEST), (folder / "blocks.optim", "-m", folder / "blocks.json")
     made = {"explain": [], "simulate": [], "check": [], "plan": []}
-    for options in ([*example], [*example, "--workspace-limit", "64MiB"], [*example, "--target", "cuda:sm_90a,ptx"], [*blocks]):
+    for options in (
+        [*example],
+        [*example, "--workspace-limit", "64MiB"],
+        [*example, "--target", "cuda:sm_90a,ptx"],
+        [*blocks],
+    ):
         made["explain"].append(json.loads(run("explain", *options, "--json")))
     for options in ([*example], [*example, "--target", "cuda:sm_90a"], [*blocks]):
         made["simulate"].append(json.loads(run("simulate", *options, "--json", "-")))
@@ -132,6 +155,7 @@ def test_page_and_outputs_agree(outputs, title, what):
     page, found = documented(title), {}
     for output in outputs[what]:
         for key, one in kinds(output):
+            key = shared(key)
             # An empty list says nothing of its entries.
             entries = one == "list" and f"{key}[]" in page
             found.setdefault(f"{key}[]" if entries else key, set()).add("list of objects" if entries else one)
@@ -145,13 +169,13 @@ def test_page_and_outputs_agree(outputs, title, what):
 
 def test_pinned_keys_are_those_of_the_writers(outputs):
     """The keys that need a table are compared with the sources that write them."""
-    for title, path in (
-        ("stepc explain --json", "passes/explain/Json.cpp"),
-        ("The library's description", "passes/codegen/PlanJson.cpp"),
+    for title, path, begin, end in (
+        ("stepc explain --json", "passes/explain/Json.cpp", "PinnedAlgorithm &each", "});\n"),
+        ("The library's description", "runtime/plan/commands/Matrix.h", "struct PinnedAlgorithm", "};\n"),
     ):
         text = (ROOT / path).read_text()
-        block = text[text.index("PinnedAlgorithm &each") :]
-        block = block[: block.index("});\n")]
-        written = set(re.findall(r'(?:json\.attribute\(|\{)"(\w+)",', block))
+        block = text[text.index(begin) :]
+        block = block[: block.index(end)]
+        written = set(re.findall(r'(?:visit\(|\{)"(\w+)",', block))
         page = {key.split(".")[-1] for key in documented(title) if re.search(r"\bpinned\[\]\.", key)}
         assert page == written

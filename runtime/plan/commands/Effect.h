@@ -1,8 +1,9 @@
 //===- Effect.h - What a command does to memory -----------------*- C++ -*-===//
 //
-// Each command lists what it may do to memory. The tables' reach, the uses that race detectors hold kernels
-// to, the parameters that a failed step may have changed, and simulated bytes follow from that list. The proof
-// (passes/verify) reads operands by itself, and compares what it found with the list.
+// Each command lists what it may do to memory. Three things follow from the list: the memory that race
+// detectors allow a kernel to touch, the parameters that a failed step may have changed, and the bytes that
+// simulated commands move. The proof (passes/verify) reads operands by itself. It refuses a command that does
+// more than its list says.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_COMMANDS_EFFECT_H

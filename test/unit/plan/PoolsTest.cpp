@@ -108,21 +108,6 @@ TEST(Pools, ValidationNamesWhatIsWrong) {
             "command 1 (chunks): expected no pool of what is no batch, found pool 0");
 }
 
-TEST(Pools, ReachSeesTheNextMember) {
-  Plan p = program();
-  EXPECT_EQ(checkReach(p, expand(p, 0)), "");
-  EXPECT_EQ(checkReach(p, expand(p, 1)), "");
-  int64_t table = std::get<Reduce>(p.commands[0]).table;
-  // Rank 0 computes three blocks of 96 bytes.
-  RankTables tables = expand(p, 0);
-  tables.pools[0].begins = {0, 128};
-  EXPECT_EQ(checkReach(p, tables),
-            "reduce of table " + std::to_string(table) + " needs 288 bytes, its operand has 256");
-  p.pools[0].bytes = source(p).bytes = 256;
-  EXPECT_EQ(checkReach(p, expand(p, 0)),
-            "reduce of table " + std::to_string(table) + " needs 288 bytes, its operand has 256");
-}
-
 TEST(Pools, BytesKeepThem) {
   Plan p = program();
   std::vector<uint8_t> bytes = serialize(p);
