@@ -10,9 +10,9 @@
 #include "runtime/plan/Plan.h"
 
 #include "dialects/exec/ExecDialect.h.inc"
-#include "dialects/exec/ExecEnums.h.inc"
 
 namespace stepc::exec {
+using plan::Accumulation, plan::TableKind;
 
 class PoolAttr;
 class TableAttr;

@@ -44,7 +44,7 @@ LogicalResult TableAttr::verify(EmitError emitError, TableKind kind, comm::Place
   if (moves ? bytes >= 1 && bytes <= 8 && llvm::isPowerOf2_64(bytes) : bytes == 0)
     return success();
   return emitError() << "expected " << (moves ? "1, 2, 4 or 8" : "no") << " bytes per element of "
-                     << stringifyTableKind(kind) << ", found " << bytes;
+                     << plan::name(kind) << ", found " << bytes;
 }
 
 LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
@@ -140,8 +140,10 @@ LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t c
   return verifyPart(emitError, offset, columns, "column");
 }
 
-LogicalResult ShardsAttr::verify(EmitError emitError, comm::ShardsKind kind, StringAttr state) {
-  if ((kind == comm::ShardsKind::State) == bool(state))
+LogicalResult ShardsAttr::verify(EmitError emitError, plan::ShardsKind kind, StringAttr state) {
+  if (kind == plan::ShardsKind::Reduced)
+    return emitError() << "expected shards that are bound, found " << plan::name(kind);
+  if ((kind == plan::ShardsKind::State) == bool(state))
     return success();
   return emitError()
          << "expected the name of a state for the shards of a state, and for these only";
@@ -179,9 +181,9 @@ FailureOr<plan::Operand> BlockRowsAttr::lower(Operation *, const plan::Plan &, i
 
 FailureOr<plan::Operand> ShardsAttr::lower(Operation *op, const plan::Plan &plan,
                                            int64_t group) const {
-  if (getKind() == comm::ShardsKind::Parameter)
+  if (getKind() == plan::ShardsKind::Parameter)
     return plan::Operand{plan::OperandKind::Parameters};
-  if (getKind() == comm::ShardsKind::Gradient)
+  if (getKind() == plan::ShardsKind::Gradient)
     return plan::Operand{plan::OperandKind::Gradients};
   const plan::Rule &rule = plan.rules[plan.groups[group].rule];
   for (auto [index, state] : llvm::enumerate(rule.states))

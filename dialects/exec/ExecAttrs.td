@@ -3,10 +3,13 @@
 #define STEPC_DIALECTS_EXEC_EXECATTRS_TD
 
 include "dialects/exec/ExecBase.td"
-include "dialects/exec/ExecEnums.td"
 include "dialects/exec/ExecInterfaces.td"
 include "dialects/comm/CommAttrs.td"
 include "dialects/optim/OptimEnums.td"
+
+def Exec_Accumulation : PlanEnumAttr<Exec_Dialect, "::stepc::plan::Accumulation", "Accumulation", "accumulation"> {
+  let summary = "in which order a product adds up, and where it rounds";
+}
 
 def Exec_Table : Exec_Attr<"Table", "table"> {
   let summary = "rows that every rank makes for itself from the placements (runtime/plan/Tables.h)";
@@ -22,7 +25,7 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     Constraints: elements of 1, 2, 4 or 8 bytes for messages and copies, none for chunks.
   }];
   let parameters = (ins
-    EnumParameter<Exec_TableKind>:$kind,
+    "::stepc::plan::TableKind":$kind,
     "::stepc::comm::PlaceAttr":$from,
     OptionalParameter<"::stepc::comm::PlaceAttr">:$to,
     DefaultValuedParameter<"int64_t", "0">:$element_bytes);
@@ -219,9 +222,9 @@ def Exec_Shards : Exec_Operand<"Shards", "shards"> {
     #exec.shards<gradient>
     #exec.shards<state, "m">
     ```
-    Constraints: a name for a state only, one of the rule's.
+    Constraints: shards that are bound; a name for a state only, one of the rule's.
   }];
-  let parameters = (ins EnumParameter<Comm_ShardsKind>:$kind, OptionalParameter<"::mlir::StringAttr">:$state);
+  let parameters = (ins "::stepc::plan::ShardsKind":$kind, OptionalParameter<"::mlir::StringAttr">:$state);
   let assemblyFormat = "`<` $kind (`,` $state^)? `>`";
   let genVerifyDecl = 1;
 }

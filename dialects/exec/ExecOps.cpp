@@ -46,8 +46,8 @@ static LogicalResult verifyKind(Operation *op, TableAttr table, ArrayRef<TableKi
   if (llvm::is_contained(kinds, table.getKind()))
     return success();
   auto diag = op->emitOpError("expected a table of kind ");
-  llvm::interleave(kinds, diag, [&](TableKind kind) { diag << stringifyTableKind(kind); }, " or ");
-  return diag << ", found " << stringifyTableKind(table.getKind());
+  llvm::interleave(kinds, diag, [&](TableKind kind) { diag << plan::name(kind); }, " or ");
+  return diag << ", found " << plan::name(table.getKind());
 }
 
 static LogicalResult verifyKernel(Operation *op, SymbolTableCollection &symbols,
@@ -146,8 +146,8 @@ LogicalResult DispatchChunksOp::verify() {
       return failure();
     if (table.getKind() != first.getKind())
       return emitOpError("expected tables of one kind, found ")
-             << stringifyTableKind(first.getKind()) << " and "
-             << stringifyTableKind(table.getKind());
+             << plan::name(first.getKind()) << " and "
+             << plan::name(table.getKind());
   }
   size_t each = getArgs().size() / getTables().size();
   for (auto [index, operand] : llvm::enumerate(getArgs())) {

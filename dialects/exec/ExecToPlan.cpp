@@ -6,14 +6,6 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::exec;
 
-static_assert(int64_t(TableKind::Message) == int64_t(plan::TableKind::Message) &&
-              int64_t(TableKind::Copy) == int64_t(plan::TableKind::Copy) &&
-              int64_t(TableKind::Sum) == int64_t(plan::TableKind::Sum) &&
-              int64_t(TableKind::BlockChunks) == int64_t(plan::TableKind::BlockChunks) &&
-              int64_t(Accumulation::RoundedChain) == int64_t(plan::Accumulation::RoundedChain) &&
-              int64_t(Accumulation::TensorCore) == int64_t(plan::Accumulation::TensorCore) &&
-              int64_t(optim::Reduction::Max) == int64_t(plan::Reduction::Max));
-
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//
@@ -49,7 +41,7 @@ FailureOr<int64_t> Numbering::table(Operation *op, TableAttr attribute) {
   FailureOr<int64_t> source = segment(op, from.getSymbol()), target = segment(op, to.getSymbol());
   if (failed(source) || failed(target))
     return failure();
-  plan.tables.push_back({plan::TableKind(attribute.getKind()), from.toPlan(*source),
+  plan.tables.push_back({attribute.getKind(), from.toPlan(*source),
                          to.toPlan(*target), attribute.getElementBytes()});
   return int64_t(plan.tables.size()) - 1;
 }
@@ -60,7 +52,7 @@ TableAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan,
     auto segment = FlatSymbolRefAttr::get(context, plan.segments[place.segment].name);
     return comm::PlaceAttr::get(segment, place);
   };
-  return TableAttr::get(context, TableKind(table.kind), place(table.from),
+  return TableAttr::get(context, table.kind, place(table.from),
                         table.to == table.from ? comm::PlaceAttr() : place(table.to),
                         table.elementBytes);
 }
@@ -153,7 +145,7 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
   if (failed(command))
     return failure();
   plan::Batch &batch = command->batch;
-  batch.accumulation = plan::Accumulation(getAccumulation());
+  batch.accumulation = getAccumulation();
   batch.alpha = getAlpha().convertToDouble();
   batch.beta = getBeta().convertToDouble();
   batch.transposeLhs = getTransposeLhs();
@@ -169,7 +161,7 @@ FailureOr<plan::Command> ReduceOp::lower(Numbering &numbering) {
   FailureOr<plan::Command> command = lowerBatch(*this, numbering, plan::CommandKind::Reduce);
   if (failed(command))
     return failure();
-  command->batch.reduction = plan::Reduction(getKind());
+  command->batch.reduction = getKind();
   command->batch.exponent = getExponent();
   return command;
 }
@@ -225,7 +217,7 @@ FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
 FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
   plan::Command command;
   command.kind = plan::CommandKind::Start;
-  command.collective = plan::CollectiveKind(getKind());
+  command.collective = getKind();
   numbering.start(getToken());
   if (getCommunicator()) {
     FailureOr<plan::Communicator> ranks = numbering.communicator(*this, *getCommunicator());

@@ -289,7 +289,7 @@ LogicalResult ParameterOp::verify() {
              << rank << " axes, " << batch << " of them batch axes";
     plan::View matrix = getMatrix();
     std::string wrong = plan::checkDivision(
-        blocks->toPlan(), blocks->getAxis() == BlockAxis::Rows ? matrix.rows : matrix.cols);
+        blocks->toPlan(), blocks->getAxis() == plan::Division::Rows ? matrix.rows : matrix.cols);
     if (!wrong.empty())
       return emitOpError(wrong);
   }
@@ -322,7 +322,7 @@ plan::Rule optim::toPlan(RuleOp op) {
     rule.hyperparameters.push_back(name.str());
   for (auto state : op.getStates().getAsRange<StateAttr>())
     rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()),
-                           plan::ValueKind(state.getKind()), state.getInit().getValueAsDouble(),
+                           state.getKind(), state.getInit().getValueAsDouble(),
                            state.getMaster()});
   return rule;
 }

@@ -103,11 +103,6 @@ bool stepc::lang::isProductExponent(double exponent) {
   return std::abs(exponent) <= largest && exponent != 0 && exponent == std::trunc(exponent);
 }
 
-StringRef stepc::lang::spell(MissingGrad value) {
-  static constexpr StringRef spellings[] = {"error", "skip", "zero"};
-  return spellings[size_t(value)];
-}
-
 StringRef stepc::lang::spell(BlocksStatement::Sizes sizes) {
   static constexpr StringRef spellings[] = {"", "each", "split"};
   return spellings[size_t(sizes)];

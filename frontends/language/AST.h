@@ -10,6 +10,7 @@
 
 #include "frontends/language/Source.h"
 #include "frontends/language/Types.h"
+#include "runtime/model/Model.h"
 #include "llvm/Support/Casting.h"
 #include <array>
 #include <memory>
@@ -329,8 +330,7 @@ struct Setting {
   std::optional<Name> word;       ///< The value of `missing_grad`. Neither after an error.
 };
 
-enum class MissingGrad : uint8_t { Error, Skip, Zero };
-llvm::StringRef spell(MissingGrad value);
+using plan::MissingGrad;
 
 /// One line of a route: which parameters a rule takes.
 struct Claim {

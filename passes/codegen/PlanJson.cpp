@@ -15,8 +15,6 @@ namespace {
 
 using llvm::json::OStream;
 
-constexpr llvm::StringLiteral kMissing[] = {"error", "skip", "zero"};
-
 class Writer {
 public:
   Writer(OStream &json, const plan::Plan &plan) : json(json), plan(plan), world(plan.world()) {}
@@ -105,7 +103,7 @@ private:
   void writeRoute(const plan::Route &route) {
     json.attribute("name", route.name);
     json.attribute("rule", plan.rules[route.rule].name);
-    json.attribute("missing_grad", kMissing[int64_t(route.missingGrad)]);
+    json.attribute("missing_grad", llvm::StringRef(plan::name(route.missingGrad)));
     json.attributeObject("defaults", [&] {
       for (auto [name, value] : llvm::zip(plan.rules[route.rule].hyperparameters, route.defaults)) {
         if (std::isnan(value)) // the trainer must give it

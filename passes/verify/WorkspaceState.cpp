@@ -25,10 +25,7 @@ std::string Site::describe() const {
     os << columns << " scalars per parameter";
   else if (place.isPacked())
     os << "what is "
-       << (place.end == plan::End::Sent       ? "sent"
-           : place.end == plan::End::Received ? "received"
-                                              : "kept of shards")
-       << ", of " << element;
+       << plan::name(place.end) << (place.end == plan::End::Kept ? " of shards" : "") << ", of " << element;
   else
     os << "blocks of " << block.rows << " x " << block.cols << " of " << element;
   os << " at byte " << offset;

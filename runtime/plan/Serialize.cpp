@@ -87,21 +87,10 @@ public:
   std::string error;
 };
 
-/// An enumeration's last value: what the reader accepts.
-template <typename Enum> constexpr Enum last();
-template <> constexpr DType last() { return DType::F64; }
-template <> constexpr ValueKind last() { return ValueKind::Gram; }
-template <> constexpr PlacementKind last() { return PlacementKind::PartialAverage; }
-template <> constexpr Division::Axis last() { return Division::Columns; }
-template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
-template <> constexpr Distribution::Kind last() { return Distribution::Ranges; }
-template <> constexpr End last() { return End::Kept; }
-template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
-template <> constexpr TableKind last() { return TableKind::Sum; }
-template <> constexpr OperandKind last() { return OperandKind::Batch; }
-template <> constexpr Accumulation last() { return Accumulation::TensorCore; }
-template <> constexpr Reduction last() { return Reduction::Max; }
-template <> constexpr CommandKind last() { return CommandKind::Sum; }
+/// The last value that the reader accepts. These two have names for people alone.
+template <typename Enum> constexpr Enum kLast = last<Enum>();
+template <> constexpr OperandKind kLast<OperandKind> = OperandKind::Batch;
+template <> constexpr CommandKind kLast<CommandKind> = CommandKind::Sum;
 
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
 template <typename Stream> class Walk {
@@ -130,7 +119,7 @@ public:
     auto number = static_cast<uint64_t>(value);
     stream.number(number);
     if constexpr (Stream::reading) {
-      if (number > static_cast<uint64_t>(last<Enum>())) {
+      if (number > static_cast<uint64_t>(kLast<Enum>)) {
         stream.fail("an enumeration has the unknown value " + std::to_string(number));
         number = 0;
       }

@@ -202,7 +202,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   };
   enum { Copy, Chunks, Parameters, Start, Product, Await, Advance };
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].tables = {0}; }),
-            "command 0 (copy): expected a table of copies, found one of shard chunks");
+            "command 0 (copy): expected a table of copy, found one of shard_chunks");
   EXPECT_EQ(message([](Plan &p) { p.commands[Copy].operands.pop_back(); }),
             "command 0 (copy): expected where it moves from and to, found 1 operands");
   EXPECT_EQ(message([](Plan &p) {
@@ -294,7 +294,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.commands[Chunks].operands[1].start = 0; }),
             "command 1 (chunks): expected no start of what is not packed, found start 0");
   EXPECT_EQ(message([](Plan &p) { p.commands[Product].tables = {0}; }),
-            "command 4 (product): expected a table of block chunks, found one of shard chunks");
+            "command 4 (product): expected a table of block_chunks, found one of shard_chunks");
   // A kernel is called in one way.
   EXPECT_EQ(
       message([](Plan &p) { p.commands[Chunks].kernel = 0; }),
