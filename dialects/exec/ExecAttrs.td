@@ -7,7 +7,8 @@ include "dialects/exec/ExecInterfaces.td"
 include "dialects/comm/CommAttrs.td"
 include "dialects/optim/OptimEnums.td"
 
-def Exec_Accumulation : PlanEnumAttr<Exec_Dialect, "::stepc::plan::Accumulation", "Accumulation", "accumulation"> {
+def Exec_Accumulation
+    : PlanEnumAttr<Exec_Dialect, "::stepc::plan::Accumulation", "Accumulation", "accumulation"> {
   let summary = "in which order a product adds up, and where it rounds";
 }
 

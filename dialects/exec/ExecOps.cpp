@@ -146,8 +146,7 @@ LogicalResult DispatchChunksOp::verify() {
       return failure();
     if (table.getKind() != first.getKind())
       return emitOpError("expected tables of one kind, found ")
-             << plan::name(first.getKind()) << " and "
-             << plan::name(table.getKind());
+             << plan::name(first.getKind()) << " and " << plan::name(table.getKind());
   }
   size_t each = getArgs().size() / getTables().size();
   for (auto [index, operand] : llvm::enumerate(getArgs())) {

@@ -41,8 +41,8 @@ FailureOr<int64_t> Numbering::table(Operation *op, TableAttr attribute) {
   FailureOr<int64_t> source = segment(op, from.getSymbol()), target = segment(op, to.getSymbol());
   if (failed(source) || failed(target))
     return failure();
-  plan.tables.push_back({attribute.getKind(), from.toPlan(*source),
-                         to.toPlan(*target), attribute.getElementBytes()});
+  plan.tables.push_back(
+      {attribute.getKind(), from.toPlan(*source), to.toPlan(*target), attribute.getElementBytes()});
   return int64_t(plan.tables.size()) - 1;
 }
 

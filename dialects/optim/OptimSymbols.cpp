@@ -321,9 +321,8 @@ plan::Rule optim::toPlan(RuleOp op) {
   for (auto name : op.getHyperparameters().getAsValueRange<StringAttr>())
     rule.hyperparameters.push_back(name.str());
   for (auto state : op.getStates().getAsRange<StateAttr>())
-    rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()),
-                           state.getKind(), state.getInit().getValueAsDouble(),
-                           state.getMaster()});
+    rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()), state.getKind(),
+                           state.getInit().getValueAsDouble(), state.getMaster()});
   return rule;
 }
 

@@ -12,8 +12,7 @@
 
 namespace stepc {
 /// Parses one of `words` and returns its number. The error lists them all.
-mlir::FailureOr<size_t> parseOneOf(mlir::AsmParser &parser,
-                                   llvm::ArrayRef<std::string_view> words);
+mlir::FailureOr<size_t> parseOneOf(mlir::AsmParser &parser, llvm::ArrayRef<std::string_view> words);
 
 namespace plan {
 template <Named Enum> llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Enum value) {

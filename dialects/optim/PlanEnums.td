@@ -4,8 +4,8 @@
 
 include "mlir/IR/AttrTypeBase.td"
 
-/// An attribute of operations that holds an enumeration of the plan (runtime/model/Enum.h). Getters return the
-/// enumeration. The assembly format of an operation has the bare word by `custom<Word>($attribute)`.
+/// An attribute of operations that holds an enumeration of the plan (runtime/model/Enum.h). Getters return
+/// the enumeration. Assembly formats of operations have the bare word: `custom<Word>($attribute)`.
 class PlanEnumAttr<Dialect dialect, string enumeration, string name, string mnemonicName>
     : AttrDef<dialect, name> {
   let mnemonic = mnemonicName;

@@ -107,8 +107,7 @@ Value GroupChain::shards(ShardsKind kind, StringRef state, Type type) {
   if (!value) {
     auto symbol = FlatSymbolRefAttr::get(group.getSymNameAttr());
     value = ShardsOp::create(
-        builder, loc,
-        ShardsType::get(builder.getContext(), symbol, type, standing(kind)), kind,
+        builder, loc, ShardsType::get(builder.getContext(), symbol, type, standing(kind)), kind,
         group.getSymName(), state.empty() ? StringAttr() : builder.getStringAttr(state));
   }
   return value;

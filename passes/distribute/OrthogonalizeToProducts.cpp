@@ -127,7 +127,8 @@ private:
   }
 
   Value gramOfSlabs(Value x, double factor) {
-    Value part = product(x, x, Value(), factor, 0.0, parts(ValueKind::Gram, small), true, tall, !tall);
+    Value part =
+        product(x, x, Value(), factor, 0.0, parts(ValueKind::Gram, small), true, tall, !tall);
     Value gram = sum(part);
     if (element.isF32())
       return gram;
@@ -143,8 +144,8 @@ private:
     auto limited = [&](Value total) -> Value {
       return arith::MaximumFOp::create(builder, loc, total, leastNorm());
     };
-    Value squares = sum(
-        stage({norm, bound}, parts(ValueKind::One, 1), [&](OpBuilder &, ValueRange arguments) -> Value {
+    Value squares = sum(stage(
+        {norm, bound}, parts(ValueKind::One, 1), [&](OpBuilder &, ValueRange arguments) -> Value {
           Value ratio = arith::DivFOp::create(builder, loc, arguments[0], limited(arguments[1]));
           return arith::MulFOp::create(builder, loc, ratio, ratio);
         }));
@@ -166,10 +167,10 @@ private:
     SmallVector<Type> arguments;
     for (Value in : ins)
       arguments.push_back(cast<ShapedType>(in.getType()).getElementType());
-    auto created =
-        StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
-                        Distribution::Blocks, ins, ValueRange(), ValueRange(init), /*scalars=*/Value(),
-                        /*active=*/Value());
+    auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
+                                   Distribution::Blocks, ins, ValueRange(), ValueRange(init),
+                                   /*scalars=*/Value(),
+                                   /*active=*/Value());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&created.getBody(), {}, arguments,
                                        SmallVector<Location>(arguments.size(), loc));

@@ -98,8 +98,8 @@ private:
     if (failed(rule))
       return failure();
     result.routes[op.getSymNameAttr()] = plan().routes.size();
-    plan().routes.push_back({op.getSymName().str(), *rule, op.getDefaults().vec(),
-                             op.getMissingGrad()});
+    plan().routes.push_back(
+        {op.getSymName().str(), *rule, op.getDefaults().vec(), op.getMissingGrad()});
     return success();
   }
 

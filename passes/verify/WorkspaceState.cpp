@@ -24,8 +24,8 @@ std::string Site::describe() const {
   if (group >= 0)
     os << columns << " scalars per parameter";
   else if (place.isPacked())
-    os << "what is "
-       << plan::name(place.end) << (place.end == plan::End::Kept ? " of shards" : "") << ", of " << element;
+    os << "what is " << plan::name(place.end) << (place.end == plan::End::Kept ? " of shards" : "")
+       << ", of " << element;
   else
     os << "blocks of " << block.rows << " x " << block.cols << " of " << element;
   os << " at byte " << offset;

@@ -346,7 +346,8 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f32, gram, 0.0 : f64,
 // -----
 
 // A state has a known kind.
-// expected-error @+1 {{expected full, rows, cols, one or gram, found half}}
+// expected-error @+2 {{expected full, rows, cols, one or gram, found half}}
+// expected-error @+1 {{failed to parse Optim_State parameter 'kind'}}
 optim.rule @R hyperparameters [] states [#optim.state<"m", f32, half, 0.0 : f64, false>] {
 }
 

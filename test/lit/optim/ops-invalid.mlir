@@ -295,6 +295,7 @@ func.func @f(%x: tensor<?x?xf32>) {
 // The generic form has the same words.
 func.func @f(%x: tensor<?x?xf32>) {
   // expected-error @below {{expected sum, mean, rms, norm or max, found median}}
+  // expected-error @below {{failed to parse Optim_Reduction parameter 'value'}}
   %0 = "optim.reduce"(%x) <{kind = #optim.reduction<median>}> : (tensor<?x?xf32>) -> tensor<?x1xf32>
   return
 }

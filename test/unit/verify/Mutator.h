@@ -265,9 +265,8 @@ private:
             place.getEnd() == comm::End::Sent ? comm::End::Received : comm::End::Sent);
       });
     case 1:
-      return changePlace(op, "another direction", [](comm::PlaceAttr place) {
-        return reversed(place);
-      });
+      return changePlace(op, "another direction",
+                         [](comm::PlaceAttr place) { return reversed(place); });
     default:
       return changePlace(op, "another kind",
                          [&](comm::PlaceAttr place) { return otherKind(place, by); });
