@@ -7,6 +7,7 @@
 #define STEPC_DIALECTS_EXEC_EXEC_H
 
 #include "dialects/comm/Comm.h"
+#include "dialects/optim/PlanFields.h"
 #include "runtime/plan/Plan.h"
 
 #include "dialects/exec/ExecDialect.h.inc"

@@ -85,29 +85,9 @@ LogicalResult KernelAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t
   return emitError() << "expected at least one item per block, found " << items;
 }
 
-LogicalResult PinnedAlgorithmAttr::verify(EmitError emitError, int64_t cublaslt, int64_t chip,
-                                          int64_t multiprocessors, int64_t alignment,
-                                          int64_t algorithm, int64_t tile, int64_t stages,
-                                          int64_t swizzling, int64_t customOption,
-                                          int64_t innerShape, int64_t clusterShape,
-                                          int64_t workspace) {
-  std::string wrong =
-      plan::checkAlgorithm({cublaslt, chip, multiprocessors, alignment, algorithm, tile, stages,
-                            swizzling, customOption, innerShape, clusterShape, workspace});
+LogicalResult PinnedAlgorithmAttr::verify(EmitError emitError, plan::PinnedAlgorithm algorithm) {
+  std::string wrong = plan::checkAlgorithm(algorithm);
   return wrong.empty() ? success() : LogicalResult(emitError() << wrong);
-}
-
-plan::PinnedAlgorithm PinnedAlgorithmAttr::toPlan() const {
-  return {getCublaslt(),     getChip(),       getMultiprocessors(), getAlignment(),
-          getAlgorithm(),    getTile(),       getStages(),          getSwizzling(),
-          getCustomOption(), getInnerShape(), getClusterShape(),    getWorkspace()};
-}
-
-PinnedAlgorithmAttr PinnedAlgorithmAttr::get(MLIRContext *context,
-                                             const plan::PinnedAlgorithm &made) {
-  return get(context, made.cublasLt, made.chip, made.multiprocessors, made.alignment,
-             made.algorithm, made.tile, made.stages, made.swizzling, made.customOption,
-             made.innerShape, made.clusterShape, made.workspaceBytes);
 }
 
 LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n, int64_t k,

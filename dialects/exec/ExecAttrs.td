@@ -157,26 +157,13 @@ def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
         algorithm = 66, tile = 20, stages = 35,
       swizzling = 1, custom_option = 0, inner_shape = 0, cluster_shape = 2, workspace = 4096>
     ```
-    Attributes that are not given are 0.
+    Attributes of the algorithm that are not given are 0.
     Constraints: a version, a chip from 80 on and multiprocessors; an alignment that is a power of two up to
     256; no negative number, and none that cuBLASLt has no room for.
   }];
-  let parameters = (ins "int64_t":$cublaslt, "int64_t":$chip, "int64_t":$multiprocessors,
-                        "int64_t":$alignment, "int64_t":$algorithm,
-                        DefaultValuedParameter<"int64_t", "0">:$tile,
-                        DefaultValuedParameter<"int64_t", "0">:$stages,
-                        DefaultValuedParameter<"int64_t", "0">:$swizzling,
-                        DefaultValuedParameter<"int64_t", "0">:$custom_option,
-                        DefaultValuedParameter<"int64_t", "0">:$inner_shape,
-                        DefaultValuedParameter<"int64_t", "0">:$cluster_shape,
-                        DefaultValuedParameter<"int64_t", "0">:$workspace);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins "::stepc::plan::PinnedAlgorithm":$value);
+  let assemblyFormat = "`<` $value `>`";
   let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    ::stepc::plan::PinnedAlgorithm toPlan() const;
-    static PinnedAlgorithmAttr get(::mlir::MLIRContext *context,
-                                   const ::stepc::plan::PinnedAlgorithm &algorithm);
-  }];
 }
 
 def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {

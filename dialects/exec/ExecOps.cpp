@@ -218,10 +218,11 @@ LogicalResult ProductOp::verifyPinned() {
     return emitOpError("expected no algorithm of cuBLASLt, found one of ") << wrong;
   llvm::SmallDenseSet<std::tuple<int64_t, int64_t, int64_t>> seen;
   for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>()) {
-    if (each.getAlignment() > comm::kAlignment)
+    plan::PinnedAlgorithm algorithm = each.getValue();
+    if (algorithm.alignment > comm::kAlignment)
       return emitOpError("expected algorithms for operands at multiples of ")
              << comm::kAlignment << " bytes, found " << each;
-    if (!seen.insert({each.getCublaslt(), each.getChip(), each.getMultiprocessors()}).second)
+    if (!seen.insert({algorithm.cublasLt, algorithm.chip, algorithm.multiprocessors}).second)
       return emitOpError("expected one algorithm for each library and GPU, found another: ")
              << each;
   }

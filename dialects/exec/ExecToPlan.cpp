@@ -153,7 +153,7 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
   batch.symmetric = getSymmetric();
   if (getPinned())
     for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>())
-      batch.pinned.push_back(each.toPlan());
+      batch.pinned.push_back(each.getValue());
   return command;
 }
 

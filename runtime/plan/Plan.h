@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace stepc::plan {
@@ -232,13 +233,30 @@ struct PinnedAlgorithm {
   int64_t cublasLt = 0; // cublasLtGetVersion()
   int64_t chip = 0;     // 90: sm_90
   int64_t multiprocessors = 0;
-  int64_t alignment = 1; // bytes that the address of each operand is a multiple of
+  int64_t alignment = 0; // bytes that the address of each operand is a multiple of
   // The algorithm and its attributes (cublasLtMatmulAlgoConfigAttributes_t).
-  int64_t algorithm = 0, tile = 0, stages = 0, swizzling = 0, customOption = 0;
+  int64_t algorithm = -1, tile = 0, stages = 0, swizzling = 0, customOption = 0;
   int64_t innerShape = 0, clusterShape = 0;
   int64_t workspaceBytes = 0; // that it may use for all blocks together
   auto operator<=>(const PinnedAlgorithm &) const = default;
 };
+/// Visits all fields by their names, in the order in which they are serialized and printed.
+template <typename Self, typename Visit>
+  requires std::is_same_v<std::remove_const_t<Self>, PinnedAlgorithm>
+void fields(Self &self, Visit visit) {
+  visit("cublaslt", self.cublasLt);
+  visit("chip", self.chip);
+  visit("multiprocessors", self.multiprocessors);
+  visit("alignment", self.alignment);
+  visit("algorithm", self.algorithm);
+  visit("tile", self.tile);
+  visit("stages", self.stages);
+  visit("swizzling", self.swizzling);
+  visit("custom_option", self.customOption);
+  visit("inner_shape", self.innerShape);
+  visit("cluster_shape", self.clusterShape);
+  visit("workspace", self.workspaceBytes);
+}
 
 /// What a product or a reduction computes for every block; dialects/optim/OptimBatchOps.td defines it to the
 /// last bit. If the device has no means of its own, the kernels do it, one after another. Each gets the

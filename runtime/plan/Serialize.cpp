@@ -198,8 +198,7 @@ public:
   }
   void field(Ref<Batch::Kernel> v) { fields(v.kernel, v.items); }
   void field(Ref<PinnedAlgorithm> v) {
-    fields(v.cublasLt, v.chip, v.multiprocessors, v.alignment, v.algorithm, v.tile, v.stages);
-    fields(v.swizzling, v.customOption, v.innerShape, v.clusterShape, v.workspaceBytes);
+    plan::fields(v, [&](std::string_view, auto &value) { field(value); });
   }
   void field(Ref<Batch> v) {
     fields(v.accumulation, v.alpha, v.beta, v.transposeLhs, v.transposeRhs, v.symmetric);
