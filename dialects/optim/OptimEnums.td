@@ -21,17 +21,11 @@ def Optim_Reduction : Optim_PlanEnum<"Reduction", "Reduction", "reduction"> {
   let summary = "what a reduction computes";
 }
 
-// The enumerations of the IR alone.
-
-def Optim_BlockSizes : I64EnumAttr<"BlockSizes", "how the sizes of blocks are said", [
-  I64EnumAttrCase<"Listed", 0, "listed">, // as many rows (columns) as the numbers say
-  I64EnumAttrCase<"Each", 1, "each">,     // as many blocks of this size as there are
-  I64EnumAttrCase<"Split", 2, "split">    // so many blocks of equal size
-]> {
-  let cppNamespace = "::stepc::optim";
+def Optim_BlockSizes : Optim_PlanEnum<"BlockSizes", "BlockSizes", "block_sizes"> {
+  let summary = "how the sizes of blocks are said";
 }
 
-// Where an operation of a rule runs (level 2).
+// The only enumeration that the IR alone has: where an operation of a rule runs (level 2).
 def Optim_Space : I64Enum<"Space", "where an operation of a rule runs", [
   I64EnumCase<"In", 0, "in">,         // on shards, before the exchange
   I64EnumCase<"Matrix", 1, "matrix">, // on whole blocks

@@ -190,10 +190,11 @@ LogicalResult DivideOp::verify() {
     return emitOpError("expected axes to flatten or blocks, found neither");
   if (getFlatten().value_or(1) < 1)
     return emitOpError("expected columns from axis 1 or a later one on, found ") << *getFlatten();
-  if (getNumbers() &&
-      (getNumbers()->empty() || (getSizes() != BlockSizes::Listed && getNumbers()->size() != 1)))
-    return emitOpError("expected ") << (getSizes() == BlockSizes::Listed ? "sizes" : "one number")
-                                    << " of blocks, found " << getNumbers()->size();
+  if (getNumbers() && (getNumbers()->empty() ||
+                       (getSizes() != plan::BlockSizes::Listed && getNumbers()->size() != 1)))
+    return emitOpError("expected ")
+           << (getSizes() == plan::BlockSizes::Listed ? "sizes" : "one number")
+           << " of blocks, found " << getNumbers()->size();
   for (int64_t number : getNumbers().value_or(ArrayRef<int64_t>()))
     if (number < 1)
       return emitOpError("expected numbers of 1 or more, found ") << number;

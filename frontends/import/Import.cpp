@@ -136,8 +136,7 @@ private:
           strings(blocks.except),
           blocks.flatten ? builder.getI64IntegerAttr(int64_t(blocks.flatten->value))
                          : IntegerAttr(),
-          blocks.isColumns ? plan::Division::Columns : plan::Division::Rows,
-          optim::BlockSizes(blocks.sizes),
+          blocks.isColumns ? plan::Division::Columns : plan::Division::Rows, blocks.sizes,
           numbers.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(numbers),
           blocks.repeat ? int64_t(blocks.repeat->value) : 1);
     }
@@ -201,9 +200,6 @@ private:
 };
 
 } // namespace
-
-static_assert(int64_t(lang::BlocksStatement::Sizes::Each) == int64_t(optim::BlockSizes::Each) &&
-              int64_t(lang::BlocksStatement::Sizes::Split) == int64_t(optim::BlockSizes::Split));
 
 OwningOpRef<ModuleOp> frontends::importModule(MLIRContext &context, const lang::File &file,
                                               const ManifestFile &manifest,

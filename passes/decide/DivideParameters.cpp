@@ -155,7 +155,8 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     std::string of =
         (" of " + Twine(stretch) + what + (repeat > 1 ? " in each stretch" : "")).str();
     SmallVector<int64_t> sizes(*op.getNumbers());
-    bool each = op.getSizes() == BlockSizes::Each, isListed = op.getSizes() == BlockSizes::Listed;
+    bool each = op.getSizes() == plan::BlockSizes::Each,
+         isListed = op.getSizes() == plan::BlockSizes::Listed;
     if (!isListed && stretch % number)
       return (each ? "expected blocks" + of + " with " + Twine(number) + " each"
                    : "expected " + Twine(number) + " equal blocks" + of)

@@ -150,6 +150,15 @@ struct Division {
 };
 template <>
 inline constexpr auto kNames<Division::Axis> = std::to_array<std::string_view>({"rows", "columns"});
+/// How a specification says the sizes of parts.
+enum class BlockSizes : int64_t {
+  Listed = 0, ///< as many rows (columns) as the numbers say, one part after the other
+  Each = 1,   ///< as many parts of this size as there are
+  Split = 2,  ///< a number of parts of equal size
+};
+template <>
+inline constexpr auto kNames<BlockSizes> =
+    std::to_array<std::string_view>({"listed", "each", "split"});
 /// What is wrong with the parts of an axis of that size: each row (column) stands in one part, in its order.
 std::string checkDivision(const Division &division, int64_t size);
 

@@ -356,3 +356,9 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f32, half, 0.0 : f64,
 // Matrices have two axes.
 // expected-error @below {{expected rows or columns, found depth}}
 optim.divide patterns ["w"] except [] into depth split [2] repeat 1
+
+// -----
+
+// Sizes are said in a known way.
+// expected-error @below {{expected listed, each or split, found about}}
+optim.divide patterns ["w"] except [] into rows about [2] repeat 1

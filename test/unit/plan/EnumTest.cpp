@@ -22,9 +22,9 @@ static_assert(isEnumerator<Two::Other>() && !isEnumerator<static_cast<Two>(2)>()
 namespace {
 
 template <typename Enum> class EnumTest : public testing::Test {};
-using Enums =
-    testing::Types<DType, ValueKind, PlacementKind, ShardsKind, MissingGrad, Division::Axis,
-                   Distribution::Kind, End, TableKind, CollectiveKind, Accumulation, Reduction>;
+using Enums = testing::Types<DType, ValueKind, PlacementKind, ShardsKind, MissingGrad,
+                             Division::Axis, BlockSizes, Distribution::Kind, End, TableKind,
+                             CollectiveKind, Accumulation, Reduction>;
 TYPED_TEST_SUITE(EnumTest, Enums);
 
 TYPED_TEST(EnumTest, EveryNameParsesBack) {
