@@ -234,7 +234,9 @@ def Exec_StartOp : Exec_CommandOp<"start"> {
                        Exec_Tables:$tables, Exec_Workspace:$source, Exec_Workspace:$target,
                        OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let results = (outs Exec_Token:$token);
-  let assemblyFormat = "custom<Word>($kind) (`on` $communicator^)? $tables `from` $source `to` $target attr-dict";
+  let assemblyFormat = [{
+    custom<Word>($kind) (`on` $communicator^)? $tables `from` $source `to` $target attr-dict
+  }];
   let hasVerifier = 1;
 }
 

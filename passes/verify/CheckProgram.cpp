@@ -195,8 +195,8 @@ bool ProgramCheck::batch(const plan::Command &command) {
       return false;
     }
   } else {
-    made = versions.terms.reduce(optim::Reduction(does.reduction), terms[0],
-                                 {first.rows, first.cols}, extents, does.exponent);
+    made = versions.terms.reduce(does.reduction, terms[0], {first.rows, first.cols}, extents,
+                                 does.exponent);
   }
   return workspace.write({siteOf(out), {made}}, 0);
 }

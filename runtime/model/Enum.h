@@ -1,7 +1,7 @@
 //===- Enum.h - Enumerations and their names --------------------*- C++ -*-===//
 //
-// The names of an enumeration stand beside it, once, in the order of its values 0, 1, 2 … What is printed, parsed
-// and accepted follows from them.
+// The names of an enumeration stand beside it, once, in the order of its values 0, 1, 2 … What is printed,
+// parsed and accepted follows from them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_MODEL_ENUM_H
@@ -16,7 +16,7 @@
 
 namespace stepc::plan {
 
-/// The names of an enumeration, which are the words of the IR. A specialization stands beside the enumeration.
+/// The names of an enumeration, which are the words of the IR. It is specialized beside each enumeration.
 template <typename Enum> inline constexpr std::array<std::string_view, 0> kNames = {};
 
 template <typename Enum>
