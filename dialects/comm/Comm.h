@@ -11,14 +11,23 @@
 
 namespace stepc::plan {
 inline llvm::hash_code hash_value(const Distribution &distribution) {
-  return llvm::hash_combine(int64_t(distribution.kind), distribution.hop);
+  return llvm::hash_combine(distribution.kind, distribution.hop);
+}
+inline llvm::hash_code hash_value(const Place &place) {
+  return llvm::hash_combine(place.segment, place.value, place.from, place.to, place.end);
 }
 } // namespace stepc::plan
-namespace stepc::comm {
-using Distribution = plan::Distribution;
-} // namespace stepc::comm
 
 namespace stepc::comm {
+using plan::Distribution, plan::End, plan::ShardsKind, plan::CollectiveKind, plan::ValueKind;
+
+/// What stands in a place.
+enum class Contents {
+  Values = 0,  ///< values of blocks, of a kind that the plan knows
+  Partial = 1, ///< per computed block, something that is none of its values
+  Scalars = 2, ///< of a group's parameters
+};
+
 /// What stands behind a comma in the type of shards; nothing for the parameter's.
 mlir::ParseResult parseStanding(mlir::AsmParser &parser, Distribution &distribution);
 void printStanding(mlir::AsmPrinter &printer, const Distribution &distribution);
@@ -28,15 +37,12 @@ void printFactors(mlir::AsmPrinter &printer, llvm::ArrayRef<plan::Factor> factor
 } // namespace stepc::comm
 
 #include "dialects/comm/CommDialect.h.inc"
-#include "dialects/comm/CommEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/comm/CommAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/comm/CommTypes.h.inc"
 
 namespace stepc::comm {
-using ValueKind = optim::ValueKind;
-
 /// The place of a staged value, from its type. Null for values that have none, for example shards.
 PlaceAttr placeOf(mlir::Type type);
 inline PlaceAttr placeOf(mlir::Value value) { return placeOf(value.getType()); }

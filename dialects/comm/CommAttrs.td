@@ -4,21 +4,6 @@
 
 include "dialects/comm/CommBase.td"
 
-// The numbers are those of runtime/plan/Plan.h; static_asserts hold them equal.
-def Comm_End : Comm_Enum<"End", "at rest, or at which end of a move", [
-  I64EnumAttrCase<"Rest", 0, "rest">, I64EnumAttrCase<"Sent", 1, "sent">,
-  I64EnumAttrCase<"Received", 2, "received">, I64EnumAttrCase<"Kept", 3, "kept">]>;
-
-def Comm_CollectiveKind : Comm_Enum<"CollectiveKind", "how ranks meet", [
-  I64EnumAttrCase<"Exchange", 0, "exchange">, I64EnumAttrCase<"AllGather", 1, "all_gather">]>;
-
-// The first five are the plan's kinds of values. A rule has all of these except Gram.
-def Comm_Holds : Comm_Enum<"Holds", "what a place holds of its blocks", [
-  I64EnumAttrCase<"Full", 0, "full">, I64EnumAttrCase<"Rows", 1, "rows">,
-  I64EnumAttrCase<"Cols", 2, "cols">, I64EnumAttrCase<"One", 3, "one">,
-  I64EnumAttrCase<"Gram", 4, "gram">, I64EnumAttrCase<"Partial", 5, "partial">,
-  I64EnumAttrCase<"Scalars", 6, "scalars">]>;
-
 def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
   let mnemonic = "place";
   let summary = "where the elements of a staged value stand";
@@ -56,36 +41,39 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     in parts; they move from there to ranges, and from these to blocks. (Operations that use the type check a
     place against its rank and its symbol.)
   }];
-  let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Holds":$holds,
-                        "::stepc::plan::Distribution":$from, "::stepc::plan::Distribution":$to,
-                        "::stepc::comm::End":$end);
+  // The place is the plan's, without the number of a segment.
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Contents":$contents,
+                        "::stepc::plan::Place":$place);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Computed blocks, each whole.
-    static PlaceAttr blocks(::mlir::FlatSymbolRefAttr segment, optim::ValueKind kind);
+    static PlaceAttr blocks(::mlir::FlatSymbolRefAttr segment, plan::ValueKind kind);
     /// Something that each computed block has and that is none of its values: scratch, a Gram matrix.
     static PlaceAttr partial(::mlir::FlatSymbolRefAttr segment);
     /// The scalars of a group's parameters.
     static PlaceAttr scalars(::mlir::FlatSymbolRefAttr group);
     /// An end of a move.
-    static PlaceAttr packed(::mlir::FlatSymbolRefAttr segment, optim::ValueKind kind, Distribution from,
+    static PlaceAttr packed(::mlir::FlatSymbolRefAttr segment, plan::ValueKind kind, Distribution from,
                             Distribution to, End end);
 
-    /// The place that the plan's form stands for, with the name of its segment.
+    /// The place of values that the plan's form stands for, with the name of its segment.
     static PlaceAttr get(::mlir::FlatSymbolRefAttr segment, const plan::Place &place);
 
-    bool isScalars() const { return getHolds() == Holds::Scalars; }
-    bool isPartial() const { return getHolds() == Holds::Partial; }
-    bool isPacked() const { return getEnd() != End::Rest; }
-    bool isMoving() const { return getEnd() == End::Sent || getEnd() == End::Received; }
+    Distribution getFrom() const { return getPlace().from; }
+    Distribution getTo() const { return getPlace().to; }
+    End getEnd() const { return getPlace().end; }
+    bool isScalars() const { return getContents() == Contents::Scalars; }
+    bool isPartial() const { return getContents() == Contents::Partial; }
+    bool isPacked() const { return getPlace().isPacked(); }
+    bool isMoving() const { return getPlace().isMoving(); }
     /// One item per computed block: batches at rest.
     bool isBatch() const { return !isScalars() && !isPacked(); }
-    /// The shape of a value relative to its block. Not of scalars and partial values.
-    optim::ValueKind getValue() const { return optim::ValueKind(getHolds()); }
+    /// The shape of a value relative to its block. Full for scalars and partial values.
+    plan::ValueKind getValue() const { return getPlace().value; }
     /// The number of axes that a buffer has there.
     int64_t getBufferRank() const { return isScalars() ? 2 : isPacked() ? 1 : 3; }
-    /// The plan's form, with the segment as an index. A partial value counts as a full one.
+    /// The plan's form, with the segment as an index.
     plan::Place toPlan(int64_t segment) const;
   }];
 }

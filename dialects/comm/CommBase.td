@@ -4,7 +4,7 @@
 
 include "mlir/IR/OpBase.td"
 include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
+include "dialects/optim/PlanEnums.td"
 
 def Comm_Dialect : Dialect {
   let name = "comm";
@@ -32,21 +32,21 @@ def Comm_Dialect : Dialect {
 
 class Comm_Op<string mnemonic, list<Trait> traits = []> : Op<Comm_Dialect, mnemonic, traits>;
 
-class Comm_Enum<string name, string summary, list<I64EnumAttrCase> cases>
-    : I64EnumAttr<name, summary, cases> {
-  let cppNamespace = "::stepc::comm";
+// The plan's enumerations.
+class Comm_PlanEnum<string enumeration, string name, string mnemonic>
+    : PlanEnumAttr<Comm_Dialect, "::stepc::plan::" # enumeration, name, mnemonic>;
+
+def Comm_ShardsKind : Comm_PlanEnum<"ShardsKind", "ShardsKind", "shards_kind"> {
+  let summary = "which shards of a group";
 }
 
-def Comm_ShardsKind : Comm_Enum<"ShardsKind", "which shards of a group", [
-  I64EnumAttrCase<"Parameter", 0, "parameter">, I64EnumAttrCase<"Gradient", 1, "gradient">,
-  I64EnumAttrCase<"State", 2, "state">]>;
+def Comm_Iteration : Comm_PlanEnum<"Distribution::Kind", "Iteration", "iteration"> {
+  let summary = "what a stage runs over";
+}
 
-// The numbers are those of the plan's distributions.
-def Comm_Iteration : Comm_Enum<"Iteration", "what a stage runs over", [
-  I64EnumAttrCase<"Shards", 0, "shards">, I64EnumAttrCase<"Blocks", 1, "blocks">,
-  I64EnumAttrCase<"GradientShards", 3, "gradient_shards">,
-  I64EnumAttrCase<"StateShards", 4, "state_shards">,
-  I64EnumAttrCase<"ReducedShards", 5, "reduced_shards">]>;
+def Comm_CollectiveKind : Comm_PlanEnum<"CollectiveKind", "CollectiveKind", "collective_kind"> {
+  let summary = "how ranks meet";
+}
 
 class Comm_Type<string name, string mnemonicName> : TypeDef<Comm_Dialect, name> {
   let mnemonic = mnemonicName;

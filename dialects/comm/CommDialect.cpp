@@ -1,4 +1,4 @@
-//===- CommDialect.cpp - Registration, types, enumerations -----------------===//
+//===- CommDialect.cpp - Registration and types -----------------===//
 
 #include "dialects/comm/Comm.h"
 
@@ -11,7 +11,6 @@ using namespace stepc;
 using namespace stepc::comm;
 
 #include "dialects/comm/CommDialect.cpp.inc"
-#include "dialects/comm/CommEnums.cpp.inc"
 #include "dialects/comm/CommInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/comm/CommAttrs.cpp.inc"

@@ -78,6 +78,10 @@ LogicalResult SegmentOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult ShardsOp::verify() {
   if (getType().getGroup() != getGroupAttr())
     return emitOpError("expected shards of group ") << getGroupAttr() << ", found " << getType();
+  if (getKind() == ShardsKind::Reduced)
+    return emitOpError("expected shards that are bound: of the parameter, the gradient or a state, "
+                       "found ")
+           << plan::name(getKind());
   if (getState().has_value() != (getKind() == ShardsKind::State))
     return emitOpError("expected a state name for states only");
   return success();
@@ -252,7 +256,10 @@ static LogicalResult verifyActive(Operation *op, Value active, bool onShards) {
 }
 
 LogicalResult StageOp::verify() {
-  bool blocks = getIteration() == Iteration::Blocks;
+  bool blocks = getIteration() == Distribution::Blocks;
+  if (!blocks && !getVisited().isShards())
+    return emitOpError("expected to run over shards or blocks, found ")
+           << plan::name(getIteration());
   if (failed(verifyActive(*this, getActive(), !blocks)))
     return failure();
   auto walked = plan::Place::resting(0, plan::ValueKind::Full, getVisited());
@@ -262,14 +269,14 @@ LogicalResult StageOp::verify() {
         return emitOpError("expected no shards over blocks, found ") << shards;
       if (shards.getDistribution() != getVisited())
         return emitOpError("expected shards that stand in ")
-               << stringifyIteration(getIteration()) << ", found " << shards;
+               << plan::name(getIteration()) << ", found " << shards;
     }
   for (Value value : getStaged()) {
     PlaceAttr place = placeOf(value);
     if (place.isScalars() || place.isPartial() || place.getSymbol() != getSegmentAttr() ||
         !place.toPlan(0).isAddressableFrom(walked))
       return emitOpError("expected values of segment ")
-             << getSegmentAttr() << " that " << stringifyIteration(getIteration())
+             << getSegmentAttr() << " that " << plan::name(getIteration())
              << " lead to, found one in " << place;
   }
   if (getScalars() && !placeOf(getScalars()).isScalars())
@@ -313,7 +320,7 @@ std::pair<plan::Place, plan::Place> CopyOp::getPlaces(int64_t segment) {
     if (PlaceAttr place = placeOf(value))
       return place.toPlan(segment);
     // Shards are of the kind that stands opposite.
-    return plan::Place::resting(segment, plan::ValueKind(getPlace().getHolds()),
+    return plan::Place::resting(segment, getPlace().getValue(),
                                 cast<ShardsType>(value.getType()).getDistribution());
   };
   return {of(getSource()), of(getDestination())};
@@ -346,8 +353,8 @@ LogicalResult SumOp::verify() {
   PlaceAttr from = placeOf(getSource()), to = placeOf(getInit());
   bool fits = from && to && from.getSymbol() == to.getSymbol() && from.getEnd() == End::Received &&
               from.getTo() == to.getFrom() && to.getEnd() == End::Kept &&
-              from.getHolds() == to.getHolds() &&
-              (from.getFrom() == Distribution::Parts || from.getHolds() == Holds::Full);
+              from.getValue() == to.getValue() &&
+              (from.getFrom() == Distribution::Parts || from.getValue() == ValueKind::Full);
   if (!fits)
     return emitOpError("expected full values of one segment that were received, and where they are "
                        "kept, or parts that were received, and a range of sums, found ")

@@ -75,7 +75,7 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUse
   }];
   let arguments = (ins Comm_ShardsKind:$kind, FlatSymbolRefAttr:$group, OptionalAttr<StrAttr>:$state);
   let results = (outs Comm_Shards:$result);
-  let assemblyFormat = "$kind $group ($state^)? attr-dict `:` type($result)";
+  let assemblyFormat = "custom<Word>($kind) $group ($state^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -269,7 +269,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
   let results = (outs Variadic<BufferTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $segment `over` $iteration (`active` $active^)?
+    $segment `over` custom<Word>($iteration) (`active` $active^)?
     (`ins` `(` $ins^ `:` type($ins) `)`)? (`writes` `(` $writes^ `:` type($writes) `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? (`scalars` `(` $scalars^ `:` type($scalars) `)`)?
     attr-dict-with-keyword $body (`->` type($results)^)?
@@ -277,7 +277,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
     /// What it visits.
-    plan::Distribution getVisited() { return plan::Distribution::Kind(getIteration()); }
+    plan::Distribution getVisited() { return getIteration(); }
     /// Inputs and outs with a place.
     ::llvm::SmallVector<::mlir::Value> getStaged();
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &symbols);
@@ -417,7 +417,7 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
                        Variadic<BufferMemRef>:$sends, Variadic<BufferMemRef>:$receives);
   let results = (outs Comm_Token:$token);
   let assemblyFormat = [{
-    $kind $communicator `order` $order `sends` `(` ($sends^ `:` type($sends))? `)`
+    custom<Word>($kind) $communicator `order` $order `sends` `(` ($sends^ `:` type($sends))? `)`
     `receives` `(` ($receives^ `:` type($receives))? `)` attr-dict
   }];
   let hasVerifier = 1;

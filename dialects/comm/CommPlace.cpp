@@ -8,58 +8,52 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::comm;
 
-static_assert(int64_t(Holds::Full) == int64_t(ValueKind::Full) &&
-              int64_t(Holds::Rows) == int64_t(ValueKind::Rows) &&
-              int64_t(Holds::Cols) == int64_t(ValueKind::Cols) &&
-              int64_t(Holds::One) == int64_t(ValueKind::One) &&
-              int64_t(Holds::Gram) == int64_t(plan::ValueKind::Gram));
-static_assert(int64_t(End::Rest) == int64_t(plan::End::Rest) &&
-              int64_t(End::Sent) == int64_t(plan::End::Sent) &&
-              int64_t(End::Received) == int64_t(plan::End::Received) &&
-              int64_t(End::Kept) == int64_t(plan::End::Kept));
-static_assert(int64_t(Iteration::Shards) == Distribution::Shards &&
-              int64_t(Iteration::Blocks) == Distribution::Blocks &&
-              int64_t(Iteration::GradientShards) == Distribution::GradientShards &&
-              int64_t(Iteration::StateShards) == Distribution::StateShards &&
-              int64_t(Iteration::ReducedShards) == Distribution::ReducedShards);
-static_assert(int64_t(CollectiveKind::Exchange) == int64_t(plan::CollectiveKind::Exchange) &&
-              int64_t(CollectiveKind::AllGather) == int64_t(plan::CollectiveKind::AllGather));
+/// The words for what a place holds: kinds of values, or contents of another sort.
+static constexpr std::string_view kPartial = "partial", kScalars = "scalars";
 
-PlaceAttr PlaceAttr::blocks(FlatSymbolRefAttr segment, ValueKind kind) {
-  return get(segment.getContext(), segment, Holds(kind), Distribution::Blocks, Distribution::Blocks,
-             End::Rest);
+static std::string_view wordOf(Contents contents, ValueKind kind) {
+  return contents == Contents::Partial   ? kPartial
+         : contents == Contents::Scalars ? kScalars
+                                         : plan::name(kind);
 }
-PlaceAttr PlaceAttr::partial(FlatSymbolRefAttr segment) {
-  return get(segment.getContext(), segment, Holds::Partial, Distribution::Blocks,
-             Distribution::Blocks, End::Rest);
-}
-PlaceAttr PlaceAttr::scalars(FlatSymbolRefAttr group) {
-  return get(group.getContext(), group, Holds::Scalars, Distribution::Blocks, Distribution::Blocks,
-             End::Rest);
-}
-PlaceAttr PlaceAttr::packed(FlatSymbolRefAttr segment, ValueKind kind, Distribution from,
-                            Distribution to, End end) {
-  return get(segment.getContext(), segment, Holds(kind), from, to, end);
+
+static PlaceAttr make(FlatSymbolRefAttr symbol, Contents contents, plan::Place place) {
+  return PlaceAttr::get(symbol.getContext(), symbol, contents, place);
 }
 
 PlaceAttr PlaceAttr::get(FlatSymbolRefAttr segment, const plan::Place &place) {
-  return packed(segment, ValueKind(place.value), place.from, place.to, End(place.end));
+  return packed(segment, place.value, place.from, place.to, place.end);
+}
+PlaceAttr PlaceAttr::blocks(FlatSymbolRefAttr segment, ValueKind kind) {
+  return packed(segment, kind, Distribution::Blocks, Distribution::Blocks, End::Rest);
+}
+PlaceAttr PlaceAttr::partial(FlatSymbolRefAttr segment) {
+  return make(segment, Contents::Partial, blocks(segment, ValueKind::Full).getPlace());
+}
+PlaceAttr PlaceAttr::scalars(FlatSymbolRefAttr group) {
+  return make(group, Contents::Scalars, blocks(group, ValueKind::Full).getPlace());
+}
+PlaceAttr PlaceAttr::packed(FlatSymbolRefAttr segment, ValueKind kind, Distribution from,
+                            Distribution to, End end) {
+  return make(segment, Contents::Values, {-1, kind, from, to, end});
 }
 
 plan::Place PlaceAttr::toPlan(int64_t segment) const {
-  return {segment, isPartial() ? plan::ValueKind::Full : plan::ValueKind(getHolds()), getFrom(),
-          getTo(), plan::End(getEnd())};
+  plan::Place place = getPlace();
+  place.segment = segment;
+  return place;
 }
 
 LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
-                                Holds holds, Distribution from, Distribution to, End end) {
-  bool moves = end == End::Sent || end == End::Received;
+                                Contents contents, plan::Place place) {
+  auto [segment, kind, from, to, end] = place;
+  bool isValue = contents == Contents::Values, moves = place.isMoving();
   if (!moves && from != to)
     return emitError() << "expected what is at rest to stand in one distribution, found "
                        << plan::name(from) << " and " << plan::name(to);
   bool isRange = from == Distribution::Ranges;
-  if (end == End::Kept && !isRange && (!from.isShards() || holds > Holds::One))
-    return emitError() << "expected values of shards to be kept, found " << stringifyHolds(holds)
+  if (end == End::Kept && !isRange && (!from.isShards() || !isValue || kind > ValueKind::One))
+    return emitError() << "expected values of shards to be kept, found " << wordOf(contents, kind)
                        << " in " << plan::name(from);
   if (end == End::Rest && from.kind == Distribution::Pieces)
     return emitError() << "expected what is at rest in shards or blocks, found "
@@ -71,45 +65,21 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
   bool adds = from == Distribution::Parts && to == Distribution::Ranges;
   bool fits =
       moves ? adds || (isRange && to == Distribution::Blocks) : isRange == (end == End::Kept);
-  if (isSummed && ((holds != Holds::One && holds != Holds::Gram) || !fits))
+  if (isSummed && ((kind != ValueKind::One && kind != ValueKind::Gram) || !fits))
     return emitError() << "expected parts of one or gram values, which are added up in ranges that "
                           "are kept and gathered in blocks, found "
-                       << stringifyHolds(holds) << " in " << plan::name(from) << " and "
+                       << wordOf(contents, kind) << " in " << plan::name(from) << " and "
                        << plan::name(to);
-  if (holds == Holds::Gram && !isSummed && (moves || from != Distribution::Blocks))
+  if (kind == ValueKind::Gram && !isSummed && (moves || from != Distribution::Blocks))
     return emitError() << "expected gram values in parts, ranges or blocks, found some in "
                        << plan::name(from);
-  if (moves && (holds == Holds::Partial || holds == Holds::Scalars))
-    return emitError() << "expected values of blocks to move, found " << stringifyHolds(holds);
+  if (moves && !isValue)
+    return emitError() << "expected values of blocks to move, found " << wordOf(contents, kind);
   return success();
 }
 
-/// A keyword of an enumeration.
-template <typename Enum>
-static FailureOr<Enum> parseWord(AsmParser &parser, const char *what,
-                                 std::optional<Enum> (*symbolize)(StringRef)) {
-  StringRef word;
-  SMLoc at = parser.getCurrentLocation();
-  if (parser.parseKeyword(&word))
-    return failure();
-  if (std::optional<Enum> found = symbolize(word))
-    return *found;
-  parser.emitError(at, "expected ") << what << ", found " << word;
-  return failure();
-}
-
 static FailureOr<Distribution> parseDistribution(AsmParser &parser) {
-  auto symbolize = +[](StringRef word) -> std::optional<Distribution::Kind> {
-    for (auto kind : {Distribution::Shards, Distribution::Blocks, Distribution::Pieces,
-                      Distribution::GradientShards, Distribution::StateShards,
-                      Distribution::ReducedShards, Distribution::Parts, Distribution::Ranges})
-      if (StringRef(plan::name(kind)).split(' ').first == word)
-        return kind;
-    return std::nullopt;
-  };
-  auto kind = parseWord<Distribution::Kind>(
-      parser, "shards, gradient_shards, state_shards, reduced_shards, parts, ranges, blocks or hop",
-      symbolize);
+  auto kind = FieldParser<Distribution::Kind>::parse(parser);
   int64_t hop = 0;
   SMLoc at = parser.getCurrentLocation();
   if (failed(kind) || (*kind == Distribution::Pieces && parser.parseInteger(hop)))
@@ -117,11 +87,6 @@ static FailureOr<Distribution> parseDistribution(AsmParser &parser) {
   if (hop < 0)
     return parser.emitError(at, "expected the number of a hop, found ") << hop;
   return Distribution(*kind, hop);
-}
-
-static std::optional<End> symbolizeMoved(StringRef word) {
-  std::optional<End> end = symbolizeEnd(word);
-  return end == End::Rest || end == End::Kept ? std::nullopt : end;
 }
 
 ParseResult comm::parseStanding(AsmParser &parser, Distribution &distribution) {
@@ -149,39 +114,48 @@ Attribute PlaceAttr::parse(AsmParser &parser, Type) {
   FlatSymbolRefAttr symbol;
   if (parser.parseLess() || parser.parseAttribute(symbol) || parser.parseComma())
     return {};
-  auto holds =
-      parseWord<Holds>(parser, "full, rows, cols, one, gram, partial or scalars", symbolizeHolds);
-  if (failed(holds))
+  SmallVector<std::string_view> words(ArrayRef(plan::kNames<ValueKind>));
+  words.append({kPartial, kScalars});
+  FailureOr<size_t> word = parseOneOf(parser, words);
+  if (failed(word))
     return {};
-  FailureOr<Distribution> from = Distribution(Distribution::Blocks), to = from;
-  FailureOr<End> end = End::Rest;
-  if (*holds != Holds::Partial && *holds != Holds::Scalars) {
+  Contents contents = words[*word] == kPartial   ? Contents::Partial
+                      : words[*word] == kScalars ? Contents::Scalars
+                                                 : Contents::Values;
+  auto place = plan::Place::resting(-1, ValueKind::Full, Distribution::Blocks);
+  if (contents == Contents::Values) {
+    place.value = ValueKind(*word);
+    FailureOr<Distribution> from, to;
     if (parser.parseComma() || failed(from = parseDistribution(parser)))
       return {};
-    to = from;
-    if (succeeded(parser.parseOptionalKeyword("to")) &&
-        (failed(to = parseDistribution(parser)) || parser.parseComma() ||
-         failed(end = parseWord<End>(parser, "sent or received", symbolizeMoved))))
-      return {};
-    if (*end == End::Rest && succeeded(parser.parseOptionalComma())) {
-      if (parser.parseKeyword("kept"))
+    place.from = place.to = *from;
+    if (succeeded(parser.parseOptionalKeyword("to"))) {
+      End ends[] = {End::Sent, End::Received};
+      FailureOr<size_t> end;
+      if (failed(to = parseDistribution(parser)) || parser.parseComma() ||
+          failed(end = parseOneOf(parser, {plan::name(ends[0]), plan::name(ends[1])})))
         return {};
-      end = End::Kept;
+      place.to = *to;
+      place.end = ends[*end];
+    } else if (succeeded(parser.parseOptionalComma())) {
+      if (parser.parseKeyword(plan::name(End::Kept)))
+        return {};
+      place.end = End::Kept;
     }
   }
   if (parser.parseGreater())
     return {};
-  return parser.getChecked<PlaceAttr>(parser.getContext(), symbol, *holds, *from, *to, *end);
+  return parser.getChecked<PlaceAttr>(parser.getContext(), symbol, contents, place);
 }
 
 void PlaceAttr::print(AsmPrinter &printer) const {
-  printer << '<' << getSymbol() << ", " << stringifyHolds(getHolds());
+  printer << '<' << getSymbol() << ", " << wordOf(getContents(), getValue());
   if (!isPartial() && !isScalars())
     printer << ", " << plan::name(getFrom());
   if (isMoving())
     printer << " to " << plan::name(getTo());
   if (isPacked())
-    printer << ", " << stringifyEnd(getEnd());
+    printer << ", " << plan::name(getEnd());
   printer << '>';
 }
 

@@ -7,12 +7,13 @@
 #define STEPC_DIALECTS_EXEC_EXEC_H
 
 #include "dialects/comm/Comm.h"
+#include "dialects/optim/PlanFields.h"
 #include "runtime/plan/Plan.h"
 
 #include "dialects/exec/ExecDialect.h.inc"
-#include "dialects/exec/ExecEnums.h.inc"
 
 namespace stepc::exec {
+using plan::Accumulation, plan::TableKind;
 
 class PoolAttr;
 class TableAttr;

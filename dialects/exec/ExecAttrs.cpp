@@ -44,7 +44,7 @@ LogicalResult TableAttr::verify(EmitError emitError, TableKind kind, comm::Place
   if (moves ? bytes >= 1 && bytes <= 8 && llvm::isPowerOf2_64(bytes) : bytes == 0)
     return success();
   return emitError() << "expected " << (moves ? "1, 2, 4 or 8" : "no") << " bytes per element of "
-                     << stringifyTableKind(kind) << ", found " << bytes;
+                     << plan::name(kind) << ", found " << bytes;
 }
 
 LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,
@@ -85,29 +85,9 @@ LogicalResult KernelAttr::verify(EmitError emitError, FlatSymbolRefAttr, int64_t
   return emitError() << "expected at least one item per block, found " << items;
 }
 
-LogicalResult PinnedAlgorithmAttr::verify(EmitError emitError, int64_t cublaslt, int64_t chip,
-                                          int64_t multiprocessors, int64_t alignment,
-                                          int64_t algorithm, int64_t tile, int64_t stages,
-                                          int64_t swizzling, int64_t customOption,
-                                          int64_t innerShape, int64_t clusterShape,
-                                          int64_t workspace) {
-  std::string wrong =
-      plan::checkAlgorithm({cublaslt, chip, multiprocessors, alignment, algorithm, tile, stages,
-                            swizzling, customOption, innerShape, clusterShape, workspace});
+LogicalResult PinnedAlgorithmAttr::verify(EmitError emitError, plan::PinnedAlgorithm algorithm) {
+  std::string wrong = plan::checkAlgorithm(algorithm);
   return wrong.empty() ? success() : LogicalResult(emitError() << wrong);
-}
-
-plan::PinnedAlgorithm PinnedAlgorithmAttr::toPlan() const {
-  return {getCublaslt(),     getChip(),       getMultiprocessors(), getAlignment(),
-          getAlgorithm(),    getTile(),       getStages(),          getSwizzling(),
-          getCustomOption(), getInnerShape(), getClusterShape(),    getWorkspace()};
-}
-
-PinnedAlgorithmAttr PinnedAlgorithmAttr::get(MLIRContext *context,
-                                             const plan::PinnedAlgorithm &made) {
-  return get(context, made.cublasLt, made.chip, made.multiprocessors, made.alignment,
-             made.algorithm, made.tile, made.stages, made.swizzling, made.customOption,
-             made.innerShape, made.clusterShape, made.workspaceBytes);
 }
 
 LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n, int64_t k,
@@ -140,8 +120,10 @@ LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t c
   return verifyPart(emitError, offset, columns, "column");
 }
 
-LogicalResult ShardsAttr::verify(EmitError emitError, comm::ShardsKind kind, StringAttr state) {
-  if ((kind == comm::ShardsKind::State) == bool(state))
+LogicalResult ShardsAttr::verify(EmitError emitError, plan::ShardsKind kind, StringAttr state) {
+  if (kind == plan::ShardsKind::Reduced)
+    return emitError() << "expected shards that are bound, found " << plan::name(kind);
+  if ((kind == plan::ShardsKind::State) == bool(state))
     return success();
   return emitError()
          << "expected the name of a state for the shards of a state, and for these only";
@@ -176,9 +158,9 @@ FailureOr<plan::Operand> BlockRowsAttr::lower(Operation *, const plan::Plan &, i
 
 FailureOr<plan::Operand> ShardsAttr::lower(Operation *op, const plan::Plan &plan,
                                            int64_t group) const {
-  if (getKind() == comm::ShardsKind::Parameter)
+  if (getKind() == plan::ShardsKind::Parameter)
     return plan::Operand{plan::OperandKind::Parameters};
-  if (getKind() == comm::ShardsKind::Gradient)
+  if (getKind() == plan::ShardsKind::Gradient)
     return plan::Operand{plan::OperandKind::Gradients};
   const plan::Rule &rule = plan.rules[plan.groups[group].rule];
   for (auto [index, state] : llvm::enumerate(rule.states))

@@ -3,10 +3,14 @@
 #define STEPC_DIALECTS_EXEC_EXECATTRS_TD
 
 include "dialects/exec/ExecBase.td"
-include "dialects/exec/ExecEnums.td"
 include "dialects/exec/ExecInterfaces.td"
 include "dialects/comm/CommAttrs.td"
 include "dialects/optim/OptimEnums.td"
+
+def Exec_Accumulation
+    : PlanEnumAttr<Exec_Dialect, "::stepc::plan::Accumulation", "Accumulation", "accumulation"> {
+  let summary = "in which order a product adds up, and where it rounds";
+}
 
 def Exec_Table : Exec_Attr<"Table", "table"> {
   let summary = "rows that every rank makes for itself from the placements (runtime/plan/Tables.h)";
@@ -22,7 +26,7 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     Constraints: elements of 1, 2, 4 or 8 bytes for messages and copies, none for chunks.
   }];
   let parameters = (ins
-    EnumParameter<Exec_TableKind>:$kind,
+    "::stepc::plan::TableKind":$kind,
     "::stepc::comm::PlaceAttr":$from,
     OptionalParameter<"::stepc::comm::PlaceAttr">:$to,
     DefaultValuedParameter<"int64_t", "0">:$element_bytes);
@@ -153,26 +157,13 @@ def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
         algorithm = 66, tile = 20, stages = 35,
       swizzling = 1, custom_option = 0, inner_shape = 0, cluster_shape = 2, workspace = 4096>
     ```
-    Attributes that are not given are 0.
+    Attributes of the algorithm that are not given are 0.
     Constraints: a version, a chip from 80 on and multiprocessors; an alignment that is a power of two up to
     256; no negative number, and none that cuBLASLt has no room for.
   }];
-  let parameters = (ins "int64_t":$cublaslt, "int64_t":$chip, "int64_t":$multiprocessors,
-                        "int64_t":$alignment, "int64_t":$algorithm,
-                        DefaultValuedParameter<"int64_t", "0">:$tile,
-                        DefaultValuedParameter<"int64_t", "0">:$stages,
-                        DefaultValuedParameter<"int64_t", "0">:$swizzling,
-                        DefaultValuedParameter<"int64_t", "0">:$custom_option,
-                        DefaultValuedParameter<"int64_t", "0">:$inner_shape,
-                        DefaultValuedParameter<"int64_t", "0">:$cluster_shape,
-                        DefaultValuedParameter<"int64_t", "0">:$workspace);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let parameters = (ins "::stepc::plan::PinnedAlgorithm":$value);
+  let assemblyFormat = "`<` $value `>`";
   let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    ::stepc::plan::PinnedAlgorithm toPlan() const;
-    static PinnedAlgorithmAttr get(::mlir::MLIRContext *context,
-                                   const ::stepc::plan::PinnedAlgorithm &algorithm);
-  }];
 }
 
 def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {
@@ -219,9 +210,9 @@ def Exec_Shards : Exec_Operand<"Shards", "shards"> {
     #exec.shards<gradient>
     #exec.shards<state, "m">
     ```
-    Constraints: a name for a state only, one of the rule's.
+    Constraints: shards that are bound; a name for a state only, one of the rule's.
   }];
-  let parameters = (ins EnumParameter<Comm_ShardsKind>:$kind, OptionalParameter<"::mlir::StringAttr">:$state);
+  let parameters = (ins "::stepc::plan::ShardsKind":$kind, OptionalParameter<"::mlir::StringAttr">:$state);
   let assemblyFormat = "`<` $kind (`,` $state^)? `>`";
   let genVerifyDecl = 1;
 }

@@ -1,4 +1,4 @@
-//===- ExecDialect.cpp - Registration, types, enumerations -----------------===//
+//===- ExecDialect.cpp - Registration and types -----------------===//
 
 #include "dialects/exec/Exec.h"
 
@@ -9,7 +9,6 @@ using namespace mlir;
 using namespace stepc::exec;
 
 #include "dialects/exec/ExecDialect.cpp.inc"
-#include "dialects/exec/ExecEnums.cpp.inc"
 #define GET_TYPEDEF_CLASSES
 #include "dialects/exec/ExecTypes.cpp.inc"
 

@@ -46,8 +46,8 @@ static LogicalResult verifyKind(Operation *op, TableAttr table, ArrayRef<TableKi
   if (llvm::is_contained(kinds, table.getKind()))
     return success();
   auto diag = op->emitOpError("expected a table of kind ");
-  llvm::interleave(kinds, diag, [&](TableKind kind) { diag << stringifyTableKind(kind); }, " or ");
-  return diag << ", found " << stringifyTableKind(table.getKind());
+  llvm::interleave(kinds, diag, [&](TableKind kind) { diag << plan::name(kind); }, " or ");
+  return diag << ", found " << plan::name(table.getKind());
 }
 
 static LogicalResult verifyKernel(Operation *op, SymbolTableCollection &symbols,
@@ -146,8 +146,7 @@ LogicalResult DispatchChunksOp::verify() {
       return failure();
     if (table.getKind() != first.getKind())
       return emitOpError("expected tables of one kind, found ")
-             << stringifyTableKind(first.getKind()) << " and "
-             << stringifyTableKind(table.getKind());
+             << plan::name(first.getKind()) << " and " << plan::name(table.getKind());
   }
   size_t each = getArgs().size() / getTables().size();
   for (auto [index, operand] : llvm::enumerate(getArgs())) {
@@ -219,10 +218,11 @@ LogicalResult ProductOp::verifyPinned() {
     return emitOpError("expected no algorithm of cuBLASLt, found one of ") << wrong;
   llvm::SmallDenseSet<std::tuple<int64_t, int64_t, int64_t>> seen;
   for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>()) {
-    if (each.getAlignment() > comm::kAlignment)
+    plan::PinnedAlgorithm algorithm = each.getValue();
+    if (algorithm.alignment > comm::kAlignment)
       return emitOpError("expected algorithms for operands at multiples of ")
              << comm::kAlignment << " bytes, found " << each;
-    if (!seen.insert({each.getCublaslt(), each.getChip(), each.getMultiprocessors()}).second)
+    if (!seen.insert({algorithm.cublasLt, algorithm.chip, algorithm.multiprocessors}).second)
       return emitOpError("expected one algorithm for each library and GPU, found another: ")
              << each;
   }

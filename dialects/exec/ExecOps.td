@@ -134,7 +134,7 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
                             UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$symmetric,
                             OptionalAttr<Exec_PinnedAlgorithms>:$pinned), common);
   let assemblyFormat = [{
-    $accumulation `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)?
+    custom<Word>($accumulation) `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)?
     (`kernels` $kernels^)? (`pinned` $pinned^)? attr-dict
   }];
   let extraClassDeclaration = batchDeclaration # [{
@@ -162,7 +162,7 @@ def Exec_ReduceOp : Exec_BatchOp<"reduce"> {
   let arguments = !con((ins Optim_Reduction:$kind, Exec_Batch:$source, Exec_Batch:$out,
                             DefaultValuedAttr<I64Attr, "0">:$exponent), common);
   let assemblyFormat = [{
-    $kind `of` $table $source `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)? attr-dict
+    custom<Word>($kind) `of` $table $source `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)? attr-dict
   }];
   let extraClassDeclaration = batchDeclaration;
 }
@@ -234,7 +234,9 @@ def Exec_StartOp : Exec_CommandOp<"start"> {
                        Exec_Tables:$tables, Exec_Workspace:$source, Exec_Workspace:$target,
                        OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let results = (outs Exec_Token:$token);
-  let assemblyFormat = "$kind (`on` $communicator^)? $tables `from` $source `to` $target attr-dict";
+  let assemblyFormat = [{
+    custom<Word>($kind) (`on` $communicator^)? $tables `from` $source `to` $target attr-dict
+  }];
   let hasVerifier = 1;
 }
 

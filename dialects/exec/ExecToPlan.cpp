@@ -6,14 +6,6 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::exec;
 
-static_assert(int64_t(TableKind::Message) == int64_t(plan::TableKind::Message) &&
-              int64_t(TableKind::Copy) == int64_t(plan::TableKind::Copy) &&
-              int64_t(TableKind::Sum) == int64_t(plan::TableKind::Sum) &&
-              int64_t(TableKind::BlockChunks) == int64_t(plan::TableKind::BlockChunks) &&
-              int64_t(Accumulation::RoundedChain) == int64_t(plan::Accumulation::RoundedChain) &&
-              int64_t(Accumulation::TensorCore) == int64_t(plan::Accumulation::TensorCore) &&
-              int64_t(optim::Reduction::Max) == int64_t(plan::Reduction::Max));
-
 //===----------------------------------------------------------------------===//
 // Numbers
 //===----------------------------------------------------------------------===//
@@ -49,8 +41,8 @@ FailureOr<int64_t> Numbering::table(Operation *op, TableAttr attribute) {
   FailureOr<int64_t> source = segment(op, from.getSymbol()), target = segment(op, to.getSymbol());
   if (failed(source) || failed(target))
     return failure();
-  plan.tables.push_back({plan::TableKind(attribute.getKind()), from.toPlan(*source),
-                         to.toPlan(*target), attribute.getElementBytes()});
+  plan.tables.push_back(
+      {attribute.getKind(), from.toPlan(*source), to.toPlan(*target), attribute.getElementBytes()});
   return int64_t(plan.tables.size()) - 1;
 }
 
@@ -60,7 +52,7 @@ TableAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan,
     auto segment = FlatSymbolRefAttr::get(context, plan.segments[place.segment].name);
     return comm::PlaceAttr::get(segment, place);
   };
-  return TableAttr::get(context, TableKind(table.kind), place(table.from),
+  return TableAttr::get(context, table.kind, place(table.from),
                         table.to == table.from ? comm::PlaceAttr() : place(table.to),
                         table.elementBytes);
 }
@@ -179,7 +171,7 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
        failed(numbering.operand(*this, *getAddend(), *group, command.addend.emplace()))) ||
       failed(numbering.operand(*this, getOut(), *group, command.out)))
     return failure();
-  command.accumulation = plan::Accumulation(getAccumulation());
+  command.accumulation = getAccumulation();
   command.alpha = getAlpha().convertToDouble();
   command.beta = getBeta().convertToDouble();
   command.transposeLhs = getTransposeLhs();
@@ -187,7 +179,7 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
   command.symmetric = getSymmetric();
   if (getPinned())
     for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>())
-      command.pinned.push_back(each.toPlan());
+      command.pinned.push_back(each.getValue());
   return plan::Command(command);
 }
 
@@ -197,7 +189,7 @@ FailureOr<plan::Command> ReduceOp::lower(Numbering &numbering) {
   if (failed(group) || failed(numbering.operand(*this, getSource(), *group, command.source)) ||
       failed(numbering.operand(*this, getOut(), *group, command.out)))
     return failure();
-  command.reduction = plan::Reduction(getKind());
+  command.reduction = getKind();
   command.exponent = getExponent();
   return plan::Command(command);
 }
@@ -233,7 +225,7 @@ FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
 
 FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
   plan::Start command;
-  command.collective = plan::CollectiveKind(getKind());
+  command.collective = getKind();
   numbering.start(getToken());
   if (getCommunicator()) {
     FailureOr<plan::Communicator> ranks = numbering.communicator(*this, *getCommunicator());

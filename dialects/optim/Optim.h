@@ -8,6 +8,7 @@
 #define STEPC_DIALECTS_OPTIM_OPTIM_H
 
 #include "dialects/optim/NamePattern.h"
+#include "dialects/optim/PlanEnums.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Plan.h"
 
@@ -41,6 +42,8 @@ template <> struct mlir::FieldParser<stepc::plan::Factor> {
 };
 
 namespace stepc::optim {
+using plan::MissingGrad, plan::Reduction, plan::ValueKind;
+
 /// A finite number of `optim.cluster`, in IR as an f64's value is.
 mlir::FailureOr<llvm::APFloat> parseFigure(mlir::AsmParser &parser);
 

@@ -72,11 +72,11 @@ BlocksAttr BlocksAttr::get(MLIRContext *context, const plan::Division &division)
       numbers.append({span.begin, span.end});
     parts.push_back(DenseI64ArrayAttr::get(context, numbers));
   }
-  return get(context, BlockAxis(division.axis), parts);
+  return get(context, division.axis, parts);
 }
 
 plan::Division BlocksAttr::toPlan() const {
-  plan::Division division{plan::Division::Axis(getAxis()), {}};
+  plan::Division division{getAxis(), {}};
   for (DenseI64ArrayAttr part : getParts()) {
     std::vector<plan::Span> &spans = division.parts.emplace_back();
     for (size_t i = 0, e = part.size(); i < e; i += 2)
@@ -128,13 +128,20 @@ LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError, A
                  succeeded(checkFigure(emitError, "a launch", launch, /*zero=*/true)));
 }
 
-LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError, BlockAxis,
+LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError, plan::Division::Axis,
                                  ArrayRef<DenseI64ArrayAttr> parts) {
   for (DenseI64ArrayAttr part : parts)
     if (part.size() % 2)
       return emitError() << "expected an end for each begin of a part, found " << part.size()
                          << " numbers";
   return success();
+}
+
+LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type,
+                                ValueKind kind, FloatAttr, bool) {
+  if (kind <= ValueKind::One)
+    return success();
+  return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
 }
 
 Attribute optim::toAttribute(MLIRContext *context, const plan::Placement &placement) {
@@ -210,11 +217,11 @@ bool optim::isFast(ModuleOp module) {
 }
 
 SlabsAttr SlabsAttr::get(MLIRContext *context, const plan::Slabs &slabs) {
-  return get(context, BlockAxis(slabs.axis), slabs.factors, slabs.shortest, slabs.longest);
+  return get(context, slabs.axis, slabs.factors, slabs.shortest, slabs.longest);
 }
 
 plan::Slabs SlabsAttr::toPlan() const {
-  return {plan::Division::Axis(getAxis()), getFactors().vec(), getShortest(), getLongest()};
+  return {getAxis(), getFactors().vec(), getShortest(), getLongest()};
 }
 
 SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {

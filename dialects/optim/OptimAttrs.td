@@ -79,7 +79,7 @@ def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
     ```
     Constraints: an end for each begin. `optim.parameter` checks that each row stands in one part.
   }];
-  let parameters = (ins "::stepc::optim::BlockAxis":$axis,
+  let parameters = (ins "::stepc::plan::Division::Axis":$axis,
                         ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$parts);
   let builders = [AttrBuilder<(ins "const ::stepc::plan::Division &":$division)>];
   let assemblyFormat = "`<` $axis `,` $parts `>`";
@@ -92,11 +92,13 @@ def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
 def Optim_State : Optim_Attr<"State", "state"> {
   let summary = "a state of a rule: name, storage type, shape kind, initial value";
   let description = [{`master` marks the full-precision copy of a low-precision parameter; it
-    does not exist for parameters that are f32.}];
+    does not exist for parameters that are f32.
+    Constraints: a kind of values that rules have, which Gram matrices are not.}];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::Type":$type,
-                        "::stepc::optim::ValueKind":$kind, "::mlir::FloatAttr":$init,
+                        "::stepc::plan::ValueKind":$kind, "::mlir::FloatAttr":$init,
                         "bool":$master);
   let assemblyFormat = "`<` $name `,` $type `,` $kind `,` $init `,` $master `>`";
+  let genVerifyDecl = 1;
 }
 
 def Optim_Hop : Optim_Attr<"Hop", "hop"> {
@@ -141,7 +143,7 @@ def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
     ```
     (Operations that use it check that the shards stand so.)
   }];
-  let parameters = (ins "::stepc::optim::BlockAxis":$axis,
+  let parameters = (ins "::stepc::plan::Division::Axis":$axis,
                         ArrayRefParameter<"::stepc::plan::Factor">:$factors,
                         "int64_t":$shortest, "int64_t":$longest);
   let assemblyFormat = "`<` $axis `,` `[` $factors `]` `,` $shortest `to` $longest `>`";

@@ -73,7 +73,8 @@ def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
                        DefaultValuedAttr<I64Attr, "0">:$exponent);
   let results = (outs Optional<RankedTensorOf<[F32, BF16, F16]>>:$result);
   let assemblyFormat = [{
-    $kind $source `outs` `(` $init `:` type($init) `)` attr-dict `:` type($source) (`->` type($result)^)?
+    custom<Word>($kind) $source `outs` `(` $init `:` type($init) `)` attr-dict
+    `:` type($source) (`->` type($result)^)?
   }];
   let extraClassDeclaration = batchDeclaration;
   let hasVerifier = 1;

@@ -15,14 +15,6 @@ using namespace stepc::optim;
 #include "dialects/optim/OptimDialect.cpp.inc"
 #include "dialects/optim/OptimEnums.cpp.inc"
 
-static_assert(int64_t(ValueKind::Full) == int64_t(plan::ValueKind::Full) &&
-              int64_t(ValueKind::Rows) == int64_t(plan::ValueKind::Rows) &&
-              int64_t(ValueKind::Cols) == int64_t(plan::ValueKind::Cols) &&
-              int64_t(ValueKind::One) == int64_t(plan::ValueKind::One));
-static_assert(int64_t(BlockAxis::Columns) == int64_t(plan::Division::Columns));
-static_assert(int64_t(MissingGrad::Skip) == int64_t(plan::MissingGrad::Skip) &&
-              int64_t(MissingGrad::Zero) == int64_t(plan::MissingGrad::Zero));
-
 namespace {
 /// In the order in which equal ones are preferred.
 struct Strategies : StrategyListInterface {

@@ -26,12 +26,12 @@ def Optim_DivideOp : Optim_Op<"divide", [HasParent<"::mlir::ModuleOp">]> {
   }];
   let arguments = (ins StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,
                        OptionalAttr<I64Attr>:$flatten,
-                       DefaultValuedAttr<Optim_BlockAxis, "BlockAxis::Rows">:$axis,
-                       DefaultValuedAttr<Optim_BlockSizes, "BlockSizes::Listed">:$sizes,
+                       DefaultValuedAttr<Optim_BlockAxis, "plan::Division::Rows">:$axis,
+                       DefaultValuedAttr<Optim_BlockSizes, "plan::BlockSizes::Listed">:$sizes,
                        OptionalAttr<DenseI64ArrayAttr>:$numbers, DefaultValuedAttr<I64Attr, "1">:$repeat);
   let assemblyFormat = [{
     `patterns` $patterns (`optional` $optional^)? `except` $except (`flatten` $flatten^)?
-    (`into` $axis $sizes $numbers^ `repeat` $repeat)? attr-dict
+    (`into` custom<Word>($axis) custom<Word>($sizes) $numbers^ `repeat` $repeat)? attr-dict
   }];
   let hasVerifier = 1;
 }

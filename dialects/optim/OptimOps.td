@@ -150,7 +150,8 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
                        Optim_MissingGrad:$missing_grad);
   let assemblyFormat = [{
     $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns (`optional` $optional^)?
-    `except` $except `defaults` custom<Defaults>($defaults) `missing_grad` $missing_grad attr-dict
+    `except` $except `defaults` custom<Defaults>($defaults)
+    `missing_grad` custom<Word>($missing_grad) attr-dict
   }];
   let extraClassDeclaration = [{
     // Not the attribute sym_name, by which MLIR knows symbols.

@@ -190,10 +190,11 @@ LogicalResult DivideOp::verify() {
     return emitOpError("expected axes to flatten or blocks, found neither");
   if (getFlatten().value_or(1) < 1)
     return emitOpError("expected columns from axis 1 or a later one on, found ") << *getFlatten();
-  if (getNumbers() &&
-      (getNumbers()->empty() || (getSizes() != BlockSizes::Listed && getNumbers()->size() != 1)))
-    return emitOpError("expected ") << (getSizes() == BlockSizes::Listed ? "sizes" : "one number")
-                                    << " of blocks, found " << getNumbers()->size();
+  if (getNumbers() && (getNumbers()->empty() ||
+                       (getSizes() != plan::BlockSizes::Listed && getNumbers()->size() != 1)))
+    return emitOpError("expected ")
+           << (getSizes() == plan::BlockSizes::Listed ? "sizes" : "one number")
+           << " of blocks, found " << getNumbers()->size();
   for (int64_t number : getNumbers().value_or(ArrayRef<int64_t>()))
     if (number < 1)
       return emitOpError("expected numbers of 1 or more, found ") << number;
@@ -289,7 +290,7 @@ LogicalResult ParameterOp::verify() {
              << rank << " axes, " << batch << " of them batch axes";
     plan::View matrix = getMatrix();
     std::string wrong = plan::checkDivision(
-        blocks->toPlan(), blocks->getAxis() == BlockAxis::Rows ? matrix.rows : matrix.cols);
+        blocks->toPlan(), blocks->getAxis() == plan::Division::Rows ? matrix.rows : matrix.cols);
     if (!wrong.empty())
       return emitOpError(wrong);
   }
@@ -321,9 +322,8 @@ plan::Rule optim::toPlan(RuleOp op) {
   for (auto name : op.getHyperparameters().getAsValueRange<StringAttr>())
     rule.hyperparameters.push_back(name.str());
   for (auto state : op.getStates().getAsRange<StateAttr>())
-    rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()),
-                           plan::ValueKind(state.getKind()), state.getInit().getValueAsDouble(),
-                           state.getMaster()});
+    rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()), state.getKind(),
+                           state.getInit().getValueAsDouble(), state.getMaster()});
   return rule;
 }
 

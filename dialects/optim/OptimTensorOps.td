@@ -82,7 +82,7 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
   }];
   let arguments = (ins Optim_Reduction:$kind, RankedTensorOf<[F32]>:$source);
   let results = (outs RankedTensorOf<[F32]>:$result);
-  let assemblyFormat = "$kind $source attr-dict `:` type($source) `to` type($result)";
+  let assemblyFormat = "custom<Word>($kind) $source attr-dict `:` type($source) `to` type($result)";
   let hasVerifier = 1;
 }
 

@@ -121,7 +121,7 @@ private:
       optim::RouteOp::create(builder, locate(claim.range), claim.name, claim.rule->name.text,
                              claim.isMatrix, claim.isRest, patterns,
                              claim.ifPresent ? patterns : ArrayAttr(), strings(claim.except),
-                             claim.values, optim::MissingGrad(claim.missingGrad));
+                             claim.values, claim.missingGrad);
     }
   }
 
@@ -136,8 +136,7 @@ private:
           strings(blocks.except),
           blocks.flatten ? builder.getI64IntegerAttr(int64_t(blocks.flatten->value))
                          : IntegerAttr(),
-          blocks.isColumns ? optim::BlockAxis::Columns : optim::BlockAxis::Rows,
-          optim::BlockSizes(blocks.sizes),
+          blocks.isColumns ? plan::Division::Columns : plan::Division::Rows, blocks.sizes,
           numbers.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(numbers),
           blocks.repeat ? int64_t(blocks.repeat->value) : 1);
     }
@@ -201,11 +200,6 @@ private:
 };
 
 } // namespace
-
-static_assert(int64_t(lang::BlocksStatement::Sizes::Each) == int64_t(optim::BlockSizes::Each) &&
-              int64_t(lang::BlocksStatement::Sizes::Split) == int64_t(optim::BlockSizes::Split));
-static_assert(int64_t(lang::MissingGrad::Skip) == int64_t(optim::MissingGrad::Skip) &&
-              int64_t(lang::MissingGrad::Zero) == int64_t(optim::MissingGrad::Zero));
 
 OwningOpRef<ModuleOp> frontends::importModule(MLIRContext &context, const lang::File &file,
                                               const ManifestFile &manifest,

@@ -103,16 +103,6 @@ bool stepc::lang::isProductExponent(double exponent) {
   return std::abs(exponent) <= largest && exponent != 0 && exponent == std::trunc(exponent);
 }
 
-StringRef stepc::lang::spell(MissingGrad value) {
-  static constexpr StringRef spellings[] = {"error", "skip", "zero"};
-  return spellings[size_t(value)];
-}
-
-StringRef stepc::lang::spell(BlocksStatement::Sizes sizes) {
-  static constexpr StringRef spellings[] = {"", "each", "split"};
-  return spellings[size_t(sizes)];
-}
-
 namespace {
 
 /// Writes the tree as S-expressions.
@@ -190,8 +180,8 @@ public:
       os << ")";
     }
     os << " (" << (blocks.isColumns ? "columns" : "rows");
-    if (blocks.sizes != BlocksStatement::Sizes::Listed)
-      os << " " << spell(blocks.sizes);
+    if (blocks.sizes != BlockSizes::Listed)
+      os << " " << stepc::plan::name(blocks.sizes);
     for (const Constant &size : blocks.numbers)
       optional(size);
     os << "))\n";

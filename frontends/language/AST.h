@@ -10,6 +10,7 @@
 
 #include "frontends/language/Source.h"
 #include "frontends/language/Types.h"
+#include "runtime/model/Model.h"
 #include "llvm/Support/Casting.h"
 #include <array>
 #include <memory>
@@ -329,8 +330,7 @@ struct Setting {
   std::optional<Name> word;       ///< The value of `missing_grad`. Neither after an error.
 };
 
-enum class MissingGrad : uint8_t { Error, Skip, Zero };
-llvm::StringRef spell(MissingGrad value);
+using plan::BlockSizes, plan::MissingGrad;
 
 /// One line of a route: which parameters a rule takes.
 struct Claim {
@@ -364,23 +364,16 @@ struct Route {
 /// `blocks "*.conv.weight" flatten 1` says which axes are a matrix. The numbers are known here, the sizes of
 /// the matrices are not.
 struct BlocksStatement {
-  enum class Sizes : uint8_t {
-    Listed, ///< As many rows (columns) as the numbers say, one after the other.
-    Each,   ///< As many blocks of this size as there are.
-    Split,  ///< A number of blocks of equal size.
-  };
-
   std::vector<StringLiteral> globs;
   std::optional<SourceRange> ifPresent;
   std::vector<StringLiteral> except;
   std::optional<Constant> flatten; ///< The axis from which on all are columns.
   std::optional<Constant> repeat;  ///< Blocks have their part of each of so many stretches.
   bool isColumns = false;
-  Sizes sizes = Sizes::Listed;
+  BlockSizes sizes = BlockSizes::Listed;
   std::vector<Constant> numbers; ///< None where matrices are flattened alone.
   SourceRange range;
 };
-llvm::StringRef spell(BlocksStatement::Sizes sizes);
 
 struct File {
   const Source *source = nullptr;

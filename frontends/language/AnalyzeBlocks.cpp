@@ -20,7 +20,6 @@ static void checkCount(const Constant &number, const Twine &what, double most,
 }
 
 void stepc::lang::analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diagnostics) {
-  using Sizes = BlocksStatement::Sizes;
   checkPatterns(blocks.globs, diagnostics);
   checkPatterns(blocks.except, diagnostics);
   if (blocks.flatten)
@@ -28,7 +27,7 @@ void stepc::lang::analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diag
   if (blocks.repeat)
     checkCount(*blocks.repeat, "how often the blocks follow each other", mostRepeats, diagnostics);
   for (const Constant &number : blocks.numbers)
-    if (blocks.sizes == Sizes::Split)
+    if (blocks.sizes == BlockSizes::Split)
       checkCount(number, "a number of blocks", mostRepeats, diagnostics);
     else
       checkCount(number, "the size of a block", mostElements, diagnostics);

@@ -70,9 +70,9 @@ private:
   }
 
   void setMissingGrad(Claim &claim, const Setting &setting) {
-    for (MissingGrad value : {MissingGrad::Error, MissingGrad::Skip, MissingGrad::Zero})
-      if (setting.word && setting.word->text == spell(value)) {
-        claim.missingGrad = value;
+    if (setting.word)
+      if (std::optional<MissingGrad> value = plan::parse<MissingGrad>(setting.word->text)) {
+        claim.missingGrad = *value;
         return;
       }
     SourceRange range = setting.word ? setting.word->range : setting.number->range;

@@ -75,13 +75,12 @@ std::optional<BlocksStatement> Parser::parseBlocks() {
 }
 
 bool Parser::parseBlockSizes(BlocksStatement &blocks) {
-  using Sizes = BlocksStatement::Sizes;
-  for (Sizes sizes : {Sizes::Each, Sizes::Split})
-    if (atName(spell(sizes))) {
+  for (BlockSizes sizes : {BlockSizes::Each, BlockSizes::Split})
+    if (atName(plan::name(sizes))) {
       consume();
       blocks.sizes = sizes;
       std::optional<Constant> number =
-          parseCount(sizes == Sizes::Each ? "the size of each block" : "the number of blocks");
+          parseCount(sizes == BlockSizes::Each ? "the size of each block" : "the number of blocks");
       if (!number)
         return false;
       blocks.numbers.push_back(*number);

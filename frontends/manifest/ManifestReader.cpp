@@ -207,9 +207,9 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, bool shapeI
   if (!object)
     return;
   if (const json::Value *axis = json.required(*object, "axis", at)) {
-    if (axis->getAsString() == llvm::StringRef("columns"))
-      blocks.axis = plan::Division::Columns;
-    else if (axis->getAsString() != llvm::StringRef("rows"))
+    if (auto named = plan::parse<plan::Division::Axis>(axis->getAsString().value_or("")))
+      blocks.axis = *named;
+    else
       json.mismatch(at + "/axis", "rows or columns", *axis);
   }
   const json::Value *runs = object->get("runs"), *sizes = object->get("sizes");

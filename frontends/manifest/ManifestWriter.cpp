@@ -79,7 +79,7 @@ void writeParameter(json::OStream &out, const Parameter &parameter, bool isInBuc
     out.attribute("flatten", parameter.flatten);
   if (!parameter.blocks.parts.empty())
     out.attributeObject("blocks", [&] {
-      out.attribute("axis", parameter.blocks.axis == plan::Division::Rows ? "rows" : "columns");
+      out.attribute("axis", llvm::StringRef(plan::name(parameter.blocks.axis)));
       json::Array parts;
       for (const std::vector<plan::Span> &part : parameter.blocks.parts) {
         json::Array spans;

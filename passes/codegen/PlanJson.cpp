@@ -15,14 +15,6 @@ namespace {
 
 using llvm::json::OStream;
 
-constexpr llvm::StringLiteral kMissing[] = {"error", "skip", "zero"};
-constexpr llvm::StringLiteral kEnds[] = {"rest", "sent", "received", "kept"};
-constexpr llvm::StringLiteral kOperands[] = {"workspace", "scalars",    "parameters", "gradients",
-                                             "state",     "block_rows", "batch"};
-constexpr llvm::StringLiteral kAccumulations[] = {"fused_chain", "rounded_chain", "tensorcore"};
-constexpr llvm::StringLiteral kReductions[] = {"sum", "mean", "rms", "norm", "max"};
-constexpr llvm::StringLiteral kCollectives[] = {"exchange", "all_gather"};
-
 class Writer {
 public:
   Writer(OStream &json, const plan::Plan &plan) : json(json), plan(plan), world(plan.world()) {}
@@ -112,7 +104,7 @@ private:
   void writeRoute(const plan::Route &route) {
     json.attribute("name", route.name);
     json.attribute("rule", plan.rules[route.rule].name);
-    json.attribute("missing_grad", kMissing[int64_t(route.missingGrad)]);
+    json.attribute("missing_grad", llvm::StringRef(plan::name(route.missingGrad)));
     json.attributeObject("defaults", [&] {
       for (auto [name, value] : llvm::zip(plan.rules[route.rule].hyperparameters, route.defaults)) {
         if (std::isnan(value)) // the trainer must give it
@@ -223,7 +215,7 @@ private:
           json.attribute("value", llvm::StringRef(plan::name(place.value)));
           json.attribute("from", plan::name(place.from));
           json.attribute("to", plan::name(place.to));
-          json.attribute("end", kEnds[int64_t(place.end)]);
+          json.attribute("end", llvm::StringRef(plan::name(place.end)));
         });
       };
       json.attribute("kind", llvm::StringRef(plan::name(table.kind)));
@@ -237,11 +229,7 @@ private:
   void value(int64_t number) { json.value(number); }
   void value(bool flag) { json.value(flag); }
   void value(double number) { json.value(number); }
-  void value(plan::DType type) { json.value(llvm::StringRef(plan::name(type))); }
-  void value(plan::OperandKind kind) { json.value(kOperands[int64_t(kind)]); }
-  void value(plan::Accumulation kind) { json.value(kAccumulations[int64_t(kind)]); }
-  void value(plan::Reduction kind) { json.value(kReductions[int64_t(kind)]); }
-  void value(plan::CollectiveKind kind) { json.value(kCollectives[int64_t(kind)]); }
+  template <plan::Named Enum> void value(Enum word) { json.value(llvm::StringRef(plan::name(word))); }
   void value(plan::KernelNumber kernel) { json.value(plan.kernels[kernel]); }
   void value(plan::GroupNumber group) { json.value(plan.groups[group].name); }
   template <plan::List in> void value(plan::NumberIn<in> number) { json.value(number.value); }

@@ -100,7 +100,7 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
                     "'flatten' makes a matrix of more axes",
              failure();
     plan::View matrix = parameter.getMatrix();
-    int64_t axis = op.getAxis() == BlockAxis::Rows ? matrix.rows : matrix.cols;
+    int64_t axis = op.getAxis() == plan::Division::Rows ? matrix.rows : matrix.cols;
     plan::Division division;
     if (std::string wrong = divisionOf(op, axis, division); !wrong.empty())
       return refuse(wrong);
@@ -130,7 +130,7 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
       return success();
     plan::View matrix = parameter.getMatrix();
     std::string wrong = plan::checkDivision(
-        blocks.toPlan(), blocks.getAxis() == BlockAxis::Rows ? matrix.rows : matrix.cols);
+        blocks.toPlan(), blocks.getAxis() == plan::Division::Rows ? matrix.rows : matrix.cols);
     if (wrong.empty())
       return success();
     auto diag = op.emitError(wrong)
@@ -145,7 +145,7 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
 
   /// The parts of an axis of that size, or what does not fit.
   static std::string divisionOf(DivideOp op, int64_t axis, plan::Division &division) {
-    std::string what = op.getAxis() == BlockAxis::Rows ? " rows" : " columns";
+    std::string what = op.getAxis() == plan::Division::Rows ? " rows" : " columns";
     int64_t repeat = op.getRepeat();
     if (axis % repeat)
       return ("expected " + Twine(repeat) + " equal stretches of the " + Twine(axis) + what +
@@ -155,7 +155,8 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     std::string of =
         (" of " + Twine(stretch) + what + (repeat > 1 ? " in each stretch" : "")).str();
     SmallVector<int64_t> sizes(*op.getNumbers());
-    bool each = op.getSizes() == BlockSizes::Each, isListed = op.getSizes() == BlockSizes::Listed;
+    bool each = op.getSizes() == plan::BlockSizes::Each,
+         isListed = op.getSizes() == plan::BlockSizes::Listed;
     if (!isListed && stretch % number)
       return (each ? "expected blocks" + of + " with " + Twine(number) + " each"
                    : "expected " + Twine(number) + " equal blocks" + of)
@@ -176,7 +177,7 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
               (repeat > 1 ? " in each stretch" : "") + ", found ")
                  .str() +
              (sum == INT64_MAX ? "more" : std::to_string(sum));
-    division.axis = plan::Division::Axis(op.getAxis());
+    division.axis = op.getAxis();
     int64_t begin = 0;
     for (int64_t size : sizes) {
       std::vector<plan::Span> &part = division.parts.emplace_back();

@@ -216,7 +216,7 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     if (spaceOf(&op) != Space::Matrix || isa<OrthogonalizeOp>(op))
       continue;
     if (auto reduce = dyn_cast<ReduceOp>(op))
-      return name + " takes the " + stringifyReduction(reduce.getKind()).str() +
+      return name + " takes the " + std::string(plan::name(reduce.getKind())) +
              " of values where blocks have to be whole";
     for (Value value : op.getOperands())
       if (ValueKind kind = kindOf(value.getType()).value_or(ValueKind::Full);

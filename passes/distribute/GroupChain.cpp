@@ -107,8 +107,7 @@ Value GroupChain::shards(ShardsKind kind, StringRef state, Type type) {
   if (!value) {
     auto symbol = FlatSymbolRefAttr::get(group.getSymNameAttr());
     value = ShardsOp::create(
-        builder, loc,
-        ShardsType::get(builder.getContext(), symbol, type, standing(plan::ShardsKind(kind))), kind,
+        builder, loc, ShardsType::get(builder.getContext(), symbol, type, standing(kind)), kind,
         group.getSymName(), state.empty() ? StringAttr() : builder.getStringAttr(state));
   }
   return value;
@@ -206,7 +205,7 @@ StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value
   for (Value read : stage.reads())
     if (Value brought = copies.lookup(leaves[read]))
       leaves[read] = brought;
-  return stage.create(builder, loc, segment, Iteration(home.kind), active);
+  return stage.create(builder, loc, segment, home.kind, active);
 }
 
 //===----------------------------------------------------------------------===//
@@ -226,7 +225,7 @@ Value GroupChain::empty(PlaceAttr place, Type element, std::array<int64_t, 2> sh
 }
 
 Value GroupChain::batch(ValueKind kind, Type element) {
-  auto [blocks, r, c] = plan::computedView(layout, plan::ValueKind(kind));
+  auto [blocks, r, c] = plan::computedView(layout, kind);
   return empty(PlaceAttr::blocks(segment, kind), element, {r, c});
 }
 
@@ -234,7 +233,7 @@ Value GroupChain::filled(Value batch) {
   if (placeOf(batch).getValue() != ValueKind::Full || !plan::hasPadding(layout))
     return batch;
   auto stage = StageOp::create(builder, loc, TypeRange(batch.getType()), segment.getValue(),
-                               Iteration::Blocks, ValueRange(), ValueRange(), ValueRange(batch),
+                               Distribution::Blocks, ValueRange(), ValueRange(), ValueRange(batch),
                                Value(), Value());
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&stage.getBody());

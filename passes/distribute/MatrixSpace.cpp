@@ -20,7 +20,7 @@ Value GroupChain::materialize(Value value, Type element) {
       return done;
   StageBuilder stage(matrix, columns);
   stage.yield(value, batch(*kindOf(value.getType()), element));
-  Value result = stage.create(builder, loc, segment, Iteration::Blocks).getResult(0);
+  Value result = stage.create(builder, loc, segment, Distribution::Blocks).getResult(0);
   // A value stored in another type is a rounded copy: never read it in place of the value.
   if (elementOf(value) == element)
     matrix[value] = result;

@@ -79,12 +79,12 @@ private:
 
   //===--- Slabs --------------------------------------------------------------===//
 
-  PlaceAttr place(Holds holds, Distribution from, Distribution to, End end = End::Rest) {
-    return PlaceAttr::get(builder.getContext(), segment, holds, from, to, end);
+  PlaceAttr place(ValueKind kind, Distribution from, Distribution to, End end = End::Rest) {
+    return PlaceAttr::packed(segment, kind, from, to, end);
   }
 
-  Value parts(Holds holds, int64_t size) {
-    return empty(place(holds, Distribution::Parts, Distribution::Parts), size, size,
+  Value parts(ValueKind kind, int64_t size) {
+    return empty(place(kind, Distribution::Parts, Distribution::Parts), size, size,
                  builder.getF32Type());
   }
 
@@ -100,9 +100,9 @@ private:
 
   /// Packs a value for all ranks that have slabs of its blocks, and gives what these sent.
   template <typename Collective> Value bring(Value value, Distribution from, Distribution to) {
-    Holds holds = placeOf(value).getHolds();
-    Value sent = copy(value, packed(place(holds, from, to, End::Sent)));
-    Value received = packed(place(holds, from, to, End::Received));
+    ValueKind kind = placeOf(value).getValue();
+    Value sent = copy(value, packed(place(kind, from, to, End::Sent)));
+    Value received = packed(place(kind, from, to, End::Received));
     Value ranks = communicators.get(builder, loc, group.getExemplar().getMeshAttr(), slabs);
     return Collective::create(builder, loc, TypeRange(received.getType()), ranks, ValueRange(sent),
                               ValueRange(received))
@@ -112,8 +112,8 @@ private:
   /// The sum of what all ranks with slabs of a block have in `part`, in f32 in the order of the slabs. One
   /// rank adds up each element and gives it to all, so these have the same bits.
   Value sum(Value part) {
-    Holds holds = placeOf(part).getHolds();
-    Value range = packed(place(holds, Distribution::Ranges, Distribution::Ranges, End::Kept));
+    ValueKind kind = placeOf(part).getValue();
+    Value range = packed(place(kind, Distribution::Ranges, Distribution::Ranges, End::Kept));
     Value contributions = bring<ExchangeOp>(part, Distribution::Parts, Distribution::Ranges);
     range = SumOp::create(builder, loc, range.getType(), /*divisor=*/1, contributions, range)
                 .getResult();
@@ -122,16 +122,17 @@ private:
     Value all = isOfAll ? bring<AllGatherOp>(range, Distribution::Ranges, Distribution::Blocks)
                         : bring<ExchangeOp>(range, Distribution::Ranges, Distribution::Blocks);
     int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(1);
-    return copy(all, empty(place(holds, Distribution::Blocks, Distribution::Blocks), size, size,
+    return copy(all, empty(place(kind, Distribution::Blocks, Distribution::Blocks), size, size,
                            builder.getF32Type()));
   }
 
   Value gramOfSlabs(Value x, double factor) {
-    Value part = product(x, x, Value(), factor, 0.0, parts(Holds::Gram, small), true, tall, !tall);
+    Value part =
+        product(x, x, Value(), factor, 0.0, parts(ValueKind::Gram, small), true, tall, !tall);
     Value gram = sum(part);
     if (element.isF32())
       return gram;
-    Value rounded = empty(place(Holds::Gram, Distribution::Blocks, Distribution::Blocks), small,
+    Value rounded = empty(place(ValueKind::Gram, Distribution::Blocks, Distribution::Blocks), small,
                           small, element);
     return stage({gram}, rounded, [&](OpBuilder &, ValueRange arguments) { return arguments[0]; });
   }
@@ -143,8 +144,8 @@ private:
     auto limited = [&](Value total) -> Value {
       return arith::MaximumFOp::create(builder, loc, total, leastNorm());
     };
-    Value squares = sum(
-        stage({norm, bound}, parts(Holds::One, 1), [&](OpBuilder &, ValueRange arguments) -> Value {
+    Value squares = sum(stage(
+        {norm, bound}, parts(ValueKind::One, 1), [&](OpBuilder &, ValueRange arguments) -> Value {
           Value ratio = arith::DivFOp::create(builder, loc, arguments[0], limited(arguments[1]));
           return arith::MulFOp::create(builder, loc, ratio, ratio);
         }));
@@ -166,10 +167,10 @@ private:
     SmallVector<Type> arguments;
     for (Value in : ins)
       arguments.push_back(cast<ShapedType>(in.getType()).getElementType());
-    auto created =
-        StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
-                        Iteration::Blocks, ins, ValueRange(), ValueRange(init), /*scalars=*/Value(),
-                        /*active=*/Value());
+    auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
+                                   Distribution::Blocks, ins, ValueRange(), ValueRange(init),
+                                   /*scalars=*/Value(),
+                                   /*active=*/Value());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&created.getBody(), {}, arguments,
                                        SmallVector<Location>(arguments.size(), loc));
@@ -198,7 +199,7 @@ private:
   Value normalize(Value x) {
     Value one = slabs.empty()
                     ? empty(PlaceAttr::blocks(segment, ValueKind::One), 1, 1, builder.getF32Type())
-                    : parts(Holds::One, 1);
+                    : parts(ValueKind::One, 1);
     Value norm = optim::BlockReduceOp::create(builder, loc, one.getType(), optim::Reduction::Norm,
                                               x, one, uint64_t(int64_t(optim::kNormExponent)))
                      .getResult();

@@ -113,7 +113,7 @@ ArrayRef<Value> StageBuilder::reads() {
 }
 
 comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolRefAttr segment,
-                                   comm::Iteration iteration, Value active) {
+                                   comm::Distribution::Kind iteration, Value active) {
   SmallVector<Value> ins, written, inits;
   SmallVector<Type> arguments, results;
   for (Value input : reads()) {

@@ -40,7 +40,7 @@ public:
   llvm::ArrayRef<mlir::Value> reads();
 
   comm::StageOp create(mlir::OpBuilder &builder, mlir::Location loc,
-                       mlir::FlatSymbolRefAttr segment, comm::Iteration iteration,
+                       mlir::FlatSymbolRefAttr segment, comm::Distribution::Kind iteration,
                        mlir::Value active = {});
 
 private:

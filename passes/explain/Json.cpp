@@ -95,7 +95,7 @@ static llvm::json::Object toJson(const ProductReport &one, bool hasTable) {
                             {"out", one.out},
                             {"symmetric", one.symmetric},
                             {"groups", std::move(groups)},
-                            {"accumulation", exec::stringifyAccumulation(one.accumulation)},
+                            {"accumulation", llvm::StringRef(plan::name(one.accumulation))},
                             {"tile", llvm::json::Array{tile.rows, tile.columns, tile.steps}},
                             {"stages", tile.stages}};
   object["addend"] = one.addend.empty() ? llvm::json::Value(nullptr) : one.addend;

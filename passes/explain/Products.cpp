@@ -54,8 +54,9 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
       kernels::Pinning pinning =
           kernels::pin(*table, kernels::shapeOf(op), target.libraryChips(), most);
       for (exec::PinnedAlgorithmAttr algorithm : pinning.algorithms) {
-        one.pinned.push_back(algorithm.toPlan());
-        report.scratch = std::max(report.scratch, kernels::scratchOf(algorithm.getWorkspace()));
+        one.pinned.push_back(algorithm.getValue());
+        report.scratch =
+            std::max(report.scratch, kernels::scratchOf(algorithm.getValue().workspaceBytes));
       }
       one.notPinned = pinning.refusal;
     }

@@ -26,7 +26,7 @@ std::vector<plan::Table> explain::travellers(optim::RuleOp rule, const plan::Gro
   };
   auto addState = [&](plan::Distribution from, plan::Distribution to, unsigned index) {
     optim::StateAttr state = rule.getState(index);
-    add(from, to, plan::ValueKind(state.getKind()), state.getType());
+    add(from, to, state.getKind(), state.getType());
   };
   for (auto [from, to] : distribute::movesThere(group, home)) {
     for (Value value : crossings.fullIn)

@@ -25,8 +25,7 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
           target.accumulation(op.getLhs().getType(), op.getRhs().getType());
       if (op.getAccumulation() != expected)
         return op.emitOpError("expected the target's accumulation, ")
-               << stringifyAccumulation(expected) << ", found "
-               << stringifyAccumulation(op.getAccumulation());
+               << plan::name(expected) << ", found " << plan::name(op.getAccumulation());
     }
     int64_t needed = target.scratchBytesPerBlock(op);
     if (needed > int64_t(op.getScratch()))

@@ -49,7 +49,7 @@ struct PinProducts : impl::PinProductsBase<PinProducts> {
       remark::passed(product.getLoc(), options)
           << remark::metric("algorithms", int64_t(algorithms.size()));
       for (exec::PinnedAlgorithmAttr algorithm : found.algorithms)
-        scratch = std::max(scratch, scratchOf(algorithm.getWorkspace()));
+        scratch = std::max(scratch, scratchOf(algorithm.getValue().workspaceBytes));
     }
     program.setScratch(scratch);
   }

@@ -77,28 +77,26 @@ Pinning pin(ArrayAttr table, const ProductShape &shape, ArrayRef<int64_t> chips,
         entry.getTransposeLhs() != shape.transposeLhs ||
         entry.getTransposeRhs() != shape.transposeRhs)
       continue;
-    exec::PinnedAlgorithmAttr found = entry.getAlgorithm();
+    plan::PinnedAlgorithm found = entry.getAlgorithm().getValue();
     // The last reason stands: any of them is true of some entry.
     if (entry.getLeading() != ArrayRef(dense)) {
       made.refusal = "an entry for rows further apart";
-    } else if (!llvm::is_contained(chips, found.getChip())) {
-      made.refusal =
-          llvm::formatv("an entry for sm_{0}, which is not asked for", found.getChip()).str();
-    } else if (found.getAlignment() > comm::kAlignment) {
+    } else if (!llvm::is_contained(chips, found.chip)) {
+      made.refusal = llvm::formatv("an entry for sm_{0}, which is not asked for", found.chip).str();
+    } else if (found.alignment > comm::kAlignment) {
       made.refusal =
           llvm::formatv("an entry for operands at multiples of {0} bytes, these are at {1}",
-                        found.getAlignment(), comm::kAlignment)
+                        found.alignment, comm::kAlignment)
               .str();
-    } else if (scratchOf(found.getWorkspace()) > mostWorkspace) {
+    } else if (scratchOf(found.workspaceBytes) > mostWorkspace) {
       made.refusal =
           llvm::formatv("an entry that needs {0} bytes of workspace, the limit leaves {1}",
-                        found.getWorkspace(), std::max<int64_t>(mostWorkspace, 0))
+                        found.workspaceBytes, std::max<int64_t>(mostWorkspace, 0))
               .str();
     } else {
-      exec::PinnedAlgorithmAttr &known =
-          best[{found.getCublaslt(), found.getChip(), found.getMultiprocessors()}];
-      if (!known || known.getAlignment() < found.getAlignment())
-        known = found;
+      exec::PinnedAlgorithmAttr &known = best[{found.cublasLt, found.chip, found.multiprocessors}];
+      if (!known || known.getValue().alignment < found.alignment)
+        known = entry.getAlgorithm();
     }
   }
   for (auto [machine, algorithm] : best)

@@ -39,8 +39,8 @@ LogicalResult checkExtents(comm::StageOp op, optim::GroupOp group) {
   if (op.getOuts().empty())
     return op.emitOpError("expected an out over blocks");
   for (Value out : op.getOuts()) {
-    auto kind = comm::placeOf(out).getHolds() == comm::Holds::Gram ? plan::ValueKind::Gram
-                                                                   : plan::ValueKind::Full;
+    auto kind = comm::placeOf(out).getValue() == plan::ValueKind::Gram ? plan::ValueKind::Gram
+                                                                       : plan::ValueKind::Full;
     auto [blocks, rows, cols] = plan::computedView(group.toPlan(), kind);
     if (auto type = dyn_cast<MemRefType>(out.getType());
         type && ((type.getDimSize(1) != 1 && type.getDimSize(1) != rows) ||
@@ -61,7 +61,7 @@ FailureOr<View> viewOf(comm::StageOp op, Value value) {
     auto type = dyn_cast<MemRefType>(value.getType());
     if (!type)
       return op.emitOpError("expected memrefs at this level, found ") << value.getType();
-    if (op.getIteration() == comm::Iteration::Blocks) {
+    if (op.getIteration() == plan::Distribution::Blocks) {
       // One value per block, row or column where an axis is 1 and the out's is not.
       auto walked = cast<MemRefType>(op.getOuts().front().getType()).getShape().drop_front();
       auto own = type.getShape().drop_front();
@@ -86,7 +86,7 @@ FailureOr<View> viewOf(comm::StageOp op, Value value) {
 /// What a stage does: "in" stages for matrix space, "out" reads what was staged, "elementwise" does
 /// neither, "blocks" is in matrix space.
 StringRef roleOf(comm::StageOp op) {
-  if (op.getIteration() == comm::Iteration::Blocks)
+  if (op.getIteration() == plan::Distribution::Blocks)
     return "blocks";
   return !op.getOuts().empty() ? "in" : op.getStaged().empty() ? "elementwise" : "out";
 }
@@ -109,7 +109,7 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
 /// What a stage walks, and which of its operands are shards: a target reaches those by other means
 /// than what is in the workspace, so a kernel serves stages that agree in this.
 std::string kindsOf(comm::StageOp op, ValueRange operands) {
-  std::string kinds = stringifyIteration(op.getIteration()).str() + ' ';
+  std::string kinds = std::string(plan::name(op.getIteration())) + ' ';
   for (Value operand : operands)
     kinds += isa<comm::ShardsType>(operand.getType()) ? 's' : 'w';
   return kinds;
@@ -180,7 +180,7 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
     error.attachNote(illegal->getLoc()) << "this operation";
     return error;
   }
-  if (op.getIteration() == comm::Iteration::Blocks && failed(checkExtents(op, group)))
+  if (op.getIteration() == plan::Distribution::Blocks && failed(checkExtents(op, group)))
     return failure();
 
   OpBuilder b(op.getContext());

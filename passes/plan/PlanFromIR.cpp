@@ -98,8 +98,8 @@ private:
     if (failed(rule))
       return failure();
     result.routes[op.getSymNameAttr()] = plan().routes.size();
-    plan().routes.push_back({op.getSymName().str(), *rule, op.getDefaults().vec(),
-                             plan::MissingGrad(op.getMissingGrad())});
+    plan().routes.push_back(
+        {op.getSymName().str(), *rule, op.getDefaults().vec(), op.getMissingGrad()});
     return success();
   }
 
@@ -197,12 +197,12 @@ private:
     FailureOr<int64_t> group = find(op, result.groups, op.getGroupAttr(), "a group");
     if (failed(group))
       return failure();
-    auto kind = plan::ShardsKind(op.getKind());
+    plan::ShardsKind kind = op.getKind();
     plan::Distribution stands = plan::shardsOf(plan().groups[*group], kind);
     if (op.getType().getDistribution() == stands)
       return success();
     return op.emitOpError("expected shards that stand in ")
-           << plan::name(stands) << ", as the placements of the " << plan::name(kind)
+           << plan::name(stands) << ", as the placements of the " << plan::describe(kind)
            << " say, found " << op.getType();
   }
 
@@ -242,7 +242,7 @@ private:
     FailureOr<int64_t> segment = findSegment(op, op.getSegmentAttr());
     if (failed(segment))
       return failure();
-    if (op.getIteration() == comm::Iteration::Blocks) {
+    if (op.getIteration() == plan::Distribution::Blocks) {
       const plan::Group &group = plan().groups[plan().segments[*segment].group];
       return addTable(op, blockChunks(*segment, iteratedKind(op, group)));
     }
@@ -320,7 +320,7 @@ private:
                << ranks->getMesh();
       start.communicator = ranks->toPlan(*mesh);
     }
-    start.collective = plan::CollectiveKind(op.getKind());
+    start.collective = op.getKind();
     result.tables[op];
     for (auto [send, receive] : llvm::zip(op.getSends(), op.getReceives())) {
       comm::PlaceAttr from = comm::placeOf(send), to = comm::placeOf(receive);
@@ -368,7 +368,7 @@ private:
 
 plan::ValueKind stepc::iteratedKind(comm::StageOp stage, const plan::Group &group) {
   for (Value out : stage.getOuts())
-    if (comm::placeOf(out).getHolds() == comm::Holds::Gram)
+    if (comm::placeOf(out).getValue() == plan::ValueKind::Gram)
       return plan::ValueKind::Gram;
   // A block with one row (column) has no narrower kind along that axis.
   bool isCut = !group.slabs.factors.empty();

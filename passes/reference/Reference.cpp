@@ -19,7 +19,7 @@ static plan::Group groupOf(optim::ParameterOp parameter) {
 }
 
 std::vector<int64_t> reference::stateShape(optim::ParameterOp parameter, optim::ValueKind kind) {
-  return geometry::stateShape(groupOf(parameter), plan::ValueKind(kind));
+  return geometry::stateShape(groupOf(parameter), kind);
 }
 
 bool reference::stateExists(optim::ParameterOp parameter, optim::StateAttr state) {
@@ -152,7 +152,7 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
     Blocks full(group, plan::ValueKind::Full);
     std::vector<Blocks> views;
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
-      views.push_back({group, plan::ValueKind(rule.getState(i).getKind())});
+      views.push_back({group, rule.getState(i).getKind()});
     double numel =
         static_cast<double>(group.batchAxes > 0 || parts ? full.view.rows * full.view.cols
                                                          : geometry::elements(group.shape));

@@ -243,7 +243,7 @@ bool ProgramCheck::execute(const plan::Reduce &command) {
     return false;
   const plan::Operand &source = command.source, &out = command.out;
   Term made =
-      versions.terms.reduce(optim::Reduction(command.reduction), (*terms)[0],
+      versions.terms.reduce(command.reduction, (*terms)[0],
                             {source.rows, source.cols}, {out.rows, out.cols}, command.exponent);
   return write(out, {batchSite(command, out), {made}}, 0);
 }

@@ -130,7 +130,7 @@ public:
 private:
   Extents extents(Value value) {
     auto kind = optim::kindOf(value.getType()).value_or(optim::ValueKind::Full);
-    plan::View view = viewOf(group, plan::ValueKind(kind));
+    plan::View view = viewOf(group, kind);
     return {view.rows, view.cols};
   }
 

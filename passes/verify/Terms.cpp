@@ -177,7 +177,7 @@ std::string Terms::describe(Term term) const {
     }
   } else if (node.what == "reduce") {
     auto detail = cast<DenseI64ArrayAttr>(node.detail);
-    os << "the result of a " << optim::stringifyReduction(optim::Reduction(detail[0]));
+    os << "the result of a " << plan::name(optim::Reduction(detail[0]));
     if (int64_t exponent = detail[5])
       os << " times 2^" << exponent;
   } else if (node.what == "comm.sum")

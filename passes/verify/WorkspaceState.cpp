@@ -24,10 +24,7 @@ std::string Site::describe() const {
   if (group >= 0)
     os << columns << " scalars per parameter";
   else if (place.isPacked())
-    os << "what is "
-       << (place.end == plan::End::Sent       ? "sent"
-           : place.end == plan::End::Received ? "received"
-                                              : "kept of shards")
+    os << "what is " << plan::name(place.end) << (place.end == plan::End::Kept ? " of shards" : "")
        << ", of " << element;
   else
     os << "blocks of " << block.rows << " x " << block.cols << " of " << element;

@@ -22,48 +22,8 @@ int64_t byteSize(DType type) {
   return 0;
 }
 
-std::string_view name(DType type) {
-  switch (type) {
-  case DType::F32:
-    return "f32";
-  case DType::BF16:
-    return "bf16";
-  case DType::F16:
-    return "f16";
-  case DType::F64:
-    return "f64";
-  }
-  return "?";
-}
-
-std::string_view name(ValueKind kind) {
-  switch (kind) {
-  case ValueKind::Full:
-    return "full";
-  case ValueKind::Rows:
-    return "rows";
-  case ValueKind::Cols:
-    return "cols";
-  case ValueKind::One:
-    return "one";
-  case ValueKind::Gram:
-    return "gram";
-  }
-  return "?";
-}
-
-std::string_view name(ShardsKind kind) {
-  switch (kind) {
-  case ShardsKind::Parameter:
-    return "parameter";
-  case ShardsKind::Gradient:
-    return "gradient";
-  case ShardsKind::State:
-    return "state";
-  case ShardsKind::Reduced:
-    return "reduced gradient";
-  }
-  return "?";
+std::string_view describe(ShardsKind kind) {
+  return kind == ShardsKind::Reduced ? "reduced gradient" : name(kind);
 }
 
 std::string toString(const Placement &placement) {
@@ -426,7 +386,7 @@ int64_t extentOf(const std::vector<Span> &part) {
 static std::string describePart(const Division &division, int64_t part) {
   constexpr size_t kMost = 3;
   const std::vector<Span> &spans = division.parts[static_cast<size_t>(part)];
-  std::string text = division.axis == Division::Rows ? "rows" : "columns";
+  std::string text(name(division.axis));
   for (size_t i = 0; i < spans.size() && i < kMost; ++i)
     text += (i ? ", " : " ") + std::to_string(spans[i].begin) + ":" + std::to_string(spans[i].end);
   if (spans.size() > kMost)

@@ -7,6 +7,8 @@
 #ifndef STEPC_RUNTIME_MODEL_MODEL_H
 #define STEPC_RUNTIME_MODEL_MODEL_H
 
+#include "runtime/model/Enum.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,15 +19,19 @@ namespace stepc::plan {
 
 /// Storage types. The values are part of the serialized form.
 enum class DType : int64_t { F32 = 0, BF16 = 1, F16 = 2, F64 = 3 };
+template <>
+inline constexpr auto kNames<DType> =
+    std::to_array<std::string_view>({"f32", "bf16", "f16", "f64"});
 int64_t byteSize(DType type);
-std::string_view name(DType type); // "f32", "bf16", …
 
 /// The shape of a value relative to its matrix block of R × C elements: Full R × C, Rows R × 1, Cols 1 × C,
 /// One 1 × 1. Gram is n × n, with n the smaller of R and C. It is no value of a rule: only matrix space has
 /// it.
 enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3, Gram = 4 };
-inline constexpr int64_t kValueKinds = 5;
-std::string_view name(ValueKind kind); // "full", "rows", "cols", "one", "gram"
+template <>
+inline constexpr auto kNames<ValueKind> =
+    std::to_array<std::string_view>({"full", "rows", "cols", "one", "gram"});
+inline constexpr int64_t kValueKinds = count<ValueKind>();
 
 enum class PlacementKind : int64_t {
   Replicate = 0,
@@ -37,6 +43,10 @@ enum class PlacementKind : int64_t {
   PartialSum = 6,
   PartialAverage = 7,
 };
+template <>
+inline constexpr auto kNames<PlacementKind> =
+    std::to_array<std::string_view>({"replicate", "shard", "strided_shard", "interleaved_shard",
+                                     "owned", "flat", "partial_sum", "partial_average"});
 
 /// One placement, in PyTorch's order and notation: R, S(dim), _S(dim, factor). IS(dim, stripes), owned(rank)
 /// and flat(cuts) are what PyTorch cannot say. Gradients also have P(sum) and P(avg) (docs/manifest.md).
@@ -70,8 +80,12 @@ enum class ShardsKind : int64_t {
   State = 2,
   Reduced = 3, ///< the sum of partial gradients, before it goes to where the states are
 };
-inline constexpr int64_t kShardsKinds = 4;
-std::string_view name(ShardsKind kind); // "parameter", "gradient", "state", "reduced gradient"
+template <>
+inline constexpr auto kNames<ShardsKind> =
+    std::to_array<std::string_view>({"parameter", "gradient", "state", "reduced"});
+inline constexpr int64_t kShardsKinds = count<ShardsKind>();
+/// Describes what the shards are of, for messages: "parameter", …, "reduced gradient".
+std::string_view describe(ShardsKind kind);
 
 /// A mesh: `ranks` are the job's global ranks, row-major over the axes.
 struct Mesh {
@@ -99,6 +113,9 @@ struct Rule {
 };
 
 enum class MissingGrad : int64_t { Error = 0, Skip = 1, Zero = 2 };
+template <>
+inline constexpr auto kNames<MissingGrad> =
+    std::to_array<std::string_view>({"error", "skip", "zero"});
 
 /// A route: a rule with its defaults, claimed by parameters.
 struct Route {
@@ -131,6 +148,17 @@ struct Division {
   std::vector<std::vector<Span>> parts; // none: each matrix is one block
   bool operator==(const Division &) const = default;
 };
+template <>
+inline constexpr auto kNames<Division::Axis> = std::to_array<std::string_view>({"rows", "columns"});
+/// How a specification says the sizes of parts.
+enum class BlockSizes : int64_t {
+  Listed = 0, ///< as many rows (columns) as the numbers say, one part after the other
+  Each = 1,   ///< as many parts of this size as there are
+  Split = 2,  ///< a number of parts of equal size
+};
+template <>
+inline constexpr auto kNames<BlockSizes> =
+    std::to_array<std::string_view>({"listed", "each", "split"});
 /// What is wrong with the parts of an axis of that size: each row (column) stands in one part, in its order.
 std::string checkDivision(const Division &division, int64_t size);
 

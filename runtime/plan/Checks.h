@@ -26,14 +26,13 @@ template <typename T> const T &at(const std::vector<T> &list, int64_t index) {
   return list[static_cast<size_t>(index)];
 }
 
-template <typename Enum> bool known(Enum value, Enum last) {
-  return static_cast<int64_t>(value) >= 0 && value <= last;
-}
-
-/// What is said of a value that is none of its type's.
-template <typename Enum> Check unknown(const std::string &what, Enum value, Enum last) {
-  return "expected " + what + " from 0 to " + std::to_string(static_cast<int64_t>(last)) +
+/// What is said of a value that is none of its type's, or none up to `most`.
+template <typename Enum> Check unknown(const std::string &what, Enum value, Enum most) {
+  return "expected " + what + " from 0 to " + std::to_string(static_cast<int64_t>(most)) +
          ", found " + std::to_string(static_cast<int64_t>(value));
+}
+template <Named Enum> Check unknown(const std::string &what, Enum value) {
+  return unknown(what, value, last<Enum>());
 }
 
 /// The product of a · b, or a number above `limit` when it is larger.

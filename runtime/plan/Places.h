@@ -61,6 +61,10 @@ struct Distribution {
   static Distribution after(const Group &group, int64_t hops);
   auto operator<=>(const Distribution &) const = default;
 };
+template <>
+inline constexpr auto kNames<Distribution::Kind> =
+    std::to_array<std::string_view>({"shards", "blocks", "hop", "gradient_shards", "state_shards",
+                                     "reduced_shards", "parts", "ranges"});
 std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
 /// Where the shards of a group's parameter, gradient or states stand.
 Distribution shardsOf(const Group &group, ShardsKind kind);
@@ -76,6 +80,9 @@ enum class End : int64_t {
   Kept =
       3, ///< a copy of a rank's shards: block by block, each as it stands in the shard; or its range
 };
+template <>
+inline constexpr auto kNames<End> =
+    std::to_array<std::string_view>({"rest", "sent", "received", "kept"});
 
 struct Plan;
 
@@ -120,7 +127,9 @@ enum class TableKind : int64_t {
   Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
   Sum = 4, ///< rows of `to`, each with all its contributions (or parts), which stand in `from`
 };
-std::string_view name(TableKind kind); // "shard chunks", … of a known kind
+template <>
+inline constexpr auto kNames<TableKind> =
+    std::to_array<std::string_view>({"shard_chunks", "block_chunks", "copy", "message", "sum"});
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
 /// for the staged operands of shards.
@@ -135,6 +144,9 @@ enum class CollectiveKind : int64_t {
   Exchange = 0,  ///< ragged routes: exact sizes between any two ranks
   AllGather = 1, ///< every rank's part goes to every rank that lacks it
 };
+template <>
+inline constexpr auto kNames<CollectiveKind> =
+    std::to_array<std::string_view>({"exchange", "all_gather"});
 
 /// Ranks that meet in collectives: the world, or the ranks of a mesh that differ only along `factors`.
 struct Communicator {

@@ -12,25 +12,9 @@
 namespace stepc::plan {
 
 std::string name(Distribution distribution) {
-  switch (distribution.kind) {
-  case Distribution::Shards:
-    return "shards";
-  case Distribution::Blocks:
-    return "blocks";
-  case Distribution::Pieces:
-    return "hop " + std::to_string(distribution.hop);
-  case Distribution::GradientShards:
-    return "gradient_shards";
-  case Distribution::StateShards:
-    return "state_shards";
-  case Distribution::ReducedShards:
-    return "reduced_shards";
-  case Distribution::Parts:
-    return "parts";
-  case Distribution::Ranges:
-    return "ranges";
-  }
-  return "?";
+  std::string word(name(distribution.kind));
+  return distribution.kind == Distribution::Pieces ? word + " " + std::to_string(distribution.hop)
+                                                   : word;
 }
 
 int64_t Distribution::level(const Group &group) const {
@@ -76,7 +60,7 @@ std::string checkShards(const Plan &plan, const Place &place) {
     Distribution named = shardsOf(group, each.whose());
     if (each.isShards() && named != each)
       return "expected " + name(named) + ", where the shards of the " +
-             std::string(name(each.whose())) + " stand, found " + name(each);
+             std::string(describe(each.whose())) + " stand, found " + name(each);
     if (each.isShards() && byHops && start != each)
       return "expected " + name(start) + ", where the hops of the group start, found " + name(each);
   }
@@ -123,12 +107,6 @@ bool Place::sumsTo(const Plan &plan, const Place &other) const {
 bool Place::travelsTo(const Place &other) const {
   return end == End::Sent && other.end == End::Received && value == other.value &&
          from == other.from && to == other.to;
-}
-
-std::string_view name(TableKind kind) {
-  constexpr std::string_view names[] = {"shard chunks", "block chunks", "copies", "messages",
-                                        "sums"};
-  return names[static_cast<size_t>(kind)];
 }
 
 std::vector<int64_t> Plan::world() const {

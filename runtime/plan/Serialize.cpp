@@ -87,21 +87,6 @@ public:
   std::string error;
 };
 
-/// An enumeration's last value: what the reader accepts.
-template <typename Enum> constexpr Enum last();
-template <> constexpr DType last() { return DType::F64; }
-template <> constexpr ValueKind last() { return ValueKind::Gram; }
-template <> constexpr PlacementKind last() { return PlacementKind::PartialAverage; }
-template <> constexpr Division::Axis last() { return Division::Columns; }
-template <> constexpr MissingGrad last() { return MissingGrad::Zero; }
-template <> constexpr Distribution::Kind last() { return Distribution::Ranges; }
-template <> constexpr End last() { return End::Kept; }
-template <> constexpr CollectiveKind last() { return CollectiveKind::AllGather; }
-template <> constexpr TableKind last() { return TableKind::Sum; }
-template <> constexpr OperandKind last() { return OperandKind::Batch; }
-template <> constexpr Accumulation last() { return Accumulation::TensorCore; }
-template <> constexpr Reduction last() { return Reduction::Max; }
-
 /// Walks every field. `Stream` is Writer (and the plan const) or Reader.
 template <typename Stream> class Walk {
   template <typename T> using Ref = std::conditional_t<Stream::reading, T &, const T &>;
@@ -213,7 +198,7 @@ public:
   template <typename T> void field(const std::vector<T> &v) { list(v, "fields"); }
   /// A struct that names its fields.
   template <typename T>
-    requires HasFields<std::remove_const_t<T>>
+    requires HasFields<T>
   void field(T &v) {
     std::remove_const_t<T>::fields(v, [&](const char *name, auto &value) { named(name, value); });
   }

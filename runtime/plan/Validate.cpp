@@ -62,16 +62,16 @@ private:
   }
 
   Check place(const Place &place) {
-    if (!known(place.value, ValueKind::Gram))
-      return unknown("a kind of value", place.value, ValueKind::Gram);
-    if (!known(place.end, End::Kept))
-      return unknown("an end of a move", place.end, End::Kept);
+    if (!isKnown(place.value))
+      return unknown("a kind of value", place.value);
+    if (!isKnown(place.end))
+      return unknown("an end of a move", place.end);
     if (!inside(place.segment, plan.segments))
       return outside("segment", place.segment, plan.segments);
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
     for (const Distribution &each : {place.from, place.to}) {
-      if (!known(each.kind, Distribution::Ranges))
-        return unknown("a distribution", each.kind, Distribution::Ranges);
+      if (!isKnown(each.kind))
+        return unknown("a distribution", each.kind);
       bool between = each.kind == Distribution::Pieces;
       if (each.hop < 0 || each.hop >= (between ? static_cast<int64_t>(group.hops.size()) - 1 : 1))
         return "expected a hop before the last one, found hop " + std::to_string(each.hop);
@@ -165,7 +165,7 @@ private:
                    "they are added up" +
                        found(table);
     }
-    return unknown("a kind of table", table.kind, TableKind::Sum);
+    return unknown("a kind of table", table.kind);
   }
 
   /// Starts are expanded, so they are checked here; the rest of the program is checked by validateProgram.

@@ -57,9 +57,9 @@ private:
 
   Check rule(const Rule &rule, int64_t) {
     for (const State &state : rule.states) {
-      if (!known(state.dtype, DType::F64))
-        return unknown("a type of state " + state.name, state.dtype, DType::F64);
-      if (!known(state.kind, ValueKind::One))
+      if (!isKnown(state.dtype))
+        return unknown("a type of state " + state.name, state.dtype);
+      if (!isKnown(state.kind) || state.kind > ValueKind::One)
         return unknown("a kind of state " + state.name, state.kind, ValueKind::One);
     }
     return {};
@@ -71,8 +71,8 @@ private:
     if (route.defaults.size() != at(plan.rules, route.rule).hyperparameters.size())
       return "expected a default per hyperparameter, found " +
              std::to_string(route.defaults.size());
-    if (!known(route.missingGrad, MissingGrad::Zero))
-      return unknown("a treatment of missing gradients", route.missingGrad, MissingGrad::Zero);
+    if (!isKnown(route.missingGrad))
+      return unknown("a treatment of missing gradients", route.missingGrad);
     return {};
   }
 
@@ -82,8 +82,8 @@ private:
     if (!inside(group.mesh, plan.meshes))
       return outside("mesh", group.mesh, plan.meshes);
     for (DType type : {group.parameterType, group.gradientType})
-      if (!known(type, DType::F64))
-        return unknown("a type", type, DType::F64);
+      if (!isKnown(type))
+        return unknown("a type", type);
     if (Check message = shape(group); !message.empty())
       return message;
     if (Check message = division(group); !message.empty())
@@ -161,7 +161,7 @@ private:
                  ? Check()
                  : "expected no part of matrices that are not divided, found part " +
                        std::to_string(group.parts[0]);
-    if (!known(group.division.axis, Division::Columns) ||
+    if (!isKnown(group.division.axis) ||
         (group.flatten == 0 && static_cast<int64_t>(group.shape.size()) != group.batchAxes + 2))
       return "expected a division of the rows or the columns of matrices, found one of " +
              std::to_string(group.shape.size() - static_cast<size_t>(group.batchAxes)) + " axes";
@@ -232,8 +232,8 @@ private:
       return "expected a placement per axis of mesh " + mesh.name + ", found " +
              std::to_string(list.size());
     for (const Placement &placement : list)
-      if (!known(placement.kind, PlacementKind::PartialAverage))
-        return unknown("a kind of placement", placement.kind, PlacementKind::PartialAverage);
+      if (!isKnown(placement.kind))
+        return unknown("a kind of placement", placement.kind);
     if (auto wrong =
             geometry::checkPlacements(group.shape, list, mesh, &list == &group.gradientPlacements))
       return std::string(whose) + "placement " + std::to_string(wrong->axis) + ": " + wrong->reason;

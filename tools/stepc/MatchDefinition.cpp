@@ -45,12 +45,6 @@ template <typename Items> static auto named(const Items &items, StringRef name) 
   return found == items.end() ? nullptr : &*found;
 }
 
-static StringRef textOf(plan::MissingGrad policy) {
-  return policy == plan::MissingGrad::Skip   ? "skip"
-         : policy == plan::MissingGrad::Zero ? "zero"
-                                             : "error";
-}
-
 namespace {
 /// What the specification says, and what the library has.
 struct Difference {
@@ -85,8 +79,8 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
       return Difference{name + " = " + textOf(value) + of, textOf(usual)};
   }
   if (route.missingGrad != found.missingGrad)
-    return Difference{"missing_grad = " + textOf(route.missingGrad).str() + of,
-                      textOf(found.missingGrad).str()};
+    return Difference{"missing_grad = " + std::string(plan::name(route.missingGrad)) + of,
+                      std::string(plan::name(found.missingGrad))};
   return std::nullopt;
 }
 

@@ -193,9 +193,8 @@ bool isShared(exec::ReduceOp op) {
 
 /// With `shape` between what the kernel does and the type that it reads.
 static std::string nameOf(exec::ReduceOp op, StringRef what, StringRef shape) {
-  std::string name =
-      llvm::formatv("stepc_reduce_{0}_{1}{2}_{3}", optim::stringifyReduction(op.getKind()), what,
-                    shape, op.getSource().getType());
+  std::string name = llvm::formatv("stepc_reduce_{0}_{1}{2}_{3}", plan::name(op.getKind()), what,
+                                   shape, op.getSource().getType());
   int64_t exponent = int64_t(op.getExponent());
   if (exponent != 0)
     name += llvm::formatv("_{0}{1}", exponent < 0 ? "m" : "p", std::abs(exponent));

@@ -6,14 +6,14 @@ namespace stepc::plan {
 
 std::string Start::check(ProgramChecks &checks) const {
   checks.begin();
-  if (!known(collective, CollectiveKind::AllGather))
-    return unknown("a kind of collective", collective, CollectiveKind::AllGather);
+  if (!isKnown(collective))
+    return unknown("a kind of collective", collective);
   if (Check wrong = checkCommunicator(checks.plan, communicator); !wrong.empty())
     return wrong;
   for (const Operand *operand : {&sent, &received}) {
     if (operand->kind != OperandKind::Workspace)
       return "expected to send from the workspace and to receive there, found " +
-             std::string(name(operand->kind));
+             std::string(describe(operand->kind));
     if (operand->pool != -1)
       return "expected no pool of what is no batch, found pool " + std::to_string(operand->pool);
     if (Check wrong = checks.inWorkspace(operand->value, operand->bytes); !wrong.empty())

@@ -13,14 +13,12 @@
 #ifndef STEPC_RUNTIME_PLAN_COMMANDS_COMMAND_H
 #define STEPC_RUNTIME_PLAN_COMMANDS_COMMAND_H
 
+#include "runtime/model/Fields.h"
 #include "runtime/plan/commands/Collectives.h"
 #include "runtime/plan/commands/Dispatch.h"
 #include "runtime/plan/commands/Matrix.h"
 #include "runtime/plan/commands/Moves.h"
 
-#include <algorithm>
-#include <type_traits>
-#include <variant>
 
 namespace stepc::plan {
 
@@ -28,11 +26,6 @@ namespace stepc::plan {
 /// runtime refuses a step that did anything else. The order is part of the serialized form.
 using Command = std::variant<DispatchChunks, DispatchParameters, Product, Reduce, Copy, Start,
                              Await, AdvanceSteps, Sum>;
-
-/// Functions for the alternatives of a variant, as one.
-template <typename... Functions> struct Overloads : Functions... {
-  using Functions::operator()...;
-};
 
 /// "chunks", "parameters", "product", …
 inline std::string_view name(const Command &command) {
@@ -43,31 +36,6 @@ inline Effects effects(const Plan &plan, const Command &command) {
   Effects list;
   std::visit([&](const auto &each) { each.effects(plan, list); }, command);
   return list;
-}
-
-template <typename T> inline constexpr bool isVector = false;
-template <typename T> inline constexpr bool isVector<std::vector<T>> = true;
-template <typename T> inline constexpr bool isOptional = false;
-template <typename T> inline constexpr bool isOptional<std::optional<T>> = true;
-
-/// A struct that names its fields.
-template <typename T>
-concept HasFields = requires(T &value) { T::fields(value, [](const char *, auto &) {}); };
-
-/// Visits all fields of type T in a command, or in a part of one, in the order of the fields.
-template <typename T, typename Value, typename Visit> void forEach(Value &value, Visit &&visit) {
-  using Plain = std::remove_const_t<Value>;
-  auto inner = [&](auto &part) { forEach<T>(part, visit); };
-  if constexpr (std::is_same_v<Plain, T>)
-    visit(value);
-  else if constexpr (std::is_same_v<Plain, Command>)
-    std::visit(inner, value);
-  else if constexpr (HasFields<Plain>)
-    Plain::fields(value, [&](const char *, auto &field) { inner(field); });
-  else if constexpr (isVector<Plain>)
-    std::for_each(value.begin(), value.end(), inner);
-  else if constexpr (isOptional<Plain>)
-    value ? inner(*value) : void();
 }
 
 } // namespace stepc::plan

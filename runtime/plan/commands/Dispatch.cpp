@@ -35,7 +35,7 @@ std::string DispatchChunks::check(ProgramChecks &checks) const {
       return outside("table", run.table, plan.tables);
     const Table &table = at(plan.tables, run.table), &first = at(plan.tables, runs[0].table);
     if (table.kind != TableKind::ShardChunks && table.kind != TableKind::BlockChunks)
-      return ProgramChecks::ofKind("chunks", table.kind);
+      return ProgramChecks::ofKind("shard_chunks or block_chunks", table.kind);
     if (table.kind != first.kind)
       return ProgramChecks::ofKind(name(first.kind), table.kind);
     bool overShards = table.kind == TableKind::ShardChunks;
@@ -99,7 +99,7 @@ std::string DispatchParameters::check(ProgramChecks &checks) const {
       return outside("group", run.group, plan.groups);
     for (const Operand &operand : run.operands) {
       if (operand.kind != OperandKind::Scalars)
-        return "expected to write scalars, found " + std::string(name(operand.kind));
+        return "expected to write scalars, found " + std::string(describe(operand.kind));
       if (Check wrong = checks.operand(operand, at(plan.groups, run.group), nullptr);
           !wrong.empty())
         return wrong;

@@ -29,7 +29,7 @@ std::string MatrixCommand::check(ProgramChecks &checks,
            " for each block";
   for (const Operand *operand : operands) {
     if (operand->kind != OperandKind::Batch)
-      return "expected batches of blocks, found " + std::string(name(operand->kind));
+      return "expected batches of blocks, found " + std::string(describe(operand->kind));
     if (operand->rows < 0 || operand->cols < 0 || operand->type == DType::F64 ||
         operand->rows > kMostItems || operand->cols > kMostItems)
       return "expected blocks of a type of 32 bits or fewer, found " +

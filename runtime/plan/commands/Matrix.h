@@ -14,7 +14,13 @@ class ProgramChecks;
 /// each; or each product is rounded before it is added; or groups of 16 steps are added as a GPU's tensor
 /// cores add them.
 enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1, TensorCore = 2 };
+template <>
+inline constexpr auto kNames<Accumulation> =
+    std::to_array<std::string_view>({"fused_chain", "rounded_chain", "tensorcore"});
 enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
+template <>
+inline constexpr auto kNames<Reduction> =
+    std::to_array<std::string_view>({"sum", "mean", "rms", "norm", "max"});
 
 /// An algorithm of cuBLASLt that computes a product in place of its kernels, if the library, the GPU and its
 /// number of multiprocessors match. It computes one part of k after another, never several at once (split-K
@@ -23,9 +29,9 @@ struct PinnedAlgorithm {
   int64_t cublasLt = 0; // cublasLtGetVersion()
   int64_t chip = 0;     // 90: sm_90
   int64_t multiprocessors = 0;
-  int64_t alignment = 1; // bytes that the address of each operand is a multiple of
+  int64_t alignment = 0; // bytes that the address of each operand is a multiple of
   // The algorithm and its attributes (cublasLtMatmulAlgoConfigAttributes_t).
-  int64_t algorithm = 0, tile = 0, stages = 0, swizzling = 0, customOption = 0;
+  int64_t algorithm = -1, tile = 0, stages = 0, swizzling = 0, customOption = 0;
   int64_t innerShape = 0, clusterShape = 0;
   int64_t workspaceBytes = 0; // that it may use for all blocks together
   auto operator<=>(const PinnedAlgorithm &) const = default;

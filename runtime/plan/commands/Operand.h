@@ -36,7 +36,11 @@ enum class OperandKind : int64_t {
   BlockRows = 5,  ///< the number of rows of the group's blocks, in place of a pointer
   Batch = 6,      ///< as Workspace: `rows` × `cols` of `type` for each computed block
 };
-std::string_view name(OperandKind kind); // "a part of the workspace", "scalars", …
+template <>
+inline constexpr auto kNames<OperandKind> =
+    std::to_array<std::string_view>({"workspace", "scalars", "parameters", "gradients", "state",
+                                     "block_rows", "batch"});
+std::string_view describe(OperandKind kind); // "a part of the workspace", "scalars", …
 
 struct Operand {
   OperandKind kind = OperandKind::Workspace;

@@ -6,13 +6,11 @@
 
 namespace stepc::plan {
 
-std::string_view name(OperandKind kind) {
-  constexpr std::string_view names[] = {
+std::string_view describe(OperandKind kind) {
+  constexpr std::string_view texts[] = {
       "a part of the workspace", "scalars", "parameters", "gradients", "a state",
       "a number of rows",        "a batch"};
-  return kind < OperandKind::Workspace || kind > OperandKind::Batch
-             ? "an unknown operand"
-             : names[static_cast<size_t>(kind)];
+  return isKnown(kind) ? texts[static_cast<size_t>(kind)] : "an unknown operand";
 }
 
 State Operand::elements(const Plan &plan, const Group &group) const {
@@ -72,7 +70,7 @@ Check ProgramChecks::optionalKernel(KernelNumber kernel, std::vector<int64_t> ca
 }
 
 Check ProgramChecks::ofKind(std::string_view expected, TableKind found) {
-  return "expected a table of " + std::string(expected) + ", found one of " +
+  return "expected a table of kind " + std::string(expected) + ", found one of " +
          std::string(name(found));
 }
 
@@ -134,7 +132,7 @@ Check ProgramChecks::operand(const Operand &operand, const Group &group,
   case OperandKind::BlockRows:
     return {};
   }
-  return unknown("a kind of operand", operand.kind, OperandKind::Batch);
+  return unknown("a kind of operand", operand.kind);
 }
 
 Check ProgramChecks::placed(const Operand &operand, const Place &place, int64_t blockBytes) const {
@@ -187,7 +185,7 @@ Check ProgramChecks::side(const Operand &operand, const Place &place, int64_t el
     return std::string("expected ") +
            (place.isBound() ? "shards where its table has shards"
                             : "a part of the workspace where its table has no shards") +
-           ", found " + std::string(name(operand.kind));
+           ", found " + std::string(describe(operand.kind));
   if (Check wrong = this->operand(operand, group, place.isBound() ? &place : nullptr);
       !wrong.empty())
     return wrong;

@@ -166,7 +166,7 @@ func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, sha
 
 // A collective is of a known kind.
 func.func @f(%w: !comm.communicator) {
-  // expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'kind' [exchange, all_gather]}}
+  // expected-error @below {{expected exchange or all_gather, found scatter}}
   %t = comm.start scatter %w order 0 sends() receives()
   return
 }

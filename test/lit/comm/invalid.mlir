@@ -330,3 +330,21 @@ comm.segment @s group @g wave -1 all
 // Waves are not as many as a program could never hold.
 // expected-error @below {{expected a wave between 0 and 1048575, found 1048576}}
 comm.segment @s group @g wave 1048576 all
+
+// -----
+
+// Shards are of something known.
+func.func @f() {
+  // expected-error @below {{expected parameter, gradient, state or reduced, found master}}
+  %p = comm.shards master @g : !comm.shards<@g, f32>
+  return
+}
+
+// -----
+
+// The sum of a partial gradient stands in no shards of the trainer.
+func.func @f() {
+  // expected-error @below {{expected shards that are bound: of the parameter, the gradient or a state, found reduced}}
+  %p = comm.shards reduced @g : !comm.shards<@g, f32, reduced_shards>
+  return
+}

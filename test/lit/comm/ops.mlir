@@ -39,7 +39,7 @@ comm.segment @g0_w2 group @g0 blocks []
 // GENERIC-LABEL: sym_name = "values"
 // GENERIC: "comm.world"()
 // GENERIC: "comm.communicator"() <{ranks = #comm.communicator<@world, [<0, 1, 2>]>}>
-// GENERIC: "comm.shards"() <{group = @g0, kind = 2 : i64, state = "m"}>
+// GENERIC: "comm.shards"() <{group = @g0, kind = #comm.shards_kind<state>, state = "m"}>
 // GENERIC: "comm.extent"() <{place = #comm.place<@g0_all, full, shards to blocks, sent>}>
 // GENERIC: "comm.buffer"(%{{.*}}) <{bytes = 1024 : i64, offset = 4096 : i64}>
 func.func @values() -> !comm.communicator {
@@ -110,7 +110,7 @@ func.func @scalars(%t: tensor<2x1xf32, #comm.place<@g0, scalars>>, %m: memref<2x
 // CHECK-NEXT: %[[ZERO:.*]] = arith.constant
 // CHECK-NEXT: comm.yield %[[ZERO]] : f32
 // CHECK-NEXT: }
-// GENERIC: "comm.stage"({{.*}}) <{iteration = 0 : i64, operandSegmentSizes = array<i32: 2, 1, 1, 1, 1>, segment = @g0_all}> ({
+// GENERIC: "comm.stage"({{.*}}) <{iteration = #comm.iteration<shards>, operandSegmentSizes = array<i32: 2, 1, 1, 1, 1>, segment = @g0_all}> ({
 func.func @stages(%g: !comm.shards<@g0, f32>, %m: !comm.shards<@g0, bf16>, %e: tensor<?xbf16, #comm.place<@g0_all, full, shards to blocks, sent>>, %t: tensor<2x1xf32, #comm.place<@g0, scalars>>,
                   %x: tensor<?x4x6xf32, #comm.place<@g0_all, full, blocks>>, %v: tensor<?x4x1xf32, #comm.place<@g0_all, rows, blocks>>) {
   %active = comm.active
@@ -164,7 +164,7 @@ func.func @copies(%r: tensor<?xf32, #comm.place<@g0_all, full, shards to blocks,
 // CHECK: comm.wait %[[T]]
 // GENERIC: "comm.exchange"({{.*}}) <{operandSegmentSizes = array<i32: 1, 2, 2>
 // GENERIC: "comm.all_gather"
-// GENERIC: "comm.start"({{.*}}kind = 1 : i64, {{.*}}order = 1 : i64
+// GENERIC: "comm.start"({{.*}}kind = #comm.collective_kind<all_gather>, {{.*}}order = 1 : i64
 // GENERIC: "comm.wait"
 func.func @collectives(%w: !comm.communicator, %a: tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, sent>>, %ar: tensor<?xf32, #comm.place<@g0_all, full, shards to blocks, received>>,
                        %b: tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, sent>>, %br: tensor<?xbf16, #comm.place<@g0_w1, rows, shards to blocks, received>>,

@@ -214,7 +214,7 @@ func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 // -----
 
 // A distribution is known.
-// expected-error @below {{expected shards, gradient_shards, state_shards, reduced_shards, parts, ranges, blocks or hop, found to_matrix}}
+// expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts or ranges, found to_matrix}}
 func.func private @f(tensor<?xf32, #comm.place<@s, full, to_matrix>>)
 
 // -----

@@ -282,3 +282,33 @@ func.func @f(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
   } -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
   return
 }
+
+// -----
+
+// A stage visits something known.
+func.func @f() {
+  // expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts or ranges, found rows}}
+  comm.stage @s over rows {
+  }
+  return
+}
+
+// -----
+
+// Pieces between hops are only on their way.
+func.func @f() {
+  // expected-error @below {{expected to run over shards or blocks, found hop}}
+  comm.stage @s over hop {
+  }
+  return
+}
+
+// -----
+
+// Ranges are summed up by no stage.
+func.func @f() {
+  // expected-error @below {{expected to run over shards or blocks, found ranges}}
+  comm.stage @s over ranges {
+  }
+  return
+}

@@ -209,3 +209,20 @@ exec.program arena 8192 {
   // expected-error @below {{expected a block of two static axes that are not empty, of f32, bf16 or f16, found 'tensor<4x6x2xf32>'}}
   exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6x2xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
 }
+
+// -----
+
+// A product adds up in a known order.
+exec.program arena 8192 {
+  // expected-error @below {{expected fused_chain, rounded_chain or tensorcore, found tree}}
+  exec.product tree of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> by <offset = 0, bytes = 96, block = tensor<6x4xf32>> to <offset = 0, bytes = 96, block = tensor<4x4xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64}
+}
+
+// -----
+
+// A table has rows of a known kind.
+exec.program arena 8192 {
+  // expected-error @below {{expected shard_chunks, block_chunks, copy, message or sum, found chunks}}
+  // expected-error @below {{failed to parse Exec_Table parameter 'kind'}}
+  exec.reduce sum of <kind = chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xf32>>
+}

@@ -219,3 +219,20 @@ exec.program arena 8192 {
   // expected-error @below {{expected a start or a pool, found both}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.workspace<offset = 0, bytes = 64, start = 0, pool = 0>]
 }
+
+// -----
+
+// Shards are of something known.
+exec.program arena 8192 {
+  // expected-error @below {{expected parameter, gradient, state or reduced, found master}}
+  // expected-error @below {{failed to parse Exec_Shards parameter 'kind'}}
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<master>]
+}
+
+// -----
+
+// The sum of a partial gradient stands in no shards of the trainer.
+exec.program arena 8192 {
+  // expected-error @below {{expected shards that are bound, found reduced}}
+  exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<reduced>]
+}

@@ -120,3 +120,25 @@ module attributes {exec.products = [#exec.product_entry<m = 4, n = 5, k = 6, lhs
 // expected-error @below {{expected a leading dimension of at least 5, a row of the operand, found 4}}
 module attributes {exec.products = [#exec.product_entry<m = 4, n = 5, k = 6, lhs = f32, rhs = f32, out = f32, leading = [6, 4, 5], algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 0>>]} {
 }
+
+// -----
+
+// A field has a known name, and is given once.
+// expected-error @below {{expected multiprocessors, alignment, algorithm, tile, stages, swizzling, custom_option, inner_shape, cluster_shape or workspace, found chip}}
+// expected-error @below {{failed to parse Exec_PinnedAlgorithm parameter 'value'}}
+module attributes {exec.products = [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, chip = 90>]} {
+}
+
+// -----
+
+// Each has an algorithm.
+// expected-error @below {{expected an algorithm from 0 to 2147483647, found -1}}
+module attributes {exec.products = [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16>]} {
+}
+
+// -----
+
+// And operands have an alignment.
+// expected-error @below {{expected an alignment from 1 to 256, found 0}}
+module attributes {exec.products = [#exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, algorithm = 66>]} {
+}

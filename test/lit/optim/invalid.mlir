@@ -229,7 +229,7 @@ optim.route @R rule @R rest patterns [] except [] defaults [nan] missing_grad er
 // -----
 
 // An absent gradient means one of three things.
-// expected-error @below {{expected string or keyword containing one of the following enum values for attribute 'missing_grad' [error, skip, zero]}}
+// expected-error @below {{expected error, skip or zero, found never}}
 optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad never
 
 // -----
@@ -335,3 +335,30 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f16, full, 1.0e+06 : 
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
 }
+
+// -----
+
+// A state is a value of a rule, which no Gram matrix is.
+// expected-error @+1 {{expected a state of full, rows, cols or one, found gram}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, gram, 0.0 : f64, false>] {
+}
+
+// -----
+
+// A state has a known kind.
+// expected-error @+2 {{expected full, rows, cols, one or gram, found half}}
+// expected-error @+1 {{failed to parse Optim_State parameter 'kind'}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, half, 0.0 : f64, false>] {
+}
+
+// -----
+
+// Matrices have two axes.
+// expected-error @below {{expected rows or columns, found depth}}
+optim.divide patterns ["w"] except [] into depth split [2] repeat 1
+
+// -----
+
+// Sizes are said in a known way.
+// expected-error @below {{expected listed, each or split, found about}}
+optim.divide patterns ["w"] except [] into rows about [2] repeat 1

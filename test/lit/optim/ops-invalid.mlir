@@ -223,7 +223,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %y: tensor<?x6x4xf32>, %o: tensor<?x8x4xf32>
 // A block reduction has an out.
 func.func @f(%x: tensor<?x8x6xf32>) {
   // expected-error @below {{expected 2 operands, but found 1}}
-  "optim.block_reduce"(%x) <{kind = 0 : i64}> : (tensor<?x8x6xf32>) -> ()
+  "optim.block_reduce"(%x) <{kind = #optim.reduction<sum>}> : (tensor<?x8x6xf32>) -> ()
   return
 }
 
@@ -269,5 +269,33 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -31}}
   %0 = optim.block_reduce norm %x outs(%o : tensor<?x8x1xf32>) {exponent = -31 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  return
+}
+
+// -----
+
+// A reduction is of a known kind.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected sum, mean, rms, norm or max, found median}}
+  %0 = optim.reduce median %x : tensor<?x?xf32> to tensor<?x1xf32>
+  return
+}
+
+// -----
+
+// And says which.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected sum, mean, rms, norm or max}}
+  %0 = optim.reduce %x : tensor<?x?xf32> to tensor<?x1xf32>
+  return
+}
+
+// -----
+
+// The generic form has the same words.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected sum, mean, rms, norm or max, found median}}
+  // expected-error @below {{failed to parse Optim_Reduction parameter 'value'}}
+  %0 = "optim.reduce"(%x) <{kind = #optim.reduction<median>}> : (tensor<?x?xf32>) -> tensor<?x1xf32>
   return
 }

@@ -60,7 +60,7 @@ optim.rule @Keep hyperparameters [] states [] {
 // CHECK: optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
 // CHECK: optim.route @head rule @Every patterns ["h*", "b"] optional ["h*"] except ["b"] defaults [2.000000e-02] missing_grad error
 // CHECK: optim.route @Keep rule @Keep rest patterns [] except [] defaults [] missing_grad zero
-// GENERIC: "optim.route"() <{{.*}}missing_grad = 2 : i64{{.*}}rest
+// GENERIC: "optim.route"() <{{.*}}missing_grad = #optim.missing_grad<zero>{{.*}}rest
 optim.route @Every rule @Every matrix patterns [] except ["*embed*"] defaults [0.02] missing_grad error
 optim.route @Some rule @Every patterns ["a.*", "b"] except [] defaults [0x7FF8000000000000] missing_grad skip
 optim.route @head rule @Every patterns ["h*", "b"] optional ["h*"] except ["b"] defaults [0.02] missing_grad error
@@ -121,7 +121,7 @@ func.func @product(%x: tensor<?x8x6xbf16>, %e: tensor<?x8x8xbf16>,
 // CHECK: optim.block_reduce sum %[[X]] outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
 // CHECK: optim.block_reduce rms %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
 // CHECK: optim.block_reduce rms %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>{{$}}
-// GENERIC: "optim.block_reduce"({{.*}}kind = 3 : i64
+// GENERIC: "optim.block_reduce"({{.*}}kind = #optim.reduction<norm>
 func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %cols: tensor<?x1x6xf32>,
                         %m: memref<?x8x6xf32>, %to: memref<?x8x1xf32>) {
   %n = optim.block_reduce norm %x outs(%one : tensor<?x1x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>

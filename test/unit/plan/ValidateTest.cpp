@@ -213,7 +213,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
     return validateProgram(plan);
   };
   EXPECT_EQ(message([](Plan &p) { copyOf(p).table = 0; }),
-            "command 0 (copy): expected a table of copies, found one of shard chunks");
+            "command 0 (copy): expected a table of kind copy, found one of shard_chunks");
   EXPECT_EQ(message([](Plan &p) { std::swap(copyOf(p).source, copyOf(p).target); }),
             "command 0 (copy): expected shards where its table has shards, found a part of the "
             "workspace");
@@ -303,7 +303,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { chunksOf(p).runs[0].operands[1].start = 0; }),
             "command 1 (chunks): expected no start of what is not packed, found start 0");
   EXPECT_EQ(message([](Plan &p) { productOf(p).table = 0; }),
-            "command 4 (product): expected a table of block chunks, found one of shard chunks");
+            "command 4 (product): expected a table of kind block_chunks, found one of shard_chunks");
   // A kernel is called in one way.
   EXPECT_EQ(
       message([](Plan &p) { chunksOf(p).kernel = 0; }),

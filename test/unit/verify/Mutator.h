@@ -181,10 +181,9 @@ private:
       return "another segment";
     }
     return changePlace(op, "another segment", [&](comm::PlaceAttr place) {
-      return place.isScalars()
-                 ? place
-                 : comm::PlaceAttr::get(place.getContext(), segment, place.getHolds(),
-                                        place.getFrom(), place.getTo(), place.getEnd());
+      return place.isScalars() ? place
+                               : comm::PlaceAttr::get(place.getContext(), segment,
+                                                      place.getContents(), place.getPlace());
     });
   }
 
@@ -240,6 +239,19 @@ private:
     return "another communicator";
   }
 
+  static comm::PlaceAttr reversed(comm::PlaceAttr attribute) {
+    plan::Place place = attribute.getPlace();
+    std::swap(place.from, place.to);
+    return comm::PlaceAttr::get(attribute.getContext(), attribute.getSymbol(),
+                                attribute.getContents(), place);
+  }
+
+  static comm::PlaceAttr otherKind(comm::PlaceAttr attribute, int64_t by) {
+    plan::Place place = attribute.getPlace();
+    place.value = plan::ValueKind((int64_t(place.value) + by) % 4);
+    return comm::PlaceAttr::get(attribute.getSymbol(), place);
+  }
+
   /// Another end or direction of a move, or kind of a value.
   std::string otherWord(Operation *op) {
     int64_t by = draw(random, 1, 3);
@@ -253,16 +265,11 @@ private:
             place.getEnd() == comm::End::Sent ? comm::End::Received : comm::End::Sent);
       });
     case 1:
-      return changePlace(op, "another direction", [](comm::PlaceAttr place) {
-        return comm::PlaceAttr::packed(place.getSymbol(), place.getValue(), place.getTo(),
-                                       place.getFrom(), place.getEnd());
-      });
+      return changePlace(op, "another direction",
+                         [](comm::PlaceAttr place) { return reversed(place); });
     default:
-      return changePlace(op, "another kind", [&](comm::PlaceAttr place) {
-        return comm::PlaceAttr::get(place.getContext(), place.getSymbol(),
-                                    comm::Holds((int64_t(place.getHolds()) + by) % 4),
-                                    place.getFrom(), place.getTo(), place.getEnd());
-      });
+      return changePlace(op, "another kind",
+                         [&](comm::PlaceAttr place) { return otherKind(place, by); });
     }
   }
 
@@ -320,8 +327,8 @@ private:
     bool batch = place.isBatch();
     switch (draw(random, 0, batch ? 0 : 3)) {
     case 0:
-      other = comm::PlaceAttr::get(place.getContext(), pick(segments), place.getHolds(),
-                                   place.getFrom(), place.getTo(), place.getEnd());
+      other = comm::PlaceAttr::get(place.getContext(), pick(segments), place.getContents(),
+                                   place.getPlace());
       break;
     case 1:
       other = draw(random, 0, 1)
@@ -331,14 +338,10 @@ private:
                         place.getEnd() == comm::End::Sent ? comm::End::Received : comm::End::Sent);
       break;
     case 2:
-      other = comm::PlaceAttr::packed(place.getSymbol(), place.getValue(), place.getTo(),
-                                      place.getFrom(), place.getEnd());
+      other = reversed(place);
       break;
     default:
-      other =
-          comm::PlaceAttr::get(place.getContext(), place.getSymbol(),
-                               comm::Holds((int64_t(place.getHolds()) + draw(random, 1, 3)) % 4),
-                               place.getFrom(), place.getTo(), place.getEnd());
+      other = otherKind(place, draw(random, 1, 3));
     }
     if (other == place)
       return {};

@@ -59,7 +59,7 @@ TEST_F(PlanFromIR, NumbersTheProgramOfTheInput) {
     if (isa<optim::BlockReduceOp>(op) && !reduce)
       reduce = op;
     auto over = dyn_cast<comm::StageOp>(op);
-    if (over && over.getIteration() == comm::Iteration::Blocks && !stage)
+    if (over && over.getIteration() == plan::Distribution::Blocks && !stage)
       stage = op;
   });
   EXPECT_EQ(program->table(reduce), program->table(stage));

@@ -191,7 +191,7 @@ private:
     if (groups[i].strategy != "gather" || merges)
       return "exchange";
     std::string key = "all_gather " + std::to_string(groups[i].meshIndex);
-    for (bool axis : geometry::replicatedAxes(groups[i].group, plan::ValueKind(kindOf(kind))))
+    for (bool axis : geometry::replicatedAxes(groups[i].group, *plan::parse<plan::ValueKind>(kind)))
       key += axis ? " R" : " S";
     return key;
   }
@@ -217,11 +217,8 @@ private:
     }
   }
 
-  int64_t kindOf(const std::string &kind) {
-    return kind == "full" ? 0 : kind == "rows" ? 1 : kind == "cols" ? 2 : 3;
-  }
   std::string batch(size_t i, const std::string &kind) {
-    geometry::View view = geometry::view(groups[i].group, plan::ValueKind(kindOf(kind)));
+    geometry::View view = geometry::view(groups[i].group, *plan::parse<plan::ValueKind>(kind));
     return "?x" + std::to_string(view.rows) + "x" + std::to_string(view.cols) + "xf32";
   }
 

@@ -1,0 +1,50 @@
+//===- Enum.h - Enumerations and their names --------------------*- C++ -*-===//
+//
+// The names of an enumeration stand beside it, once, in the order of its values 0, 1, 2 … What is printed,
+// parsed and accepted follows from them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_MODEL_ENUM_H
+#define STEPC_RUNTIME_MODEL_ENUM_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+namespace stepc::plan {
+
+/// The names of an enumeration, which are the words of the IR. It is specialized beside each enumeration.
+template <typename Enum> inline constexpr std::array<std::string_view, 0> kNames = {};
+
+template <typename Enum>
+concept Named = std::is_enum_v<Enum> && !kNames<Enum>.empty();
+
+template <Named Enum> constexpr int64_t count() {
+  return static_cast<int64_t>(kNames<Enum>.size());
+}
+
+template <Named Enum> constexpr Enum last() { return static_cast<Enum>(count<Enum>() - 1); }
+
+/// Whether a value, which may have come from bytes, is one of its type's.
+template <Named Enum> constexpr bool isKnown(Enum value) {
+  return static_cast<size_t>(value) < kNames<Enum>.size();
+}
+
+/// The name of a value; "?" if it is unknown.
+template <Named Enum> constexpr std::string_view name(Enum value) {
+  return isKnown(value) ? kNames<Enum>[static_cast<size_t>(value)] : "?";
+}
+
+template <Named Enum> constexpr std::optional<Enum> parse(std::string_view word) {
+  for (size_t i = 0; i < kNames<Enum>.size(); ++i)
+    if (kNames<Enum>[i] == word)
+      return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+} // namespace stepc::plan
+
+#endif

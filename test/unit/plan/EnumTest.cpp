@@ -1,0 +1,65 @@
+//===- EnumTest.cpp - Names of enumerations -------------------------------===//
+
+#include "runtime/plan/Plan.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace stepc::test {
+
+using namespace plan;
+
+/// Whether the enumeration has an enumerator of this value: compilers spell others as a cast of a number.
+template <auto value> constexpr bool isEnumerator() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  return text.find("value = (") == std::string_view::npos;
+}
+enum class Two { One, Other };
+static_assert(isEnumerator<Two::Other>() && !isEnumerator<static_cast<Two>(2)>());
+
+namespace {
+
+template <typename Enum> class EnumTest : public testing::Test {};
+using Enums = testing::Types<DType, ValueKind, PlacementKind, ShardsKind, MissingGrad,
+                             Division::Axis, BlockSizes, Distribution::Kind, End, TableKind,
+                             CollectiveKind, Accumulation, Reduction>;
+TYPED_TEST_SUITE(EnumTest, Enums);
+
+TYPED_TEST(EnumTest, EveryNameParsesBack) {
+  std::set<std::string_view> names;
+  for (int64_t i = 0; i < count<TypeParam>(); ++i) {
+    auto value = static_cast<TypeParam>(i);
+    EXPECT_TRUE(isKnown(value));
+    EXPECT_EQ(parse<TypeParam>(name(value)), value);
+    EXPECT_TRUE(names.insert(name(value)).second) << name(value);
+    EXPECT_EQ(name(value).find_first_not_of("abcdefghijklmnopqrstuvwxyz_0123456789"),
+              std::string_view::npos)
+        << name(value);
+  }
+  EXPECT_EQ(static_cast<int64_t>(last<TypeParam>()), count<TypeParam>() - 1);
+}
+
+TYPED_TEST(EnumTest, EveryValueHasAName) {
+  EXPECT_TRUE(isEnumerator<last<TypeParam>()>());
+  EXPECT_FALSE(isEnumerator<static_cast<TypeParam>(count<TypeParam>())>());
+}
+
+TYPED_TEST(EnumTest, UnknownValuesAreSafe) {
+  for (int64_t number : {int64_t(-1), count<TypeParam>(), int64_t(1) << 40}) {
+    auto value = static_cast<TypeParam>(number);
+    EXPECT_FALSE(isKnown(value));
+    EXPECT_EQ(name(value), "?");
+  }
+  for (std::string_view word : {"", "?", "no_such_word"})
+    EXPECT_FALSE(parse<TypeParam>(word));
+}
+
+TEST(ShardsKinds, MessagesSayWhatShardsAreOf) {
+  EXPECT_EQ(describe(ShardsKind::State), "state");
+  EXPECT_EQ(describe(ShardsKind::Reduced), "reduced gradient");
+}
+
+} // namespace
+} // namespace stepc::test
