@@ -12,9 +12,8 @@ FailureOr<size_t> stepc::parseOneOf(AsmParser &parser, ArrayRef<std::string_view
   bool isWord = succeeded(parser.parseOptionalKeyword(&found));
   if (const auto *word = llvm::find(words, std::string_view(found)); word != words.end())
     return static_cast<size_t>(word - words.begin());
-  InFlightDiagnostic error = parser.emitError(at, "expected ");
-  for (auto [i, word] : llvm::enumerate(words))
-    error << (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") << word;
+  InFlightDiagnostic error = parser.emitError(at, "expected ")
+                             << plan::oneOf({words.data(), words.size()});
   if (isWord)
     error << ", found " << found;
   return error;

@@ -77,7 +77,7 @@ private:
       }
     SourceRange range = setting.word ? setting.word->range : setting.number->range;
     diagnostics.error(
-        range, "expected error, skip or zero, found " +
+        range, "expected " + plan::oneOf(plan::kNames<MissingGrad>) + ", found " +
                    (setting.word ? "'" + Twine(setting.word->text) + "'" : Twine("a number")));
   }
 

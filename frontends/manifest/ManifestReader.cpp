@@ -210,7 +210,7 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, bool shapeI
     if (auto named = plan::parse<plan::Division::Axis>(axis->getAsString().value_or("")))
       blocks.axis = *named;
     else
-      json.mismatch(at + "/axis", "rows or columns", *axis);
+      json.mismatch(at + "/axis", plan::oneOf(plan::kNames<plan::Division::Axis>), *axis);
   }
   const json::Value *runs = object->get("runs"), *sizes = object->get("sizes");
   size_t before = errors.size();

@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -43,6 +45,14 @@ template <Named Enum> constexpr std::optional<Enum> parse(std::string_view word)
     if (kNames<Enum>[i] == word)
       return static_cast<Enum>(i);
   return std::nullopt;
+}
+
+/// "error, skip or zero": one of them is expected.
+inline std::string oneOf(std::span<const std::string_view> names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ").append(names[i]);
+  return text;
 }
 
 } // namespace stepc::plan

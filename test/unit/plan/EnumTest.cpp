@@ -56,6 +56,11 @@ TYPED_TEST(EnumTest, UnknownValuesAreSafe) {
     EXPECT_FALSE(parse<TypeParam>(word));
 }
 
+TEST(Names, MessagesListThem) {
+  EXPECT_EQ(oneOf(kNames<MissingGrad>), "error, skip or zero");
+  EXPECT_EQ(oneOf(kNames<Division::Axis>), "rows or columns");
+}
+
 TEST(ShardsKinds, MessagesSayWhatShardsAreOf) {
   EXPECT_EQ(describe(ShardsKind::State), "state");
   EXPECT_EQ(describe(ShardsKind::Reduced), "reduced gradient");
