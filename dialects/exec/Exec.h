@@ -74,6 +74,9 @@ private:
 
 namespace stepc::exec {
 
+/// How a GPU starts the kernel that has it.
+inline constexpr llvm::StringLiteral kLaunchAttr = "exec.launch";
+
 /// Whether a kernel takes either attribute for one operand: they are of the same kind, and shards are equal,
 /// because a kernel has one list of them.
 bool areAlike(mlir::Attribute operand, mlir::Attribute other);

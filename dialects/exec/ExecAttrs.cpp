@@ -90,6 +90,11 @@ LogicalResult PinnedAlgorithmAttr::verify(EmitError emitError, plan::PinnedAlgor
   return wrong.empty() ? success() : LogicalResult(emitError() << wrong);
 }
 
+LogicalResult LaunchAttr::verify(EmitError emitError, plan::LaunchShape launch) {
+  std::string wrong = plan::checkLaunch(launch);
+  return wrong.empty() ? success() : LogicalResult(emitError() << wrong);
+}
+
 LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n, int64_t k,
                                        Type lhs, Type rhs, Type addend, Type out, bool transposeLhs,
                                        bool transposeRhs, ArrayRef<int64_t> leading,

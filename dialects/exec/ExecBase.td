@@ -17,8 +17,8 @@ def Exec_Dialect : Dialect {
     every command says by `lower` which command of the plan it is (runtime/plan/Plan.h), and the runtime walks
     these.
 
-    Discardable attribute: `exec.products`, on a module up to level scheduled, the entries of a table of
-    pinned products.
+    Discardable attributes: `exec.products`, on a module up to level scheduled, the entries of a table of
+    pinned products; `exec.launch`, on a kernel that a target has made, how a GPU starts it.
   }];
   let dependentDialects = ["::stepc::comm::CommDialect"];
   let extraClassDeclaration = "void registerAttributes();";

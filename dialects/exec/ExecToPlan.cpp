@@ -84,7 +84,7 @@ plan::KernelNumber Numbering::kernel(FlatSymbolRefAttr name) {
     return {};
   auto [known, isNew] = kernels.try_emplace(name.getAttr(), plan.kernels.size());
   if (isNew)
-    plan.kernels.push_back(name.getValue().str());
+    plan.kernels.push_back({name.getValue().str(), std::nullopt});
   return known->second;
 }
 

@@ -49,6 +49,9 @@ public:
         else
           numbers("blocks", segment.blocks);
       });
+      json.attributeBegin("kernels");
+      value(plan.kernels);
+      json.attributeEnd();
       writeTables();
       writeExchanges();
       writeCommands();
@@ -229,8 +232,11 @@ private:
   void value(int64_t number) { json.value(number); }
   void value(bool flag) { json.value(flag); }
   void value(double number) { json.value(number); }
-  template <plan::Named Enum> void value(Enum word) { json.value(llvm::StringRef(plan::name(word))); }
-  void value(plan::KernelNumber kernel) { json.value(plan.kernels[kernel]); }
+  template <plan::Named Enum> void value(Enum word) {
+    json.value(llvm::StringRef(plan::name(word)));
+  }
+  void value(plan::KernelNumber kernel) { json.value(plan.kernels[kernel].name); }
+  void value(const std::string &text) { json.value(text); }
   void value(plan::GroupNumber group) { json.value(plan.groups[group].name); }
   template <plan::List in> void value(plan::NumberIn<in> number) { json.value(number.value); }
   void value(const plan::Communicator &ranks) {

@@ -84,7 +84,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       if (isa_and_nonnull<optim::OptimDialect, comm::CommDialect, exec::ExecDialect>(
               op.getDialect()))
         op.erase();
-    if (failed(checkKernels(module, *plan)))
+    if (failed(checkLaunches(module, *plan)) || failed(checkKernels(module, *plan)))
       return signalPassFailure();
     plan->programHash = hashOf(module);
     embed(module, *plan);
@@ -99,6 +99,26 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     return failure(walk.wasInterrupted());
   }
 
+  /// Every chip that the library is for has what a kernel needs. The plan says it from here on.
+  static LogicalResult checkLaunches(ModuleOp module, const plan::Plan &plan) {
+    SymbolTable symbols(module);
+    llvm::Expected<GpuTarget> target =
+        isCuda(plan.chip) ? cudaTarget(plan.chip) : llvm::Expected<GpuTarget>(GpuTarget());
+    if (!target)
+      return module.emitError(llvm::toString(target.takeError()));
+    for (const plan::Kernel &kernel : plan.kernels) {
+      Operation *made = symbols.lookup(kernel.name);
+      made->removeAttr(exec::kLaunchAttr);
+      if (!kernel.launch && isCuda(plan.chip))
+        return made->emitOpError("expected exec.launch on a kernel for GPUs, found none");
+      for (const std::string &chip : target->chips)
+        if (std::string wrong = checkLimits(*kernel.launch, limitsOf(cantFail(gpuChip(chip))));
+            !wrong.empty())
+          return made->emitOpError("on ") << chip << ": expected " << wrong;
+    }
+    return success();
+  }
+
   /// Commands call kernels by their address and know no other type.
   LogicalResult checkKernels(ModuleOp module, const plan::Plan &plan) {
     SymbolTable symbols(module);
@@ -106,7 +126,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     Type i64 = IntegerType::get(&getContext(), 64);
     auto type =
         LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(&getContext()), {pointer, i64, i64});
-    for (const std::string &name : plan.kernels) {
+    for (const auto &[name, launch] : plan.kernels) {
       auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(name);
       if (kernel && kernel.isExternal() && isCuda(plan.chip)) {
         // Its body is in the GPU's code, which knows it by name.
@@ -167,7 +187,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       kernels = kKernels;
       auto type = LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size());
       fill(constant(kKernels, type), [&] {
-        return llvm::map_to_vector(plan.kernels, [&](const std::string &n) { return address(n); });
+        return llvm::map_to_vector(plan.kernels,
+                                   [&](const plan::Kernel &k) { return address(k.name); });
       });
     }
     Type i64 = b.getI64Type();

@@ -43,6 +43,14 @@ Expected<GpuChip> gpuChip(StringRef name) {
   return chip;
 }
 
+plan::BlockLimits limitsOf(const GpuChip &chip) {
+  constexpr int64_t kThreads = 1024, kKiB = 1024;
+  if (chip.major >= 9)
+    return {kThreads, (chip.major == 12 ? 99 : 227) * kKiB, 8};
+  bool isLarge = chip.minor == 0 || chip.minor == 7; // of generation 8
+  return {kThreads, (isLarge ? 163 : 99) * kKiB, 1};
+}
+
 bool isCuda(StringRef chip) { return chip.starts_with(kCuda); }
 
 Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {

@@ -2,6 +2,8 @@
 #ifndef STEPC_PASSES_KERNELS_GPUCHIPS_H
 #define STEPC_PASSES_KERNELS_GPUCHIPS_H
 
+#include "runtime/plan/Kernel.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -17,6 +19,10 @@ struct GpuChip {
   int64_t major = 0, minor = 0;
   bool isExact = false; ///< no later chip of its generation runs its code
 };
+
+/// What it has for the blocks of a kernel (CUDA C++ Programming Guide, table of technical specifications per
+/// compute capability). Clusters are of the size that every GPU of the capability takes.
+plan::BlockLimits limitsOf(const GpuChip &chip);
 
 /// The chip of a name; an error that lists the known ones.
 llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);

@@ -33,6 +33,11 @@ FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
     plan.commands.push_back(std::move(*made));
     commands.push_back(command);
   }
+  // Kernels of a target say how they are started.
+  for (plan::Kernel &kernel : plan.kernels)
+    if (Operation *made = module.lookupSymbol(kernel.name))
+      if (auto launch = made->getAttrOfType<exec::LaunchAttr>(exec::kLaunchAttr))
+        kernel.launch = launch.getValue();
   if (std::string wrong = plan::validate(plan); !wrong.empty())
     return program.emitOpError("expected consistent tables: ") << wrong;
   int64_t which = 0;

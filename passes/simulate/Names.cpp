@@ -18,7 +18,7 @@ static std::string nameOf(const plan::Plan &plan, const plan::Command &command) 
   std::string name(plan::name(command));
   plan::forEach<plan::KernelNumber>(command, [&](plan::KernelNumber kernel) {
     if (!kernel.isNone())
-      name = plan.kernels[size_t(kernel.value)];
+      name = plan.kernels[size_t(kernel.value)].name;
   });
   return name;
 }

@@ -8,12 +8,12 @@ using namespace stepc::verify;
 using plan::OperandKind;
 
 func::FuncOp ProgramCheck::kernelOf(int64_t number) {
-  auto kernel = symbols.lookup<func::FuncOp>(plan.kernels[number]);
+  auto kernel = symbols.lookup<func::FuncOp>(plan.kernels[number].name);
   if (kernel && !kernel.isExternal() && kernel.getBody().hasOneBlock())
     return kernel;
   user->emitOpError("expected a kernel that says what it computes, a func.func of one block, found "
                     "none named @")
-      << plan.kernels[number];
+      << plan.kernels[number].name;
   return {};
 }
 

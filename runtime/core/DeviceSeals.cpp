@@ -28,8 +28,7 @@ public:
 private:
   void begin(SealLaunch &made, int64_t kernel) {
     made.firstRow = seals.rows.size();
-    made.launch.number = kernel;
-    made.launch.kernel = instance.library.kernel(kernel);
+    made.launch = instance.library.launch(kernel);
   }
 
   /// The first exchange with messages also adds up all seals.

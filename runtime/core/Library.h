@@ -51,6 +51,15 @@ struct Library {
   stepc_kernel kernel(int64_t number) const {
     return number < 0 || !program.kernels ? nullptr : program.kernels[number];
   }
+  /// A launch of that kernel, without items yet.
+  Launch launch(plan::KernelNumber number) const {
+    Launch made;
+    made.kernel = kernel(number);
+    made.number = number;
+    if (!number.isNone() && plan.kernels[number].launch)
+      made.shape = &*plan.kernels[number].launch;
+    return made;
+  }
   const plan::Parameter &parameter(int64_t index) const { return plan.parameters[index]; }
   const plan::Group &group(int64_t parameter) const {
     return plan.groups[plan.parameters[parameter].group];

@@ -69,9 +69,9 @@ struct Launch {
   void *const *arguments = nullptr;
   int64_t argumentCount = 0;
   int64_t items = 0;
-  bool isPerThread = false; ///< items are for threads of a GPU, not for blocks of threads
-  int64_t grain = 0;        ///< items that are worth a piece of their own; 0: by `elements`
-  int64_t elements = 0;     ///< over all items
+  const plan::LaunchShape *shape = nullptr; ///< for a GPU; null where the plan says none
+  int64_t grain = 0;    ///< items that are worth a piece of their own; 0: by `elements`
+  int64_t elements = 0; ///< over all items
   /// The parameter of each item, `stride` apart. Items of a parameter that is not active are left out. Null
   /// with stride 0: no item is left out.
   const int64_t *parameters = nullptr;

@@ -10,8 +10,6 @@
 
 namespace stepc::runtime {
 
-static_assert(STEPC_BLOCK_THREADS <= 256, "a thread of a block is a byte");
-
 thread_local Races *Races::running = nullptr;
 
 static uintptr_t numberOf(const void *data) { return reinterpret_cast<uintptr_t>(data); }

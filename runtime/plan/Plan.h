@@ -13,6 +13,7 @@
 #ifndef STEPC_RUNTIME_PLAN_PLAN_H
 #define STEPC_RUNTIME_PLAN_PLAN_H
 
+#include "runtime/plan/Kernel.h"
 #include "runtime/plan/Places.h"
 #include "runtime/plan/commands/Command.h"
 
@@ -39,9 +40,9 @@ struct Plan {
   std::vector<Segment> segments;
   std::vector<Table> tables;
   std::vector<Pool> pools;
-  std::vector<std::string> kernels; // names, in the order of stepc_program's
-  std::vector<Command> commands;    // the program; of a module at level scheduled, its starts alone
-  uint64_t programHash = 0;         // of the generated code's IR: part of the plan's hash
+  std::vector<Kernel> kernels;   // in the order of stepc_program's
+  std::vector<Command> commands; // the program; of a module at level scheduled, its starts alone
+  uint64_t programHash = 0;      // of the generated code's IR: part of the plan's hash
 
   /// The world: the sorted union of the meshes' ranks that some group uses.
   std::vector<int64_t> world() const;

@@ -8,6 +8,7 @@
 //
 //   STEPC_STUB_CALLS  a file that is told of each step how often the driver was called
 //   STEPC_STUB_LOG    a file that is told the name of each call, NCCL's too
+//   STEPC_STUB_LAUNCHES  a file that is told how each kernel was started
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
 //   STEPC_STUB_FOREIGN   streams are of another context
@@ -38,9 +39,12 @@ const Driver kDriver = {
       return 0;
     },
     [](int *value, int attribute, DeviceNumber) -> Result {
-      *value = attribute == kMajor             ? chip() / 10
-               : attribute == kMultiprocessors ? 108
-                                               : chip() % 10;
+      *value = attribute == kMajor              ? chip() / 10
+               : attribute == kMinor            ? chip() % 10
+               : attribute == kMultiprocessors  ? 108
+               : attribute == kBlockThreads     ? 1024
+               : attribute == kBlockSharedBytes ? (chip() < 90 ? 163 : 227) * 1024
+                                                : -1;
       return 0;
     },
     [](Context *context, DeviceNumber) -> Result {
@@ -167,12 +171,36 @@ const Driver kDriver = {
       return beginSetup("cuModuleGetFunction");
     },
     [](Function function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-       unsigned, StreamHandle stream, void **parameters, void **) -> Result {
+       unsigned sharedBytes, StreamHandle stream, void **parameters, void **) -> Result {
       if (Result wrong = begin("cuLaunchKernel"))
         return wrong;
-      if (!function || blocks == 0 || threads != STEPC_BLOCK_THREADS || !isKnown(stream))
+      if (!function || blocks == 0 || threads == 0 || threads > 1024 || !isKnown(stream))
         return kInvalidValue;
-      return reinterpret_cast<HostKernel *>(function)->run(blocks, parameters, stream);
+      noteLaunch(blocks, threads, 1, sharedBytes);
+      return reinterpret_cast<HostKernel *>(function)->run(blocks, threads, 1, parameters, stream);
+    },
+    [](const LaunchConfig *config, Function function, void **parameters, void **) -> Result {
+      if (Result wrong = begin("cuLaunchKernelEx"))
+        return wrong;
+      unsigned blocks = config->grid[0], threads = config->block[0];
+      if (!function || config->count != 1 || config->attributes->id != 4 || threads == 0 ||
+          threads > 1024 || !isKnown(config->stream))
+        return kInvalidValue;
+      unsigned cluster = config->attributes->cluster[0];
+      if (cluster < 2 || blocks == 0 || blocks % cluster || chip() < 90)
+        return kInvalidValue;
+      noteLaunch(blocks, threads, cluster, config->sharedBytes);
+      return reinterpret_cast<HostKernel *>(function)->run(blocks, threads, cluster, parameters,
+                                                           config->stream);
+    },
+    [](Function function, int attribute, int value) -> Result {
+      if (Result wrong = beginSetup("cuFuncSetAttribute"))
+        return wrong;
+      return function && attribute == kDynamicBytes && value > 0 ? 0 : kInvalidValue;
+    },
+    [](int *blocks, Function, int threads, size_t) -> Result {
+      *blocks = 2048 / threads;
+      return beginSetup("cuOccupancyMaxActiveBlocksPerMultiprocessor");
     },
     [](int *mode) -> Result {
       std::swap(*mode, captureMode);

@@ -150,14 +150,17 @@ struct HostKernel {
   stepc_kernel function;
   bool isPerThread;
 
-  Result run(int64_t blocks, void **parameters, StreamHandle stream) const {
+  Result run(int64_t blocks, int64_t threads, int64_t cluster, void **parameters,
+             StreamHandle stream) const {
     std::vector<void *> values;
     for (; *parameters; ++parameters)
       values.push_back(*static_cast<void **>(*parameters));
     int64_t items = blocks;
-    if (isPerThread) {
+    if (isPerThread || cluster > 1) {
       items = reinterpret_cast<int64_t>(values.back());
-      if (items <= STEPC_BLOCK_THREADS * (blocks - 1) || items > STEPC_BLOCK_THREADS * blocks)
+      // Blocks of a resident grid share out more items than they are.
+      int64_t each = isPerThread ? threads : 1, most = blocks * each;
+      if (items <= most - cluster * each || (isPerThread && items > most))
         return kInvalidValue;
     }
     enqueue(stream, [kernel = function, values = std::move(values), items] {
@@ -176,6 +179,18 @@ bool isPerThread(std::string_view name) {
 int chip() {
   const char *given = std::getenv("STEPC_STUB_CHIP");
   return given ? std::atoi(given) : 80;
+}
+
+/// Notes how a kernel is started.
+void noteLaunch(unsigned blocks, unsigned threads, unsigned cluster, unsigned dynamicBytes) {
+  const char *path = std::getenv("STEPC_STUB_LAUNCHES");
+  if (!path)
+    return;
+  std::lock_guard lock(world().mutex);
+  std::FILE *file = std::fopen(path, "a");
+  std::fprintf(file, "%u blocks, %u threads, cluster %u, %u bytes\n", blocks, threads, cluster,
+               dynamicBytes);
+  std::fclose(file);
 }
 
 /// A step begins when the trainer's stream is recorded and ends when it waits for the second stream.

@@ -100,7 +100,9 @@ private:
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
     auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
                                             {pointer, b.getI64Type(), b.getI64Type()});
-    return LLVM::LLVMFuncOp::create(b, kernel.getLoc(), kernel.getName(), type);
+    auto declared = LLVM::LLVMFuncOp::create(b, kernel.getLoc(), kernel.getName(), type);
+    moveLaunch(kernel, declared);
+    return declared;
   }
 
   static FailureOr<LLVM::LLVMFuncOp> onHost(ModuleOp module, FailureOr<gpu::GPUFuncOp> made) {

@@ -12,8 +12,8 @@
 
 namespace stepc::kernels {
 
-/// Threads of a block, in all kernels.
-inline constexpr int32_t kThreads = STEPC_BLOCK_THREADS;
+/// Threads of a block, in all kernels of this room that do not say otherwise.
+inline constexpr int32_t kThreads = 256;
 /// The address space of a GPU's global memory.
 inline constexpr unsigned kGlobal = 1;
 
@@ -68,9 +68,17 @@ GpuKernels addGpuSealCheckKernel(mlir::gpu::GPUModuleOp code, exec::AwaitOp op);
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp> threadsOnHost(mlir::gpu::GPUFuncOp kernel,
                                                       mlir::ModuleOp module, bool races = false);
 
-/// Begins a kernel at the module's end, with its return; the builder stands before that.
+/// Begins a kernel at the module's end, with its return; the builder stands before that. How it is started
+/// stands on it as `exec.launch`. Static shared memory is counted when the kernel is complete.
 mlir::gpu::GPUFuncOp beginGpuKernel(mlir::gpu::GPUModuleOp code, llvm::StringRef name,
-                                    llvm::ArrayRef<mlir::Type> arguments, KernelBuilder &b);
+                                    llvm::ArrayRef<mlir::Type> arguments, KernelBuilder &b,
+                                    plan::LaunchShape launch = {.threads = kThreads});
+/// The size of an array in a block's memory.
+int64_t bytesOfMemory(mlir::BlockArgument attribution);
+/// How a complete kernel is started.
+plan::LaunchShape launchOf(mlir::gpu::GPUFuncOp kernel);
+/// Moves that from the kernel to the function by which commands name it.
+void moveLaunch(mlir::gpu::GPUFuncOp kernel, mlir::Operation *named);
 /// The block's or the thread's number, as i64.
 mlir::Value blockIndex(KernelBuilder &b);
 mlir::Value threadIndex(KernelBuilder &b);

@@ -7,6 +7,9 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
+/// A parameter is a few operations, for which a thread is enough.
+static const plan::LaunchShape kThreadPerItem = {.grid = plan::Grid::Threads, .threads = kThreads};
+
 /// The number of this thread's parameter. What follows is emitted inside a check that it exists.
 static Value beginItem(KernelBuilder &b, Value count) {
   Value item = b.add(b.mul(blockIndex(b), b.constant(kThreads)), threadIndex(b));
@@ -21,8 +24,9 @@ FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::Fun
   if (failed(checkParameterKernel(function, dispatches)))
     return failure();
   KernelBuilder b(function.getContext(), function.getLoc(), kGlobal);
-  gpu::GPUFuncOp made = beginGpuKernel(code, function.getSymName(),
-                                       {b.pointer, b.pointer, b.pointer, b.getI64Type()}, b);
+  gpu::GPUFuncOp made =
+      beginGpuKernel(code, function.getSymName(), {b.pointer, b.pointer, b.pointer, b.getI64Type()},
+                     b, kThreadPerItem);
   Block &body = function.getBody().front();
   ElementwiseBody region(body, body.getNumArguments());
   ParameterArguments arguments{made.getArgument(0), made.getArgument(1), made.getArgument(2)};
@@ -43,7 +47,7 @@ GpuKernels addGpuAdvanceKernel(gpu::GPUModuleOp code, exec::AdvanceStepsOp op) {
     return {{known, 1}};
   KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
   Type i64 = b.getI64Type();
-  gpu::GPUFuncOp made = beginGpuKernel(code, name, {b.pointer, i64}, b);
+  gpu::GPUFuncOp made = beginGpuKernel(code, name, {b.pointer, i64}, b, kThreadPerItem);
   Value parameter = beginItem(b, made.getArgument(1));
   ifActive(b, made.getArgument(0), parameter, [&] {
     Value taken = stepsTaken(b, recordOf(b, made.getArgument(0), parameter));

@@ -35,11 +35,7 @@ bool waits(gpu::GPUFuncOp kernel) {
       .wasInterrupted();
 }
 
-int64_t bytesOf(BlockArgument attribution) {
-  auto type = cast<MemRefType>(attribution.getType());
-  int64_t bytes = type.getNumElements() * type.getElementTypeBitWidth() / 8;
-  return llvm::alignTo(bytes, 64);
-}
+int64_t bytesOf(BlockArgument attribution) { return llvm::alignTo(bytesOfMemory(attribution), 64); }
 
 /// Replaces a GPU's operations by this machine's.
 class Replacer {
@@ -269,7 +265,18 @@ FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module
   KernelBuilder b(kernel.getContext(), kernel.getLoc());
   LLVM::LLVMFuncOp made = beginKernel(module, kernel.getName(), b);
   Value list = made.getArgument(0), first = made.getArgument(1), last = made.getArgument(2);
-  Value threads = b.constant(kThreads);
+  plan::LaunchShape launch = launchOf(kernel);
+  if (launch.grid == plan::Grid::Resident || launch.cluster > 1 || launch.dynamicBytes > 0)
+    return kernel.emitOpError(
+        "expected a kernel that is emulated, without a resident grid, clusters "
+        "and dynamic shared memory");
+  // The detector of races keeps a thread's number in a byte.
+  constexpr int64_t kMostWatched = 256;
+  if (races && launch.threads > kMostWatched)
+    return kernel.emitOpError("expected blocks of at most ")
+           << kMostWatched << " threads, in which races are looked for, found " << launch.threads;
+  moveLaunch(kernel, made);
+  Value threads = b.constant(launch.threads);
   if (waits(kernel)) {
     FailureOr<LLVM::LLVMFuncOp> thread = threadFunction(kernel, module, races);
     if (failed(thread))
@@ -287,15 +294,13 @@ FailureOr<LLVM::LLVMFuncOp> threadsOnHost(gpu::GPUFuncOp kernel, ModuleOp module
     return made;
   }
   IRMapping mapping = argumentsFrom(b, kernel, list, last);
-  bool takesChunks = llvm::all_of(kernel.getFunctionType().getInputs(),
-                                  [](Type type) { return isa<LLVM::LLVMPointerType>(type); });
   LogicalResult done = success();
   auto emit = [&](Value block, Value thread) {
     if (failed(emitThread(b, kernel, module, mapping, {block, thread, {}, {}, {}}, races)))
       done = failure();
   };
   b.loop(first, last, 1, [&](Value item) {
-    if (takesChunks)
+    if (launch.grid == plan::Grid::Items)
       return b.loop(b.constant(0), threads, 1, [&](Value thread) { emit(item, thread); });
     Value block = arith::DivUIOp::create(b, b.loc, item, threads);
     emit(block, arith::RemUIOp::create(b, b.loc, item, threads));

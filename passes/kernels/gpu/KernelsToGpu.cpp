@@ -29,17 +29,39 @@ gpu::GPUModuleOp makeGpuModule(ModuleOp module, StringRef chip, StringRef featur
 }
 
 gpu::GPUFuncOp beginGpuKernel(gpu::GPUModuleOp code, StringRef name, ArrayRef<Type> arguments,
-                              KernelBuilder &b) {
+                              KernelBuilder &b, plan::LaunchShape launch) {
   b.setInsertionPointToEnd(code.getBody());
   auto function =
       gpu::GPUFuncOp::create(b, b.loc, name, FunctionType::get(b.getContext(), arguments, {}));
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
-  function.setKnownBlockSize(ArrayRef<int32_t>{kThreads, 1, 1});
+  function.setKnownBlockSize(ArrayRef<int32_t>{int32_t(launch.threads), 1, 1});
+  if (launch.cluster > 1)
+    function.setKnownClusterSize(ArrayRef<int32_t>{int32_t(launch.cluster), 1, 1});
+  function->setAttr(exec::kLaunchAttr, exec::LaunchAttr::get(b.getContext(), std::move(launch)));
   // Without it ptxas keeps to fewer registers than a block may have, and spills.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
   b.setInsertionPointToEnd(&function.getBody().front());
   b.setInsertionPoint(gpu::ReturnOp::create(b, b.loc));
   return function;
+}
+
+int64_t bytesOfMemory(BlockArgument attribution) {
+  auto type = cast<MemRefType>(attribution.getType());
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
+plan::LaunchShape launchOf(gpu::GPUFuncOp kernel) {
+  plan::LaunchShape launch = kernel->getAttrOfType<exec::LaunchAttr>(exec::kLaunchAttr).getValue();
+  for (BlockArgument memory : kernel.getWorkgroupAttributions())
+    launch.staticBytes += bytesOfMemory(memory);
+  return launch;
+}
+
+void moveLaunch(gpu::GPUFuncOp kernel, Operation *named) {
+  if (named->hasAttr(exec::kLaunchAttr))
+    return;
+  named->setAttr(exec::kLaunchAttr, exec::LaunchAttr::get(kernel.getContext(), launchOf(kernel)));
+  kernel->removeAttr(exec::kLaunchAttr);
 }
 
 static Value wide(KernelBuilder &b, Value index) {

@@ -6,9 +6,7 @@
 
 namespace stepc::runtime {
 
-void PreparedKernel::launches(plan::KernelNumber kernel) {
-  launch.number = kernel;
-  launch.kernel = instance.library.kernel(kernel);
+void PreparedKernel::findRecords() {
   recordsArgument = size_t(std::find(arguments.begin(), arguments.end(), instance.records.data()) -
                            arguments.begin());
 }
@@ -52,6 +50,7 @@ const void *PreparedKernel::shardList(int64_t operand) const {
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchChunks &command) {
   constexpr int64_t kWords = sizeof(plan::Chunk) / sizeof(int64_t);
   auto made = std::make_unique<PreparedKernel>(instance, number);
+  made->launch = instance.library.launch(command.kernel);
   // The first argument is set to the rows when they stand where they stay.
   made->arguments = {nullptr, arena(), instance.records.data()};
   made->launch.stride = kWords;
@@ -77,15 +76,15 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchChunks
       ++made->launch.items;
     }
   }
-  made->launches(command.kernel);
+  made->findRecords();
   return made;
 }
 
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParameters &command) {
   auto made = std::make_unique<PreparedKernel>(instance, number);
+  made->launch = instance.library.launch(command.kernel);
   made->arguments = {nullptr, arena(), instance.records.data()};
   made->launch.grain = kParameterGrain;
-  made->launch.isPerThread = true;
   made->launch.stride = 1 + int64_t(command.runs[0].operands.size());
   for (const plan::DispatchParameters::Run &run : command.runs)
     for (int64_t parameter : plan.groups[run.group].parameters) {
@@ -94,7 +93,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParame
         made->rows.push_back(wordOf(operand, run.group, parameter));
       ++made->launch.items;
     }
-  made->launches(command.kernel);
+  made->findRecords();
   return made;
 }
 
@@ -139,11 +138,11 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::AdvanceSteps &
   auto made = std::make_unique<PreparedAdvance>(instance, number);
   if (command.kernel.isNone())
     return made;
+  made->launch = instance.library.launch(command.kernel);
   made->arguments = {instance.records.data()};
   made->launch.items = int64_t(plan.parameters.size());
   made->launch.grain = kParameterGrain;
-  made->launch.isPerThread = true;
-  made->launches(command.kernel);
+  made->findRecords();
   return made;
 }
 

@@ -49,9 +49,7 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
   made->batch.planned = product;
   made->batch.blocks = tables[command.table].blocks;
   for (const plan::BlockKernel &kernel : command.kernels) {
-    Launch &launch = made->batch.kernels.emplace_back();
-    launch.number = kernel.kernel;
-    launch.kernel = instance.library.kernel(kernel.kernel);
+    Launch &launch = made->batch.kernels.emplace_back(instance.library.launch(kernel.kernel));
     launch.items = made->batch.blocks * kernel.items;
     launch.grain = 1;
   }

@@ -60,8 +60,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Copy &command)
   copy.toShards = static_cast<void *const *>(shardsOf(command.target));
   copy.from = arena() + (copy.fromShards ? 0 : beginOf(instance, command.source));
   copy.to = arena() + (copy.toShards ? 0 : beginOf(instance, command.target));
-  copy.launch.number = command.kernel;
-  copy.launch.kernel = instance.library.kernel(command.kernel);
+  copy.launch = instance.library.launch(command.kernel);
   copy.launch.items = int64_t(made->rows.size());
   return made;
 }
@@ -72,6 +71,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Sum &command) 
   const plan::Table &table = plan.tables[command.table];
   const plan::RankTable &rows = tables[command.table];
   auto made = std::make_unique<PreparedKernel>(instance, number);
+  made->launch = instance.library.launch(command.kernel);
   auto behind = int64_t(rows.sums.size()) * kWords;
   for (plan::SumRow row : rows.sums) {
     made->launch.elements += row.rows * row.cols * row.count;
@@ -85,7 +85,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Sum &command) 
                      arena() + beginOf(instance, command.target), instance.records.data()};
   made->launch.stride = kWords;
   made->launch.items = int64_t(rows.sums.size());
-  made->launches(command.kernel);
+  made->findRecords();
   return made;
 }
 

@@ -61,8 +61,8 @@ public:
   void declare(const AddUse &) const override;
   const void *shardList(int64_t operand) const override;
 
-  /// Takes the kernel with this number, and the instance's records as argument `records`.
-  void launches(plan::KernelNumber kernel);
+  /// Notes which argument the instance's records are. Called when all arguments are there.
+  void findRecords();
 
   std::vector<void *> arguments; ///< the first is the rows, if it has any
   std::vector<int64_t> rows;

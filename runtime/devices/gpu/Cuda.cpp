@@ -13,6 +13,7 @@
 #include "runtime/plan/Fnv1a.h"
 #include "runtime/text/Text.h"
 
+#include <algorithm>
 #include <climits>
 
 namespace stepc::runtime {
@@ -25,15 +26,10 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kThreads = STEPC_BLOCK_THREADS;
 constexpr size_t kMostParameters = 64; // of a kernel
 
-/// A kernel with an item per thread has one more argument: the number of items.
 size_t parameterCount(const Launch &launch) {
-  return size_t(launch.argumentCount) + launch.isPerThread;
-}
-int64_t blockCount(const Launch &launch) {
-  return launch.isPerThread ? (launch.items + kThreads - 1) / kThreads : launch.items;
+  return size_t(launch.argumentCount) + launch.shape->getsItems();
 }
 
 class Cuda : public Gpu {
@@ -86,12 +82,8 @@ public:
     for (Event *event : {&begun, &done[0], &done[1], &captured[0], &captured[1]})
       check("making an event", driver.cuEventCreate(&event->handle, kDisableTiming));
     if (check("loading the kernels", driver.cuModuleLoadData(&module, image->code)))
-      for (const std::string &name : opened.plan.kernels) {
-        cuda::Function found = nullptr;
-        check(("finding kernel " + name).c_str(),
-              driver.cuModuleGetFunction(&found, module, name.c_str()));
-        functions.push_back(found);
-      }
+      for (const plan::Kernel &kernel : opened.plan.kernels)
+        openKernel(kernel);
     openProducts(opened.plan);
     exit();
   }
@@ -129,7 +121,7 @@ public:
   }
 
   std::string checkLaunch(const Launch &launch) const override {
-    if (launch.number < 0 || launch.number >= int64_t(functions.size()))
+    if (launch.number < 0 || launch.number >= int64_t(functions.size()) || !launch.shape)
       return "expected a kernel for each command, found none";
     // One place stays null.
     if (parameterCount(launch) >= kMostParameters)
@@ -148,11 +140,22 @@ public:
     int64_t items = launch.items;
     for (int64_t i = 0; i < launch.argumentCount; ++i)
       parameters[i] = const_cast<void **>(&launch.arguments[i]);
-    if (launch.isPerThread)
+    const plan::LaunchShape &shape = *launch.shape;
+    if (shape.getsItems())
       parameters[launch.argumentCount] = &items;
-    check("starting a kernel",
-          driver.cuLaunchKernel(functions[size_t(launch.number)], unsigned(blockCount(launch)), 1,
-                                1, kThreads, 1, 1, 0, at(stream), parameters, nullptr));
+    auto blocks = unsigned(blockCount(launch)), threads = unsigned(shape.threads);
+    auto dynamic = unsigned(shape.dynamicBytes);
+    cuda::Function function = functions[size_t(launch.number)].handle;
+    if (shape.cluster == 1) {
+      check("starting a kernel", driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1,
+                                                       dynamic, at(stream), parameters, nullptr));
+      return;
+    }
+    LaunchAttribute cluster;
+    cluster.cluster[0] = unsigned(shape.cluster);
+    cluster.cluster[1] = cluster.cluster[2] = 1;
+    LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, dynamic, at(stream), &cluster, 1};
+    check("starting a kernel", driver.cuLaunchKernelEx(&config, function, parameters, nullptr));
   }
   ProductLibrary library() const override { return products.found(); }
   void prepare(BatchWork &work) override {
@@ -300,6 +303,48 @@ private:
     return result == 0;
   }
 
+  /// Finds a kernel, and whether the GPU has what it needs.
+  void openKernel(const plan::Kernel &kernel) {
+    OpenedKernel &opened = functions.emplace_back();
+    if (!check(("finding kernel " + kernel.name).c_str(),
+               driver.cuModuleGetFunction(&opened.handle, module, kernel.name.c_str())) ||
+        !kernel.launch)
+      return;
+    const plan::LaunchShape &shape = *kernel.launch;
+    int major = 0, minor = 0, threads = 0, shared = 0, multiprocessors = 0;
+    for (auto [value, attribute] :
+         {std::pair(&major, kMajor), std::pair(&minor, kMinor), std::pair(&threads, kBlockThreads),
+          std::pair(&shared, kBlockSharedBytes), std::pair(&multiprocessors, kMultiprocessors)})
+      if (!check("asking a GPU", driver.cuDeviceGetAttribute(value, attribute, device)))
+        return;
+    std::string wrong = checkLimits(shape, {threads, shared, major >= 9 ? 8 : 1});
+    if (wrong.empty() && !shape.descriptors.empty())
+      wrong = "no descriptors of operands, found " + std::to_string(shape.descriptors.size());
+    if (!wrong.empty())
+      return fail(format("kernel '%s' on sm_%d%d: expected %s", kernel.name.c_str(), major, minor,
+                         wrong.c_str()));
+    if (shape.dynamicBytes > 0)
+      check("asking for shared memory",
+            driver.cuFuncSetAttribute(opened.handle, kDynamicBytes, int(shape.dynamicBytes)));
+    int resident = 0;
+    if (shape.grid == plan::Grid::Resident &&
+        check("asking how many blocks are resident",
+              driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                  &resident, opened.handle, int(shape.threads), size_t(shape.dynamicBytes))))
+      opened.residentBlocks = int64_t(resident) * multiprocessors / shape.cluster * shape.cluster;
+  }
+
+  int64_t blockCount(const Launch &launch) const {
+    const plan::LaunchShape &shape = *launch.shape;
+    int64_t blocks = launch.items;
+    if (shape.grid == plan::Grid::Threads)
+      blocks = (launch.items + shape.threads - 1) / shape.threads;
+    blocks = (blocks + shape.cluster - 1) / shape.cluster * shape.cluster;
+    return shape.grid == plan::Grid::Resident
+               ? std::min(blocks, functions[size_t(launch.number)].residentBlocks)
+               : blocks;
+  }
+
   void openProducts(const plan::Plan &plan) {
     int major = 0, minor = 0, multiprocessors = 0;
     if (check("asking a GPU", driver.cuDeviceGetAttribute(&major, kMajor, device)) &&
@@ -379,7 +424,12 @@ private:
   DeviceNumber device = 0;
   Context context = nullptr;
   Module module = nullptr;
-  std::vector<cuda::Function> functions; // by the plan's number
+  /// A kernel of the plan on this GPU.
+  struct OpenedKernel {
+    cuda::Function handle = nullptr;
+    int64_t residentBlocks = 0; ///< of a kernel with a resident grid
+  };
+  std::vector<OpenedKernel> functions; // in the plan's order
   StreamHandle streams[2] = {};
   // When the two streams came to the end of a step; what a graph captures is not asked for.
   Event begun, done[2], captured[2];

@@ -64,6 +64,9 @@ struct Loaded {
     STEPC_LOAD(cuModuleUnload);
     STEPC_LOAD(cuModuleGetFunction);
     STEPC_LOAD(cuLaunchKernel);
+    STEPC_LOAD(cuLaunchKernelEx);
+    STEPC_LOAD(cuFuncSetAttribute);
+    STEPC_LOAD(cuOccupancyMaxActiveBlocksPerMultiprocessor);
     STEPC_LOAD(cuThreadExchangeStreamCaptureMode);
     STEPC_LOAD(cuStreamBeginCapture_v2);
     STEPC_LOAD(cuStreamEndCapture);

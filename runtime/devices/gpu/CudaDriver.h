@@ -29,12 +29,32 @@ using UserObject = struct UserObjectOpaque *;
 inline constexpr Result kNotReady = 600;
 inline constexpr int kMajor = 75, kMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_…
 inline constexpr int kMultiprocessors = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int kBlockThreads = 1;        // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
+inline constexpr int kBlockSharedBytes = 97;   // …_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+inline constexpr int kDynamicBytes = 8;        // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 inline constexpr int kMemoryType = 2, kIsManaged = 8, kOrdinal = 9; // CU_POINTER_ATTRIBUTE_…
 inline constexpr unsigned kDeviceMemory = 2;                        // CU_MEMORYTYPE_DEVICE
 inline constexpr unsigned kNonBlocking = 1, kDisableTiming = 2;     // of streams, of events
 inline constexpr int kRelaxed = 2;                                  // CU_STREAM_CAPTURE_MODE_…
 inline constexpr int kNone = 0, kInvalidated = 2;                   // CU_STREAM_CAPTURE_STATUS_…
 inline constexpr unsigned kNoDestructorSync = 1, kMove = 1; // of user objects, of references
+
+/// CUlaunchAttribute, of which only the size of a cluster is used.
+struct LaunchAttribute {
+  int id = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+  char padding[4] = {};
+  union {
+    unsigned cluster[3];
+    char bytes[64];
+  };
+};
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  StreamHandle stream;
+  LaunchAttribute *attributes;
+  unsigned count;
+};
 
 /// The functions, by their names in cuda.h; a name that the header maps to `…_v2` has it here.
 struct Driver {
@@ -76,6 +96,11 @@ struct Driver {
   Result (*cuLaunchKernel)(Function, unsigned gridX, unsigned gridY, unsigned gridZ,
                            unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                            StreamHandle, void **parameters, void **extra);
+  Result (*cuLaunchKernelEx)(const LaunchConfig *, Function, void **parameters, void **extra);
+  Result (*cuFuncSetAttribute)(Function, int attribute, int value);
+  /// How many blocks of a kernel one multiprocessor holds at a time.
+  Result (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, Function, int threads,
+                                                        size_t dynamicBytes);
   Result (*cuThreadExchangeStreamCaptureMode)(int *mode);
   Result (*cuStreamBeginCapture_v2)(StreamHandle, int mode);
   Result (*cuStreamEndCapture)(StreamHandle, GraphHandle *);

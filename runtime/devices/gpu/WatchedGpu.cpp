@@ -38,7 +38,7 @@ public:
   void launch(Stream stream, const Launch &launch) override {
     // Threads of the machine would hide the order of blocks, of which there is none.
     add(stream, [this, stream, &launch, uses = declared] {
-      begin(stream, uses, plan.kernels[size_t(launch.number)]);
+      begin(stream, uses, plan.kernels[size_t(launch.number)].name);
       FloatModes modes;
       Races::running = &races;
       launch.kernel(launch.arguments, 0, launch.items);

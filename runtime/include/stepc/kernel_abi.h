@@ -101,7 +101,7 @@ typedef struct stepc_sealed_message {
  * that this rank added up: the step count of each parameter of the plan, then `columns` hyperparameters
  * of each. */
 typedef struct stepc_seal_report {
-  int64_t is_there; /* 1, written last */
+  int64_t is_there;            /* 1, written last */
   int64_t parameters, columns; /* written by the host */
   stepc_sealed_message message;
   stepc_seal own, theirs;
@@ -158,8 +158,6 @@ void *stepc_rt_emulated_access(void *address, int64_t bytes, int32_t writes, int
 
 /* --- defined by generated code --- */
 
-/* Threads of a block, in all kernels for GPUs. */
-#define STEPC_BLOCK_THREADS 256
 typedef enum stepc_image_kind {
   STEPC_IMAGE_OF_GENERATION = 0, /* a cubin, which later minors of the major run, too */
   STEPC_IMAGE_OF_ONE = 1,        /* a cubin that no other minor runs */

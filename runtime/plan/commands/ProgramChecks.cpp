@@ -40,10 +40,13 @@ Check ProgramChecks::run(int64_t &which) {
              std::to_string(i);
   if (plan.commands.empty())
     return "expected commands, found none";
+  for (const Kernel &kernel : plan.kernels)
+    if (Check wrong = kernel.launch ? checkLaunch(*kernel.launch) : Check(); !wrong.empty())
+      return "kernel " + kernel.name + ": " + wrong;
   for (size_t i = 0; i < calls.size(); ++i)
     if (calls[i].empty())
       return "expected each kernel to be called by some command, found that kernel " +
-             plan.kernels[i] + " is by none";
+             plan.kernels[i].name + " is by none";
   return {};
 }
 
@@ -61,7 +64,7 @@ Check ProgramChecks::kernel(KernelNumber kernel, std::vector<int64_t> call) {
     known = call;
   return known == call
              ? Check()
-             : "expected kernel " + at(plan.kernels, kernel) +
+             : "expected kernel " + at(plan.kernels, kernel).name +
                    " to be called as by an earlier command, found other items or operands";
 }
 

@@ -29,7 +29,11 @@ EXAMPLES = {"muon": "four_ranks", "train_gpt": "four_ranks", "c_trainer": "c_tra
 LARGE = {"w": [1024, 640], "odd": [601, 513], "middle": [128, 72], "gain": [640]}
 # Instructions of tensor cores, of their operands, and of copies that run by themselves: in PTX, and in
 # machine code.
-TENSOR = {r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16": "HMMA", r"ldmatrix\.sync": "LDSM", r"cp\.async\.cg": "LDGSTS"}
+TENSOR = {
+    r"mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.bf16": "HMMA",
+    r"ldmatrix\.sync": "LDSM",
+    r"cp\.async\.cg": "LDGSTS",
+}
 
 
 @pytest.fixture(scope="module", params=[*EXAMPLES, "large muon", "large train_gpt", "large muon,chain"])
@@ -85,12 +89,20 @@ def test_text(ptx):
             ).groups()
             whole = [int(m if left else k) % 8 == 0, int(k if right else n) % 8 == 0]
             if on_tensor_cores:
-                assert "ldmatrix.sync" in text and "cp.async.wait_group" in text and ("cp.async.cg" in text) == any(whole), name
+                assert (
+                    "ldmatrix.sync" in text
+                    and "cp.async.wait_group" in text
+                    and ("cp.async.cg" in text) == any(whole)
+                ), name
                 continue
             assert re.search(r"\bld\.shared\.v[24]\.b32", text), name
             if all(whole):
                 assert re.search(r"\bld\.global\.v[24]\.b(16|32)", text), name
-        elif "scalars" not in name and name not in ("stepc_advance_steps", "stepc_seal_messages", "stepc_check_seals"):
+        elif "scalars" not in name and name not in (
+            "stepc_advance_steps",
+            "stepc_seal_messages",
+            "stepc_check_seals",
+        ):
             assert "ld.global.v4" in text and "st.global.v4" in text, name
             assert not re.search(r"(ld|st)\.global\.(v2\.)?b64\b.*\[%rd\d+\+(4|12)\]", text), name
 
@@ -110,7 +122,11 @@ def check_tensor_cores(name, text, code):
     counts = {word: len(re.findall(rf"\b{word}\b", code)) for word in TENSOR.values()}
     said = {word: len(re.findall(pattern, text)) for pattern, word in TENSOR.items()}
     times = counts["HMMA"] // said["HMMA"]  # that ptxas unrolls a short loop
-    assert times > 0 and all(counts[word] == times * said[word] for word in ("HMMA", "LDSM")), (name, counts, said)
+    assert times > 0 and all(counts[word] == times * said[word] for word in ("HMMA", "LDSM")), (
+        name,
+        counts,
+        said,
+    )
     assert counts["LDGSTS"] >= said["LDGSTS"], (name, counts, said)
     assert not re.search(r"\b(LDL|STL)\b", code), name
     # Of a tile of 128 a warp takes 4 and 2 times 16 lines for 4 × 4 products, of one of 64 then 2 and 1 for 2
@@ -122,15 +138,26 @@ def check_tensor_cores(name, text, code):
     )
     for block in re.split(r"^\.L_\w+:|\bBRA\b.*$", code, flags=re.MULTILINE):
         # before copies ptxas has loads of no effect
-        order = re.findall(
-            r"(?<!@!PT )\b(HMMA|LDSM|LDG|LDS|STS|STG)\b", block
-        )
+        order = re.findall(r"(?<!@!PT )\b(HMMA|LDSM|LDG|LDS|STS|STG)\b", block)
         if "HMMA" in order:
             within = set(order[order.index("LDSM") : len(order) - order[::-1].index("HMMA")])
             assert within == {"HMMA", "LDSM"}, (name, order)
 
 
-@pytest.mark.parametrize("chip", [pytest.param(chip, marks=pytest.mark.tier("land" if chip in FIRST else "all")) for chip in CHIPS])
+def test_clusters_are_assembled():
+    """A kernel of 384 threads in clusters of two, with dynamic shared memory: for sm_90a, and not for sm_80."""
+    tool("ptxas")
+    for chip in FIRST:
+        command = [STEPC.parent / "stepc-opt", ROOT / "test" / "lit" / "kernels" / "gpu-clusters.mlir", "--stepc-ptx",
+                   f"--gpu-assemble=chips={chip}"]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) == (chip == "sm_90a"), done.stderr
+        assert ("SM version" if done.returncode else "stepc_image_sm_90a") in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    "chip", [pytest.param(chip, marks=pytest.mark.tier("land" if chip in FIRST else "all")) for chip in CHIPS]
+)
 def test_machine_code(ptx, chip):
     cubin = ptx.with_suffix(f".{chip}.cubin")
     done = subprocess.run(

@@ -52,7 +52,7 @@ TEST(Pools, SizesStayNumbers) {
 Plan program() {
   Plan p = plan();
   p.arenaBytes = 1024;
-  p.kernels = {"double"};
+  p.kernels = {{"double", {}}};
   p.pools = {{64, 384, {{2, 96}, {1, 96}}}, {512, 64, {{1, 4}, {2, 4}}}};
   auto walked = Place::resting(1, ValueKind::Full, Distribution::Blocks);
   p.tables.push_back({TableKind::BlockChunks, walked, walked, 0});

@@ -189,7 +189,7 @@ Plan program() {
   Operand packed{OperandKind::Workspace, 64, 128, 0, 2};
   plan.commands.insert(plan.commands.begin(),
                        {Copy{copy, shards, packed, {}}, DispatchChunks{2, {{0, {shards, place}}}}});
-  plan.kernels.push_back("stage");
+  plan.kernels.push_back({"stage", {}});
   return plan;
 }
 
@@ -302,8 +302,9 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 0 (copy): expected value 2 of start 0 in that start's buffer, found another");
   EXPECT_EQ(message([](Plan &p) { chunksOf(p).runs[0].operands[1].start = 0; }),
             "command 1 (chunks): expected no start of what is not packed, found start 0");
-  EXPECT_EQ(message([](Plan &p) { productOf(p).table = 0; }),
-            "command 4 (product): expected a table of kind block_chunks, found one of shard_chunks");
+  EXPECT_EQ(
+      message([](Plan &p) { productOf(p).table = 0; }),
+      "command 4 (product): expected a table of kind block_chunks, found one of shard_chunks");
   // A kernel is called in one way.
   EXPECT_EQ(
       message([](Plan &p) { chunksOf(p).kernel = 0; }),
@@ -317,7 +318,7 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
       message([](Plan &p) { productOf(p).kernels[0].kernel = 2; }),
       "command 4 (product): expected kernel stage to be called as by an earlier command, found "
       "other items or operands");
-  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back("idle"); }),
+  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back({"idle", {}}); }),
             "expected each kernel to be called by some command, found that kernel idle is by none");
   EXPECT_EQ(message([](Plan &p) { productOf(p).kernels[0].items = 0; }),
             "command 4 (product): expected 1 to 1466015503701 items per block, found 0");
@@ -328,10 +329,10 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 3 (await): expected a collective that is under way, found number 0");
   EXPECT_EQ(message([](Plan &p) { p.commands[kProduct] = p.commands[kAwait]; }),
             "command 5 (await): expected each collective to be awaited once, found number 0 again");
-  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back("seals"), startOf(p).kernel = 3; }),
+  EXPECT_EQ(message([](Plan &p) { p.kernels.push_back({"seals", {}}), startOf(p).kernel = 3; }),
             "command 5 (await): expected a kernel exactly where its start has one");
   EXPECT_EQ(message([](Plan &p) {
-              p.kernels.push_back("seals");
+              p.kernels.push_back({"seals", {}});
               awaitOf(p).kernel = 3;
             }),
             "command 5 (await): expected a kernel exactly where its start has one");

@@ -152,7 +152,8 @@ Plan makePlan() {
   Operand backSend = side(kScatter, 1, &RankStart::sent);
   Operand backReceive = side(kScatter, 1, &RankStart::received);
 
-  plan.kernels = {"rates", "decay", "pack", "twice", "scales", "unpack", "copy_rows"};
+  for (const char *name : {"rates", "decay", "pack", "twice", "scales", "unpack", "copy_rows"})
+    plan.kernels.push_back({name, {}});
   auto chunks = [&](int64_t kernel, int64_t table, std::vector<Operand> operands) {
     plan.commands.push_back(DispatchChunks{kernel, {{first + table, std::move(operands)}}});
   };

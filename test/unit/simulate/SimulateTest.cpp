@@ -43,7 +43,7 @@ struct Program {
   void await(int64_t index) { plan.commands.push_back(Await{index, {}}); }
   /// A kernel over each rank's shards of the gradient: 4 bytes per element.
   void kernel() {
-    plan.kernels = {"kernel"};
+    plan.kernels = {{"kernel", {}}};
     plan.commands.push_back(DispatchChunks{0, {{tables.untouched, {{OperandKind::Gradients}}}}});
   }
   /// A product of every computed block with itself.
@@ -291,7 +291,7 @@ TEST(Simulate, ReductionsLaunchEachKernel) {
 TEST(Simulate, PoolsCountTheirMembersBlocks) {
   Program program = shardedRows(2, {8, 8});
   Plan &plan = program.plan;
-  plan.kernels = {"kernel"};
+  plan.kernels = {{"kernel", {}}};
   plan.pools = {{0, 4096, {{7, 999}, {0, 640}}}};
   Operand pooled{OperandKind::Workspace, 0, 4096};
   pooled.pool = 0;

@@ -1,0 +1,114 @@
+//===- LaunchTest.cpp - How the device `cuda` starts kernels ----------------===//
+//
+// On the driver of test/devices, which is the host and notes each launch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/devices/gpu/Cuda.cpp"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+using namespace stepc;
+using namespace stepc::runtime;
+
+namespace {
+
+thread_local int64_t ran = 0;
+
+/// Counts its items.
+void count(void *const *, int64_t first, int64_t last) { ran += last - first; }
+
+class Launches : public testing::Test {
+protected:
+  Launches() : path(testing::TempDir() + "stepc-launches-" + std::to_string(getpid())) {
+    setenv("STEPC_STUB_LAUNCHES", path.c_str(), 1);
+    setenv("STEPC_STUB_CHIP", "90", 1);
+    std::remove(path.c_str());
+  }
+  ~Launches() override {
+    std::remove(path.c_str());
+    unsetenv("STEPC_STUB_LAUNCHES");
+    unsetenv("STEPC_STUB_CHIP");
+  }
+
+  /// Opens a program of one kernel. Null, and `problem` set, if the GPU cannot run it.
+  std::unique_ptr<Gpu> open(const plan::LaunchShape &shape) {
+    plan.kernels = {{"count", shape}};
+    stepc_options options{};
+    return openDriver({parallel, counters, plan, program, records, inactive}, options, problem);
+  }
+
+  /// Starts the kernel over so many items, and tells how.
+  std::string launch(const plan::LaunchShape &shape, int64_t items) {
+    std::unique_ptr<Gpu> gpu = open(shape);
+    EXPECT_TRUE(gpu) << problem;
+    Launch one;
+    one.number = 0;
+    one.shape = &*plan.kernels[0].launch;
+    one.items = items;
+    EXPECT_EQ(gpu->checkLaunch(one), "");
+    gpu->join(false);
+    gpu->launch(Stream::Compute, one);
+    gpu->leave();
+    gpu->drain();
+    EXPECT_EQ(gpu->takeProblem(), "");
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    std::remove(path.c_str());
+    return text.str();
+  }
+
+  std::string path, problem;
+  plan::Plan plan;
+  Parallel parallel;
+  stepc_counters counters{};
+  std::vector<stepc_parameter_record> records;
+  bool inactive = false;
+  stepc_kernel kernels[1] = {count};
+  uint64_t hash = plan::fnv1a({});
+  stepc_image images[2] = {{"ptx", 8, 0, STEPC_IMAGE_PTX, kernels, 0, hash,
+                            plan::fnv1a({8, 0, STEPC_IMAGE_PTX, 0, hash})},
+                           {}};
+  stepc_program program{.abi_version = STEPC_KERNEL_ABI_VERSION, .images = images};
+};
+
+TEST_F(Launches, HaveTheKernelsNumbers) {
+  using enum plan::Grid;
+  EXPECT_EQ(launch({.threads = 256}, 7), "7 blocks, 256 threads, cluster 1, 0 bytes\n");
+  EXPECT_EQ(launch({.grid = Threads, .threads = 256}, 257),
+            "2 blocks, 256 threads, cluster 1, 0 bytes\n");
+  // Clusters are whole.
+  plan::LaunchShape wide{.threads = 384, .cluster = 2, .staticBytes = 1024, .dynamicBytes = 204800};
+  EXPECT_EQ(launch(wide, 6), "6 blocks, 384 threads, cluster 2, 204800 bytes\n");
+  EXPECT_EQ(launch(wide, 7), "8 blocks, 384 threads, cluster 2, 204800 bytes\n");
+}
+
+TEST_F(Launches, OfAResidentGridFillTheChip) {
+  plan::LaunchShape resident{.grid = plan::Grid::Resident, .threads = 1024};
+  // Two blocks on each of 108 multiprocessors.
+  EXPECT_EQ(launch(resident, 1000), "216 blocks, 1024 threads, cluster 1, 0 bytes\n");
+  EXPECT_EQ(launch(resident, 5), "5 blocks, 1024 threads, cluster 1, 0 bytes\n");
+  resident.cluster = 8;
+  EXPECT_EQ(launch(resident, 1000), "216 blocks, 1024 threads, cluster 8, 0 bytes\n");
+}
+
+TEST_F(Launches, AreRefusedByNameWhereTheGpuLacksWhatTheyNeed) {
+  EXPECT_FALSE(open({.threads = 384, .dynamicBytes = 240 << 10}));
+  EXPECT_EQ(problem, "kernel 'count' on sm_90: expected at most 232448 bytes of shared memory for "
+                     "a block, found 245760");
+  EXPECT_FALSE(open({.threads = 384, .descriptors = {1, 2}}));
+  EXPECT_EQ(problem, "kernel 'count' on sm_90: expected no descriptors of operands, found 2");
+  setenv("STEPC_STUB_CHIP", "80", 1);
+  EXPECT_FALSE(open({.threads = 384, .cluster = 2, .dynamicBytes = 204800}));
+  EXPECT_EQ(problem, "kernel 'count' on sm_80: expected no clusters, found clusters of 2 blocks");
+  EXPECT_FALSE(open({.threads = 384, .dynamicBytes = 204800}));
+  EXPECT_EQ(problem, "kernel 'count' on sm_80: expected at most 166912 bytes of shared memory for "
+                     "a block, found 204800");
+}
+
+} // namespace
