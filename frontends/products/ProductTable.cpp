@@ -116,7 +116,7 @@ private:
       integer(*object, attribute.key, at, what, isOnly ? attribute.only : 0,
               isOnly ? attribute.only : kMostNumber, isOnly ? unused : made.*attribute.field);
     }
-    // What was measured, for people. These figures put the entry into the table; nothing else reads them.
+    // The measured times are for people: because of them the entry is in the table. Nothing else reads them.
     for (const char *key : {"microseconds", "kernel_microseconds"})
       if (const json::Value *time = object->get(key))
         if (std::optional<double> number = time->getAsNumber(); !number || *number <= 0)

@@ -18,9 +18,9 @@ namespace stepc::codegen {
 /// The checksum to append to a library of these bytes.
 std::string footerOf(llvm::StringRef bytes);
 
-/// What is wrong with a library's file of these bytes; empty if they are as the compiler wrote them. A file
-/// may lack the checksum: another linker wrote it, or a tool such as strip removed it. It is then compared
-/// only with its own headers.
+/// Checks that the bytes of a library's file are those that the compiler wrote. Returns an empty text, or one
+/// that says what is wrong. A file may lack the checksum because another linker wrote it or a tool such as
+/// strip removed it. Such a file is only compared with its own headers.
 std::string checkLibraryFile(llvm::StringRef bytes);
 
 } // namespace stepc::codegen

@@ -74,7 +74,7 @@ OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst) {
 
 namespace {
 
-/// What only some ranks can compute, and what they have anyway.
+/// Blocks that only some ranks can compute, and the load that these ranks have beside them.
 struct Share {
   int64_t width;                                   ///< how many ranks
   std::vector<std::pair<int64_t, int64_t>> blocks; ///< cost and count, falling
@@ -106,7 +106,8 @@ int64_t boundOf(const Share &share) {
   }
   double mean = sum / static_cast<double>(share.width);
   bound = std::max(bound, static_cast<int64_t>(std::min(mean, 9e18)));
-  // Of the k · width + 1 largest some rank has k + 1, of which none is less than the last ones.
+  // Some rank has k + 1 of the k · width + 1 largest blocks. They cost at least as much as the k + 1 smallest
+  // of these.
   for (int64_t more = 0; more * share.width < count; ++more) {
     int64_t skipped = more * share.width + 1 - (more + 1), left = more + 1, together = least;
     for (auto [cost, times] : share.blocks) {

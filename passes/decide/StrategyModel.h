@@ -26,8 +26,8 @@ SlabRanks slabRanks(const plan::Group &group, const plan::Mesh &mesh, const plan
 double summingSeconds(optim::RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
                       const SlabRanks &ranks, double blocks, const cost::Cluster &cluster);
 
-/// What a rank sends or receives in one hop of all of a group's blocks, on the average, if it computes all of
-/// them.
+/// The messages and elements that a rank sends or receives in one hop if it computes all blocks of a group.
+/// They are averages over the ranks.
 struct HopTravel {
   double peersThere = 0, peersBack = 0; ///< messages each way
   double there = 0, back = 0;           ///< elements

@@ -40,7 +40,7 @@ private:
     size_t group;
     int64_t block, rank, bytes;
   };
-  /// What a group's blocks of one wave take in memory, each on the rank that needs most of it.
+  /// The memory for a group's blocks of one wave. Each number is that of the rank that needs most.
   struct Need {
     int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
     int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
