@@ -169,15 +169,15 @@ def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
 def Exec_Launch : Exec_Attr<"Launch", "launch"> {
   let summary = "how a GPU starts a kernel";
   let description = [{
-    It stands on a kernel as the discardable attribute `exec.launch`, from where the target makes the kernel to
-    where the plan becomes bytes (`plan::LaunchShape`).
+    It stands on a kernel as the discardable attribute `exec.launch`, from where the target makes the kernel
+    to where the plan becomes bytes (`plan::LaunchShape`).
     ```mlir
     #exec.launch<threads = 384, cluster = 2, static = 1024, dynamic = 204800, descriptors = [1, 3]>
     ```
-    `grid` is `items` (a block for each item), `threads` (a thread for each item) or `resident` (as many blocks
-    as the chip holds). `threads` are those of a block, `cluster` the blocks that run side by side. `static` and
-    `dynamic` are bytes of a block's shared memory. `descriptors` are the numbers of arguments that are
-    descriptors of operands. Without them it is `items`, 1, 1, 0, 0 and none.
+    `grid` is `items` (a block for each item), `threads` (a thread for each item) or `resident` (as many
+    blocks as the chip holds). `threads` are those of a block, `cluster` the blocks that run side by side.
+    `static` and `dynamic` are bytes of a block's shared memory. `descriptors` are the numbers of arguments
+    that are descriptors of operands. Without them it is `items`, 1, 1, 0, 0 and none.
     Constraints: 1 to 1024 threads; 1 to 16 blocks of a cluster; no more bytes than any GPU has; numbers of
     arguments that rise.
   }];

@@ -1,7 +1,7 @@
 //===- PlanFields.h - Structs of the plan in IR -----------------*- C++ -*-===//
 //
-// A parameter of an attribute may be a struct of the plan whose fields are numbers, words and lists of numbers.
-// Its text is `name = value, …`; a field that has its default is left out.
+// A parameter of an attribute may be a struct of the plan whose fields are numbers, words and lists of
+// numbers. Its text is `name = value, …`; a field that has its default is left out.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_PLANFIELDS_H

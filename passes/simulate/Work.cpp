@@ -145,8 +145,8 @@ double Work::shardRate(const plan::Operand &operand, const plan::Table &table) c
              : 0;
 }
 
-/// Only kernels know the types of what chunks lead to. A packed value has the size of what travels. A batch in
-/// a pool has that of its member's blocks, and anything else that of the rank with most elements.
+/// Only kernels know the types of what chunks lead to. A packed value has the size of what travels. A batch
+/// in a pool has that of its member's blocks, and anything else that of the rank with most elements.
 Work::Rate Work::workspaceRate(const plan::Effect &effect, const plan::Table &table) {
   const plan::Operand &operand = *effect.operand;
   if (!operand.start.isNone()) {

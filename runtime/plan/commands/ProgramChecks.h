@@ -1,7 +1,8 @@
 //===- ProgramChecks.h - What the checks of commands share ------*- C++ -*-===//
 //
-// Internal to the plan. Whatever passes here names tables, groups, kernels and states that are there, stays in
-// the workspace, and awaits each collective once, after its start. What kernels compute the verifier proves.
+// Internal to the plan. A program that passes names tables, groups, kernels and states that are there, stays
+// in the workspace, and awaits each collective once, after its start. The verifier proves what kernels
+// compute.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_COMMANDS_PROGRAMCHECKS_H
@@ -21,8 +22,8 @@ public:
   /// `which` becomes the command that is wrong.
   Check run(int64_t &which);
 
-  /// Whether a kernel exists, and is called as by earlier commands. A kernel is code for one way to be called:
-  /// a command that calls it otherwise names a wrong one. `call` lists what tells ways apart.
+  /// Whether a kernel exists, and is called as by earlier commands. A kernel is code for one way to be
+  /// called: a command that calls it otherwise names a wrong one. `call` lists what tells ways apart.
   Check kernel(KernelNumber kernel, std::vector<int64_t> call = {});
   /// As `kernel`, for a command that has one on some devices only.
   Check optionalKernel(KernelNumber kernel, std::vector<int64_t> call = {});
