@@ -1,4 +1,4 @@
-//===- ExecOps.cpp - What the commands of a program must hold --------------===//
+//===- ExecOps.cpp - What commands must hold, and what they are to the plan -===//
 
 #include "dialects/exec/Exec.h"
 #include "runtime/plan/Pinned.h"
@@ -307,4 +307,150 @@ LogicalResult AdvanceStepsOp::verify() {
   auto diag = emitOpError("expected to be the last command, so that no failure follows it");
   diag.attachNote((*this)->getNextNode()->getLoc()) << "this command follows";
   return diag;
+}
+
+//===----------------------------------------------------------------------===//
+// Commands of the plan
+//===----------------------------------------------------------------------===//
+
+FailureOr<plan::Command> DispatchChunksOp::lower(Numbering &numbering) {
+  plan::DispatchChunks command;
+  command.kernel = numbering.kernel(getKernelAttr());
+  size_t each = getArgs().size() / getTables().size();
+  for (auto [index, attribute] : llvm::enumerate(getTables().getAsRange<TableAttr>())) {
+    FailureOr<int64_t> table = numbering.table(*this, attribute);
+    plan::DispatchChunks::Run &run = command.runs.emplace_back();
+    if (failed(table) ||
+        failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each),
+                                  numbering.groupOf(*table), run.operands)))
+      return failure();
+    run.table = *table;
+  }
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
+  plan::DispatchParameters command;
+  command.kernel = numbering.kernel(getKernelAttr());
+  size_t each = getArgs().size() / getGroups().size();
+  for (auto [index, name] : llvm::enumerate(getGroups().getAsRange<FlatSymbolRefAttr>())) {
+    FailureOr<int64_t> group = numbering.group(*this, name);
+    plan::DispatchParameters::Run &run = command.runs.emplace_back();
+    if (failed(group) ||
+        failed(numbering.operands(*this, getArgs().getValue().slice(index * each, each), *group,
+                                  run.operands)))
+      return failure();
+    run.group = *group;
+  }
+  return plan::Command(command);
+}
+
+/// Lowers what products and reductions have in common.
+template <typename Op>
+static FailureOr<int64_t> lowerMatrix(Op op, Numbering &numbering, plan::MatrixCommand &command) {
+  FailureOr<int64_t> table = numbering.table(op, op.getTable());
+  if (failed(table))
+    return failure();
+  command.table = *table;
+  if (op.getKernels())
+    for (auto kernel : op.getKernelsAttr().template getAsRange<KernelAttr>())
+      command.kernels.push_back({numbering.kernel(kernel.getSymbol()), kernel.getItems()});
+  command.scratchBytes = op.getScratch();
+  return numbering.groupOf(*table);
+}
+
+FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
+  plan::Product command;
+  FailureOr<int64_t> group = lowerMatrix(*this, numbering, command);
+  if (failed(group) || failed(numbering.operand(*this, getLhs(), *group, command.lhs)) ||
+      failed(numbering.operand(*this, getRhs(), *group, command.rhs)) ||
+      (getAddend() &&
+       failed(numbering.operand(*this, *getAddend(), *group, command.addend.emplace()))) ||
+      failed(numbering.operand(*this, getOut(), *group, command.out)))
+    return failure();
+  command.accumulation = getAccumulation();
+  command.alpha = getAlpha().convertToDouble();
+  command.beta = getBeta().convertToDouble();
+  command.transposeLhs = getTransposeLhs();
+  command.transposeRhs = getTransposeRhs();
+  command.symmetric = getSymmetric();
+  if (getPinned())
+    for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>())
+      command.pinned.push_back(each.getValue());
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> ReduceOp::lower(Numbering &numbering) {
+  plan::Reduce command;
+  FailureOr<int64_t> group = lowerMatrix(*this, numbering, command);
+  if (failed(group) || failed(numbering.operand(*this, getSource(), *group, command.source)) ||
+      failed(numbering.operand(*this, getOut(), *group, command.out)))
+    return failure();
+  command.reduction = getKind();
+  command.exponent = getExponent();
+  return plan::Command(command);
+}
+
+/// Lowers what copies and sums have in common.
+template <typename Op, typename Command>
+static LogicalResult lowerMove(Op op, Numbering &numbering, Command &command) {
+  FailureOr<int64_t> table = numbering.table(op, op.getTable());
+  if (failed(table))
+    return failure();
+  command.table = *table;
+  command.kernel = numbering.kernel(op.getKernelAttr());
+  int64_t group = numbering.groupOf(*table);
+  return success(succeeded(numbering.operand(op, op.getSource(), group, command.source)) &&
+                 succeeded(numbering.operand(op, op.getTarget(), group, command.target)));
+}
+
+FailureOr<plan::Command> CopyOp::lower(Numbering &numbering) {
+  plan::Copy command;
+  if (failed(lowerMove(*this, numbering, command)))
+    return failure();
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
+  plan::Sum command;
+  if (failed(lowerMove(*this, numbering, command)))
+    return failure();
+  command.type = *optim::toPlan(getType());
+  command.divisor = getDivisor();
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> StartOp::lower(Numbering &numbering) {
+  plan::Start command;
+  command.collective = getKind();
+  numbering.start(getToken());
+  if (getCommunicator()) {
+    FailureOr<plan::Communicator> ranks = numbering.communicator(*this, *getCommunicator());
+    if (failed(ranks))
+      return failure();
+    command.communicator = *ranks;
+  }
+  for (TableAttr attribute : getTables().getAsRange<TableAttr>()) {
+    FailureOr<int64_t> table = numbering.table(*this, attribute);
+    if (failed(table))
+      return failure();
+    command.tables.push_back(*table);
+  }
+  if (failed(numbering.operand(*this, getSource(), /*group=*/-1, command.sent)) ||
+      failed(numbering.operand(*this, getTarget(), /*group=*/-1, command.received)))
+    return failure();
+  command.kernel = numbering.kernel(getKernelAttr());
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> AwaitOp::lower(Numbering &numbering) {
+  FailureOr<int64_t> start = numbering.token(*this, getToken());
+  if (failed(start))
+    return failure();
+  plan::KernelNumber kernel = numbering.kernel(getKernelAttr());
+  return plan::Command(plan::Await{*start, kernel});
+}
+
+FailureOr<plan::Command> AdvanceStepsOp::lower(Numbering &numbering) {
+  return plan::Command(plan::AdvanceSteps{numbering.kernel(getKernelAttr())});
 }
