@@ -20,6 +20,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "tier(name): the first tier that runs the test (test/support/tiers.py)")
+    config.addinivalue_line("markers", "plans: it is about plans, so most of its programs are interpreted (property/compiler.py)")
 
 
 def tier_of(item):

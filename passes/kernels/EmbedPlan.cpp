@@ -5,6 +5,7 @@
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/TargetShape.h"
+#include "passes/kernels/interpret/Records.h"
 #include "passes/plan/PlanOfProgram.h"
 #include "runtime/plan/Fnv1a.h"
 #include "stepc/kernel_abi.h"
@@ -84,7 +85,9 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       if (isa_and_nonnull<optim::OptimDialect, comm::CommDialect, exec::ExecDialect>(
               op.getDialect()))
         op.erase();
-    if (failed(checkLaunches(module, *plan)) || failed(checkKernels(module, *plan)))
+    if (failed(checkLaunches(module, *plan)) ||
+        failed(isInterpreted(plan->chip) ? embedRecords(module, *plan)
+                                         : checkKernels(module, *plan)))
       return signalPassFailure();
     plan->programHash = hashOf(module);
     embed(module, *plan);
@@ -179,10 +182,13 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     StringRef device = elsewhere(isCuda(plan.chip)          ? "stepc_device_cuda"
                                  : looksForRaces(plan.chip) ? "stepc_device_emulated_races"
                                  : isEmulated(plan.chip)    ? "stepc_device_emulated"
+                                 : isInterpreted(plan.chip) ? "stepc_device_interpret"
                                                             : "stepc_device_cpu");
     StringRef kernels, images;
     if (isCuda(plan.chip)) {
       images = elsewhere(kImages); // gpu-assemble makes them
+    } else if (isInterpreted(plan.chip)) {
+      images = kImages;
     } else if (!plan.kernels.empty()) {
       kernels = kKernels;
       auto type = LLVM::LLVMArrayType::get(b.pointer, plan.kernels.size());

@@ -22,7 +22,7 @@ std::string entryName(llvm::StringRef library);
 
 /// "stepc_program_cpu", …: what the code of a chip shows outside of its object, a stepc_program.
 std::string programName(llvm::StringRef chip);
-/// The images of a program for GPUs.
+/// The images of a program for GPUs or the interpreter.
 inline constexpr llvm::StringLiteral kImages = "stepc_program_images";
 
 } // namespace stepc::kernels

@@ -51,10 +51,10 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [
-    Option<"target", "target", "std::string", "\"\"",
-           "what the code is for: cpu (this machine), cpu:<llvm cpu> or emulated:<gpu>; without it this "
-           "machine">,
+  let options = [Option<
+                     "target", "target", "std::string", "\"\"",
+                     "what the code is for: cpu (this machine), cpu:<llvm cpu>, emulated:<gpu> or "
+                     "interpret:<llvm cpu>; without it this machine">,
   ];
   let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",
@@ -276,7 +276,8 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
     `stepc_program_cpu` in a module for CPUs, likewise for the other kinds of targets. It leads to the plan,
     to the kernels that commands name and to the device. The link says which programs a library has, and its
     entry. The `stepc_program` has the hash of the plan's bytes, by which the runtime finds damage to them.
-    The plan's program hash is that of the kernels, without locations. Symbols of optim and comm, and the
+    Kernels for the target interpret become an image of records (runtime/interpret) here. The plan's program
+    hash is that of the kernels, without locations. Symbols of optim and comm, and the
     program, are gone afterwards. A command that names what is not there, leaves the workspace, or awaits what
     was not started is an error at the command.
 

@@ -11,6 +11,8 @@ namespace stepc::kernels {
 static llvm::Expected<std::unique_ptr<Target>> makeTarget(StringRef chip) {
   if (isCuda(chip))
     return makeCudaTarget(chip);
+  if (isInterpreted(chip))
+    return makeInterpretTarget(chip);
   return isEmulated(chip) ? makeEmulatedTarget(chip) : makeCpuTarget(chip);
 }
 

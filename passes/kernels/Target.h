@@ -73,7 +73,7 @@ private:
 };
 
 /// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>,…",
-/// "emulated:<gpu>". Errors say what is known.
+/// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>". Errors say what is known.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
 
 /// The target that a module at level exec or later is for.
@@ -83,6 +83,8 @@ mlir::FailureOr<std::unique_ptr<Target>> targetOfModule(mlir::ModuleOp module);
 llvm::Expected<std::unique_ptr<Target>> makeCpuTarget(llvm::StringRef chip);
 /// A target that runs a GPU's code on this machine, from its chip (gpu/EmulatedTarget.cpp).
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(llvm::StringRef chip);
+/// A target whose kernels the runtime interprets, from its chip (interpret/InterpretTarget.cpp).
+llvm::Expected<std::unique_ptr<Target>> makeInterpretTarget(llvm::StringRef chip);
 /// A target for NVIDIA's GPUs, from its chip (gpu/CudaTarget.cpp).
 llvm::Expected<std::unique_ptr<Target>> makeCudaTarget(llvm::StringRef chip);
 

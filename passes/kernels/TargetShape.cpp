@@ -52,12 +52,16 @@ std::vector<std::string> knownFeatures() {
 
 } // namespace
 
-constexpr StringLiteral kEmulated = "emulated", kHost = " on ";
+constexpr StringLiteral kEmulated = "emulated", kInterpret = "interpret", kHost = " on ";
 
 bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
+bool isInterpreted(StringRef chip) { return chip.starts_with(kInterpret); }
 
 StringRef kindOfChip(StringRef chip) {
-  return isCuda(chip) ? "cuda" : isEmulated(chip) ? StringRef(kEmulated) : "cpu";
+  return isCuda(chip)          ? "cuda"
+         : isEmulated(chip)    ? StringRef(kEmulated)
+         : isInterpreted(chip) ? StringRef(kInterpret)
+                               : "cpu";
 }
 
 bool looksForRaces(StringRef chip) {
@@ -92,10 +96,17 @@ Expected<std::string> chipOfTarget(StringRef target) {
     return kEmulated.str() + ":" + known->text(/*tensorCoresUnlessSaid=*/false) + kHost.str() +
            *chip;
   }
+  if (StringRef cpu = target;
+      cpu.consume_front(kInterpret) && (cpu.empty() || cpu.front() == ':')) {
+    Expected<std::string> chip = chipOfTarget(("cpu" + cpu).str());
+    if (!chip)
+      return chip;
+    return kInterpret.str() + kHost.str() + *chip;
+  }
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
-    return createStringError("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated' "
-                             "or 'emulated:<gpu>', found '" +
+    return createStringError("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated', "
+                             "'emulated:<gpu>', 'interpret' or 'interpret:<llvm cpu>', found '" +
                              target + "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
   auto info = subtarget(cpu, "");
@@ -126,7 +137,7 @@ std::pair<std::string, std::string> splitChip(StringRef chip) {
   // What is for the host there is plain calls.
   if (isCuda(chip))
     return {Triple(sys::getDefaultTargetTriple()).isX86() ? "x86-64" : "generic", ""};
-  if (isEmulated(chip))
+  if (isEmulated(chip) || isInterpreted(chip))
     chip = chip.substr(chip.find(kHost) + kHost.size());
   auto [cpu, features] = chip.split(';');
   return {cpu.str(), features.str()};

@@ -2,7 +2,7 @@
 //
 // A chip is text, "<llvm cpu>;<features, comma separated>": it stands in the
 // plan, is part of its hash, and the runtime compares it with the CPU that it is on. A GPU's code on a
-// CPU has the CPU's behind its own, "emulated:sm_80 on <llvm cpu>;…".
+// CPU has the CPU's behind its own, "emulated:sm_80 on <llvm cpu>;…". So does "interpret on <llvm cpu>;…".
 // Kernels ask only for its shape.
 //
 //===----------------------------------------------------------------------===//
@@ -31,15 +31,19 @@ inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 
 /// The chip of a target: "cpu" is this machine, "cpu:<llvm cpu>" a named one
 /// with all that LLVM knows it to have; "emulated" and "emulated:sm_<number>" are a GPU's code on
-/// this machine, with "cuda:sm_<number>,…" its own (GpuChips.h). Anything else is an error that says what
-/// is known.
+/// this machine, with "cuda:sm_<number>,…" its own (GpuChips.h). "interpret" and "interpret:<llvm cpu>"
+/// are kernels that this machine interprets, with the bits of a cpu. Anything else is an error that says
+/// what is known.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
-/// Which kind of target a chip is of: "cpu", "cuda" or "emulated". A library has a program of each at most.
+/// Which kind of target a chip is of: "cpu", "cuda", "emulated" or "interpret". A library has a program of
+/// each at most.
 llvm::StringRef kindOfChip(llvm::StringRef chip);
 /// Whether a chip is a GPU's code on a CPU: its programs run on the device `emulated`.
 bool isEmulated(llvm::StringRef chip);
-/// Whether it is, and its kernels say what they touch.
+/// Whether the kernels for a chip are interpreted: its programs run on the device `interpret`.
+bool isInterpreted(llvm::StringRef chip);
+/// Whether a chip is a GPU's code on a CPU, and its kernels say what they touch.
 bool looksForRaces(llvm::StringRef chip);
 /// What such a chip says of the GPU.
 llvm::Expected<GpuTarget> emulatedTarget(llvm::StringRef chip);

@@ -162,19 +162,21 @@ extern "C" const stepc_device_table stepc_device_cpu = {
     stepc_device_in_order.lend,
     stepc_device_in_order.begin,
     [](DeviceContext &context, Stream stream, const Launch &launch) {
-      auto run = [&context, &launch] { launchKernel(context, Stream(), launch); };
+      auto run = [&context, &launch] { stepc_device_in_order.launch(context, Stream(), launch); };
       streams.add(stream, run, launch.items);
     },
     [](DeviceContext &context, Stream stream, const BatchWork &work) {
-      auto run = [&context, &work] { compute(context, Stream(), work); };
+      auto run = [&context, &work] { stepc_device_in_order.compute(context, Stream(), work); };
       streams.add(stream, run, work.blocks);
     },
     [](DeviceContext &context, Stream stream, const RowCopy &copy) {
-      auto run = [&context, &copy] { copyRows(context, Stream(), copy); };
+      auto run = [&context, &copy] { stepc_device_in_order.copy(context, Stream(), copy); };
       streams.add(stream, run, copy.elements);
     },
     [](DeviceContext &context, Stream stream, const char *from, char *to, int64_t bytes) {
-      auto run = [&context, from, to, bytes] { moveBytes(context, Stream(), from, to, bytes); };
+      auto run = [&context, from, to, bytes] {
+        stepc_device_in_order.move(context, Stream(), from, to, bytes);
+      };
       streams.add(stream, run, bytes);
     },
     [](DeviceContext &, Stream stream, void (*function)(void *), void *argument) {

@@ -76,6 +76,15 @@ done
 nm -D "$work/two_ranks-tsan/libmuon.so" >"$work/symbols"
 grep -q __tsan_write4 "$work/symbols" || fail "the code is not instrumented"
 
+echo "interpreted kernels: the same bits, and no report"
+for sanitizer in address thread; do
+  stepc_compile "$ROOT/examples/muon.optim" --manifest "$ROOT/test/inputs/two_ranks.json" --target interpret \
+    --sanitize $sanitizer -o "$work/interpret-$sanitizer"
+  found=$(TSAN_OPTIONS=halt_on_error=1 timeout 200 "${steady[@]}" "$work/$sanitizer" \
+    "$work/interpret-$sanitizer/libmuon.so" --threads 3) || fail "interpreted kernels under the $sanitizer sanitizer"
+  [ "$found" = "$("$work/plain" "$work/two_ranks/libmuon.so")" ] || fail "interpreted kernels compute something else"
+done
+
 echo "a GPU's kernels on this machine: the same bits, no report of their threads, and a short parameter is caught"
 for sanitizer in address thread; do
   stepc_compile "$ROOT/examples/muon.optim" --manifest "$ROOT/test/inputs/two_ranks.json" --target emulated \

@@ -86,7 +86,8 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
   if (command.targets.empty() || command.library.empty()) {
     table = stepc_library_for(first, STEPC_DEVICE_CPU);
     return table ||
-           refuse(path, "expected a target that steps on this machine, cpu or emulated, found " +
+           refuse(path, "expected a target that steps on this machine, cpu, emulated or interpret, "
+                        "found " +
                             Twine(first->target));
   }
   StringRef asked = command.targets.front(), kind = asked.split(':').first;

@@ -70,12 +70,14 @@ std::string driver::checkLevel(const std::string &text) {
 
 std::string driver::checkTarget(const std::string &text) {
   llvm::StringRef rest = text;
-  if ((rest.consume_front("cpu") || rest.consume_front("emulated")) &&
+  if ((rest.consume_front("cpu") || rest.consume_front("emulated") ||
+       rest.consume_front("interpret")) &&
       (rest.empty() || (rest.starts_with(":") && rest.size() > 1)))
     return "";
   if (text.rfind("cuda", 0) == 0)
     return "";
-  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated or emulated:<gpu>,…, found '" +
+  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated, emulated:<gpu>,…, interpret or "
+         "interpret:<llvm cpu>, found '" +
          text + "'";
 }
 

@@ -41,11 +41,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option("input", options.input, inputHelp)->required()->type_name("SPEC");
   app.add_option("-m,--manifest", options.manifest, "The parameters and where they live (JSON)")
       ->type_name("M");
-  app.add_option(
-         "--target", options.targets,
-         "cpu (the default) or cpu:CHIP; cuda:GPU,… such as cuda:sm_80,sm_90a; or emulated:GPU, a "
-         "GPU's kernels on this machine. docs/gpu.md has all forms" +
-             std::string(targetsHelp))
+  app.add_option("--target", options.targets,
+                 "cpu (the default) or cpu:CHIP; cuda:GPU,… such as cuda:sm_80,sm_90a; "
+                 "emulated:GPU, a GPU's "
+                 "kernels on this machine; or interpret or interpret:CHIP, the bits of cpu without "
+                 "generated code. docs/gpu.md has all forms for GPUs" +
+                     std::string(targetsHelp))
       ->check(checkTarget)
       ->expected(1)
       ->take_all()

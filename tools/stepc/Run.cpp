@@ -293,9 +293,11 @@ int driver::runRun(const RunCommand &command) {
     return kUsageError;
   StringRef target = command.targets.empty() ? "cpu" : StringRef(command.targets.front());
   if (target.starts_with("cuda"))
-    return usage("expected a target that steps on this machine, cpu or emulated, found '" + target +
-                 "'");
-  if (command.graph && command.library.empty() && !command.reference && kindOfChip(target) == "cpu")
+    return usage(
+        "expected a target that steps on this machine, cpu, emulated or interpret, found '" +
+        target + "'");
+  if (command.graph && command.library.empty() && !command.reference &&
+      kindOfChip(target) != "emulated")
     return usage("expected --graph with a target that has graphs, say emulated, found '" + target +
                  "'");
   // What would be ignored is refused.

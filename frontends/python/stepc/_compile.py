@@ -272,10 +272,11 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         spec: path of an ``.optim`` file, or its text.
         manifest: a dict (see :func:`stepc.torch.export_manifest`), the path of a JSON file, or its
             text, which begins with ``{``.
-        target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``, or
-            ``emulated:<gpu>`` for the kernels of a GPU on this host; ``stepc compile --help`` has more.
-            Several of different kinds, in a list, make one library with a step for each. Of both
-            ``cpu`` and ``emulated`` a trainer with parameters on the CPU takes the one named first.
+        target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``,
+            ``emulated:<gpu>`` for the kernels of a GPU on this host, or ``interpret`` for kernels
+            that are interpreted; ``stepc compile --help`` has more. Several of different kinds, in a
+            list, make one library with a step for each. ``cpu``, ``emulated`` and ``interpret`` are
+            for parameters on the CPU, and a trainer takes the one that is named first.
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.
@@ -326,7 +327,7 @@ def compile_silently(
     warnings = tuple(inputs.named(text) for text in _kept_warnings(folder))
     if output is not None:
         files = [f"lib{name}.so", f"{name}.h", f"{name}.json"]
-        files += [f"{name}.{kind}.json" for kind in ("cpu", "cuda", "emulated")]
+        files += [f"{name}.{kind}.json" for kind in ("cpu", "cuda", "emulated", "interpret")]
         copy_files([folder / file for file in files if (folder / file).is_file()], Path(output))
         folder = Path(output)
     return Compiled(

@@ -28,8 +28,8 @@ from stepc.errors import PlanError, PoisonedError, StepcError, error_for, plural
 class Library:
     """A compiled library, opened with local symbols so that many can live in one process.
 
-    It stands for one of the library's targets: the first, or that of the kind ``target`` (``cpu``, ``cuda``
-    or ``emulated``).
+    It stands for one of the library's targets: the first, or that of the kind ``target`` (``cpu``, ``cuda``,
+    ``emulated`` or ``interpret``).
     """
 
     def __init__(self, path: str | os.PathLike[str], target: str | None = None) -> None:
@@ -48,7 +48,7 @@ class Library:
     def for_device(self, device: int) -> Library | None:
         """This library for the first of its targets whose parameters are on such a device, or None.
 
-        For a CPU these are ``cpu`` and ``emulated``; the one that was named first is taken.
+        For a CPU these are ``cpu``, ``emulated`` and ``interpret``; the one that was named first is taken.
         """
         for table in self._tables:
             if table.device == device:

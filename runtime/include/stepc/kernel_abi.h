@@ -47,7 +47,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 10
+#define STEPC_KERNEL_ABI_VERSION 11
 
 /* Same layout as plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -117,6 +117,7 @@ extern const stepc_device_table stepc_device_cpu;
 extern const stepc_device_table stepc_device_emulated;       /* a GPU's kernels, on this machine */
 extern const stepc_device_table stepc_device_emulated_races; /* the same, which looks for races */
 extern const stepc_device_table stepc_device_cuda;           /* NVIDIA's GPUs */
+extern const stepc_device_table stepc_device_interpret; /* kernels as records, on this machine */
 /* The `const stepc_library *` that <name>_library() returns, of the first program. Hidden, so that two
  * libraries in one process never answer for each other. */
 const void *stepc_rt_library(void);
@@ -161,14 +162,15 @@ void *stepc_rt_emulated_access(void *address, int64_t bytes, int32_t writes, int
 typedef enum stepc_image_kind {
   STEPC_IMAGE_OF_GENERATION = 0, /* a cubin, which later minors of the major run, too */
   STEPC_IMAGE_OF_ONE = 1,        /* a cubin that no other minor runs */
-  STEPC_IMAGE_PTX = 2 /* text, of which a driver makes code for this chip and any later one */
+  STEPC_IMAGE_PTX = 2,    /* text, of which a driver makes code for this chip and any later one */
+  STEPC_IMAGE_RECORDS = 3 /* kernels as records (runtime/interpret), for the target interpret */
 } stepc_image_kind;
-/* All kernels of the plan for one chip of a GPU. */
+/* All kernels of the plan for one chip of a GPU, or for the interpreter. */
 typedef struct stepc_image {
-  const char *chip;     /* "sm_90a"; null behind the last image */
-  int64_t major, minor; /* 9, 0 */
+  const char *chip;     /* "sm_90a" or "interpret"; null behind the last image */
+  int64_t major, minor; /* 9, 0; zeros for the interpreter */
   int64_t kind;         /* a stepc_image_kind */
-  const void *code;     /* a cubin, or PTX that a zero ends */
+  const void *code;     /* a cubin, PTX that a zero ends, or records */
   int64_t bytes;
   uint64_t code_hash;    /* FNV-1a of the code: compared before a driver gets it */
   uint64_t numbers_hash; /* FNV-1a of major, minor, kind, bytes and code_hash */
@@ -177,18 +179,19 @@ typedef struct stepc_image {
 /* What a library has for one target: all else that its code defines is local to its object. */
 typedef struct stepc_program {
   int64_t abi_version; /* STEPC_KERNEL_ABI_VERSION; of another one nothing else is known */
-  const char *target;  /* which kind: "cpu", "cuda" or "emulated" */
+  const char *target;  /* which kind: "cpu", "cuda", "emulated" or "interpret" */
   const uint8_t *plan;
   int64_t plan_bytes;
   uint64_t plan_hash;    /* FNV-1a of the plan's bytes: compared before the plan is believed */
   uint64_t numbers_hash; /* FNV-1a of plan_bytes and plan_hash: compared before all others */
-  const stepc_kernel *kernels;      /* in the order of the plan's; null in a program for GPUs */
-  const stepc_image *images;        /* of a program for GPUs, else null */
+  const stepc_kernel *kernels;      /* in the order of the plan's; null in a program with images */
+  const stepc_image *images;        /* for GPUs and the interpreter, else null */
   const stepc_device_table *device; /* what its kernels run on */
 } stepc_program;
 
-/* One of each kind of target at most: stepc_program_cpu, stepc_program_cuda, stepc_program_emulated. */
-#define STEPC_MOST_PROGRAMS 3
+/* One of each kind of target at most: stepc_program_cpu, stepc_program_cuda, stepc_program_emulated,
+ * stepc_program_interpret. */
+#define STEPC_MOST_PROGRAMS 4
 /* In the order that the targets were named in; null behind the last. The first is never null. */
 extern const stepc_program *const stepc_programs[STEPC_MOST_PROGRAMS];
 

@@ -279,7 +279,8 @@ typedef struct stepc_library {
    * nothing changes. */
   int32_t (*refresh)(stepc_instance *);
 
-  const char *target; /* the kind of target that this step is for: "cpu", "cuda" or "emulated" */
+  const char *
+      target; /* the kind of target that this step is for: "cpu", "cuda", "emulated" or "interpret" */
   /* This step for another target of this library, or null. Steps of one library have the same
    * parameters, routes and states in the same order, but plans of their own: all ranks of a world
    * take the same one. Libraries compiled before this field have a smaller struct_size. */
@@ -288,7 +289,7 @@ typedef struct stepc_library {
 } stepc_library;
 
 /* The first of a library's tables whose shards stand in that kind of memory (stepc_device); null if
- * there is none. A step for the target emulated is a CPU's. */
+ * there is none. Steps for the targets emulated and interpret are a CPU's. */
 static inline const stepc_library *stepc_library_for(const stepc_library *library, int32_t device) {
   enum { bytes_before_next = offsetof(stepc_library, next) };
   while (library && library->device != device)

@@ -22,7 +22,10 @@ from stepc.torch.pieces import boxes
 from torch.distributed.tensor.placement_types import Shard, _StridedShard
 from tiers import draws
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 SIZES = ((8,), (2, 4), (2, 2, 2), (3, 1, 2), (2, 1, 2, 2), (1, 2, 3, 2), (2, 2, 2, 2, 2), (2, 1, 3, 2, 1))

@@ -19,7 +19,10 @@ from random_layouts import Mesh, matrix_shape, parts_of, random_blocks, random_l
 from random_rules import random_rule
 from tiers import draws
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 STEPS = 2

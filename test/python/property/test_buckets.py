@@ -11,7 +11,10 @@ import pytest
 from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
 from test_lists import SPEC
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 SHAPES = {"matrix.a": (16, 12), "matrix.b": (6, 10), "embed": (10, 4), "bias": (8,), "scalar": ()}
 STEPS = 2

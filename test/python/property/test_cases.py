@@ -16,7 +16,10 @@ from test_buckets import reduced
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import ways  # noqa: E402
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 CASES = sorted((ROOT / "examples" / "cases").glob("*.json"))
 SPEC = ROOT / "examples" / "muon.optim"

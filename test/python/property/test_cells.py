@@ -16,7 +16,10 @@ from counters import expect_simulated
 from test_bits import differences
 from tiers import draws
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 LEAST, MOST_BATCHES = draws(2), draws(12)

@@ -186,7 +186,7 @@ def planted_nothing():
 
 
 def test_it_does_not_run_where_there_is_no_gpu(tmp_path):
-    refusal = "expected a target that steps on this machine, cpu or emulated, found cuda"
+    refusal = "expected a target that steps on this machine, cpu, emulated or interpret, found cuda"
     for layout, size in {"one": 1, "two": 2}.items():
         (tmp_path / "m.json").write_text(MANIFEST.replace('"size": 1', f'"size": {size}'))
         save(tmp_path / "in.safetensors", {f"{what}:{name}": tensor(np.ones(shape), dtype) for what in ("param", "grad")

@@ -9,7 +9,10 @@ import pytest
 from compiler import STEPC
 from test_blocks import RULES, Case, parameter
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 CONVOLUTION = (6, 4, 3, 3)
 

@@ -9,7 +9,10 @@ import pytest
 from compiler import ROOT, STEPC, run, save, tensor
 from formulas import SETS, orthogonalize
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 ULP = 2.0**-23  # of f32, relative to a value's power of two
 SHAPE = (9, 7)  # odd, so that shards are uneven and rows are no multiple of a vector

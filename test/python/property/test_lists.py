@@ -9,7 +9,10 @@ import pytest
 from compiler import STEPC, run, save, stepc, tensor
 from sharded_net import ADAMW
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 SPEC = ADAMW.replace("MASTER", "master : f32") + """
 optimizer Muon(lr) {

@@ -50,7 +50,7 @@ def nans(dtype, generator, share, shape=(ELEMENTS,)):
     return one
 
 
-@pytest.mark.parametrize("target", ["cpu", "emulated:sm_80"])
+@pytest.mark.parametrize("target", ["cpu", "emulated:sm_80", "interpret"])
 @pytest.mark.parametrize("name", BODIES)
 def test_all_meshes_store_one_nan(tmp_path, name, target):
     rules, claims, tensors = [], [], {}

@@ -21,7 +21,10 @@ from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
 from test_bits import SEED, differences
 from tiers import draws
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 CASES = int(os.environ.get("STEPC_SLABS") or draws(24))
 TOLERANCE = 2.0  # times the error of whole blocks

@@ -16,7 +16,10 @@ from random_layouts import Layout, Mesh
 from test_bits import differences
 from tiers import draws
 
-pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+pytestmark = [
+    pytest.mark.plans,
+    pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
+]
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 STRATEGIES = ("subgroup-gather", "agrs", "hierarchical")

@@ -112,14 +112,19 @@ def test_python_compiles_for_several(real, tmp_path):
     spec = "optimizer A(lr) { param = param - lr * grad }\nroute { A(lr = 0.1) for rest }\n"
     (tmp_path / "a.optim").write_text(spec)
     out = tmp_path / "out"
-    made = stepc.compile(tmp_path / "a.optim", manifest, target=["cpu", "emulated"], output=out)
-    assert Library(made).targets == ("cpu", "emulated")
-    assert sorted(path.name for path in out.iterdir()) == ["a.emulated.json", "a.h", "a.json", "liba.so"]
+    made = stepc.compile(tmp_path / "a.optim", manifest, target=["cpu", "emulated", "interpret"], output=out)
+    assert Library(made).targets == ("cpu", "emulated", "interpret")
+    assert sorted(path.name for path in out.iterdir()) == [
+        "a.emulated.json", "a.h", "a.interpret.json", "a.json", "liba.so"
+    ]  # fmt: skip
     parameter = torch.nn.Parameter(torch.ones(24, 40))
     parameter.grad = torch.ones(24, 40)
     optimizer = Optimizer([("w", parameter)], spec, target=["emulated", "cpu"])
     optimizer.step()
     assert optimizer.library.targets == ("emulated", "cpu") and optimizer.library.target == "emulated"
+    interpreted = Optimizer([("w", parameter)], spec, target="interpret")
+    interpreted.step()
+    assert interpreted.library.target == "interpret" and torch.allclose(parameter, torch.full((24, 40), 0.8))
     with pytest.raises(
         stepc.CompileError, match="--target: expected one target of kind cpu, found 'cpu' and 'cpu:x86-64'"
     ):

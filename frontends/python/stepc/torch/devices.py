@@ -18,7 +18,8 @@ from stepc.errors import DeviceError, GraphError, StepcError
 
 _NAMES = {_abi.DEVICE_CPU: "the CPU", _abi.DEVICE_CUDA: "NVIDIA's GPUs"}
 _KINDS = {
-    "cpu": _abi.DEVICE_CPU, "emulated": _abi.DEVICE_CPU, "cuda": _abi.DEVICE_CUDA,
+    "cpu": _abi.DEVICE_CPU, "emulated": _abi.DEVICE_CPU, "interpret": _abi.DEVICE_CPU,
+    "cuda": _abi.DEVICE_CUDA,
 }  # fmt: skip
 
 

@@ -80,7 +80,8 @@ class Optimizer(Failures, RoutedGroups):
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         spec: path or text of the optimizer definition. May be left out with ``library``.
         library: a compiled library, for machines without the compiler. Of several targets the first
-            is taken that is for where the parameters are; for a CPU are ``cpu`` and ``emulated``.
+            is taken that is for where the parameters are; for a CPU are ``cpu``, ``emulated``
+            and ``interpret``.
         process_group: the ranks that make this optimizer and step together; the default group without it.
         timeout: seconds after which a rank gives up waiting for another one; without it 120 in steps,
             and 600 when the optimizer is made.

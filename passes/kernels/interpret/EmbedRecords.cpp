@@ -1,0 +1,339 @@
+//===- EmbedRecords.cpp - Functions as records in the program ----------------===//
+//
+// Registers are few: each is used again after the last use of its value, so that strips of elements stay in
+// the cache. A bitcast is no instruction, because a register holds bits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/interpret/Records.h"
+
+#include "passes/kernels/EmbedPlan.h"
+#include "passes/kernels/KernelBuilder.h"
+#include "runtime/plan/Fnv1a.h"
+#include "stepc/kernel_abi.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+namespace {
+
+using Kind = interpret::Operation;
+using RecordType = interpret::Type;
+
+std::optional<RecordType> typeOf(Type type) {
+  if (type.isF32())
+    return RecordType::F32;
+  if (type.isF64())
+    return RecordType::F64;
+  if (type.isF16() || type.isBF16() || type.isInteger(16))
+    return RecordType::I16;
+  if (type.isInteger(1))
+    return RecordType::I1;
+  if (type.isInteger(32))
+    return RecordType::I32;
+  if (type.isInteger(64))
+    return RecordType::I64;
+  return std::nullopt;
+}
+
+std::optional<Kind> operationOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<Kind>>(op)
+      .Case<arith::AddFOp>([](auto) { return Kind::AddF; })
+      .Case<arith::SubFOp>([](auto) { return Kind::SubF; })
+      .Case<arith::MulFOp>([](auto) { return Kind::MulF; })
+      .Case<arith::DivFOp>([](auto) { return Kind::DivF; })
+      .Case<arith::NegFOp>([](auto) { return Kind::NegF; })
+      .Case<math::AbsFOp>([](auto) { return Kind::AbsF; })
+      .Case<math::SqrtOp>([](auto) { return Kind::Sqrt; })
+      .Case<math::FmaOp>([](auto) { return Kind::Fma; })
+      .Case<arith::MaximumFOp>([](auto) { return Kind::MaximumF; })
+      .Case<arith::MinimumFOp>([](auto) { return Kind::MinimumF; })
+      .Case<math::CopySignOp>([](auto) { return Kind::CopySign; })
+      .Case<arith::CmpFOp>([](auto) { return Kind::CompareF; })
+      .Case<arith::AddIOp>([](auto) { return Kind::AddI; })
+      .Case<arith::SubIOp>([](auto) { return Kind::SubI; })
+      .Case<arith::MulIOp>([](auto) { return Kind::MulI; })
+      .Case<arith::AndIOp>([](auto) { return Kind::AndI; })
+      .Case<arith::OrIOp>([](auto) { return Kind::OrI; })
+      .Case<arith::XOrIOp>([](auto) { return Kind::XorI; })
+      .Case<arith::ShLIOp>([](auto) { return Kind::ShiftLeft; })
+      .Case<arith::ShRUIOp>([](auto) { return Kind::ShiftRight; })
+      .Case<arith::ShRSIOp>([](auto) { return Kind::ShiftRightSigned; })
+      .Case<arith::CmpIOp>([](auto) { return Kind::CompareI; })
+      .Case<arith::SelectOp>([](auto) { return Kind::Select; })
+      .Case<arith::ExtFOp>([](auto) { return Kind::ExtendF; })
+      .Case<arith::TruncFOp>([](auto) { return Kind::TruncateF; })
+      .Case<arith::ExtUIOp>([](auto) { return Kind::ExtendUnsigned; })
+      .Case<arith::ExtSIOp>([](auto) { return Kind::ExtendSigned; })
+      .Case<arith::TruncIOp>([](auto) { return Kind::TruncateI; })
+      .Case<arith::FPToSIOp>([](auto) { return Kind::FloatToSigned; })
+      .Case<arith::SIToFPOp>([](auto) { return Kind::SignedToFloat; })
+      .Default(std::nullopt);
+}
+
+int64_t predicateOf(Operation *op) {
+  if (auto compare = dyn_cast<arith::CmpFOp>(op))
+    return int64_t(compare.getPredicate());
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    return int64_t(compare.getPredicate());
+  return 0;
+}
+
+/// The value whose bits a value has.
+Value rootOf(Value value) {
+  while (auto cast = value.getDefiningOp<arith::BitcastOp>())
+    value = cast.getIn();
+  return value;
+}
+
+/// Makes the body of a function, and tells the registers of its arguments.
+class BodyBuilder {
+public:
+  /// `uniform`: whether an argument is the same for all elements.
+  BodyBuilder(LLVM::LLVMFuncOp function, llvm::function_ref<bool(unsigned)> isUniform)
+      : block(function.getBody().front()) {
+    for (BlockArgument argument : block.getArguments())
+      if (!isa<LLVM::LLVMPointerType>(argument.getType()) && isUniform(argument.getArgNumber()))
+        uniform.insert(argument);
+  }
+
+  LogicalResult build() {
+    findLastUses();
+    // What stays for all strips comes first, and its registers are never used again.
+    for (Value argument : uniform.getArrayRef())
+      placeOf[argument] = take();
+    for (Operation &op : block.without_terminator())
+      if (failed(addUniform(op)))
+        return failure();
+    for (BlockArgument argument : block.getArguments())
+      if (!isa<LLVM::LLVMPointerType>(argument.getType()) && !placeOf.contains(argument))
+        placeOf[argument] = take();
+    for (Operation &op : block.without_terminator())
+      if (failed(addEach(op)))
+        return failure();
+    return success();
+  }
+
+  /// The register of an argument; of a pointer, the one that is stored to it.
+  int64_t place(unsigned argument) const {
+    Value value = block.getArgument(argument);
+    auto stored = storedTo.find(value);
+    return placeOf.lookup(stored == storedTo.end() ? value : stored->second);
+  }
+
+  interpret::Body body;
+
+private:
+  void findLastUses() {
+    int64_t number = 0;
+    for (Operation &op : block.without_terminator()) {
+      for (Value operand : op.getOperands())
+        lastUse[rootOf(operand)] = number;
+      ++number;
+    }
+    // What is stored stays to the end.
+    for (auto store : block.getOps<LLVM::StoreOp>()) {
+      Value value = rootOf(store.getValue());
+      lastUse[value] = number;
+      storedTo[store.getAddr()] = value;
+    }
+  }
+
+  int64_t take() {
+    if (free.empty())
+      return body.registers++;
+    return free.pop_back_val();
+  }
+
+  LogicalResult addUniform(Operation &op) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      std::optional<RecordType> type = typeOf(op.getResult(0).getType());
+      if (!type)
+        return refuse(op);
+      llvm::APInt bits = isa<FloatAttr>(constant.getValue())
+                             ? cast<FloatAttr>(constant.getValue()).getValue().bitcastToAPInt()
+                             : cast<IntegerAttr>(constant.getValue()).getValue();
+      int64_t result = placeOf[op.getResult(0)] = take();
+      body.constants.push_back({result, *type, bits.getSExtValue()});
+      uniform.insert(op.getResult(0));
+      return success();
+    }
+    if (isa<LLVM::StoreOp>(op) ||
+        !llvm::all_of(op.getOperands(), [&](Value v) { return uniform.contains(rootOf(v)); }))
+      return success();
+    if (isa<arith::BitcastOp>(op))
+      return success();
+    uniform.insert(op.getResult(0));
+    return add(op, body.uniform);
+  }
+
+  LogicalResult addEach(Operation &op) {
+    int64_t here = number++;
+    if (isa<arith::ConstantOp, arith::BitcastOp, LLVM::StoreOp>(op) ||
+        uniform.contains(op.getResult(0)))
+      return success();
+    if (failed(add(op, body.each)))
+      return failure();
+    for (Value operand : op.getOperands())
+      if (Value root = rootOf(operand);
+          !uniform.contains(root) && lastUse.lookup(root) == here && freed.insert(root).second)
+        free.push_back(placeOf.lookup(root));
+    return success();
+  }
+
+  LogicalResult add(Operation &op, std::vector<interpret::Instruction> &list) {
+    std::optional<Kind> operation = operationOf(&op);
+    Value typed = op.getOperands().back(); // of a choice, not its condition
+    std::optional<RecordType> type = typeOf(typed.getType()),
+                              to = typeOf(op.getResult(0).getType());
+    bool isSmall = llvm::any_of(op.getOperandTypes(), isSmallFloat) ||
+                   llvm::any_of(op.getResultTypes(), isSmallFloat);
+    if (!operation || !type || !to || (isSmall && !isa<arith::SelectOp>(op)))
+      return refuse(op);
+    interpret::Instruction made;
+    made.operation = *operation;
+    made.type = *type;
+    made.to = *to;
+    made.predicate = predicateOf(&op);
+    int64_t *places[] = {&made.first, &made.second, &made.third};
+    for (auto [place, operand] : llvm::zip(places, op.getOperands()))
+      *place = placeOf.lookup(rootOf(operand));
+    made.result = placeOf[op.getResult(0)] = take();
+    list.push_back(made);
+    return success();
+  }
+
+  static bool isSmallFloat(Type type) { return type.isF16() || type.isBF16(); }
+  static LogicalResult refuse(Operation &op) {
+    return op.emitOpError("expected an operation that the target interpret knows, on i1, i16, i32, "
+                          "i64, f32 and f64");
+  }
+
+  Block &block;
+  llvm::SetVector<Value> uniform;
+  llvm::DenseMap<Value, int64_t> placeOf, lastUse;
+  llvm::DenseMap<Value, Value> storedTo;
+  llvm::DenseSet<Value> freed;
+  SmallVector<int64_t> free;
+  int64_t number = 0;
+};
+
+LogicalResult fillBody(LLVM::LLVMFuncOp function, interpret::ChunkKernel &kernel) {
+  auto isColumn = [&](unsigned argument) {
+    return argument >= kernel.reads.size() &&
+           argument < kernel.reads.size() + kernel.columns.size();
+  };
+  BodyBuilder builder(function, isColumn);
+  if (failed(builder.build()))
+    return failure();
+  auto place = [&](int64_t &argument) { argument = builder.place(unsigned(argument)); };
+  for (auto *list : {&kernel.reads, &kernel.writes})
+    for (interpret::ChunkValue &value : *list)
+      place(value.place);
+  for (interpret::ScalarColumn &column : kernel.columns)
+    place(column.place);
+  kernel.body = std::move(builder.body);
+  return success();
+}
+
+LogicalResult fillBody(LLVM::LLVMFuncOp function, interpret::ParameterKernel &kernel) {
+  BodyBuilder builder(function, [](unsigned) { return false; });
+  if (failed(builder.build()))
+    return failure();
+  for (auto *list : {&kernel.inputs, &kernel.outputs})
+    for (int64_t &argument : *list)
+      argument = builder.place(unsigned(argument));
+  kernel.body = std::move(builder.body);
+  return success();
+}
+
+template <typename Other> LogicalResult fillBody(LLVM::LLVMFuncOp, Other &) { return success(); }
+
+FailureOr<interpret::NamedKernel> recordOf(LLVM::LLVMFuncOp function) {
+  StringRef bytes = function->getAttrOfType<StringAttr>(kRecordAttr).getValue();
+  std::vector<interpret::NamedKernel> kernels;
+  std::string wrong = interpret::decode(bytes.bytes_begin(), int64_t(bytes.size()), kernels);
+  if (wrong.empty() && kernels.size() != 1)
+    wrong = "expected one kernel, found " + std::to_string(kernels.size());
+  if (!wrong.empty())
+    return function.emitOpError("expected the record of a kernel in ")
+           << kRecordAttr << ": " << wrong;
+  interpret::NamedKernel kernel = std::move(kernels.front());
+  kernel.name = function.getSymName();
+  if (failed(std::visit([&](auto &each) { return fillBody(function, each); }, kernel.kernel)))
+    return failure();
+  if (wrong = interpret::check(kernel.kernel); !wrong.empty())
+    return function.emitOpError("expected a kernel that the target interpret can run: ") << wrong;
+  return kernel;
+}
+
+/// The list of images, of which there is one. A zero one ends it (kernel_abi.h).
+void addImages(ModuleOp module, StringRef records) {
+  KernelBuilder b(module.getContext(), module.getLoc());
+  b.setInsertionPointToStart(module.getBody());
+  auto constant = [&](StringRef name, Type type, Attribute value) {
+    return LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
+                                  name, value, /*alignment=*/16);
+  };
+  auto bytes = [&](StringRef name, StringRef text) {
+    constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text));
+    return name;
+  };
+  constexpr StringLiteral kRecords = "stepc_program_records", kChip = "stepc_program_chip";
+  bytes(kRecords, records);
+  bytes(kChip, StringRef("interpret\0", 10));
+  Type i64 = b.getI64Type();
+  auto record = LLVM::LLVMStructType::getLiteral(
+      b.getContext(), {b.pointer, i64, i64, i64, b.pointer, i64, i64, i64});
+  auto all = LLVM::LLVMArrayType::get(record, 2);
+  LLVM::GlobalOp table = constant(kImages, all, Attribute());
+  b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
+  auto addressOf = [&](StringRef name) -> Value {
+    return LLVM::AddressOfOp::create(b, b.loc, b.pointer, name);
+  };
+  auto number = [&](uint64_t n) -> Value {
+    return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(int64_t(n)));
+  };
+  uint64_t hash = plan::fnv1a({}, records.data(), int64_t(records.size()));
+  uint64_t numbers = plan::fnv1a({0, 0, STEPC_IMAGE_RECORDS, records.size(), hash});
+  Value fields[] = {addressOf(kChip),    number(0),
+                    number(0),           number(STEPC_IMAGE_RECORDS),
+                    addressOf(kRecords), number(records.size()),
+                    number(hash),        number(numbers)};
+  Value value = LLVM::ZeroOp::create(b, b.loc, all);
+  for (auto [field, given] : llvm::enumerate(fields))
+    value =
+        LLVM::InsertValueOp::create(b, b.loc, value, given, ArrayRef<int64_t>{0, int64_t(field)});
+  LLVM::ReturnOp::create(b, b.loc, value);
+}
+
+} // namespace
+
+LogicalResult embedRecords(ModuleOp module, const plan::Plan &plan) {
+  SymbolTable symbols(module);
+  std::vector<interpret::NamedKernel> kernels;
+  for (const auto &[name, launch] : plan.kernels) {
+    auto function = symbols.lookup<LLVM::LLVMFuncOp>(name);
+    if (!function || !function->hasAttr(kRecordAttr)) {
+      if (Operation *found = symbols.lookup(name))
+        return found->emitOpError("expected a kernel with the attribute ") << kRecordAttr;
+      return module.emitError("expected a kernel named ") << name << ", found none";
+    }
+    FailureOr<interpret::NamedKernel> record = recordOf(function);
+    if (failed(record))
+      return failure();
+    kernels.push_back(std::move(*record));
+  }
+  for (auto function : llvm::make_early_inc_range(module.getOps<LLVM::LLVMFuncOp>()))
+    if (function->hasAttr(kRecordAttr))
+      function.erase();
+  std::vector<uint8_t> bytes = interpret::encode(kernels);
+  addImages(module, StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+  return success();
+}
+
+} // namespace stepc::kernels

@@ -1,0 +1,121 @@
+//===- InterpretTarget.cpp - Kernels that the runtime interprets -------------===//
+//
+// No code is generated. Bits are those of the processor that the chip names: its order of products, and its
+// expansions of functions and conversions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/SumKernel.h"
+#include "passes/kernels/Target.h"
+#include "passes/kernels/interpret/Records.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+namespace {
+
+class InterpretTarget : public Target {
+public:
+  InterpretTarget(std::string chip, std::unique_ptr<Target> host)
+      : Target(std::move(chip)), host(std::move(host)) {}
+
+  int64_t chunkElements() const override { return host->chunkElements(); }
+  exec::Accumulation accumulation(Type lhs, Type rhs) const override {
+    return host->accumulation(lhs, rhs);
+  }
+  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+                          exec::Accumulation accumulation) const override {
+    return host->productTile(m, n, k, accumulation);
+  }
+  int64_t scratchBytesPerBlock(exec::ProductOp) const override { return 0; }
+  int64_t scratchBytesPerBlock(exec::ReduceOp) const override { return 0; }
+
+  FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
+                                     ArrayRef<exec::DispatchChunksOp> dispatches) const override {
+    return recordFunction(kernel, dispatches);
+  }
+  FailureOr<LLVM::LLVMFuncOp>
+  kernel(func::FuncOp kernel, ArrayRef<exec::DispatchParametersOp> dispatches) const override {
+    return recordFunction(kernel, dispatches);
+  }
+
+  Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
+    auto [m, n, k] = op.getSizes();
+    interpret::ProductKernel record;
+    std::tie(record.m, record.n, record.k) = std::tuple(m, n, k);
+    record.lhs = *optim::toPlan(op.getLhs().getType());
+    record.rhs = *optim::toPlan(op.getRhs().getType());
+    record.out = *optim::toPlan(op.getOut().getType());
+    if (op.getAddend())
+      record.addend = *optim::toPlan(op.getAddend()->getType());
+    record.transposeLhs = op.getTransposeLhs();
+    record.transposeRhs = op.getTransposeRhs();
+    record.symmetric = op.getSymmetric();
+    record.isFused = op.getAccumulation() == exec::Accumulation::FusedChain;
+    if (m == 0 || n == 0)
+      return {};
+    std::string name = llvm::formatv("stepc_product_{0}x{1}x{2}_{3}{4}_{5}{6}_{7}", m, n, k,
+                                     plan::name(record.lhs), record.transposeLhs ? "t" : "",
+                                     plan::name(record.rhs), record.transposeRhs ? "t" : "",
+                                     plan::name(record.out));
+    name += record.symmetric ? "_symmetric" : "";
+    if (record.addend)
+      name += "_plus_" + std::string(plan::name(*record.addend));
+    return {{recordFunction(symbols, op.getLoc(), {name, record}), record.itemsPerBlock()}};
+  }
+
+  Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
+    exec::BatchAttr from = op.getSource(), to = op.getOut();
+    interpret::ReduceKernel record;
+    record.reduction = op.getKind();
+    record.exponent = int64_t(op.getExponent());
+    record.remains = to.getRows() == 1 && to.getCols() == 1 ? interpret::Remains::One
+                     : to.getCols() == 1                    ? interpret::Remains::Rows
+                                                            : interpret::Remains::Columns;
+    record.type = *optim::toPlan(from.getType());
+    record.rows = from.getRows();
+    record.cols = from.getCols();
+    if (record.itemsPerBlock() == 0)
+      return {};
+    std::string name = llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", plan::name(op.getKind()),
+                                     plan::name(record.remains), record.rows, record.cols,
+                                     plan::name(record.type));
+    if (record.exponent != 0)
+      name += llvm::formatv("_{0}{1}", record.exponent < 0 ? "m" : "p", std::abs(record.exponent))
+                  .str();
+    return {{recordFunction(symbols, op.getLoc(), {name, record}), record.itemsPerBlock()}};
+  }
+
+  Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
+    interpret::SumKernel record{*optim::toPlan(op.getType()), int64_t(op.getDivisor())};
+    return {{recordFunction(symbols, op.getLoc(), {nameOf(op), record}), 1}};
+  }
+
+  // The host does these.
+  Kernels kernels(SymbolTable &, exec::CopyOp) const override { return {}; }
+  Kernels kernels(SymbolTable &, exec::AdvanceStepsOp) const override { return {}; }
+  Kernels kernels(SymbolTable &, exec::StartOp) const override { return {}; }
+  Kernels kernels(SymbolTable &, exec::AwaitOp) const override { return {}; }
+
+  void addKernelPasses(OpPassManager &) const override {} // embed-plan leaves no kernel
+  bool fuses() const override { return host->fuses(); }
+  /// By integers: the interpreter does not ask the chip.
+  bool convertsHalf() const override { return false; }
+
+private:
+  std::unique_ptr<Target> host;
+};
+
+} // namespace
+
+llvm::Expected<std::unique_ptr<Target>> makeInterpretTarget(StringRef chip) {
+  auto [cpu, features] = splitChip(chip);
+  llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(cpu + ";" + features);
+  if (!host)
+    return host.takeError();
+  return std::make_unique<InterpretTarget>(chip.str(), std::move(*host));
+}
+
+} // namespace stepc::kernels

@@ -1,0 +1,118 @@
+//===- RecordFunctions.cpp - Functions that become records ------------------===//
+
+#include "passes/kernels/interpret/Records.h"
+
+#include "passes/kernels/ChunkKernel.h"
+#include "passes/kernels/ParameterKernel.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+namespace {
+
+interpret::Reach reachOf(ChunkOperand::Place place) {
+  switch (place) {
+  case ChunkOperand::Place::Shards:
+    return interpret::Reach::Shards;
+  case ChunkOperand::Place::Staged:
+    return interpret::Reach::Staged;
+  case ChunkOperand::Place::Slot:
+    return interpret::Reach::Slot;
+  case ChunkOperand::Place::Row:
+    return interpret::Reach::Row;
+  case ChunkOperand::Place::Column:
+    return interpret::Reach::Column;
+  }
+  llvm_unreachable("all places are there");
+}
+
+void setRecord(LLVM::LLVMFuncOp function, const interpret::NamedKernel &kernel) {
+  std::vector<uint8_t> bytes = interpret::encode({kernel});
+  StringRef text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  function->setAttr(kRecordAttr, StringAttr::get(function.getContext(), text));
+}
+
+/// A function of the numbers that `body` takes, which stores what it yields to as many pointers.
+LLVM::LLVMFuncOp functionOf(func::FuncOp kernel, Block &body) {
+  KernelBuilder b(kernel.getContext(), kernel.getLoc());
+  SmallVector<Type> types(body.getArgumentTypes());
+  types.append(body.getTerminator()->getNumOperands(), b.pointer);
+  LLVM::LLVMFuncOp made =
+      beginKernel(kernel->getParentOfType<ModuleOp>(), kernel.getSymName(), b, types);
+  IRMapping values;
+  values.map(body.getArguments(), made.getArguments().take_front(body.getNumArguments()));
+  for (Operation &op : body.without_terminator())
+    b.clone(op, values);
+  for (auto [value, to] : llvm::zip_equal(body.getTerminator()->getOperands(),
+                                          made.getArguments().drop_front(body.getNumArguments())))
+    LLVM::StoreOp::create(b, b.loc, values.lookupOrDefault(value), to);
+  return made;
+}
+
+} // namespace
+
+FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
+                                           ArrayRef<exec::DispatchChunksOp> dispatches) {
+  FailureOr<ChunkKernel> kernel = ChunkKernel::read(function, dispatches);
+  if (failed(kernel))
+    return failure();
+  interpret::ChunkKernel record;
+  record.isOverShards = kernel->overShards;
+  record.isFlat = kernel->flat;
+  record.hasBlockRows = kernel->needsBlockRows();
+  for (size_t i = 0; i < kernel->each; ++i)
+    record.isShards.push_back(isa<exec::ShardsAttr>(kernel->operand(i)));
+  // Arguments of the function: what is read, columns of scalars, and a pointer for what is written.
+  int64_t next = 0;
+  auto valueOf = [&](const ChunkOperand &operand) {
+    return interpret::ChunkValue{reachOf(operand.place), *optim::toPlan(operand.element),
+                                 int64_t(operand.slot), next++};
+  };
+  for (const ChunkOperand &read : kernel->reads)
+    record.reads.push_back(valueOf(read));
+  for (int64_t column : kernel->columns)
+    record.columns.push_back({column, next++});
+  for (const ChunkOperand &write : kernel->writes)
+    record.writes.push_back(valueOf(write));
+  record.body.registers = next;
+  // The outs of the kernel's region are not read.
+  kernel->body->eraseArguments(unsigned(kernel->reads.size() + kernel->columns.size()),
+                               unsigned(kernel->writes.size()));
+  LLVM::LLVMFuncOp made = functionOf(function, *kernel->body);
+  setRecord(made, {function.getSymName().str(), record});
+  kernel->addBlockRows(dispatches);
+  return made;
+}
+
+FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
+                                           ArrayRef<exec::DispatchParametersOp> dispatches) {
+  if (failed(checkParameterKernel(function, dispatches)))
+    return failure();
+  Block &body = function.getBody().front();
+  interpret::ParameterKernel record;
+  int64_t inputs = body.getNumArguments(), outputs = body.getTerminator()->getNumOperands();
+  for (int64_t i = 0; i < inputs; ++i)
+    record.inputs.push_back(i);
+  for (int64_t i = 0; i < outputs; ++i)
+    record.outputs.push_back(inputs + i);
+  record.body.registers = inputs + outputs;
+  LLVM::LLVMFuncOp made = functionOf(function, body);
+  setRecord(made, {function.getSymName().str(), record});
+  return made;
+}
+
+LLVM::LLVMFuncOp recordFunction(SymbolTable &symbols, Location loc, interpret::NamedKernel kernel) {
+  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(kernel.name))
+    return known;
+  KernelBuilder b(symbols.getOp()->getContext(), loc);
+  LLVM::LLVMFuncOp made = beginKernel(cast<ModuleOp>(symbols.getOp()), kernel.name, b);
+  symbols.insert(made);
+  setRecord(made, kernel);
+  return made;
+}
+
+} // namespace stepc::kernels

@@ -1,0 +1,75 @@
+//===- Interpret.cpp - Kernels that are interpreted, on the CPU -------------------===//
+//
+// All else is the CPU's. A kernel is found by its number in the plan.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/devices/InOrder.h"
+#include "runtime/interpret/Code.h"
+#include "runtime/plan/Fnv1a.h"
+#include "runtime/text/Text.h"
+
+namespace stepc::runtime {
+namespace {
+
+struct InterpretState : DeviceState {
+  std::vector<std::unique_ptr<interpret::Code>> kernels; ///< in the order of the plan's
+};
+
+std::string damaged(const DeviceContext &context, const char *what) {
+  return format("library '%s' is damaged: expected %s as the compiler wrote them, found others; "
+                "compile the library again",
+                context.plan.name.c_str(), what);
+}
+
+/// Compares the program's kernels with their hash, and makes them ready.
+std::string openKernels(DeviceContext &context, const stepc_options &) {
+  const stepc_image *image = context.program.images;
+  if (!image || !image->chip || image->kind != STEPC_IMAGE_RECORDS)
+    return format("library '%s' has no kernels for the interpreter", context.plan.name.c_str());
+  if (plan::fnv1a({uint64_t(image->major), uint64_t(image->minor), uint64_t(image->kind),
+                   uint64_t(image->bytes), image->code_hash}) != image->numbers_hash)
+    return damaged(context, "the numbers of its kernels");
+  if (plan::fnv1a({}, image->code, image->bytes) != image->code_hash)
+    return damaged(context, "its kernels");
+  std::vector<interpret::NamedKernel> kernels;
+  std::string wrong =
+      interpret::decode(static_cast<const uint8_t *>(image->code), image->bytes, kernels);
+  if (!wrong.empty())
+    return format("library '%s': %s", context.plan.name.c_str(), wrong.c_str());
+  if (kernels.size() != context.plan.kernels.size())
+    return format("library '%s': expected a kernel for each of the plan's %zu, found %zu",
+                  context.plan.name.c_str(), context.plan.kernels.size(), kernels.size());
+  auto state = std::make_unique<InterpretState>();
+  for (const interpret::NamedKernel &each : kernels)
+    state->kernels.push_back(makeCode(each.kernel));
+  context.state = std::move(state);
+  return {};
+}
+
+const interpret::Code &codeOf(const DeviceContext &context, const Launch &launch) {
+  return *static_cast<const InterpretState &>(*context.state).kernels[size_t(launch.number)];
+}
+
+std::string checkArguments(DeviceContext &context, const Launch &launch) {
+  if (launch.number < 0) // of a copy, which the device makes by itself
+    return {};
+  int64_t expected = codeOf(context, launch).arguments();
+  if (launch.argumentCount == expected)
+    return {};
+  return format("kernel '%s': expected %lld arguments, found %lld",
+                context.plan.kernels[size_t(launch.number)].name.c_str(), (long long)expected,
+                (long long)launch.argumentCount);
+}
+
+void runInterpreted(const DeviceContext &context, const Launch &launch, int64_t first,
+                    int64_t last) {
+  codeOf(context, launch).run(launch.arguments, first, last);
+}
+
+} // namespace
+} // namespace stepc::runtime
+
+using namespace stepc::runtime;
+
+extern "C" constinit const stepc_device_table stepc_device_interpret =
+    InOrder<runInterpreted>::table("interpret", openKernels, checkArguments);

@@ -1,0 +1,195 @@
+//===- Check.cpp - Whether a kernel can be carried out ----------------------===//
+#include "runtime/interpret/Kernels.h"
+
+namespace stepc::interpret {
+
+int64_t operandsOf(Operation operation) {
+  switch (operation) {
+  case Operation::NegF:
+  case Operation::AbsF:
+  case Operation::Sqrt:
+  case Operation::ExtendF:
+  case Operation::TruncateF:
+  case Operation::ExtendUnsigned:
+  case Operation::ExtendSigned:
+  case Operation::TruncateI:
+  case Operation::FloatToSigned:
+  case Operation::SignedToFloat:
+    return 1;
+  case Operation::Fma:
+  case Operation::Select:
+    return 3;
+  default:
+    return 2;
+  }
+}
+
+namespace {
+
+bool isFloat(Type type) { return type == Type::F32 || type == Type::F64; }
+bool isWord(Type type) { return !isFloat(type); }
+int64_t bitsOf(Type type) {
+  return type == Type::I1                         ? 1
+         : type == Type::I16                      ? 16
+         : type == Type::I32 || type == Type::F32 ? 32
+                                                  : 64;
+}
+
+bool typesFit(const Instruction &each) {
+  switch (each.operation) {
+  case Operation::Select:
+    return true;
+  case Operation::ExtendF:
+    return each.type == Type::F32 && each.to == Type::F64;
+  case Operation::TruncateF:
+    return each.type == Type::F64 && each.to == Type::F32;
+  case Operation::ExtendUnsigned:
+  case Operation::ExtendSigned:
+    return isWord(each.type) && isWord(each.to) && bitsOf(each.type) < bitsOf(each.to);
+  case Operation::TruncateI:
+    return isWord(each.type) && isWord(each.to) && bitsOf(each.type) > bitsOf(each.to);
+  case Operation::FloatToSigned:
+    return isFloat(each.type) && (each.to == Type::I32 || each.to == Type::I64);
+  case Operation::SignedToFloat:
+    return (each.type == Type::I32 || each.type == Type::I64) && isFloat(each.to);
+  default:
+    return each.operation < Operation::AddI ? isFloat(each.type) : isWord(each.type);
+  }
+}
+
+class Checker {
+public:
+  explicit Checker(int64_t registers) : registers(registers) {}
+
+  std::string body(const Body &body) {
+    if (registers < 0 || registers > kMostRegisters)
+      return expected("at most " + std::to_string(kMostRegisters) + " registers", registers);
+    for (const Constant &each : body.constants)
+      if (std::string wrong = place(each.result); !wrong.empty())
+        return wrong;
+    for (const auto *list : {&body.uniform, &body.each})
+      for (const Instruction &each : *list)
+        if (std::string wrong = instruction(each); !wrong.empty())
+          return wrong + " in an instruction " + std::string(plan::name(each.operation));
+    return {};
+  }
+  std::string place(int64_t number) const {
+    return number >= 0 && number < registers
+               ? std::string()
+               : expected("a register below " + std::to_string(registers), number);
+  }
+  static std::string expected(const std::string &what, int64_t found) {
+    return "expected " + what + ", found " + std::to_string(found);
+  }
+
+private:
+  std::string instruction(const Instruction &each) const {
+    if (!typesFit(each))
+      return "expected types of the operation, found " + std::string(plan::name(each.type)) +
+             " and " + std::string(plan::name(each.to));
+    if (std::string wrong = place(each.result); !wrong.empty())
+      return wrong;
+    int64_t operands[] = {each.first, each.second, each.third};
+    for (int64_t i = 0; i < operandsOf(each.operation); ++i) {
+      if (std::string wrong = place(operands[i]); !wrong.empty())
+        return wrong;
+      if (operands[i] == each.result)
+        return expected("a result in another register than the operands", each.result);
+    }
+    int64_t predicates = each.operation == Operation::CompareF   ? 16
+                         : each.operation == Operation::CompareI ? 10
+                                                                 : 1;
+    if (each.predicate < 0 || each.predicate >= predicates)
+      return expected("a predicate below " + std::to_string(predicates), each.predicate);
+    return {};
+  }
+
+  int64_t registers;
+};
+
+std::string positive(std::initializer_list<int64_t> sizes) {
+  constexpr int64_t kMost = int64_t(1) << 40;
+  for (int64_t size : sizes)
+    if (size < 0 || size > kMost)
+      return Checker::expected("a size from 0 to 2^40", size);
+  return {};
+}
+
+std::string checkEach(const ChunkKernel &kernel) {
+  Checker checker(kernel.body.registers);
+  if (std::string wrong = checker.body(kernel.body); !wrong.empty())
+    return wrong;
+  for (const auto *list : {&kernel.reads, &kernel.writes})
+    for (const ChunkValue &value : *list) {
+      if (value.operand < 0 || value.operand >= int64_t(kernel.isShards.size()))
+        return Checker::expected("an operand below " + std::to_string(kernel.isShards.size()),
+                                 value.operand);
+      if (kernel.isShards[size_t(value.operand)] != (value.reach == Reach::Shards))
+        return "expected operand " + std::to_string(value.operand) +
+               (value.reach == Reach::Shards ? " to be shards" : " to be no shards");
+      if (value.type == plan::DType::F64)
+        return "expected values of at most 32 bits, found f64";
+      if (value.reach == Reach::Row && !kernel.hasBlockRows)
+        return "expected the rows of blocks for a value per row, found none";
+      if (list == &kernel.writes && value.reach != Reach::Shards && value.reach != Reach::Staged)
+        return "expected results with every element, found reach " +
+               std::string(plan::name(value.reach));
+      if (std::string wrong = checker.place(value.place); !wrong.empty())
+        return wrong;
+    }
+  for (const ScalarColumn &column : kernel.columns) {
+    if (std::string wrong = checker.place(column.place); !wrong.empty())
+      return wrong;
+    if (std::string wrong = positive({column.column}); !wrong.empty())
+      return wrong;
+  }
+  if (!kernel.columns.empty() && (kernel.isShards.empty() || kernel.isShards[0]))
+    return "expected scalars as operand 0, found shards or none";
+  return {};
+}
+
+std::string checkEach(const ParameterKernel &kernel) {
+  Checker checker(kernel.body.registers);
+  if (std::string wrong = checker.body(kernel.body); !wrong.empty())
+    return wrong;
+  if (kernel.inputs.size() < 4)
+    return Checker::expected("at least 4 inputs", int64_t(kernel.inputs.size()));
+  for (const auto *list : {&kernel.inputs, &kernel.outputs})
+    for (int64_t place : *list)
+      if (std::string wrong = checker.place(place); !wrong.empty())
+        return wrong;
+  return {};
+}
+
+std::string checkEach(const SumKernel &kernel) {
+  if (kernel.type == plan::DType::F64)
+    return "expected a sum of at most 32 bits, found f64";
+  return kernel.divisor > 0 ? std::string()
+                            : Checker::expected("a positive divisor", kernel.divisor);
+}
+
+std::string checkEach(const ProductKernel &kernel) {
+  for (plan::DType type : {kernel.lhs, kernel.rhs, kernel.out, kernel.addend.value_or(kernel.out)})
+    if (type == plan::DType::F64)
+      return "expected operands of at most 32 bits, found f64";
+  if (kernel.symmetric && kernel.m != kernel.n)
+    return "expected a square result of a symmetric product, found " + std::to_string(kernel.m) +
+           " x " + std::to_string(kernel.n);
+  return positive({kernel.m, kernel.n, kernel.k});
+}
+
+std::string checkEach(const ReduceKernel &kernel) {
+  if (kernel.type == plan::DType::F64)
+    return "expected a source of at most 32 bits, found f64";
+  if (kernel.exponent < -1000 || kernel.exponent > 1000)
+    return Checker::expected("an exponent from -1000 to 1000", kernel.exponent);
+  return positive({kernel.rows, kernel.cols});
+}
+
+} // namespace
+
+std::string check(const Kernel &kernel) {
+  return std::visit([](const auto &each) { return checkEach(each); }, kernel);
+}
+
+} // namespace stepc::interpret

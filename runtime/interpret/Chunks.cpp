@@ -1,0 +1,190 @@
+//===- Chunks.cpp - Kernels over chunks ----------------------------------------===//
+//
+// A chunk is one list of elements, row after row, cut into strips. So narrow chunks also fill their strips.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/interpret/BodyCode.h"
+#include "runtime/interpret/Code.h"
+#include "runtime/interpret/Storage.h"
+#include "stepc/kernel_abi.h"
+
+#include <algorithm>
+
+namespace stepc::interpret {
+namespace {
+
+/// A chunk with the addresses of its operands.
+struct Chunk {
+  const stepc_chunk *row;
+  const int64_t *words; ///< behind the chunk
+  int64_t rows, cols;
+  int64_t blockRows;
+};
+
+/// A run of elements in one row.
+struct Run {
+  int64_t row, column, count;
+  int64_t lane; ///< of the first element in the strip
+};
+
+class ChunkCode : public Code {
+public:
+  explicit ChunkCode(const ChunkKernel &kernel) : kernel(kernel), body(kernel.body) {
+    for (bool isShards : kernel.isShards)
+      sources.push_back(isShards ? lists++ : words++);
+  }
+
+  int64_t arguments() const override { return kBeforeLists + lists; }
+
+  void run(void *const *arguments, int64_t first, int64_t last) const override {
+    Registers registers;
+    body.begin(registers, body.lanes());
+    const auto *rows = static_cast<const int64_t *>(arguments[0]);
+    int64_t stride = kChunkWords + words + (kernel.hasBlockRows ? 1 : 0);
+    for (int64_t item = first; item < last; ++item) {
+      const auto *row = reinterpret_cast<const stepc_chunk *>(rows + item * stride);
+      const int64_t *behind = rows + item * stride + kChunkWords;
+      Chunk chunk{row, behind, row->rows, row->cols, kernel.hasBlockRows ? behind[words] : 0};
+      if (kernel.isFlat) {
+        chunk.cols *= chunk.rows;
+        chunk.rows = 1;
+      }
+      runChunk(arguments, chunk, registers);
+    }
+  }
+
+private:
+  static constexpr int64_t kBeforeLists = 3; // rows, workspace, records
+  static constexpr int64_t kChunkWords = sizeof(stepc_chunk) / sizeof(int64_t);
+
+  void runChunk(void *const *arguments, const Chunk &chunk, Registers &registers) const {
+    int64_t elements = chunk.rows * chunk.cols, lanes = std::min(body.lanes(), elements);
+    if (elements <= 0)
+      return;
+    for (const ScalarColumn &column : kernel.columns) {
+      const std::byte *row = operand(arguments, chunk, 0);
+      auto value = load<float>(row + column.column * int64_t(sizeof(float)));
+      fill(body.at(registers, column.place), lanes, value);
+    }
+    body.runUniform(registers, lanes);
+    Run run{0, 0, 0, 0};
+    for (int64_t done = 0; done < elements; done += lanes) {
+      int64_t count = std::min(lanes, elements - done);
+      for (const ChunkValue &read : kernel.reads)
+        eachRun(chunk, run, count, [&](const Run &part) {
+          loadRun(arguments, chunk, read, part, body.at(registers, read.place));
+        });
+      body.run(registers, count);
+      for (const ChunkValue &write : kernel.writes) {
+        // A replica that does not send has no place for what is staged.
+        if (kernel.isOverShards && write.reach == Reach::Staged && chunk.row->staged < 0)
+          continue;
+        eachRun(chunk, run, count, [&](const Run &part) {
+          storeRun(arguments, chunk, write, part, body.at(registers, write.place));
+        });
+      }
+      run.column += count;
+      run.row += run.column / chunk.cols;
+      run.column %= chunk.cols;
+    }
+  }
+
+  /// Calls `visit` for the runs of `count` elements from an element on.
+  template <typename Visit>
+  static void eachRun(const Chunk &chunk, Run from, int64_t count, Visit &&visit) {
+    while (from.lane < count) {
+      from.count = std::min(count - from.lane, chunk.cols - from.column);
+      visit(from);
+      from.lane += from.count;
+      from.column = 0;
+      ++from.row;
+    }
+  }
+
+  /// Where an operand that is no shards begins.
+  std::byte *operand(void *const *arguments, const Chunk &chunk, size_t index) const {
+    return static_cast<std::byte *>(arguments[1]) + chunk.words[sources[index]];
+  }
+
+  std::byte *address(void *const *arguments, const Chunk &chunk, const ChunkValue &value,
+                     const Run &run) const {
+    auto index = size_t(value.operand);
+    const stepc_chunk &at = *chunk.row;
+    std::byte *base = nullptr;
+    int64_t element = 0;
+    switch (value.reach) {
+    case Reach::Shards: {
+      auto *const *list = static_cast<void *const *>(arguments[kBeforeLists + sources[index]]);
+      base = static_cast<std::byte *>(list[at.parameter]);
+      element = at.local + run.row * at.local_stride + run.column;
+      break;
+    }
+    case Reach::Staged:
+      element = at.staged + run.row * at.staged_stride + run.column;
+      break;
+    case Reach::Slot:
+      element = at.slot;
+      break;
+    case Reach::Row:
+      element = at.slot * chunk.blockRows + at.row + run.row;
+      break;
+    case Reach::Column:
+      element = at.slot * at.staged_stride + run.column;
+      break;
+    }
+    return (base ? base : operand(arguments, chunk, index)) + element * bytesOf(value.type);
+  }
+
+  void loadRun(void *const *arguments, const Chunk &chunk, const ChunkValue &value, const Run &run,
+               std::byte *to) const {
+    const std::byte *from = address(arguments, chunk, value, run);
+    int64_t bytes = bytesOf(value.type);
+    to += run.lane * bytes;
+    if (value.reach != Reach::Slot && value.reach != Reach::Row)
+      std::memcpy(to, from, size_t(run.count * bytes));
+    else if (bytes == 4)
+      fill(to, run.count, load<uint32_t>(from));
+    else
+      fill(to, run.count, load<uint16_t>(from));
+  }
+
+  /// Stores numbers as they are, and one NaN for all NaNs (ChunkKernel.h of the compiler).
+  void storeRun(void *const *arguments, const Chunk &chunk, const ChunkValue &value, const Run &run,
+                const std::byte *from) const {
+    std::byte *to = address(arguments, chunk, value, run);
+    switch (value.type) {
+    case plan::DType::BF16:
+      return copyWithOneNaN<uint16_t>(to, from + run.lane * 2, run.count, 0x7f80, 0x7fc0);
+    case plan::DType::F16:
+      return copyWithOneNaN<uint16_t>(to, from + run.lane * 2, run.count, 0x7c00, 0x7e00);
+    default:
+      return copyWithOneNaN<uint32_t>(to, from + run.lane * 4, run.count, 0x7f800000, 0x7fc00000);
+    }
+  }
+  template <typename T>
+  static void copyWithOneNaN(std::byte *to, const std::byte *from, int64_t count, T infinity,
+                             T nan) {
+    constexpr T kMagnitude = T(~T(0)) >> 1;
+    for (int64_t i = 0; i < count; ++i) {
+      T bits = load<T>(from + i * int64_t(sizeof(T)));
+      store<T>(to + i * int64_t(sizeof(T)), T(bits & kMagnitude) > infinity ? nan : bits);
+    }
+  }
+  template <typename T> static void fill(std::byte *to, int64_t count, T value) {
+    for (int64_t i = 0; i < count; ++i)
+      store(to + i * int64_t(sizeof(T)), value);
+  }
+
+  ChunkKernel kernel;
+  BodyCode body;
+  std::vector<int64_t> sources; ///< by operand: a word behind the chunk, or a list of shards
+  int64_t words = 0, lists = 0;
+};
+
+} // namespace
+
+std::unique_ptr<Code> makeCode(const ChunkKernel &kernel) {
+  return std::make_unique<ChunkCode>(kernel);
+}
+
+} // namespace stepc::interpret

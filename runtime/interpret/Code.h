@@ -1,0 +1,31 @@
+//===- Code.h - A kernel, ready to run ------------------------------*- C++ -*-===//
+#ifndef STEPC_RUNTIME_INTERPRET_CODE_H
+#define STEPC_RUNTIME_INTERPRET_CODE_H
+
+#include "runtime/interpret/Kernels.h"
+
+#include <memory>
+
+namespace stepc::interpret {
+
+/// A kernel of the kernel ABI (stepc/kernel_abi.h). It is used by several threads at once.
+class Code {
+public:
+  virtual ~Code() = default;
+  /// How many arguments it is given.
+  virtual int64_t arguments() const = 0;
+  virtual void run(void *const *arguments, int64_t first, int64_t last) const = 0;
+};
+
+/// The kernel passed `check`.
+std::unique_ptr<Code> makeCode(const Kernel &kernel);
+
+std::unique_ptr<Code> makeCode(const ChunkKernel &kernel);
+std::unique_ptr<Code> makeCode(const ParameterKernel &kernel);
+std::unique_ptr<Code> makeCode(const SumKernel &kernel);
+std::unique_ptr<Code> makeCode(const ProductKernel &kernel);
+std::unique_ptr<Code> makeCode(const ReduceKernel &kernel);
+
+} // namespace stepc::interpret
+
+#endif

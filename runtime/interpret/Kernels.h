@@ -1,0 +1,299 @@
+//===- Kernels.h - Kernels as records -----------------------------*- C++ -*-===//
+//
+// What a kernel of the target `interpret` computes. The compiler writes these records, and the runtime
+// carries them out. A body is a list of operations on registers, which are those of the code for a CPU after
+// exec-expand-numerics.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_INTERPRET_KERNELS_H
+#define STEPC_RUNTIME_INTERPRET_KERNELS_H
+
+#include "runtime/model/Fields.h"
+#include "runtime/plan/commands/Matrix.h"
+
+namespace stepc::interpret {
+
+/// What an operation computes on. A register holds any of these; 16-bit floats are words of 16 bits.
+enum class Type : int64_t { I1 = 0, I16 = 1, I32 = 2, I64 = 3, F32 = 4, F64 = 5 };
+
+/// The operations of arith and math that are left in an expanded body.
+enum class Operation : int64_t {
+  AddF,
+  SubF,
+  MulF,
+  DivF,
+  NegF,
+  AbsF,
+  Sqrt,
+  Fma,
+  MaximumF,
+  MinimumF,
+  CopySign,
+  CompareF,
+  AddI,
+  SubI,
+  MulI,
+  AndI,
+  OrI,
+  XorI,
+  ShiftLeft,
+  ShiftRight,       ///< zeros come in
+  ShiftRightSigned, ///< the sign comes in
+  CompareI,
+  Select,
+  ExtendF,        ///< f32 to f64
+  TruncateF,      ///< f64 to f32
+  ExtendUnsigned, ///< from the type to the type `to`, as all that follow
+  ExtendSigned,
+  TruncateI,
+  FloatToSigned,
+  SignedToFloat,
+};
+
+/// How many registers an operation reads.
+int64_t operandsOf(Operation operation);
+
+/// One operation on all elements of a strip.
+struct Instruction {
+  Operation operation = Operation::AddF;
+  Type type = Type::F32; ///< of the operands; of a Select, of the two to choose from
+  Type to = Type::F32;   ///< of the result, for conversions
+  int64_t predicate = 0; ///< of a comparison, as arith numbers them
+  int64_t result = 0;    ///< a register that is none of the operands
+  int64_t first = 0, second = 0, third = 0; ///< registers; of a Select the first is the condition
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("operation", self.operation);
+    visit("type", self.type);
+    visit("to", self.to);
+    visit("predicate", self.predicate);
+    visit("result", self.result);
+    visit("first", self.first);
+    visit("second", self.second);
+    visit("third", self.third);
+  }
+};
+
+/// A register that holds one number for all elements.
+struct Constant {
+  int64_t result = 0;
+  Type type = Type::F32;
+  int64_t bits = 0;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("result", self.result);
+    visit("type", self.type);
+    visit("bits", self.bits);
+  }
+};
+
+/// What is computed for each element.
+struct Body {
+  int64_t registers = 0;
+  std::vector<Constant> constants;
+  std::vector<Instruction> uniform; ///< depends on constants and scalars alone: once per item
+  std::vector<Instruction> each;    ///< for each strip of elements
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("registers", self.registers);
+    visit("constants", self.constants);
+    visit("uniform", self.uniform);
+    visit("each", self.each);
+  }
+};
+
+/// Where element (r, c) of a chunk stands.
+enum class Reach : int64_t {
+  Shards, ///< local + r · local_stride + c in the shard of the parameter
+  Staged, ///< staged + r · staged_stride + c
+  Slot,   ///< one value per block: [slot]
+  Row,    ///< one value per row: [slot, row + r]
+  Column, ///< one value per column: [slot, c]
+};
+
+/// A value that a kernel over chunks loads into a register, or stores from it.
+struct ChunkValue {
+  Reach reach = Reach::Staged;
+  plan::DType type = plan::DType::F32;
+  int64_t operand = 0; ///< of the kernel
+  int64_t place = 0;   ///< the register
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("reach", self.reach);
+    visit("type", self.type);
+    visit("operand", self.operand);
+    visit("register", self.place);
+  }
+};
+
+/// A column of the row of scalars, which operand 0 is.
+struct ScalarColumn {
+  int64_t column = 0, place = 0;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("column", self.column);
+    visit("register", self.place);
+  }
+};
+
+/// A kernel over chunks of shards or of computed blocks. All loads of an element come before its first store.
+struct ChunkKernel {
+  static constexpr std::string_view kName = "chunks";
+  bool isOverShards = false;
+  bool isFlat = false;        ///< the rows of a chunk are one run of elements
+  bool hasBlockRows = false;  ///< the last word of a row is the number of rows of its block
+  std::vector<bool> isShards; ///< by operand: a list of pointers, and not a word of the rows
+  std::vector<ChunkValue> reads, writes;
+  std::vector<ScalarColumn> columns;
+  Body body;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("over_shards", self.isOverShards);
+    visit("flat", self.isFlat);
+    visit("block_rows", self.hasBlockRows);
+    visit("shards", self.isShards);
+    visit("reads", self.reads);
+    visit("writes", self.writes);
+    visit("columns", self.columns);
+    visit("body", self.body);
+  }
+};
+
+/// A kernel over parameters. `inputs` are the registers of the hyperparameters, and behind them of step,
+/// rows, cols and numel, all f64. `outputs` are those of the row of scalars, f32.
+struct ParameterKernel {
+  static constexpr std::string_view kName = "parameters";
+  std::vector<int64_t> inputs, outputs;
+  Body body;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("inputs", self.inputs);
+    visit("outputs", self.outputs);
+    visit("body", self.body);
+  }
+};
+
+/// The kernel of a sum of contributions (plan::Sum).
+struct SumKernel {
+  static constexpr std::string_view kName = "sum";
+  plan::DType type = plan::DType::F32;
+  int64_t divisor = 1;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("type", self.type);
+    visit("divisor", self.divisor);
+  }
+};
+
+/// Rows of a product's result that one item computes.
+inline constexpr int64_t kProductRows = 8;
+
+/// The one kernel of a product (plan::Product): out is m × n, of k steps. It needs no scratch.
+struct ProductKernel {
+  static constexpr std::string_view kName = "product";
+  int64_t m = 0, n = 0, k = 0;
+  plan::DType lhs = plan::DType::F32, rhs = plan::DType::F32, out = plan::DType::F32;
+  std::optional<plan::DType> addend;
+  bool transposeLhs = false, transposeRhs = false, symmetric = false;
+  bool isFused = true; ///< a multiply-add is rounded once
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("m", self.m);
+    visit("n", self.n);
+    visit("k", self.k);
+    visit("lhs", self.lhs);
+    visit("rhs", self.rhs);
+    visit("out", self.out);
+    visit("addend", self.addend);
+    visit("transpose_lhs", self.transposeLhs);
+    visit("transpose_rhs", self.transposeRhs);
+    visit("symmetric", self.symmetric);
+    visit("fused", self.isFused);
+  }
+  int64_t itemsPerBlock() const { return (m + kProductRows - 1) / kProductRows; }
+};
+
+/// What a reduction leaves of a block.
+enum class Remains : int64_t { One, Rows, Columns };
+/// Columns that one item reduces.
+inline constexpr int64_t kReducedColumns = 64;
+
+/// The one kernel of a reduction (plan::Reduce) of blocks of rows × cols. It needs no scratch.
+struct ReduceKernel {
+  static constexpr std::string_view kName = "reduce";
+  plan::Reduction reduction = plan::Reduction::Sum;
+  int64_t exponent = 0;
+  Remains remains = Remains::One;
+  plan::DType type = plan::DType::F32; ///< of the source; the result is f32
+  int64_t rows = 0, cols = 0;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("reduction", self.reduction);
+    visit("exponent", self.exponent);
+    visit("remains", self.remains);
+    visit("type", self.type);
+    visit("rows", self.rows);
+    visit("cols", self.cols);
+  }
+  int64_t itemsPerBlock() const {
+    return remains == Remains::One    ? 1
+           : remains == Remains::Rows ? rows
+                                      : (cols + kReducedColumns - 1) / kReducedColumns;
+  }
+};
+
+/// The order is part of the serialized form.
+using Kernel = std::variant<ChunkKernel, ParameterKernel, SumKernel, ProductKernel, ReduceKernel>;
+
+/// "chunks", "parameters", …
+inline std::string_view name(const Kernel &kernel) {
+  return std::visit([](const auto &each) { return each.kName; }, kernel);
+}
+
+/// A kernel under the name that the plan has for it.
+struct NamedKernel {
+  std::string name;
+  Kernel kernel;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("name", self.name);
+    visit("kernel", self.kernel);
+  }
+};
+
+/// The most registers of a body, whose strips must fit in the memory of a thread.
+inline constexpr int64_t kMostRegisters = 4096;
+
+/// Why it cannot be carried out; empty if it can. Registers, operands, types and sizes are checked.
+std::string check(const Kernel &kernel);
+
+/// All kernels of a plan as bytes, in its order.
+std::vector<uint8_t> encode(const std::vector<NamedKernel> &kernels);
+/// Each length is checked against the bytes that are left, and each kernel by `check`. The text says what is
+/// wrong; it is empty if all is right.
+std::string decode(const uint8_t *bytes, int64_t size, std::vector<NamedKernel> &kernels);
+
+/// One kernel as lines of text, for people.
+std::string toText(const NamedKernel &kernel);
+
+} // namespace stepc::interpret
+
+namespace stepc::plan {
+template <>
+inline constexpr auto kNames<interpret::Type> =
+    std::to_array<std::string_view>({"i1", "i16", "i32", "i64", "f32", "f64"});
+template <>
+inline constexpr auto kNames<interpret::Operation> = std::to_array<std::string_view>(
+    {"addf",     "subf",     "mulf",     "divf",   "negf",   "absf",  "sqrt",   "fma",
+     "maximumf", "minimumf", "copysign", "cmpf",   "addi",   "subi",  "muli",   "andi",
+     "ori",      "xori",     "shli",     "shrui",  "shrsi",  "cmpi",  "select", "extf",
+     "truncf",   "extui",    "extsi",    "trunci", "fptosi", "sitofp"});
+template <>
+inline constexpr auto kNames<interpret::Reach> =
+    std::to_array<std::string_view>({"shards", "staged", "slot", "row", "column"});
+template <>
+inline constexpr auto kNames<interpret::Remains> =
+    std::to_array<std::string_view>({"one", "rows", "columns"});
+} // namespace stepc::plan
+
+#endif

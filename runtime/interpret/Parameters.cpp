@@ -1,0 +1,71 @@
+//===- Parameters.cpp - Kernels over parameters ---------------------------------===//
+#include "runtime/interpret/BodyCode.h"
+#include "runtime/interpret/Code.h"
+#include "runtime/interpret/Storage.h"
+#include "stepc/kernel_abi.h"
+
+#include <algorithm>
+
+namespace stepc::interpret {
+namespace {
+
+class ParameterCode : public Code {
+public:
+  explicit ParameterCode(const ParameterKernel &kernel) : kernel(kernel), body(kernel.body) {}
+
+  int64_t arguments() const override { return 3; }
+
+  void run(void *const *arguments, int64_t first, int64_t last) const override {
+    Registers registers;
+    int64_t lanes = std::min(body.lanes(), last - first);
+    body.begin(registers, lanes);
+    body.runUniform(registers, lanes);
+    for (; first < last; first += lanes)
+      runStrip(arguments, first, std::min(lanes, last - first), registers);
+  }
+
+private:
+  /// A row is the number of a record, and where its scalars stand.
+  struct Row {
+    int64_t record, scalars;
+  };
+
+  void runStrip(void *const *arguments, int64_t first, int64_t count, Registers &registers) const {
+    const Row *rows = static_cast<const Row *>(arguments[0]) + first;
+    auto *workspace = static_cast<std::byte *>(arguments[1]);
+    const auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
+    size_t hyperparameters = kernel.inputs.size() - 4;
+    for (int64_t i = 0; i < count; ++i) {
+      const stepc_parameter_record &record = records[rows[i].record];
+      auto give = [&](size_t input, double value) {
+        store(body.at(registers, kernel.inputs[input]) + i * int64_t(sizeof(double)), value);
+      };
+      for (size_t h = 0; h < hyperparameters; ++h)
+        give(h, record.hyperparameters[h]);
+      give(hyperparameters, double(*record.steps_taken + 1));
+      give(hyperparameters + 1, record.rows);
+      give(hyperparameters + 2, record.cols);
+      give(hyperparameters + 3, record.numel);
+    }
+    body.run(registers, count);
+    for (int64_t i = 0; i < count; ++i)
+      for (size_t k = 0; k < kernel.outputs.size(); ++k)
+        store(workspace + rows[i].scalars + int64_t(k * sizeof(float)),
+              load<float>(body.at(registers, kernel.outputs[k]) + i * int64_t(sizeof(float))));
+  }
+
+  ParameterKernel kernel;
+  BodyCode body;
+};
+
+} // namespace
+
+std::unique_ptr<Code> makeCode(const ParameterKernel &kernel) {
+  return std::make_unique<ParameterCode>(kernel);
+}
+
+std::unique_ptr<Code> makeCode(const Kernel &kernel) {
+  return std::visit([](const auto &each) { return makeCode(each); }, kernel);
+}
+
+} // namespace stepc::interpret

@@ -1,0 +1,129 @@
+//===- Products.cpp - Products of computed blocks -----------------------------------===//
+//
+// An element is one chain of additions over increasing k. A strip of columns of some rows is added up at
+// once, so that each step of the right operand is read and converted once for these rows.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/interpret/Code.h"
+#include "runtime/interpret/Storage.h"
+#include "stepc/kernel_abi.h"
+
+#include <algorithm>
+
+#pragma STDC FP_CONTRACT OFF
+
+#if defined(__x86_64__)
+#define STEPC_FUSES __attribute__((target("fma")))
+#else
+#define STEPC_FUSES
+#endif
+
+namespace stepc::interpret {
+namespace {
+
+constexpr int64_t kColumns = 64; // of a strip
+
+/// sums[j] += left · right[j], rounded once.
+STEPC_FUSES void addFused(float *sums, float left, const float *right, int64_t count) {
+  for (int64_t j = 0; j < count; ++j)
+    sums[j] = __builtin_fmaf(left, right[j], sums[j]);
+}
+/// The same, rounded twice.
+void addRounded(float *sums, float left, const float *right, int64_t count) {
+  for (int64_t j = 0; j < count; ++j)
+    sums[j] = sums[j] + left * right[j];
+}
+
+class ProductCode : public Code {
+public:
+  explicit ProductCode(const ProductKernel &kernel) : kernel(kernel) {}
+
+  // The scratch, both operands, the addend if there is one, the out, and the factors.
+  int64_t arguments() const override { return kernel.addend ? 6 : 5; }
+
+  void run(void *const *arguments, int64_t first, int64_t last) const override {
+    int64_t items = kernel.itemsPerBlock();
+    for (; first < last; ++first) {
+      int64_t slot = first / items, row = first % items * kProductRows;
+      Block block = blockOf(arguments, slot);
+      int64_t rows = std::min(kProductRows, kernel.m - row);
+      int64_t end = kernel.symmetric ? row + rows : kernel.n;
+      for (int64_t column = 0; column < end; column += kColumns)
+        runStrip(block, row, rows, column, std::min(kColumns, end - column));
+    }
+  }
+
+private:
+  struct Block {
+    const std::byte *lhs, *rhs, *addend;
+    std::byte *out;
+    stepc_factors factors;
+  };
+
+  Block blockOf(void *const *arguments, int64_t slot) const {
+    auto at = [&](int64_t index, int64_t elements, plan::DType type) {
+      return static_cast<std::byte *>(arguments[index]) + slot * elements * bytesOf(type);
+    };
+    Block block{};
+    block.lhs = at(1, kernel.m * kernel.k, kernel.lhs);
+    block.rhs = at(2, kernel.n * kernel.k, kernel.rhs);
+    int64_t next = 3;
+    if (kernel.addend)
+      block.addend = at(next++, kernel.m * kernel.n, *kernel.addend);
+    block.out = at(next++, kernel.m * kernel.n, kernel.out);
+    std::memcpy(&block.factors, &arguments[next], sizeof(stepc_factors));
+    return block;
+  }
+
+  void runStrip(const Block &block, int64_t row, int64_t rows, int64_t column,
+                int64_t columns) const {
+    float sums[kProductRows][kColumns] = {}, right[kColumns];
+    for (int64_t step = 0; step < kernel.k; ++step) {
+      for (int64_t j = 0; j < columns; ++j)
+        right[j] = element(block.rhs, kernel.rhs, kernel.transposeRhs, step, column + j, kernel.k,
+                           kernel.n);
+      for (int64_t i = 0; i < rows; ++i) {
+        float left =
+            element(block.lhs, kernel.lhs, kernel.transposeLhs, row + i, step, kernel.m, kernel.k);
+        kernel.isFused ? addFused(sums[i], left, right, columns)
+                       : addRounded(sums[i], left, right, columns);
+      }
+    }
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        finish(block, row + i, column + j, sums[i][j]);
+  }
+
+  /// Element (row, column) of an operand of rows × columns, or of one that is stored transposed.
+  static float element(const std::byte *from, plan::DType type, bool transposed, int64_t row,
+                       int64_t column, int64_t rows, int64_t columns) {
+    int64_t at = transposed ? column * rows + row : row * columns + column;
+    return read(type, from + at * bytesOf(type));
+  }
+
+  /// The epilogue. A symmetric product computes one half; the other is its mirror.
+  void finish(const Block &block, int64_t row, int64_t column, float sum) const {
+    if (kernel.symmetric && column > row)
+      return;
+    int64_t at = row * kernel.n + column, bytes = bytesOf(kernel.out);
+    sum = sum * block.factors.alpha;
+    if (block.addend) {
+      float term = read(*kernel.addend, block.addend + at * bytesOf(*kernel.addend));
+      term = term * block.factors.beta;
+      sum = sum + term;
+    }
+    write(kernel.out, sum, block.out + at * bytes);
+    if (kernel.symmetric && column < row)
+      write(kernel.out, sum, block.out + (column * kernel.n + row) * bytes);
+  }
+
+  ProductKernel kernel;
+};
+
+} // namespace
+
+std::unique_ptr<Code> makeCode(const ProductKernel &kernel) {
+  return std::make_unique<ProductCode>(kernel);
+}
+
+} // namespace stepc::interpret
