@@ -8,6 +8,7 @@
 #include "passes/kernels/interpret/Records.h"
 #include "passes/plan/PlanOfProgram.h"
 #include "runtime/plan/Fnv1a.h"
+#include "runtime/plan/Tables.h"
 #include "stepc/kernel_abi.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -57,6 +58,12 @@ FailureOr<plan::Plan> embeddedPlan(ModuleOp module) {
   auto plan = plan::deserialize(bytes.getValue().bytes_begin(), bytes.getValue().size(), error);
   if (!plan)
     return global.emitError("expected the bytes of a plan, ") << error;
+  // Who goes on from this level may have edited it. The proof is of the level above.
+  error = plan::validate(*plan);
+  if (error.empty())
+    error = plan::validateProgram(*plan);
+  if (!error.empty())
+    return global.emitError("expected a consistent plan, ") << error;
   return std::move(*plan);
 }
 

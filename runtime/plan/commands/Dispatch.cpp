@@ -75,10 +75,8 @@ void DispatchChunks::effects(const Plan &plan, Effects &list) const {
       else if (operand.isShards())
         effect.access = operand.kind == OperandKind::Gradients ? Access::Reads : Access::Updates,
         effect.extent = Effect::From;
-      else if (table.kind == TableKind::ShardChunks)
-        effect.extent = Effect::To;
       else {
-        effect.extent = Effect::Blocks;
+        effect.extent = table.kind == TableKind::ShardChunks ? Effect::To : Effect::Blocks;
         if (!operand.pool.isNone())
           effect.blockBytes = at(at(plan.pools, operand.pool).members, operand.member).blockBytes;
       }

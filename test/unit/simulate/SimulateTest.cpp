@@ -301,6 +301,9 @@ TEST(Simulate, PoolsCountTheirMembersBlocks) {
   cluster.device.memory = 1;
   // A stage over the only block, of which its segment's member has 640 bytes.
   EXPECT_THAT(ends(program.run(cluster)), ElementsAre(640, 0));
+  // A stage over shards that writes there: each rank has half of the block's elements.
+  plan.commands = {DispatchChunks{0, {{program.tables.untouched, {pooled}}}}};
+  EXPECT_THAT(ends(program.run(cluster)), ElementsAre(320, 320));
 }
 
 TEST(Simulate, RanksShareDevices) {
