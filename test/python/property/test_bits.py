@@ -1,8 +1,9 @@
 """Exact numerics: the bytes of a step do not depend on mesh, placements, strategy, waves or threads (P2).
 
 Random rules on random parameters are compiled for a random world and for one rank, and stepped with the same
-gradients; every output tensor must have the same bytes. A case is one parameter. STEPC_SEED repeats a run
-(its value is printed), STEPC_BITS_BATCHES and STEPC_KEEP (a folder) make it longer and keep its files.
+gradients; every output tensor must have the same bytes. A case is one parameter. Most programs are steps of the
+target `interpret`, which takes a fifth of the processor time. STEPC_SEED repeats a run (its value is printed),
+STEPC_BITS_BATCHES and STEPC_BITS_INTERPRETED make it longer, STEPC_KEEP (a folder) keeps its files.
 """
 
 import json
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
 BATCHES = int(os.environ.get("STEPC_BITS_BATCHES") or draws(10))
+INTERPRETED = int(os.environ.get("STEPC_BITS_INTERPRETED") or draws(30))
 PER_BATCH = 10  # what costs are the kernels of a batch's four rules
 WORKERS = 2
 COUNTED = (
@@ -54,7 +56,7 @@ def differences(found, expected):
     return lines + [f"{name}: unexpected" for name in found.keys() - expected.keys()]
 
 
-def step_both(batch, folder, separately):
+def step_both(batch, folder, separately, *options):
     """(many ranks, one rank): all tensors that come out. One library for both, which share its kernels,
     or one for each.
     """
@@ -62,11 +64,11 @@ def step_both(batch, folder, separately):
     spec, tensors = folder / "spec.optim", folder / "in.safetensors"
     if not separately:
         return apart(run(spec, folder / "both.json", folder / "both.safetensors", folder / "out.safetensors",
-                         "--threads", batch.threads, *batch.options(), steps=STEPS))  # fmt: skip
+                         "--threads", batch.threads, *batch.options(), *options, steps=STEPS))  # fmt: skip
     many = run(spec, folder / "many.json", tensors, folder / "many.safetensors",
-               "--threads", batch.threads, *batch.options(), steps=STEPS)  # fmt: skip
+               "--threads", batch.threads, *batch.options(), *options, steps=STEPS)  # fmt: skip
     alone = folder / "one.in.safetensors"
-    one = run(spec, folder / "one.json", alone, folder / "one.safetensors", steps=STEPS)
+    one = run(spec, folder / "one.json", alone, folder / "one.safetensors", *options, steps=STEPS)
     return many, one
 
 
@@ -84,13 +86,13 @@ def strategies_of(batch, folder):
     return result
 
 
-def check(seed, folder, separately):
+def check(seed, folder, separately, *options):
     """One batch: (what its cases are, what is wrong with it, outputs that are not finite)."""
     batch = random_batch(seed, PER_BATCH)
     counts = Counter(trait for case in batch.cases for trait in case.traits())
     counts["cases"] += len(batch.cases)
     try:
-        many, one = step_both(batch, folder, separately)
+        many, one = step_both(batch, folder, separately, *options)
         counts += Counter(
             f"strategy {name}" for names in strategies_of(batch, folder).values() for name in names
         )
@@ -110,11 +112,18 @@ def check(seed, folder, separately):
 
 
 def test_results_have_the_same_bytes(tmp_path, capsys):
-    folder = Path(os.environ.get("STEPC_KEEP") or tmp_path)
-    seeds = [f"{SEED}-{index}" for index in range(BATCHES)]
+    compare([f"{SEED}-{index}" for index in range(BATCHES)], tmp_path, capsys)
+
+
+def test_interpreted_results_have_the_same_bytes(tmp_path, capsys):
+    compare([f"{SEED}-interpreted-{index}" for index in range(INTERPRETED)], tmp_path, capsys, "--target", "interpret")
+
+
+def compare(seeds, folder, capsys, *options):
+    folder = Path(os.environ.get("STEPC_KEEP") or folder)
     with ThreadPoolExecutor(WORKERS) as pool:
         # Every fourth is compiled for one rank alone, as a user compares them.
-        checks = [pool.submit(check, seed, folder / seed, index % 4 == 0) for index, seed in enumerate(seeds)]
+        checks = [pool.submit(check, seed, folder / seed, index % 4 == 0, *options) for index, seed in enumerate(seeds)]
         results = [one.result() for one in checks]
     histogram, infinite = Counter(), 0
     for counts, _, count in results:
@@ -127,7 +136,7 @@ def test_results_have_the_same_bytes(tmp_path, capsys):
             print(f"  {name:22} {histogram[name]:4} {'#' * (histogram[name] // 4)}")
     problems = [text for _, text, _ in results if text]
     assert not problems, f"STEPC_SEED={SEED}\n" + "\n".join(problems)
-    assert histogram["cases"] >= 7 * BATCHES
+    assert histogram["cases"] >= 7 * len(seeds)
     rare = {name: histogram[name] for name in COUNTED if histogram[name] < LEAST}
     assert not rare, f"STEPC_SEED={SEED}: expected each class at least {LEAST} times, found {rare}"
 
