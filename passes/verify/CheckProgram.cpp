@@ -242,9 +242,8 @@ bool ProgramCheck::execute(const plan::Reduce &command) {
   if (!terms)
     return false;
   const plan::Operand &source = command.source, &out = command.out;
-  Term made =
-      versions.terms.reduce(command.reduction, (*terms)[0],
-                            {source.rows, source.cols}, {out.rows, out.cols}, command.exponent);
+  Term made = versions.terms.reduce(command.reduction, (*terms)[0], {source.rows, source.cols},
+                                    {out.rows, out.cols}, command.exponent);
   return write(out, {batchSite(command, out), {made}}, 0);
 }
 

@@ -1,8 +1,8 @@
 //===- Validate.cpp - What makes a plan safe to expand -------------------===//
 //
-// A library's bytes may be damaged, and the compiler may be wrong: whatever
-// passes here can be expanded without an index out of range or an overflow,
-// into tables whose size follows the size of the model.
+// For the compiler, which may be wrong and may be given an edited text. Whatever passes here can be expanded
+// without an index out of range or an overflow, into tables whose size follows the size of the model. A
+// library compares its plan with a hash and does not come here.
 //
 //===----------------------------------------------------------------------===//
 

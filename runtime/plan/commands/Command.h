@@ -19,7 +19,6 @@
 #include "runtime/plan/commands/Matrix.h"
 #include "runtime/plan/commands/Moves.h"
 
-
 namespace stepc::plan {
 
 /// One command of a step. Commands and tables tell what a rank must have done at the end of a step; the
