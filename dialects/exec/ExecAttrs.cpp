@@ -122,6 +122,10 @@ LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n
 }
 
 LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t columns) {
+  // Far more than any rule has, and few enough for their bytes to be counted.
+  constexpr int64_t kMostColumns = 1 << 20;
+  if (columns > kMostColumns)
+    return emitError() << "expected at most " << kMostColumns << " columns, found " << columns;
   return verifyPart(emitError, offset, columns, "column");
 }
 

@@ -216,7 +216,7 @@ def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {
     ```mlir
     #exec.scalars<offset = 0, columns = 3>
     ```
-    Constraints: an offset that is a multiple of 64 and not negative, and at least one column.
+    Constraints: an offset that is a multiple of 64 and not negative; one to 2^20 columns.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$columns);
   let assemblyFormat = "`<` struct(params) `>`";

@@ -43,7 +43,8 @@ bool ProgramCheck::execute(const plan::Await &command) {
 bool ProgramCheck::checkEffects(const plan::Command &command) {
   llvm::DenseMap<const plan::Operand *, Accesses> declared;
   bool declaresScratch = false, declaresFlight = false;
-  for (const plan::Effect &effect : effectsOf(plan, command)) {
+  for (const plan::Effect &effect :
+       effectsOf ? effectsOf(plan, command) : plan::effects(plan, command)) {
     declaresScratch |= !effect.operand;
     declaresFlight |= effect.isInFlight();
     Accesses &all = declared[effect.operand];

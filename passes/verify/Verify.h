@@ -47,7 +47,7 @@ using EffectsOf = std::function<plan::Effects(const plan::Plan &, const plan::Co
 
 /// Runs the commands of a module at level 5, whose plan is given, on terms over the bytes of the workspace.
 mlir::FailureOr<StepFacts> checkCommands(const plan::Plan &plan, mlir::ModuleOp module,
-                                         EffectsOf effectsOf = plan::effects);
+                                         EffectsOf effectsOf = {});
 
 /// A proof of so many tables, those of all ranks together, is shared among the context's threads.
 inline constexpr size_t kManyTables = 1 << 15;

@@ -37,6 +37,9 @@ inline Effects effects(const Plan &plan, const Command &command) {
   return list;
 }
 
+/// The effects of a temporary would refer to operands that are gone.
+Effects effects(const Plan &plan, Command &&command) = delete;
+
 } // namespace stepc::plan
 
 #endif

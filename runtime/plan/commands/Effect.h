@@ -40,7 +40,7 @@ struct Effect {
   Extent extent = All;
   TableNumber table = {};
   GroupNumber group = {}; // whose blocks or parameters the operand belongs to, if there is no table
-  int64_t blockBytes = 0;   // of whole blocks that stand there; 0: the kernel alone knows
+  int64_t blockBytes = 0; // of whole blocks that stand there; 0: the kernel alone knows
   int64_t elementBytes = 0; // From and To; 0: the kernel alone knows
 
   bool reads() const { return access != Access::Writes; }

@@ -37,9 +37,8 @@ enum class OperandKind : int64_t {
   Batch = 6,      ///< as Workspace: `rows` × `cols` of `type` for each computed block
 };
 template <>
-inline constexpr auto kNames<OperandKind> =
-    std::to_array<std::string_view>({"workspace", "scalars", "parameters", "gradients", "state",
-                                     "block_rows", "batch"});
+inline constexpr auto kNames<OperandKind> = std::to_array<std::string_view>(
+    {"workspace", "scalars", "parameters", "gradients", "state", "block_rows", "batch"});
 std::string_view describe(OperandKind kind); // "a part of the workspace", "scalars", …
 
 struct Operand {

@@ -236,3 +236,11 @@ exec.program arena 8192 {
   // expected-error @below {{expected shards that are bound, found reduced}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<reduced>]
 }
+
+// -----
+
+// A table of scalars has few enough columns for their bytes to be counted.
+exec.program arena 8192 {
+  // expected-error @below {{expected at most 1048576 columns, found 4611686018427387911}}
+  exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 4611686018427387911>]
+}
