@@ -23,6 +23,13 @@ multiprocessing.set_forkserver_preload([
 
 
 @pytest.fixture(autouse=True)
+def _interpret_most(request, monkeypatch):
+    """Has a test of plans interpret most of its programs (property/compiler.py)."""
+    if request.node.get_closest_marker("plans"):
+        monkeypatch.setattr("compiler.about_plans", True)
+
+
+@pytest.fixture(autouse=True)
 def cache(tmp_path_factory, monkeypatch):
     """Libraries that tests compile do not land in the user's cache."""
     base = tmp_path_factory.getbasetemp()
@@ -55,9 +62,7 @@ def quick(tmp_path_factory):
     program = folder / "bin" / "stepc"
     program.parent.mkdir()
     # its text says which compiler it is: libraries of another one are not taken from the cache
-    changed = (
-        path.stat().st_mtime_ns
-    )
+    changed = path.stat().st_mtime_ns
     program.write_text(
         f'#!/bin/sh\n# {changed}\nif [ "$1" = compile ]; then shift; set -- compile -O0 "$@"; fi\nexec "{path}" "$@"\n'
     )

@@ -51,7 +51,9 @@ int64_t bytesOfMemory(BlockArgument attribution) {
 }
 
 plan::LaunchShape launchOf(gpu::GPUFuncOp kernel) {
-  plan::LaunchShape launch = kernel->getAttrOfType<exec::LaunchAttr>(exec::kLaunchAttr).getValue();
+  plan::LaunchShape launch{.threads = kThreads};
+  if (auto given = kernel->getAttrOfType<exec::LaunchAttr>(exec::kLaunchAttr))
+    launch = given.getValue();
   for (BlockArgument memory : kernel.getWorkgroupAttributions())
     launch.staticBytes += bytesOfMemory(memory);
   return launch;

@@ -18,7 +18,7 @@ namespace {
 std::string said(const std::string &body) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<arith::ArithDialect, gpu::GPUDialect, LLVM::LLVMDialect,
-                      memref::MemRefDialect, scf::SCFDialect>();
+                      memref::MemRefDialect, scf::SCFDialect, exec::ExecDialect>();
   std::string errors;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &d) {
     errors += d.str();
