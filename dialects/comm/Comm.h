@@ -21,7 +21,7 @@ inline llvm::hash_code hash_value(const Place &place) {
 namespace stepc::comm {
 using plan::Distribution, plan::End, plan::ShardsKind, plan::CollectiveKind, plan::ValueKind;
 
-/// What stands in a place.
+/// The kinds of values that stand in a place.
 enum class Contents {
   Values = 0,  ///< values of blocks, of a kind that the plan knows
   Partial = 1, ///< per computed block, something that is none of its values

@@ -16,7 +16,7 @@
 
 namespace stepc::plan {
 
-// What a field may be, and how it is printed, hashed and parsed.
+// A field is a number, a word or a list of numbers. These functions print, hash and parse each kind.
 inline void printField(llvm::raw_ostream &os, int64_t value) { os << value; }
 template <Named Enum> void printField(llvm::raw_ostream &os, Enum value) { os << value; }
 inline void printField(llvm::raw_ostream &os, const std::vector<int64_t> &values) {

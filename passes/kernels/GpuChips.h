@@ -20,8 +20,8 @@ struct GpuChip {
   bool isExact = false; ///< no later chip of its generation runs its code
 };
 
-/// What it has for the blocks of a kernel (CUDA C++ Programming Guide, table of technical specifications per
-/// compute capability). Clusters are of the size that every GPU of the capability takes.
+/// The limits of a chip for the blocks of a kernel. Source: CUDA C++ Programming Guide, table of technical
+/// specifications per compute capability. Every GPU of the capability takes clusters of this size.
 plan::BlockLimits limitsOf(const GpuChip &chip);
 
 /// The chip of a name; an error that lists the known ones.

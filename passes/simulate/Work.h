@@ -46,7 +46,8 @@ private:
   const std::vector<Sums> &sumsOf(int64_t table);
   Sums sum(const plan::RankTable &rows) const;
   std::vector<Effort> efforts(const plan::Command &command);
-  // What a command does beside moving bytes, given what its tables come to on a rank.
+  // The launches and operations of a command beside the bytes that it moves, from the sums of its tables on a
+  // rank.
   struct Extra {
     double launch, flops = 0;
   };

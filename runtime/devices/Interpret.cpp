@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/devices/InOrder.h"
 #include "runtime/interpret/Code.h"
-#include "runtime/plan/Fnv1a.h"
+#include "runtime/plan/Images.h"
 #include "runtime/text/Text.h"
 
 namespace stepc::runtime {
@@ -26,10 +26,9 @@ std::string openKernels(DeviceContext &context, const stepc_options &) {
   const stepc_image *image = context.program.images;
   if (!image || !image->chip || image->kind != STEPC_IMAGE_RECORDS)
     return format("library '%s' has no kernels for the interpreter", context.plan.name.c_str());
-  if (plan::fnv1a({uint64_t(image->major), uint64_t(image->minor), uint64_t(image->kind),
-                   uint64_t(image->bytes), image->code_hash}) != image->numbers_hash)
+  if (plan::numbersHash(*image) != image->numbers_hash)
     return damaged(context, "the numbers of its kernels");
-  if (plan::fnv1a({}, image->code, image->bytes) != image->code_hash)
+  if (plan::codeHash(*image) != image->code_hash)
     return damaged(context, "its kernels");
   std::vector<interpret::NamedKernel> kernels;
   std::string wrong =

@@ -13,13 +13,6 @@
 
 #pragma STDC FP_CONTRACT OFF
 
-// The compiler writes a fused multiply-add for chips alone that have it. `create` refuses any other chip.
-#if defined(__x86_64__)
-#define STEPC_FUSES __attribute__((target("fma")))
-#else
-#define STEPC_FUSES
-#endif
-
 namespace stepc::interpret {
 namespace {
 

@@ -139,15 +139,11 @@ private:
     auto kind = int64_t(value.index());
     stream.number(kind);
     if constexpr (Stream::reading)
-      if (!make(value, kind))
+      if (!plan::makeAlternative(value, uint64_t(kind)))
         return stream.fail("expected a kind of kernel below " +
                            std::to_string(std::variant_size_v<Variant>) + ", found " +
                            std::to_string(kind));
     std::visit([&](auto &each) { field(each); }, value);
-  }
-  template <typename... Each> static bool make(std::variant<Each...> &value, int64_t number) {
-    int64_t at = 0;
-    return ((at++ == number && (value.template emplace<Each>(), true)) || ...);
   }
   template <typename List> void list(List &values) {
     if (!stream.length(values))

@@ -12,12 +12,6 @@
 
 #pragma STDC FP_CONTRACT OFF
 
-#if defined(__x86_64__)
-#define STEPC_FUSES __attribute__((target("fma")))
-#else
-#define STEPC_FUSES
-#endif
-
 namespace stepc::interpret {
 namespace {
 

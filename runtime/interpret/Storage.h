@@ -13,6 +13,14 @@
 #include <cstddef>
 #include <cstring>
 
+// For functions with fused multiply-adds. The compiler writes these only for chips that have them, and
+// `create` refuses any other chip.
+#if defined(__x86_64__)
+#define STEPC_FUSES __attribute__((target("fma")))
+#else
+#define STEPC_FUSES
+#endif
+
 namespace stepc::interpret {
 
 /// Reads and writes at any address: a shard may begin anywhere.

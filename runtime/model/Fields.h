@@ -8,6 +8,7 @@
 #define STEPC_RUNTIME_MODEL_FIELDS_H
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -16,9 +17,8 @@
 namespace stepc::plan {
 
 template <typename T>
-concept HasFields = requires(T &value) {
-  std::remove_const_t<T>::fields(value, [](const char *, auto &) {});
-};
+concept HasFields =
+    requires(T &value) { std::remove_const_t<T>::fields(value, [](const char *, auto &) {}); };
 
 template <typename T> inline constexpr bool isVector = false;
 template <typename T> inline constexpr bool isVector<std::vector<T>> = true;
@@ -26,6 +26,12 @@ template <typename T> inline constexpr bool isOptional = false;
 template <typename T> inline constexpr bool isOptional<std::optional<T>> = true;
 template <typename T> inline constexpr bool isVariant = false;
 template <typename... T> inline constexpr bool isVariant<std::variant<T...>> = true;
+
+/// Makes a variant hold its alternative of that number; false if there is none.
+template <typename... Each> bool makeAlternative(std::variant<Each...> &value, uint64_t number) {
+  uint64_t at = 0;
+  return ((at++ == number && (value.template emplace<Each>(), true)) || ...);
+}
 
 /// Visits all fields of type T in a value, or in a part of it, in the order of the fields.
 template <typename T, typename Value, typename Visit> void forEach(Value &value, Visit &&visit) {

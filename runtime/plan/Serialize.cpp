@@ -243,13 +243,6 @@ private:
       field(*value);
   }
 
-  /// Makes a variant hold its alternative of that number; false if there is none.
-  template <typename... Each>
-  static bool makeAlternative(std::variant<Each...> &value, uint64_t number) {
-    uint64_t at = 0;
-    return ((at++ == number && (value.template emplace<Each>(), true)) || ...);
-  }
-
   template <typename T> void bits(T &value) {
     auto number = std::bit_cast<uint64_t>(value);
     stream.number(number);

@@ -10,10 +10,8 @@
 #include "frontends/text/Files.h"
 #include "passes/kernels/EmbedPlan.h"
 #include "passes/kernels/GpuChips.h"
-#include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/Passes.h"
-#include "runtime/plan/Fnv1a.h"
-#include "stepc/kernel_abi.h"
+#include "passes/kernels/ProgramImages.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -193,13 +191,12 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
   return (*bytes)->getBuffer().str();
 }
 
-/// Code that a driver loads.
-struct Image {
-  std::string symbol; ///< behind "stepc_image_" and "stepc_chip_"
-  GpuChip chip;
-  stepc_image_kind kind;
-  std::string code;
-};
+/// Code that a driver loads. `symbol` stands behind "stepc_image_" and "stepc_chip_".
+ProgramImage imageOf(const std::string &symbol, const GpuChip &chip, stepc_image_kind kind,
+                     std::string code) {
+  return {"stepc_image_" + symbol, "stepc_chip_" + symbol, chip.name, chip.major, chip.minor, kind,
+          std::move(code)};
+}
 
 /// A place that cannot be written is the user's matter. A tool that is missing or too old is not stepc's.
 void refuse(ModuleOp module, llvm::Error error, bool isTool) {
@@ -227,7 +224,7 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       refuse(module, ptxas.takeError(), /*isTool=*/true);
       return signalPassFailure();
     }
-    SmallVector<Image> images(chips.size());
+    SmallVector<ProgramImage> images(chips.size());
     SmallVector<std::optional<llvm::Error>> errors(chips.size());
     // A process for each chip, beside each other.
     parallelFor(module.getContext(), 0, chips.size(), [&](size_t i) {
@@ -240,7 +237,7 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
         return;
       }
       stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
-      images[i] = {name, *chip, kind, std::move(*code)};
+      images[i] = imageOf(name, *chip, kind, std::move(*code));
     });
     bool areMade = true;
     for (std::optional<llvm::Error> &error : errors)
@@ -260,61 +257,14 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       // The driver takes it as text that a zero ends.
       StringRef text = object.getObject().getValue();
       images.push_back(
-          {"ptx", *oldest, STEPC_IMAGE_PTX, text.rtrim('\0').str() + std::string(1, '\0')});
+          imageOf("ptx", *oldest, STEPC_IMAGE_PTX, text.rtrim('\0').str() + std::string(1, '\0')));
     }
     binaries[0].erase();
-    embed(module, images);
-  }
-
-  /// Constants of the types in kernel_abi.h, in place of what the program knows of them by name.
-  static void embed(ModuleOp module, ArrayRef<Image> images) {
-    KernelBuilder b(module.getContext(), module.getLoc());
-    b.setInsertionPointToEnd(module.getBody());
     if (auto named = module.lookupSymbol<LLVM::GlobalOp>(kImages))
       named.erase();
-    auto constant = [&](StringRef name, Type type, Attribute value) {
-      return LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                                    name, value, /*alignment=*/16);
-    };
-    auto bytes = [&](const std::string &name, StringRef text) {
-      constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text));
-    };
-    for (const Image &image : images) {
-      bytes("stepc_image_" + image.symbol, image.code);
-      bytes("stepc_chip_" + image.symbol, image.chip.name + std::string(1, '\0'));
-    }
-    Type i64 = b.getI64Type();
-    auto record = LLVM::LLVMStructType::getLiteral(
-        b.getContext(), {b.pointer, i64, i64, i64, b.pointer, i64, i64, i64});
-    // One more, of zeros, ends them.
-    auto all = LLVM::LLVMArrayType::get(record, images.size() + 1);
-    LLVM::GlobalOp table = constant(kImages, all, Attribute());
-    b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
-    Value value = LLVM::ZeroOp::create(b, b.loc, all);
-    for (auto [index, image] : llvm::enumerate(images)) {
-      auto addressOf = [&](const std::string &name) -> Value {
-        return LLVM::AddressOfOp::create(b, b.loc, b.pointer, name);
-      };
-      auto number = [&](int64_t n) -> Value {
-        return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(n));
-      };
-      auto bytes = int64_t(image.code.size());
-      uint64_t hash = plan::fnv1a({}, image.code.data(), bytes);
-      auto major = uint64_t(image.chip.major), minor = uint64_t(image.chip.minor);
-      uint64_t numbers = plan::fnv1a({major, minor, uint64_t(image.kind), uint64_t(bytes), hash});
-      Value fields[] = {addressOf("stepc_chip_" + image.symbol),
-                        number(image.chip.major),
-                        number(image.chip.minor),
-                        number(image.kind),
-                        addressOf("stepc_image_" + image.symbol),
-                        number(bytes),
-                        number(int64_t(hash)),
-                        number(int64_t(numbers))};
-      for (auto [field, given] : llvm::enumerate(fields))
-        value = LLVM::InsertValueOp::create(b, b.loc, value, given,
-                                            ArrayRef<int64_t>{int64_t(index), int64_t(field)});
-    }
-    LLVM::ReturnOp::create(b, b.loc, value);
+    KernelBuilder b(module.getContext(), module.getLoc());
+    b.setInsertionPointToEnd(module.getBody());
+    embedImages(b, images);
   }
 };
 

@@ -8,9 +8,7 @@
 #include "passes/kernels/interpret/Records.h"
 
 #include "passes/kernels/EmbedPlan.h"
-#include "passes/kernels/KernelBuilder.h"
-#include "runtime/plan/Fnv1a.h"
-#include "stepc/kernel_abi.h"
+#include "passes/kernels/ProgramImages.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -103,7 +101,7 @@ public:
 
   LogicalResult build() {
     findLastUses();
-    // What stays for all strips comes first, and its registers are never used again.
+    // Values that are equal for all strips come first. Their registers are never used again.
     for (Value argument : uniform.getArrayRef())
       placeOf[argument] = take();
     for (Operation &op : block.without_terminator())
@@ -135,7 +133,7 @@ private:
         lastUse[rootOf(operand)] = number;
       ++number;
     }
-    // What is stored stays to the end.
+    // Stored values keep their registers to the end.
     for (auto store : block.getOps<LLVM::StoreOp>()) {
       Value value = rootOf(store.getValue());
       lastUse[value] = number;
@@ -271,46 +269,6 @@ FailureOr<interpret::NamedKernel> recordOf(LLVM::LLVMFuncOp function) {
   return kernel;
 }
 
-/// The list of images, of which there is one. A zero one ends it (kernel_abi.h).
-void addImages(ModuleOp module, StringRef records) {
-  KernelBuilder b(module.getContext(), module.getLoc());
-  b.setInsertionPointToStart(module.getBody());
-  auto constant = [&](StringRef name, Type type, Attribute value) {
-    return LLVM::GlobalOp::create(b, b.loc, type, /*isConstant=*/true, LLVM::Linkage::Internal,
-                                  name, value, /*alignment=*/16);
-  };
-  auto bytes = [&](StringRef name, StringRef text) {
-    constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text));
-    return name;
-  };
-  constexpr StringLiteral kRecords = "stepc_program_records", kChip = "stepc_program_chip";
-  bytes(kRecords, records);
-  bytes(kChip, StringRef("interpret\0", 10));
-  Type i64 = b.getI64Type();
-  auto record = LLVM::LLVMStructType::getLiteral(
-      b.getContext(), {b.pointer, i64, i64, i64, b.pointer, i64, i64, i64});
-  auto all = LLVM::LLVMArrayType::get(record, 2);
-  LLVM::GlobalOp table = constant(kImages, all, Attribute());
-  b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));
-  auto addressOf = [&](StringRef name) -> Value {
-    return LLVM::AddressOfOp::create(b, b.loc, b.pointer, name);
-  };
-  auto number = [&](uint64_t n) -> Value {
-    return LLVM::ConstantOp::create(b, b.loc, i64, b.getI64IntegerAttr(int64_t(n)));
-  };
-  uint64_t hash = plan::fnv1a({}, records.data(), int64_t(records.size()));
-  uint64_t numbers = plan::fnv1a({0, 0, STEPC_IMAGE_RECORDS, records.size(), hash});
-  Value fields[] = {addressOf(kChip),    number(0),
-                    number(0),           number(STEPC_IMAGE_RECORDS),
-                    addressOf(kRecords), number(records.size()),
-                    number(hash),        number(numbers)};
-  Value value = LLVM::ZeroOp::create(b, b.loc, all);
-  for (auto [field, given] : llvm::enumerate(fields))
-    value =
-        LLVM::InsertValueOp::create(b, b.loc, value, given, ArrayRef<int64_t>{0, int64_t(field)});
-  LLVM::ReturnOp::create(b, b.loc, value);
-}
-
 } // namespace
 
 LogicalResult embedRecords(ModuleOp module, const plan::Plan &plan) {
@@ -332,7 +290,10 @@ LogicalResult embedRecords(ModuleOp module, const plan::Plan &plan) {
     if (function->hasAttr(kRecordAttr))
       function.erase();
   std::vector<uint8_t> bytes = interpret::encode(kernels);
-  addImages(module, StringRef(reinterpret_cast<const char *>(bytes.data()), bytes.size()));
+  KernelBuilder b(module.getContext(), module.getLoc());
+  b.setInsertionPointToStart(module.getBody());
+  embedImages(b, {{"stepc_program_records", "stepc_program_chip", "interpret", 0, 0,
+                   STEPC_IMAGE_RECORDS, std::string(bytes.begin(), bytes.end())}});
   return success();
 }
 

@@ -10,7 +10,7 @@
 #include "runtime/devices/gpu/CudaPointers.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/LibraryProducts.h"
-#include "runtime/plan/Fnv1a.h"
+#include "runtime/plan/Images.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -67,6 +67,8 @@ public:
           format("expected the number of a GPU below %d, found %d", count, options.device_ordinal));
     ordinal = options.device_ordinal;
     if (!check("naming a GPU", driver.cuDeviceGet(&device, ordinal)))
+      return;
+    if (!askChip())
       return;
     const stepc_image *image = imageFor(opened);
     if (!image || !check("entering the context", driver.cuDevicePrimaryCtxRetain(&context, device)))
@@ -303,6 +305,16 @@ private:
     return result == 0;
   }
 
+  bool askChip() {
+    for (auto [value, attribute] : {std::pair(&chip.major, kMajor), std::pair(&chip.minor, kMinor),
+                                    std::pair(&chip.blockThreads, kBlockThreads),
+                                    std::pair(&chip.blockSharedBytes, kBlockSharedBytes),
+                                    std::pair(&chip.multiprocessors, kMultiprocessors)})
+      if (!check("asking a GPU", driver.cuDeviceGetAttribute(value, attribute, device)))
+        return false;
+    return true;
+  }
+
   /// Finds a kernel, and whether the GPU has what it needs.
   void openKernel(const plan::Kernel &kernel) {
     OpenedKernel &opened = functions.emplace_back();
@@ -311,18 +323,13 @@ private:
         !kernel.launch)
       return;
     const plan::LaunchShape &shape = *kernel.launch;
-    int major = 0, minor = 0, threads = 0, shared = 0, multiprocessors = 0;
-    for (auto [value, attribute] :
-         {std::pair(&major, kMajor), std::pair(&minor, kMinor), std::pair(&threads, kBlockThreads),
-          std::pair(&shared, kBlockSharedBytes), std::pair(&multiprocessors, kMultiprocessors)})
-      if (!check("asking a GPU", driver.cuDeviceGetAttribute(value, attribute, device)))
-        return;
-    std::string wrong = checkLimits(shape, {threads, shared, major >= 9 ? 8 : 1});
+    std::string wrong =
+        checkLimits(shape, {chip.blockThreads, chip.blockSharedBytes, chip.major >= 9 ? 8 : 1});
     if (wrong.empty() && !shape.descriptors.empty())
       wrong = "no descriptors of operands, found " + std::to_string(shape.descriptors.size());
     if (!wrong.empty())
-      return fail(format("kernel '%s' on sm_%d%d: expected %s", kernel.name.c_str(), major, minor,
-                         wrong.c_str()));
+      return fail(format("kernel '%s' on sm_%d%d: expected %s", kernel.name.c_str(), chip.major,
+                         chip.minor, wrong.c_str()));
     if (shape.dynamicBytes > 0)
       check("asking for shared memory",
             driver.cuFuncSetAttribute(opened.handle, kDynamicBytes, int(shape.dynamicBytes)));
@@ -331,7 +338,8 @@ private:
         check("asking how many blocks are resident",
               driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
                   &resident, opened.handle, int(shape.threads), size_t(shape.dynamicBytes))))
-      opened.residentBlocks = int64_t(resident) * multiprocessors / shape.cluster * shape.cluster;
+      opened.residentBlocks =
+          int64_t(resident) * chip.multiprocessors / shape.cluster * shape.cluster;
   }
 
   int64_t blockCount(const Launch &launch) const {
@@ -346,12 +354,7 @@ private:
   }
 
   void openProducts(const plan::Plan &plan) {
-    int major = 0, minor = 0, multiprocessors = 0;
-    if (check("asking a GPU", driver.cuDeviceGetAttribute(&major, kMajor, device)) &&
-        check("asking a GPU", driver.cuDeviceGetAttribute(&minor, kMinor, device)) &&
-        check("asking a GPU",
-              driver.cuDeviceGetAttribute(&multiprocessors, kMultiprocessors, device)))
-      fail(products.open(plan, 10 * major + minor, multiprocessors));
+    fail(products.open(plan, 10 * chip.major + chip.minor, chip.multiprocessors));
   }
 
   /// The context is the calling thread's between them. They nest.
@@ -368,25 +371,22 @@ private:
   /// Machine code runs on its own chip and on later ones of its generation, unless the chip's name ends in
   /// 'a'. If the library has PTX, the driver makes code for other chips from it.
   const stepc_image *imageFor(const DeviceContext &opened) {
-    int major = 0, minor = 0;
+    int64_t major = chip.major, minor = chip.minor;
     char name[100] = "";
-    if (!check("asking a GPU", driver.cuDeviceGetAttribute(&major, kMajor, device)) ||
-        !check("asking a GPU", driver.cuDeviceGetAttribute(&minor, kMinor, device)) ||
-        !check("asking a GPU", driver.cuDeviceGetName(name, sizeof(name), device)))
+    if (!check("asking a GPU", driver.cuDeviceGetName(name, sizeof(name), device)))
       return nullptr;
     const stepc_image *best = nullptr, *ptx = nullptr;
     std::string chips;
     for (const stepc_image *at = opened.program.images; at->chip; ++at) {
       const stepc_image &image = *at;
-      if (plan::fnv1a({uint64_t(image.major), uint64_t(image.minor), uint64_t(image.kind),
-                       uint64_t(image.bytes), image.code_hash}) != image.numbers_hash) {
+      if (plan::numbersHash(image) != image.numbers_hash) {
         fail(damaged(opened, "the numbers of an image"));
         return nullptr;
       }
       bool isPtx = image.kind == STEPC_IMAGE_PTX, isExact = image.kind == STEPC_IMAGE_OF_ONE;
       chips +=
           (chips.empty() ? "" : ", ") + (isPtx ? "PTX for " + std::string(image.chip) : image.chip);
-      if (isPtx && std::pair(image.major, image.minor) <= std::pair<int64_t, int64_t>(major, minor))
+      if (isPtx && std::pair(image.major, image.minor) <= std::pair(major, minor))
         ptx = &image;
       bool runs =
           !isPtx && image.major == major && (isExact ? image.minor == minor : image.minor <= minor);
@@ -396,8 +396,8 @@ private:
     best = best ? best : ptx;
     if (!best)
       fail(format("library '%s' has code for %s, found '%s', which is sm_%d%d",
-                  opened.plan.name.c_str(), chips.c_str(), name, major, minor));
-    else if (plan::fnv1a({}, best->code, best->bytes) != best->code_hash) {
+                  opened.plan.name.c_str(), chips.c_str(), name, chip.major, chip.minor));
+    else if (plan::codeHash(*best) != best->code_hash) {
       fail(damaged(opened, "its code for " + std::string(best->chip)));
       return nullptr;
     }
@@ -422,6 +422,10 @@ private:
   StreamHandle trainers; // null: the context's own
   int ordinal = 0;
   DeviceNumber device = 0;
+  /// What the GPU is, asked once.
+  struct {
+    int major = 0, minor = 0, blockThreads = 0, blockSharedBytes = 0, multiprocessors = 0;
+  } chip;
   Context context = nullptr;
   Module module = nullptr;
   /// A kernel of the plan on this GPU.
