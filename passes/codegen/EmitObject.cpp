@@ -39,10 +39,9 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef chip, std::string &er
   llvm::TargetOptions options;
   // A fused multiply-add only where the IR says so.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
-                                  isQuick ? llvm::CodeGenOptLevel::None
-                                          : llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
+      isQuick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default));
 }
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenOptions &options) {
@@ -73,11 +72,11 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenO
         .run(module, modules);
   // Instructions are combined before, not for speed: 16-bit floats between casts of their bits would become
   // calls of a conversion.
-  builder.registerPipelineStartEPCallback([](llvm::ModulePassManager &manager,
-                                             llvm::OptimizationLevel) {
-    manager.addPass(llvm::createModuleToFunctionPassAdaptor(
-        llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false))));
-  });
+  builder.registerPipelineStartEPCallback(
+      [](llvm::ModulePassManager &manager, llvm::OptimizationLevel) {
+        manager.addPass(llvm::createModuleToFunctionPassAdaptor(
+            llvm::InstCombinePass(llvm::InstCombineOptions().setVerifyFixpoint(false))));
+      });
   builder.buildO0DefaultPipeline(llvm::OptimizationLevel::O0).run(module, modules);
 }
 
@@ -164,8 +163,8 @@ llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs) {
   llvm::StringSet<> symbols;
   for (const Program &program : programs)
     if (!symbols.insert(kernels::programName(program.plan.chip)).second)
-      return fail("expected targets of different kinds in a library, found two of kind " +
-                  kindOfChip(program.plan.chip));
+      return fail("expected different targets in a library, found two for " +
+                  programKey(program.plan.chip));
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = makeMachine(programs[0].plan.chip, error);
   if (!machine)

@@ -96,8 +96,8 @@ std::string entryComment(ArrayRef<Program> programs) {
     return "";
   std::string text;
   for (const Program &program : programs.drop_front())
-    text += (text.empty() ? "" : " and ") + kindOfChip(program.plan.chip).str();
-  return "/* For target " + kindOfChip(programs[0].plan.chip).str() + "; for " + text +
+    text += (text.empty() ? "" : " and ") + programKey(program.plan.chip);
+  return "/* For target " + programKey(programs[0].plan.chip) + "; for " + text +
          " by `next`. stepc_library_for() gives the first for a device. */\n";
 }
 

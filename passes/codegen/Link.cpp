@@ -116,7 +116,7 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
   if (Error error = text::writeTemporary(inputs[0], StringRef(table->data(), table->size())))
     return error;
   for (const Program &program : programs) {
-    inputs.push_back(folder.file((kindOfChip(program.plan.chip) + ".o").str()));
+    inputs.push_back(folder.file(programKey(program.plan.chip) + ".o"));
     StringRef code(program.object.data(), program.object.size());
     if (Error error = text::writeTemporary(inputs.back(), code))
       return error;

@@ -102,8 +102,8 @@ public:
       if (failed(addProducts(module, program, *target, report)))
         return failure();
       if (isCuda(target->chip()))
-        report.gpus = llvm::cantFail(cudaTarget(target->chip()));
-      if (report.gpus && report.exchanges > 0)
+        report.gpu = llvm::cantFail(cudaTarget(target->chip()));
+      if (report.gpu && report.exchanges > 0)
         report.nccl = countConnections();
     }
     return std::move(report);

@@ -93,18 +93,19 @@ struct Report {
   std::string name, numerics;
   std::string target; ///< as given; without it there are no products and no NCCL memory
   std::vector<ProductReport> products;
-  bool hasTable = false;         ///< of pinned products
-  std::optional<GpuTarget> gpus; ///< that there is code for
+  bool hasTable = false;        ///< of pinned products
+  std::optional<GpuTarget> gpu; ///< that the program is for
   std::optional<NcclMemory> nccl;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
-  int64_t scratch = 0;   ///< at most: a target decides
+  int64_t scratch = 0; ///< at most: a target decides
   /// Arena and scratch are the workspace, which --workspace-limit bounds.
   int64_t workspaceAtMost() const { return saturatingAdd(arena, scratch); }
   cost::Cluster cluster; ///< that seconds are modelled on
   /// Seconds of the busiest rank in matrix space, and the least that any choice of owners can give it. 0 if
   /// no block has an owner.
   double busiest = 0, leastBusiest = 0;
-  std::map<std::string, std::pair<double, double>> busiestOfMesh; ///< the same, of each mesh by its name
+  std::map<std::string, std::pair<double, double>>
+      busiestOfMesh; ///< the same, of each mesh by its name
   std::vector<plan::Mesh> meshes;
   std::vector<std::string>
       overridden; ///< parameters of whose blocks the specification's hold instead

@@ -177,9 +177,9 @@ std::string explain::toJson(const Report &report) {
     object["target"] = report.target;
     object["products"] = std::move(products);
   }
-  if (report.gpus) {
-    object["chips"] = llvm::json::Array(report.gpus->chips);
-    object["ptx"] = report.gpus->ptx;
+  if (report.gpu) {
+    object["gpu"] = report.gpu->chip.name;
+    object["ptx"] = report.gpu->ptx;
   }
   if (report.nccl)
     object["nccl_bytes_about"] = llvm::json::Object{{"min", report.nccl->bytes().least},

@@ -52,7 +52,7 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
                       {}};
     if (*table) {
       kernels::Pinning pinning =
-          kernels::pin(*table, kernels::shapeOf(op), target.libraryChips(), most);
+          kernels::pin(*table, kernels::shapeOf(op), target.libraryChip().value_or(0), most);
       for (exec::PinnedAlgorithmAttr algorithm : pinning.algorithms) {
         one.pinned.push_back(algorithm.getValue());
         report.scratch =

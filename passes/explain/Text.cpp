@@ -252,8 +252,7 @@ std::string explain::toText(const Report &report) {
   TextTable groups({"group", "parameters", "count", "shape", "type", "placements", "route"},
                    "<<><<<<");
   for (auto [group, name] : llvm::zip(report.groups, namesOf(report.groups)))
-    groups.add({group.name, cut(name, 40),
-                count(int64_t(group.parameters.size())), shapeOf(group),
+    groups.add({group.name, cut(name, 40), count(int64_t(group.parameters.size())), shapeOf(group),
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
                 withFewCuts(group.placements), llvm::join(group.routes, ", ")});
   groups.print(os);
@@ -324,9 +323,9 @@ std::string explain::toText(const Report &report) {
   if (double(report.arena) > report.cluster.device.capacity)
     workspace += ", and a device has " + capacity(report.cluster.device.capacity);
   printLines(workspace + ".", os);
-  if (report.gpus) {
-    os << "The library has machine code for " << llvm::join(report.gpus->chips, ", ");
-    if (report.gpus->ptx)
+  if (report.gpu) {
+    os << "The library has machine code for " << report.gpu->chip.name;
+    if (report.gpu->ptx)
       os << ", and PTX, of which the driver makes code for later chips when an instance is made";
     os << ".\n";
   }

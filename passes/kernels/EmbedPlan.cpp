@@ -47,7 +47,11 @@ std::string symbolPrefix(StringRef library) {
 
 std::string entryName(StringRef library) { return symbolPrefix(library) + "_library"; }
 
-std::string programName(StringRef chip) { return ("stepc_program_" + kindOfChip(chip)).str(); }
+std::string programName(StringRef chip) {
+  std::string name = "stepc_program_" + programKey(chip);
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
 
 FailureOr<plan::Plan> embeddedPlan(ModuleOp module) {
   auto global = module.lookupSymbol<LLVM::GlobalOp>(kPlan);
@@ -109,7 +113,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     return failure(walk.wasInterrupted());
   }
 
-  /// Every chip that the library is for has what a kernel needs. The plan says it from here on.
+  /// The chip has what each kernel needs. The plan says it from here on.
   static LogicalResult checkLaunches(ModuleOp module, const plan::Plan &plan) {
     SymbolTable symbols(module);
     llvm::Expected<GpuTarget> target =
@@ -121,10 +125,10 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
       made->removeAttr(exec::kLaunchAttr);
       if (!kernel.launch && isCuda(plan.chip))
         return made->emitOpError("expected exec.launch on a kernel for GPUs, found none");
-      for (const std::string &chip : target->chips)
-        if (std::string wrong = checkLimits(*kernel.launch, limitsOf(cantFail(gpuChip(chip))));
-            !wrong.empty())
-          return made->emitOpError("on ") << chip << ": expected " << wrong;
+      if (!kernel.launch || !isCuda(plan.chip))
+        continue;
+      if (std::string wrong = checkLimits(*kernel.launch, limitsOf(target->chip)); !wrong.empty())
+        return made->emitOpError("on ") << target->chip.name << ": expected " << wrong;
     }
     return success();
   }

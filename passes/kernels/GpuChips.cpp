@@ -3,8 +3,10 @@
 #include "passes/kernels/GpuChips.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace llvm;
 
@@ -51,11 +53,13 @@ plan::BlockLimits limitsOf(const GpuChip &chip) {
   return {kThreads, (isLarge ? 163 : 99) * kKiB, 1};
 }
 
+StringRef ptxChipOf(const GpuChip &chip) { return chip.major >= 9 ? "sm_90" : "sm_80"; }
+
 bool isCuda(StringRef chip) { return chip.starts_with(kCuda); }
 
 Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
   GpuTarget target{{}, tensorCores, false};
-  StringRef products;
+  StringRef products, found;
   SmallVector<StringRef> words;
   text.split(words, ',');
   for (StringRef word : words) {
@@ -78,28 +82,19 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
     Expected<GpuChip> chip = gpuChip(word);
     if (!chip)
       return chip.takeError();
-    if (!is_contained(target.chips, chip->name))
-      target.chips.push_back(chip->name);
+    if (!found.empty() && found != word)
+      return createStringError("expected one GPU, found '" + found + "' and '" + word + "'");
+    found = word;
+    target.chip = *chip;
   }
-  if (target.chips.empty())
+  if (found.empty())
     return createStringError("expected a GPU, say 'sm_80" + ("," + text).str() + "', found '" +
                              text + "'");
   return target;
 }
 
-std::vector<int64_t> GpuTarget::numbers() const {
-  std::vector<int64_t> numbers;
-  for (const std::string &name : chips) {
-    GpuChip chip = cantFail(gpuChip(name), "it was parsed");
-    int64_t number = 10 * chip.major + chip.minor;
-    if (!is_contained(numbers, number))
-      numbers.push_back(number);
-  }
-  return numbers;
-}
-
 std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
-  std::string text = join(chips, ",");
+  std::string text = chip.name;
   if (tensorCores != tensorCoresUnlessSaid)
     text += "," + (tensorCores ? kTensorCore : kChain).str();
   if (ptx)
@@ -119,13 +114,44 @@ Expected<GpuTarget> cudaTarget(StringRef chip) {
 
 Expected<std::string> cudaChip(StringRef names) {
   if (!names.consume_front(":") || names.empty())
-    return createStringError("expected target 'cuda:<chip>,…' with the GPUs to make code for, "
+    return createStringError("expected target 'cuda:<gpu>,…' with the GPUs to make code for, "
                              "say cuda:sm_80,sm_90a, found 'cuda" +
                              names + "'");
   Expected<GpuTarget> target = cudaTarget((kCuda + names).str());
   if (!target)
     return target.takeError();
   return (kCuda + target->text(/*tensorCoresUnlessSaid=*/true)).str();
+}
+
+std::vector<std::string> targetsByChip(StringRef target) {
+  StringRef names = target;
+  if (!names.consume_front(kCuda))
+    return {target.str()};
+  SmallVector<StringRef> words;
+  names.split(words, ',');
+  SetVector<StringRef> chips;
+  std::string options;
+  bool isPtx = is_contained(words, kPtx);
+  for (StringRef word : words) {
+    if (is_contained({kTensorCore, kChain, kRaces}, word))
+      options += ("," + word).str();
+    else if (word != kPtx)
+      chips.insert(word);
+  }
+  if (chips.size() < 2)
+    return {target.str()};
+  std::vector<std::string> targets;
+  StringSet<> written; // the PTX of several chips is the same
+  for (StringRef name : chips) {
+    std::string target = (kCuda + name + options).str();
+    Expected<GpuChip> chip = gpuChip(name);
+    if (isPtx && (!chip || written.insert(ptxChipOf(*chip)).second))
+      target += "," + kPtx.str();
+    if (!chip)
+      consumeError(chip.takeError()); // said where the target is read
+    targets.push_back(target);
+  }
+  return targets;
 }
 
 } // namespace stepc

@@ -27,28 +27,38 @@ plan::BlockLimits limitsOf(const GpuChip &chip);
 /// The chip of a name; an error that lists the known ones.
 llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 
-/// What a target for GPUs says behind its colon: "sm_80,sm_90a,chain,ptx".
+/// The chip whose PTX the kernels of a chip are written in: the generation's first, without what one chip
+/// alone has, and no newer than sm_90. A driver for CUDA 12.0, the oldest that is taken, knows it.
+llvm::StringRef ptxChipOf(const GpuChip &chip);
+
+/// What a target for a GPU says behind its colon: "sm_90a,chain,ptx".
 struct GpuTarget {
-  std::vector<std::string> chips;
+  GpuChip chip;
   /// Whether products of 16-bit operands run on tensor cores ("tensorcore"), or in fused multiply-adds as all
   /// others do ("chain").
   bool tensorCores;
-  /// Whether the library also has PTX, from which a driver makes code for other chips ("ptx").
+  /// Whether the program also has PTX, from which a driver makes code for later chips ("ptx").
   bool ptx = false;
   /// Whether kernels announce what they touch ("races"); only for code that runs on this machine.
   bool races = false;
 
-  /// The chips as numbers, each once: 90 for sm_90 and sm_90a.
-  std::vector<int64_t> numbers() const;
+  /// The chip as a number: 90 for sm_90 and sm_90a.
+  int64_t number() const { return 10 * chip.major + chip.minor; }
   /// The text of the target in one spelling. It names the kind of products if that differs from
   /// `tensorCoresUnlessSaid`.
   std::string text(bool tensorCoresUnlessSaid) const;
 };
-/// Parses the text of a target; a chip that is named twice counts once. `tensorCores` holds if the text does
-/// not name the kind of products.
+/// Parses the text of a target for one GPU. `tensorCores` holds if the text does not name the kind of
+/// products.
 llvm::Expected<GpuTarget> parseGpuTarget(llvm::StringRef text, bool tensorCores);
 
-/// Whether a chip of the plan (TargetShape.h) stands for GPUs: "cuda:sm_80,sm_90a".
+/// Targets of one chip each for a target as users write it: "cuda:sm_80,sm_90a,chain" gives
+/// "cuda:sm_80,chain" and "cuda:sm_90a,chain". A chip that is named twice counts once, and PTX that is the
+/// same for several chips is the first one's. All other texts give themselves; whether they are targets is
+/// not asked.
+std::vector<std::string> targetsByChip(llvm::StringRef target);
+
+/// Whether a chip of the plan (TargetShape.h) stands for a GPU: "cuda:sm_90a".
 bool isCuda(llvm::StringRef chip);
 /// The target of such a chip; an error if it was written by hand and does not fit.
 llvm::Expected<GpuTarget> cudaTarget(llvm::StringRef chip);

@@ -222,14 +222,13 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
 }
 
 def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
-  let summary = "PTX as machine code of chips, in constants";
+  let summary = "PTX as machine code of a chip, in constants";
   let description = [{
-    The one `gpu.binary`, whose object is PTX, becomes machine code for each of `chips`, by ptxas of CUDA 13.1
-    or later. STEPC_CUDA_BIN names its folder. Otherwise the first that is new enough is taken: on the path,
-    in CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in /usr/local/cuda. ptxas runs once per
-    chip, all at once; for much PTX it has four threads, because the instructions do not depend on their
-    number. The constants are those of kernel_abi.h. With `ptx` the PTX stays, as a last image, for chips that
-    have none of their own.
+    The one `gpu.binary`, whose object is PTX, becomes machine code for `chip`, by ptxas of CUDA 13.1 or
+    later. STEPC_CUDA_BIN names its folder. Otherwise the first that is new enough is taken: on the path, in
+    CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in /usr/local/cuda. For much PTX, ptxas has
+    four threads, because the instructions do not depend on their number. The constants are those of
+    kernel_abi.h. With `ptx` the PTX stays as a second image, for later chips.
 
     Before:
     ```mlir
@@ -244,7 +243,7 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    ListOption<"chips", "chips", "std::string", "sm_80, sm_90a, …">,
+    Option<"chip", "chip", "std::string", "\"sm_80\"", "sm_80, sm_90a, …">,
     Option<"ptx", "ptx", "bool", "false", "keep the PTX, too">,
   ];
   let dependentDialects = ["::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect"];

@@ -23,7 +23,7 @@ struct PinProducts : impl::PinProductsBase<PinProducts> {
     FailureOr<std::unique_ptr<Target>> target = targetOfModule(module);
     if (failed(target))
       return failure();
-    if ((*target)->libraryChips().empty())
+    if (!(*target)->libraryChip())
       return module.emitError("expected a target whose products a library may make beside ")
              << exec::kProductsAttr << ", found '" << (*target)->chip() << "'";
     module->removeAttr(exec::kProductsAttr);
@@ -36,7 +36,7 @@ struct PinProducts : impl::PinProductsBase<PinProducts> {
                      const Target &target) {
     int64_t most = mostWorkspace(module, program.getArena()), scratch = program.getScratch();
     for (auto product : program.getBody().getOps<exec::ProductOp>()) {
-      Pinning found = pin(table, shapeOf(product), target.libraryChips(), most);
+      Pinning found = pin(table, shapeOf(product), *target.libraryChip(), most);
       auto options = remark::RemarkOpts::name(found.algorithms.empty() ? "product-by-kernel"
                                                                        : "product-pinned")
                          .category("exec-pin-products");

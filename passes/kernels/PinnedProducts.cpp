@@ -58,8 +58,7 @@ static std::string refusalOf(const ProductShape &shape) {
                                *optim::toPlan(shape.out), shape.isSymmetric);
 }
 
-Pinning pin(ArrayAttr table, const ProductShape &shape, ArrayRef<int64_t> chips,
-            int64_t mostWorkspace) {
+Pinning pin(ArrayAttr table, const ProductShape &shape, int64_t chip, int64_t mostWorkspace) {
   Pinning made;
   made.refusal = refusalOf(shape);
   if (!made.refusal.empty())
@@ -81,7 +80,7 @@ Pinning pin(ArrayAttr table, const ProductShape &shape, ArrayRef<int64_t> chips,
     // The last reason stands: any of them is true of some entry.
     if (entry.getLeading() != ArrayRef(dense)) {
       made.refusal = "an entry for rows further apart";
-    } else if (!llvm::is_contained(chips, found.chip)) {
+    } else if (found.chip != chip) {
       made.refusal = llvm::formatv("an entry for sm_{0}, which is not asked for", found.chip).str();
     } else if (found.alignment > comm::kAlignment) {
       made.refusal =

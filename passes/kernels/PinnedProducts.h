@@ -27,9 +27,8 @@ mlir::FailureOr<mlir::ArrayAttr> tableOfModule(mlir::ModuleOp module);
 int64_t mostWorkspace(mlir::ModuleOp module, int64_t arenaBytes);
 /// Bytes of scratch that an algorithm's workspace takes.
 inline int64_t scratchOf(int64_t workspace) { return plan::aligned(workspace, 256); }
-/// The entries of `table` that fit a product, these chips, and at most `mostWorkspace` bytes of workspace.
-Pinning pin(mlir::ArrayAttr table, const ProductShape &shape, llvm::ArrayRef<int64_t> chips,
-            int64_t mostWorkspace);
+/// The entries of `table` that fit a product, this chip, and at most `mostWorkspace` bytes of workspace.
+Pinning pin(mlir::ArrayAttr table, const ProductShape &shape, int64_t chip, int64_t mostWorkspace);
 
 } // namespace stepc::kernels
 

@@ -59,9 +59,9 @@ public:
   /// holds.
   virtual void addKernelPasses(mlir::OpPassManager &manager) const = 0;
 
-  /// The GPUs (90: sm_90) on which a library may compute products in place of kernels. Empty if there is no
+  /// The GPU (90: sm_90) on which a library may compute products in place of kernels. None if there is no
   /// library, or if its bits differ from those that are required.
-  virtual llvm::ArrayRef<int64_t> libraryChips() const { return {}; }
+  virtual std::optional<int64_t> libraryChip() const { return std::nullopt; }
 
   /// Whether the chip has fused multiply-adds of f32 and f64.
   virtual bool fuses() const = 0;
@@ -72,7 +72,7 @@ private:
   std::string text;
 };
 
-/// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>,…",
+/// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>",
 /// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>". Errors say what is known.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
 

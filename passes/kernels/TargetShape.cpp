@@ -57,6 +57,11 @@ constexpr StringLiteral kEmulated = "emulated", kInterpret = "interpret", kHost 
 bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
 bool isInterpreted(StringRef chip) { return chip.starts_with(kInterpret); }
 
+std::string programKey(StringRef chip) {
+  StringRef kind = kindOfChip(chip), gpu = chip.substr(kind.size() + 1);
+  return isCuda(chip) ? (kind + "." + gpu.split(',').first).str() : kind.str();
+}
+
 StringRef kindOfChip(StringRef chip) {
   return isCuda(chip)          ? "cuda"
          : isEmulated(chip)    ? StringRef(kEmulated)
@@ -86,8 +91,6 @@ Expected<std::string> chipOfTarget(StringRef target) {
     Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
     if (!known)
       return known.takeError();
-    if (known->chips.size() > 1)
-      return createStringError("expected one GPU to emulate, found '" + gpu + "'");
     if (known->ptx)
       return createStringError("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
     Expected<std::string> chip = chipOfTarget("cpu");

@@ -31,14 +31,16 @@ inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 
 /// The chip of a target: "cpu" is this machine, "cpu:<llvm cpu>" a named one
 /// with all that LLVM knows it to have; "emulated" and "emulated:sm_<number>" are a GPU's code on
-/// this machine, with "cuda:sm_<number>,…" its own (GpuChips.h). "interpret" and "interpret:<llvm cpu>"
+/// this machine, with "cuda:sm_<number>" its own (GpuChips.h). "interpret" and "interpret:<llvm cpu>"
 /// are kernels that this machine interprets, with the bits of a cpu. Anything else is an error that says
 /// what is known.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
-/// Which kind of target a chip is of: "cpu", "cuda", "emulated" or "interpret". A library has a program of
-/// each at most.
+/// Which kind of target a chip is of: "cpu", "cuda", "emulated" or "interpret".
 llvm::StringRef kindOfChip(llvm::StringRef chip);
+/// What tells a program from the others of its library: the kind of its chip and, of the kind cuda, which
+/// GPU, as "cuda.sm_90a".
+std::string programKey(llvm::StringRef chip);
 /// Whether a chip is a GPU's code on a CPU: its programs run on the device `emulated`.
 bool isEmulated(llvm::StringRef chip);
 /// Whether the kernels for a chip are interpreted: its programs run on the device `interpret`.

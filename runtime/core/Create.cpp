@@ -248,19 +248,42 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   return STEPC_OK;
 }
 
-int32_t createChecked(const Library &lib, const stepc_options *options, stepc_instance **out,
-                      std::string &error) {
+/// Of several programs, takes the one that the device of the options runs.
+int32_t chooseProgram(const std::vector<const Library *> &programs, const stepc_options &options,
+                      const Library *&chosen, std::string &error) {
+  chosen = programs.front();
+  if (programs.size() == 1 || !chosen->device().choose)
+    return STEPC_OK;
+  LibraryPrograms all{chosen->plan.name, {}};
+  for (const Library *each : programs) {
+    if (each->status)
+      return fault(error, each->status, each->problem);
+    all.programs.push_back(&each->program);
+  }
+  size_t number = 0;
+  std::string missing = chosen->device().choose(all, options, number);
+  if (!missing.empty())
+    return fault(error, STEPC_ERROR_DEVICE, missing);
+  chosen = programs[number];
+  return STEPC_OK;
+}
+
+int32_t createChecked(const std::vector<const Library *> &programs, const stepc_options *options,
+                      stepc_instance **out, std::string &error) {
   if (int32_t status = checkOptions(options, error))
     return status;
   const stepc_transport *transport = options->transport;
   std::unique_ptr<stepc_instance> instance;
   // On the heap from the start: an abort may have to leave them there.
   auto hellos = std::make_unique<std::vector<Hello>>();
-  int32_t status = checkWorld(lib, options, error);
+  const Library *lib = programs.front();
+  int32_t status = checkWorld(*lib, options, error);
+  if (!status)
+    status = chooseProgram(programs, *options, lib, error);
   bool allKnow = false; // of the failure
   if (!status) {
     try {
-      instance = std::make_unique<stepc_instance>(lib);
+      instance = std::make_unique<stepc_instance>(*lib);
       if (transport) {
         instance->transport = *transport;
         instance->rank = transport->rank;
@@ -281,7 +304,7 @@ int32_t createChecked(const Library &lib, const stepc_options *options, stepc_in
     if (!status && instance->size > 1)
       status = meet(*instance, *hellos, error);
     if (!status && instance->size > 1) {
-      status = compare(lib, *hellos, error);
+      status = compare(*lib, *hellos, error);
       allKnow = status != STEPC_OK;
     }
     if (!status)
@@ -305,14 +328,14 @@ int32_t createChecked(const Library &lib, const stepc_options *options, stepc_in
     if (!(transport->traits & STEPC_TRANSPORT_TAKES_BACK) && !hellos->empty())
       keepForever(hellos.release());
   }
-  error = rankName(lib, rank) + ": " + error;
+  error = rankName(*lib, rank) + ": " + error;
   return status;
 }
 
 } // namespace
 
-int32_t create(const Library &library, const stepc_options *options, stepc_instance **instance,
-               char *error, int64_t errorSize) {
+int32_t create(const std::vector<const Library *> &programs, const stepc_options *options,
+               stepc_instance **instance, char *error, int64_t errorSize) {
   FloatModes modes;
   if (!instance) {
     copyText(error, errorSize, "the place for the instance is null");
@@ -322,7 +345,7 @@ int32_t create(const Library &library, const stepc_options *options, stepc_insta
   int32_t status;
   try {
     std::string message;
-    status = createChecked(library, options, instance, message);
+    status = createChecked(programs, options, instance, message);
     copyText(error, errorSize, message);
   } catch (...) {
     copyText(error, errorSize, "memory ran out, or a function of the trainer threw");

@@ -268,8 +268,10 @@ inline int32_t fault(std::string &error, int32_t status, std::string message) {
 }
 
 // The functions of stepc_library.
-int32_t create(const Library &, const stepc_options *options, stepc_instance **instance,
-               char *error, int64_t errorSize);
+/// Makes an instance of the first of `programs`, or of the one among them that the device runs. All are for
+/// devices of one kind.
+int32_t create(const std::vector<const Library *> &programs, const stepc_options *options,
+               stepc_instance **instance, char *error, int64_t errorSize);
 int32_t destroy(stepc_instance *instance);
 int32_t bindParameter(stepc_instance *, int64_t parameter, void *data, int64_t bytes);
 int32_t bindState(stepc_instance *, int64_t parameter, int32_t state, void *data, int64_t bytes);
@@ -324,6 +326,7 @@ struct Hello {
   uint64_t magic, hash;
   int64_t kinds; // of its transport
   ProductLibrary library;
+  char chip[64]; // of its program, without features; a zero ends it
 };
 /// Meets the other ranks, and finds where they differ: all find the same.
 int32_t meet(stepc_instance &, std::vector<Hello> &hellos, std::string &error);

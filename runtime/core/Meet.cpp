@@ -4,13 +4,14 @@
 #include "runtime/text/Text.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
 namespace stepc::runtime {
 namespace {
 
-constexpr uint64_t kMagic = 0x35304350455453; // "STEPC05"
+constexpr uint64_t kMagic = 0x36304350455453; // "STEPC06"
 
 /// Opens a communicator for the ranks of a meeting. Without a meeting it only helps other ranks to open
 /// theirs.
@@ -60,6 +61,13 @@ int32_t openTogether(stepc_instance &instance, std::string &error) {
   return STEPC_OK;
 }
 
+/// "cuda:sm_90a", "emulated:sm_80 on znver5", "znver5".
+std::string shortChip(const std::string &chip) { return chip.substr(0, chip.find(';')); }
+
+std::string chipOf(const Hello &hello) {
+  return std::string(hello.chip, strnlen(hello.chip, sizeof(hello.chip)));
+}
+
 /// "cuBLASLt 13.0.2 on sm_90 of 132 multiprocessors".
 std::string describe(const ProductLibrary &library) {
   std::string name =
@@ -91,7 +99,10 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
   int32_t size = instance.size;
   hellos.assign(size, Hello{});
   Hello &own = hellos[instance.rank];
-  own = {kMagic, instance.library.hash, instance.transport.kinds, instance.deviceContext.library};
+  own = {kMagic, instance.library.hash, instance.transport.kinds, instance.deviceContext.library,
+         ""};
+  std::string chip = shortChip(instance.library.plan.chip);
+  chip.copy(own.chip, sizeof(own.chip) - 1);
   // Whether the others gather is not known yet, but where they could not do without.
   std::vector<stepc_operation> messages =
       tellAll(instance, hellos.data(), sizeof(Hello), kHelloTag, instance.isOnDevice());
@@ -117,14 +128,19 @@ int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::strin
       common = hello.hash;
     }
   }
+  auto usual = std::find_if(hellos.begin(), hellos.end(),
+                            [&](const Hello &hello) { return hello.hash == common; });
   for (int32_t r = 0; r < size; ++r) {
-    if (hellos[r].magic == kMagic && hellos[r].hash == common)
+    const Hello &hello = hellos[r];
+    if (hello.magic == kMagic && hello.hash == common)
       continue;
+    std::string what = "holds another library";
+    if (hello.magic == kMagic && chipOf(hello) != chipOf(*usual))
+      what = format("takes the step for %s, and not that for %s", chipOf(hello).c_str(),
+                    chipOf(*usual).c_str());
     return fault(error, STEPC_ERROR_PLAN,
-                 format("%s holds another library, or a step for another target: its plan has hash "
-                        "%016llx, %lld of %d ranks "
-                        "have %016llx",
-                        rankName(lib, r).c_str(), (unsigned long long)hellos[r].hash,
+                 format("%s %s: its plan has hash %016llx, %lld of %d ranks have %016llx",
+                        rankName(lib, r).c_str(), what.c_str(), (unsigned long long)hello.hash,
                         (long long)best, size, (unsigned long long)common));
   }
   // Rank 0's stand for those of the others: there is no right one among them.

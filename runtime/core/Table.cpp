@@ -201,6 +201,38 @@ struct Of<Slot, Function> {
   static Result call(Arguments... arguments) { return Function(library<Slot>(), arguments...); }
 };
 
+using GetLibrary = const Library &(*)();
+template <size_t... Slots> std::vector<GetLibrary> allLibraries(std::index_sequence<Slots...>) {
+  return {library<Slots>...};
+}
+
+/// The program in a slot, and behind it all others for devices of its kind.
+template <size_t Slot> std::vector<const Library *> programsLike() {
+  const Library &own = library<Slot>();
+  std::vector<const Library *> programs = {&own};
+  std::vector<GetLibrary> all = allLibraries(std::make_index_sequence<STEPC_MOST_PROGRAMS>());
+  for (size_t slot = 0; slot < all.size() && stepc_programs[slot]; ++slot) {
+    const Library &other = all[slot]();
+    // Of another ABI only that is known.
+    bool isKnown = own.status != STEPC_ERROR_ABI && other.status != STEPC_ERROR_ABI;
+    if (&other != &own && isKnown && &other.device() == &own.device())
+      programs.push_back(&other);
+  }
+  return programs;
+}
+
+template <size_t Slot>
+int32_t createInstance(const stepc_options *options, stepc_instance **instance, char *error,
+                       int64_t errorSize) {
+  try {
+    return create(programsLike<Slot>(), options, instance, error, errorSize);
+  } catch (...) {
+    return STEPC_ERROR_MEMORY;
+  }
+}
+
+const stepc_library *tableOf(const stepc_instance *instance);
+
 template <size_t Slot> stepc_library makeTable() {
   const Library &lib = library<Slot>();
   stepc_library table{};
@@ -223,7 +255,7 @@ template <size_t Slot> stepc_library makeTable() {
   }
   table.world_size = Of<Slot, worldSize>::call;
   table.world_ranks = Of<Slot, worldRanks>::call;
-  table.create = Of<Slot, create>::call;
+  table.create = createInstance<Slot>;
   table.destroy = Guard<destroy>::call;
   table.last_error = lastError;
   table.workspace_bytes = Of<Slot, workspaceBytes>::call;
@@ -254,6 +286,7 @@ template <size_t Slot> stepc_library makeTable() {
   table.shard_runs = Guard<shardRuns>::call;
   table.mesh_info = Of<Slot, meshInfo>::call;
   table.refresh = Guard<refresh>::call;
+  table.table_of = tableOf;
   return table;
 }
 
@@ -270,6 +303,13 @@ template <size_t Slot> const stepc_library *tablesFrom() {
     return &table;
   }
   return nullptr;
+}
+
+const stepc_library *tableOf(const stepc_instance *instance) {
+  const stepc_library *table = instance ? tablesFrom<0>() : nullptr;
+  while (table && table->plan != instance->library.program.plan)
+    table = table->next;
+  return table;
 }
 
 } // namespace

@@ -39,6 +39,12 @@ struct ProductLibrary {
   uint64_t choices = 0; ///< a hash of the plan's products that it makes, and of how; 0: none
 };
 
+/// The programs of a library for devices of one kind.
+struct LibraryPrograms {
+  std::string name; ///< the library's
+  std::vector<const stepc_program *> programs;
+};
+
 /// What a device knows of the instance that it works for, and what it counts for it.
 struct DeviceContext {
   Parallel &parallel;
@@ -191,6 +197,10 @@ struct stepc_device_table {
   /// Only for devices with a library of products. Called when all addresses are known: readies the product
   /// that the library computes in place of kernels. The text says why it cannot.
   std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
+  /// Chooses the program that the device of the options runs, where a library has several. Called before
+  /// `open`. The text says why there is none. Null for devices of which a library has one program.
+  std::string (*choose)(const stepc::runtime::LibraryPrograms &, const stepc_options &options,
+                        size_t &chosen) = nullptr;
 };
 
 #endif

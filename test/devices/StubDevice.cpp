@@ -17,12 +17,9 @@ static int32_t stubKind() {
   return given && given == std::string_view("cuda") ? STEPC_DEVICE_CUDA : STEPC_DEVICE_CPU;
 }
 
-// The device `cuda` with another way to open it.
-#define stepc_device_cuda stepc_device_of_images
-#define STEPC_DEVICE_CUDA stubKind()
+// The device `cuda`. Its kernels cannot run here, but instances of it can be made.
 #include "runtime/devices/gpu/Cuda.cpp"
-#undef STEPC_DEVICE_CUDA
-#undef stepc_device_cuda
+#include "runtime/plan/Fnv1a.h"
 
 namespace stepc::runtime {
 namespace {

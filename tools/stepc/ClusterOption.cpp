@@ -15,7 +15,7 @@ const cost::Cluster &driver::profileOf(const CompileOptions &options) {
   if (!target)
     llvm::consumeError(target.takeError()); // said where the options are checked
   else if (isCuda((*target)->chip()))
-    return cost::gpuProfile(llvm::cantFail(cudaTarget((*target)->chip())).numbers().front());
+    return cost::gpuProfile(llvm::cantFail(cudaTarget((*target)->chip())).number());
   return cost::cpuProfile();
 }
 

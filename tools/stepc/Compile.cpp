@@ -34,7 +34,7 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
 
 /// The name of the file with the plan for a chip or target. The first one's file stands for the library.
 static std::string planFile(StringRef name, StringRef chip, bool isFirst) {
-  return isFirst ? (name + ".json").str() : (name + "." + kindOfChip(chip) + ".json").str();
+  return isFirst ? (name + ".json").str() : (name + "." + programKey(chip) + ".json").str();
 }
 
 /// An error of writing as users see it: they named the folder of the library, not that of its unfinished
@@ -180,7 +180,9 @@ int driver::runCompile(const CompileCommand &command) {
   if (command.emit.empty()) {
     written = {"lib" + name + ".so", name + ".h", name + ".json"};
     for (StringRef target : llvm::drop_begin(command.targets, !command.targets.empty()))
-      written.push_back(planFile(name, target, /*isFirst=*/false));
+      if (std::string file = planFile(name, target, /*isFirst=*/false); !llvm::is_contained(
+              written, file)) // a target that is given twice is refused with the targets
+        written.push_back(file);
   }
   if (command.output != "-") {
     if (!areOutputsApart(command, written, input.report))

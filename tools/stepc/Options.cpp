@@ -8,6 +8,7 @@
 #include "tools/stepc/Options.h"
 
 #include "frontends/text/Text.h"
+#include "passes/kernels/GpuChips.h"
 #include "tools/stepc/OptionChecks.h"
 #include "tools/stepc/OtherOptions.h"
 #include "tools/stepc/Version.h"
@@ -41,12 +42,17 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option("input", options.input, inputHelp)->required()->type_name("SPEC");
   app.add_option("-m,--manifest", options.manifest, "The parameters and where they live (JSON)")
       ->type_name("M");
-  app.add_option("--target", options.targets,
-                 "cpu (the default) or cpu:CHIP; cuda:GPU,… such as cuda:sm_80,sm_90a; "
-                 "emulated:GPU, a GPU's "
-                 "kernels on this machine; or interpret or interpret:CHIP, the bits of cpu without "
-                 "generated code. docs/gpu.md has all forms for GPUs" +
-                     std::string(targetsHelp))
+  auto take = [&options](const std::vector<std::string> &texts) {
+    for (const std::string &text : texts)
+      llvm::append_range(options.targets, stepc::targetsByChip(text));
+  };
+  app.add_option_function(
+         "--target", std::function<void(const std::vector<std::string> &)>(take),
+         "cpu (the default) or cpu:CHIP; cuda:GPU,… such as cuda:sm_80,sm_90a, a step for each; "
+         "emulated:GPU, a GPU's "
+         "kernels on this machine; or interpret or interpret:CHIP, the bits of cpu without "
+         "generated code. docs/gpu.md has all forms for GPUs" +
+             std::string(targetsHelp))
       ->check(checkTarget)
       ->expected(1)
       ->take_all()
@@ -122,7 +128,7 @@ void addOptimize(CLI::App &app, CompileOptions &options) {
 void defineCompile(CLI::App &root, CompileCommand &command) {
   CLI::App *app = root.add_subcommand("compile", "Compile a specification into a shared library");
   addCompileOptions(*app, command, "A specification (.optim), or any level's .mlir to go on from",
-                    ". Given again it adds a target of another kind to the library");
+                    ". Given again it adds a target to the library");
   app->add_option(
          "--emit", command.emit,
          "Stop at a level and write DIR/<name>.mlir: optim, decided, comm, scheduled, exec "
@@ -133,7 +139,7 @@ void defineCompile(CLI::App &root, CompileCommand &command) {
       ->type_name("LEVEL");
   app->add_option("-o,--output", command.output,
                   "Folder for lib<name>.so, <name>.h and <name>.json (default: here), and "
-                  "<name>.<kind>.json of further targets; with --emit, - is standard output")
+                  "<name>.<target>.json of further targets; with --emit, - is standard output")
       ->type_name("DIR");
   addOptimize(*app, command);
   // Only this command has it: the program that loads an instrumented library must also be instrumented.

@@ -32,7 +32,7 @@ inline constexpr const char *kFaultOfStepc =
 struct CompileOptions {
   std::string input; ///< A specification, or any level's .mlir.
   std::string manifest;
-  std::vector<std::string> targets; ///< None: the host, or what the .mlir says.
+  std::vector<std::string> targets; ///< one chip each; none: the host, or what the .mlir says
   std::string cluster;              ///< A profile, a file or JSON; empty: the manifest's.
   std::string products;             ///< A table of pinned products; empty: none.
   std::string numerics = "exact";

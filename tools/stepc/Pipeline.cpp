@@ -12,6 +12,7 @@
 #include "passes/plan/ValidatePlan.h"
 #include "passes/schedule/Passes.h"
 #include "runtime/plan/Tables.h"
+#include "stepc/kernel_abi.h"
 #include "tools/stepc/Input.h"
 #include "tools/stepc/Products.h"
 
@@ -136,7 +137,7 @@ const Rung kRungs[] = {
 
 /// Whether cuBLASLt may make products of a target. What runs on this machine has none of it.
 bool takesProducts(const kernels::Target &target) {
-  return isCuda(target.chip()) && !target.libraryChips().empty();
+  return isCuda(target.chip()) && target.libraryChip();
 }
 
 /// Options that a level has answered for good: asking again would be ignored silently.
@@ -163,7 +164,7 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--target", Level::Scheduled);
   if (level > Level::Scheduled && !options.products.empty())
     return refuse("--products", Level::Scheduled);
-  llvm::StringMap<StringRef> kinds;
+  llvm::StringMap<StringRef> programs;
   bool isTaken = false, isAnyCuda = false;
   for (const std::string &text : options.targets) {
     llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(text);
@@ -172,14 +173,12 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
       return false;
     }
     isTaken |= takesProducts(**target);
-    StringRef kind = kindOfChip((*target)->chip());
-    isAnyCuda |= kind == "cuda";
-    auto [found, isNew] = kinds.try_emplace(kind, text);
+    isAnyCuda |= isCuda((*target)->chip());
+    std::string key = programKey((*target)->chip());
+    auto [found, isNew] = programs.try_emplace(key, text);
     if (!isNew) {
-      report.error("--target: expected one target of kind " + kind + ", found '" + found->second +
+      report.error("--target: expected one target for " + key + ", found '" + found->second +
                    "' and '" + text + "'");
-      if (kind == "cuda")
-        report.hint("one target names several GPUs, say cuda:sm_80,sm_90a");
       return false;
     }
   }
@@ -187,6 +186,11 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     report.error("expected --sanitize with cpu or emulated, whose code it instruments, found '" +
                  llvm::join(options.targets, "' and '") + "'");
     report.hint("emulated:<gpu>,races watches a GPU's kernels here, compute-sanitizer on a GPU");
+    return false;
+  }
+  if (options.targets.size() > STEPC_MOST_PROGRAMS) {
+    report.error("expected at most " + Twine(STEPC_MOST_PROGRAMS) +
+                 " targets of a library, each GPU one, found " + Twine(options.targets.size()));
     return false;
   }
   if (options.products.empty() || isTaken)
@@ -285,7 +289,7 @@ std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const Compile
 bool driver::expectOneTarget(const CompileOptions &options, StringRef what, Report &report) {
   if (options.targets.size() <= 1)
     return true;
-  report.error("expected one --target for " + what + ", found " + Twine(options.targets.size()));
+  report.error("expected one target for " + what + ", found " + llvm::join(options.targets, ", "));
   return false;
 }
 

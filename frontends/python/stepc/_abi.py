@@ -273,6 +273,7 @@ class LibraryTable(c.Structure):
         ("target", _str),
         ("next", _ptr),  # a table like this one
         ("problem", _str),
+        ("table_of", _function(_ptr, _ptr)),  # a table like this one
     ]
 
 
@@ -289,7 +290,7 @@ SIZES = {
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 72),
-    "stepc_library": (LibraryTable, 344),
+    "stepc_library": (LibraryTable, 352),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

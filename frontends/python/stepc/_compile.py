@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import glob
 import hashlib
 import itertools
 import json
@@ -274,9 +275,10 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
             text, which begins with ``{``.
         target: ``cpu`` for this host's chip (the default), ``cpu:<llvm cpu>``, ``cuda:<gpu>,…``,
             ``emulated:<gpu>`` for the kernels of a GPU on this host, or ``interpret`` for kernels
-            that are interpreted; ``stepc compile --help`` has more. Several of different kinds, in a
-            list, make one library with a step for each. ``cpu``, ``emulated`` and ``interpret`` are
-            for parameters on the CPU, and a trainer takes the one that is named first.
+            that are interpreted; ``stepc compile --help`` has more. Several, in a list, make one
+            library with a step for each, and each GPU of ``cuda`` has a step of its own. ``cpu``,
+            ``emulated`` and ``interpret`` are for parameters on the CPU, and a trainer takes the one
+            that is named first.
         output: the folder for the files; without it they live in the cache.
         strategy: forced strategies, ``"PATTERN=gather"``, several of them, or a dict.
         workspace_limit: bytes of workspace per rank, or a text as ``"1.5GiB"``, rounded down.
@@ -326,9 +328,10 @@ def compile_silently(
     folder = cache.find(entry, wanted, _has_warnings) or cache.make(entry, wanted, fill, _has_warnings)
     warnings = tuple(inputs.named(text) for text in _kept_warnings(folder))
     if output is not None:
-        files = [f"lib{name}.so", f"{name}.h", f"{name}.json"]
-        files += [f"{name}.{kind}.json" for kind in ("cpu", "cuda", "emulated", "interpret")]
-        copy_files([folder / file for file in files if (folder / file).is_file()], Path(output))
+        files = [folder / file for file in (f"lib{name}.so", f"{name}.h", f"{name}.json")]
+        for target in ("cpu", "cuda.*", "emulated", "interpret"):  # further ones
+            files += sorted(folder.glob(f"{glob.escape(name)}.{target}.json"))
+        copy_files([file for file in files if file.is_file()], Path(output))
         folder = Path(output)
     return Compiled(
         folder / f"lib{name}.so", folder / f"{name}.h", folder / f"{name}.json", warnings

@@ -28,8 +28,9 @@ from stepc.errors import PlanError, PoisonedError, StepcError, error_for, plural
 class Library:
     """A compiled library, opened with local symbols so that many can live in one process.
 
-    It stands for one of the library's targets: the first, or that of the kind ``target`` (``cpu``, ``cuda``,
-    ``emulated`` or ``interpret``).
+    It stands for one of the library's targets: the first, or the first of the kind ``target`` (``cpu``,
+    ``cuda``, ``emulated`` or ``interpret``). An instance of a library for several GPUs takes the step that
+    was compiled for its GPU, and its ``library`` stands for that.
     """
 
     def __init__(self, path: str | os.PathLike[str], target: str | None = None) -> None:
@@ -57,14 +58,27 @@ class Library:
                 return found
         return None
 
+    def _of(self, instance: c.c_void_p) -> Library:
+        """This library for the target of which an instance takes the step: one of several GPUs'."""
+        if sum(table.target == self.table.target for table in self._tables) == 1:
+            return self
+        found = copy.copy(self)
+        found.table = c.cast(self.table.table_of(instance), c.POINTER(LibraryTable)).contents
+        return found
+
     def __repr__(self) -> str:
         chip = self.chip.partition(";")[0]  # without the features of a CPU, some sixty
         return f"Library({self.path!r}, chip={chip!r}, ranks={self.world_ranks})"
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The kinds of targets that it was compiled for, as they were named."""
-        return tuple(_text(table.target) for table in self._tables)
+        """The kinds of targets that it was compiled for, as they were named; all GPUs are of one kind."""
+        return tuple(dict.fromkeys(_text(table.target) for table in self._tables))
+
+    @property
+    def chips(self) -> tuple[str, ...]:
+        """The chips that it was compiled for, as they were named. Each has a step of its own."""
+        return tuple(_text(table.chip) for table in self._tables)
 
     @property
     def target(self) -> str:
@@ -248,6 +262,7 @@ class Instance:
             if status != _abi.OK:
                 self._raise(error_for(status, _text(error.value)))
             self.parameters = library._parameters(handle)
+            self.library = library._of(handle)
             self._handle = handle
             _live.add(self)
         except BaseException:

@@ -224,40 +224,26 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
       refuse(module, ptxas.takeError(), /*isTool=*/true);
       return signalPassFailure();
     }
-    SmallVector<ProgramImage> images(chips.size());
-    SmallVector<std::optional<llvm::Error>> errors(chips.size());
-    // A process for each chip, beside each other.
-    parallelFor(module.getContext(), 0, chips.size(), [&](size_t i) {
-      const std::string &name = chips[i];
-      llvm::Expected<GpuChip> chip = gpuChip(name);
-      llvm::Expected<std::string> code =
-          chip ? assemble(*ptxas, object.getObject().getValue(), name) : chip.takeError();
-      if (!code) {
-        errors[i] = code.takeError();
-        return;
-      }
-      stepc_image_kind kind = chip->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
-      images[i] = imageOf(name, *chip, kind, std::move(*code));
-    });
-    bool areMade = true;
-    for (std::optional<llvm::Error> &error : errors)
-      if (error) {
-        refuse(module, std::move(*error), /*isTool=*/false);
-        areMade = false;
-      }
-    if (!areMade)
+    llvm::Expected<GpuChip> known = gpuChip(chip);
+    llvm::Expected<std::string> code =
+        known ? assemble(*ptxas, object.getObject().getValue(), chip) : known.takeError();
+    if (!code) {
+      refuse(module, code.takeError(), /*isTool=*/false);
       return signalPassFailure();
+    }
+    stepc_image_kind kind = known->isExact ? STEPC_IMAGE_OF_ONE : STEPC_IMAGE_OF_GENERATION;
+    SmallVector<ProgramImage> images = {imageOf(chip, *known, kind, std::move(*code))};
     if (ptx) {
       auto target = cast<NVVM::NVVMTargetAttr>(object.getTarget());
-      llvm::Expected<GpuChip> oldest = gpuChip(target.getChip());
-      if (!oldest) {
-        module.emitError(llvm::toString(oldest.takeError()));
+      llvm::Expected<GpuChip> least = gpuChip(target.getChip());
+      if (!least) {
+        module.emitError(llvm::toString(least.takeError()));
         return signalPassFailure();
       }
       // The driver takes it as text that a zero ends.
       StringRef text = object.getObject().getValue();
       images.push_back(
-          imageOf("ptx", *oldest, STEPC_IMAGE_PTX, text.rtrim('\0').str() + std::string(1, '\0')));
+          imageOf("ptx", *least, STEPC_IMAGE_PTX, text.rtrim('\0').str() + std::string(1, '\0')));
     }
     binaries[0].erase();
     if (auto named = module.lookupSymbol<LLVM::GlobalOp>(kImages))

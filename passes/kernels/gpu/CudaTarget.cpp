@@ -1,7 +1,7 @@
 //===- CudaTarget.cpp - NVIDIA's GPUs ----------------------------------------===//
 //
-// Kernels are gpu.funcs of one module, which becomes machine code for every chip that is asked for. What
-// commands name are declarations: the host has no body for them.
+// Kernels are gpu.funcs of one module, which becomes machine code for the chip. What commands name are
+// declarations: the host has no body for them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,7 @@ constexpr int64_t kChunkElements = 32 * kThreads;
 class CudaTarget : public Target {
 public:
   CudaTarget(std::string text, GpuTarget target)
-      : Target(std::move(text)), target(std::move(target)) {
-    // Chains are the CPU's bits, which no library's are.
-    if (this->target.tensorCores)
-      chips = this->target.numbers();
-  }
+      : Target(std::move(text)), target(std::move(target)) {}
 
   FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
                                      ArrayRef<exec::DispatchChunksOp> dispatches) const override {
@@ -77,22 +73,24 @@ public:
   void addKernelPasses(OpPassManager &manager) const override {
     buildPtxPipeline(manager);
     AssembleGpuOptions options;
-    llvm::append_range(options.chips, target.chips);
+    options.chip = target.chip.name;
     options.ptx = target.ptx;
     manager.addPass(createAssembleGpu(options));
   }
-  ArrayRef<int64_t> libraryChips() const override { return chips; }
+  /// Chains are the CPU's bits, which no library's are.
+  std::optional<int64_t> libraryChip() const override {
+    return target.tensorCores ? std::optional(target.number()) : std::nullopt;
+  }
   bool fuses() const override { return true; }
   bool convertsHalf() const override { return true; }
 
 private:
   static ModuleOp moduleOf(SymbolTable &symbols) { return cast<ModuleOp>(symbols.getOp()); }
 
-  /// The GPU's code, in the oldest PTX that all chips take.
-  static gpu::GPUModuleOp codeOf(ModuleOp module) {
+  gpu::GPUModuleOp codeOf(ModuleOp module) const {
     for (auto known : module.getOps<gpu::GPUModuleOp>())
       return known;
-    return makeGpuModule(module, "sm_80", "+ptx80");
+    return makeGpuModule(module, ptxChipOf(target.chip), "+ptx80");
   }
 
   static LLVM::LLVMFuncOp declare(ModuleOp module, gpu::GPUFuncOp kernel) {
@@ -122,7 +120,6 @@ private:
   }
 
   GpuTarget target;
-  std::vector<int64_t> chips; // of products by a library
 };
 
 } // namespace

@@ -69,7 +69,7 @@ public:
   }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   /// Its own device has no library. Its programs also run on drivers that stand in for NVIDIA's, with one.
-  ArrayRef<int64_t> libraryChips() const override { return chips; }
+  std::optional<int64_t> libraryChip() const override { return gpu.number(); }
   bool fuses() const override { return true; }
   bool convertsHalf() const override { return host->convertsHalf(); }
 
@@ -110,7 +110,6 @@ private:
 
   GpuTarget gpu;
   std::unique_ptr<Target> host;
-  std::vector<int64_t> chips = gpu.numbers();
 };
 
 } // namespace

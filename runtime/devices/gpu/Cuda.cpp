@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/devices/gpu/CudaChip.h"
 #include "runtime/devices/gpu/CudaGraph.h"
 #include "runtime/devices/gpu/CudaPointers.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/LibraryProducts.h"
-#include "runtime/plan/Images.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -54,24 +54,19 @@ public:
     if (module)
       driver.cuModuleUnload(module);
     exit();
-    driver.cuDevicePrimaryCtxRelease_v2(device);
+    driver.cuDevicePrimaryCtxRelease_v2(chip.device);
   }
 
   /// Everything of an instance but memory; `problem()` says what is missing.
   void open(const DeviceContext &opened, const stepc_options &options) {
-    int count = 0;
-    if (!check("counting GPUs", driver.cuDeviceGetCount(&count)))
-      return;
-    if (options.device_ordinal < 0 || options.device_ordinal >= count)
-      return fail(
-          format("expected the number of a GPU below %d, found %d", count, options.device_ordinal));
     ordinal = options.device_ordinal;
-    if (!check("naming a GPU", driver.cuDeviceGet(&device, ordinal)))
-      return;
-    if (!askChip())
-      return;
-    const stepc_image *image = imageFor(opened);
-    if (!image || !check("entering the context", driver.cuDevicePrimaryCtxRetain(&context, device)))
+    ChosenImage chosen;
+    std::string problem = askChip(driver, ordinal, chip);
+    if (problem.empty())
+      problem = chooseImage(chip, {opened.plan.name, {&opened.program}}, chosen);
+    if (!problem.empty())
+      return fail(problem);
+    if (!check("entering the context", driver.cuDevicePrimaryCtxRetain(&context, chip.device)))
       return;
     enter();
     checkTrainersStream();
@@ -83,7 +78,8 @@ public:
       check("making a stream", driver.cuStreamCreate(&stream, kNonBlocking));
     for (Event *event : {&begun, &done[0], &done[1], &captured[0], &captured[1]})
       check("making an event", driver.cuEventCreate(&event->handle, kDisableTiming));
-    if (check("loading the kernels", driver.cuModuleLoadData(&module, image->code)))
+    if (check(format("loading the kernels for %s", chosen.image->chip).c_str(),
+              driver.cuModuleLoadData(&module, chosen.image->code)))
       for (const plan::Kernel &kernel : opened.plan.kernels)
         openKernel(kernel);
     openProducts(opened.plan);
@@ -305,16 +301,6 @@ private:
     return result == 0;
   }
 
-  bool askChip() {
-    for (auto [value, attribute] : {std::pair(&chip.major, kMajor), std::pair(&chip.minor, kMinor),
-                                    std::pair(&chip.blockThreads, kBlockThreads),
-                                    std::pair(&chip.blockSharedBytes, kBlockSharedBytes),
-                                    std::pair(&chip.multiprocessors, kMultiprocessors)})
-      if (!check("asking a GPU", driver.cuDeviceGetAttribute(value, attribute, device)))
-        return false;
-    return true;
-  }
-
   /// Finds a kernel, and whether the GPU has what it needs.
   void openKernel(const plan::Kernel &kernel) {
     OpenedKernel &opened = functions.emplace_back();
@@ -354,7 +340,7 @@ private:
   }
 
   void openProducts(const plan::Plan &plan) {
-    fail(products.open(plan, 10 * chip.major + chip.minor, chip.multiprocessors));
+    fail(products.open(plan, chip.number(), chip.multiprocessors));
   }
 
   /// The context is the calling thread's between them. They nest.
@@ -368,48 +354,6 @@ private:
       driver.cuCtxPopCurrent_v2(&left);
   }
 
-  /// Machine code runs on its own chip and on later ones of its generation, unless the chip's name ends in
-  /// 'a'. If the library has PTX, the driver makes code for other chips from it.
-  const stepc_image *imageFor(const DeviceContext &opened) {
-    int64_t major = chip.major, minor = chip.minor;
-    char name[100] = "";
-    if (!check("asking a GPU", driver.cuDeviceGetName(name, sizeof(name), device)))
-      return nullptr;
-    const stepc_image *best = nullptr, *ptx = nullptr;
-    std::string chips;
-    for (const stepc_image *at = opened.program.images; at->chip; ++at) {
-      const stepc_image &image = *at;
-      if (plan::numbersHash(image) != image.numbers_hash) {
-        fail(damaged(opened, "the numbers of an image"));
-        return nullptr;
-      }
-      bool isPtx = image.kind == STEPC_IMAGE_PTX, isExact = image.kind == STEPC_IMAGE_OF_ONE;
-      chips +=
-          (chips.empty() ? "" : ", ") + (isPtx ? "PTX for " + std::string(image.chip) : image.chip);
-      if (isPtx && std::pair(image.major, image.minor) <= std::pair(major, minor))
-        ptx = &image;
-      bool runs =
-          !isPtx && image.major == major && (isExact ? image.minor == minor : image.minor <= minor);
-      if (runs && (!best || image.minor > best->minor || (image.minor == best->minor && isExact)))
-        best = &image;
-    }
-    best = best ? best : ptx;
-    if (!best)
-      fail(format("library '%s' has code for %s, found '%s', which is sm_%d%d",
-                  opened.plan.name.c_str(), chips.c_str(), name, chip.major, chip.minor));
-    else if (plan::codeHash(*best) != best->code_hash) {
-      fail(damaged(opened, "its code for " + std::string(best->chip)));
-      return nullptr;
-    }
-    return best;
-  }
-
-  static std::string damaged(const DeviceContext &opened, const std::string &what) {
-    return format("library '%s' is damaged: expected %s as the compiler wrote it, found other "
-                  "bytes; compile the library again",
-                  opened.plan.name.c_str(), what.c_str());
-  }
-
   void checkTrainersStream() {
     Context theirs = nullptr;
     if (trainers &&
@@ -421,11 +365,7 @@ private:
   const cuda::Driver &driver;
   StreamHandle trainers; // null: the context's own
   int ordinal = 0;
-  DeviceNumber device = 0;
-  /// What the GPU is, asked once.
-  struct {
-    int major = 0, minor = 0, blockThreads = 0, blockSharedBytes = 0, multiprocessors = 0;
-  } chip;
+  Chip chip;
   Context context = nullptr;
   Module module = nullptr;
   /// A kernel of the plan on this GPU.
@@ -457,6 +397,20 @@ std::unique_ptr<Gpu> openDriver(const DeviceContext &opened, const stepc_options
   return problem.empty() ? std::unique_ptr<Gpu>(std::move(gpu)) : nullptr;
 }
 
+std::string chooseProgram(const LibraryPrograms &library, const stepc_options &options,
+                          size_t &chosen) {
+  std::string problem;
+  const cuda::Driver *driver = cuda::driver(problem);
+  Chip chip;
+  ChosenImage found;
+  if (problem.empty())
+    problem = askChip(*driver, options.device_ordinal, chip);
+  if (problem.empty())
+    problem = chooseImage(chip, library, found);
+  chosen = found.program;
+  return problem;
+}
+
 std::string openCuda(DeviceContext &context, const stepc_options &options) {
   return openGpuDevice(context, options, openDriver);
 }
@@ -464,5 +418,9 @@ std::string openCuda(DeviceContext &context, const stepc_options &options) {
 } // namespace
 } // namespace stepc::runtime
 
-extern "C" const stepc_device_table stepc_device_cuda =
-    stepc::runtime::gpuDeviceTable("cuda", STEPC_DEVICE_CUDA, true, stepc::runtime::openCuda);
+extern "C" const stepc_device_table stepc_device_cuda = [] {
+  stepc_device_table table =
+      stepc::runtime::gpuDeviceTable("cuda", STEPC_DEVICE_CUDA, true, stepc::runtime::openCuda);
+  table.choose = stepc::runtime::chooseProgram;
+  return table;
+}();

@@ -179,7 +179,7 @@ typedef struct stepc_image {
 /* What a library has for one target: all else that its code defines is local to its object. */
 typedef struct stepc_program {
   int64_t abi_version; /* STEPC_KERNEL_ABI_VERSION; of another one nothing else is known */
-  const char *target;  /* which kind: "cpu", "cuda", "emulated" or "interpret" */
+  const char *target;  /* the kind of its target: "cpu", "cuda", "emulated" or "interpret" */
   const uint8_t *plan;
   int64_t plan_bytes;
   uint64_t plan_hash;    /* FNV-1a of the plan's bytes: compared before the plan is believed */
@@ -189,9 +189,9 @@ typedef struct stepc_program {
   const stepc_device_table *device; /* what its kernels run on */
 } stepc_program;
 
-/* One of each kind of target at most: stepc_program_cpu, stepc_program_cuda, stepc_program_emulated,
- * stepc_program_interpret. */
-#define STEPC_MOST_PROGRAMS 4
+/* stepc_program_cpu, stepc_program_emulated, stepc_program_interpret, and of each GPU's chip one, as
+ * stepc_program_cuda_sm_90a. */
+#define STEPC_MOST_PROGRAMS 8
 /* In the order that the targets were named in; null behind the last. The first is never null. */
 extern const stepc_program *const stepc_programs[STEPC_MOST_PROGRAMS];
 

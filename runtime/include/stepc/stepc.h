@@ -164,7 +164,7 @@ typedef struct stepc_library {
       abi_version; /* STEPC_ABI_VERSION of the library; another one has other fields behind it */
   int32_t struct_size;
   const char *name;
-  const char *chip; /* "znver5;+avx,…": the cpu, and its features */
+  const char *chip; /* "znver5;+avx,…": the cpu, and its features; or "cuda:sm_90a" */
   uint64_t plan_hash;
   const void *plan; /* the serialized plan */
   int64_t plan_bytes;
@@ -176,7 +176,8 @@ typedef struct stepc_library {
   /* World. `ranks` lists the job's global ranks that take part, increasing. */
   int32_t (*world_size)(void);
   const int64_t *(*world_ranks)(void);
-  /* Makes rank transport->rank's instance; allocates the workspace; compares plan hashes with
+  /* Makes rank transport->rank's instance, of the step that its GPU runs best where the library has
+   * several (`table_of`); allocates the workspace; compares plan hashes with
    * the other ranks (STEPC_ERROR_PLAN); opens the plan's communicators. `error` (may be null)
    * receives the message on failure; the transport then still belongs to the caller, else the
    * instance destroys it. */
@@ -281,11 +282,16 @@ typedef struct stepc_library {
 
   const char *
       target; /* the kind of target that this step is for: "cpu", "cuda", "emulated" or "interpret" */
-  /* This step for another target of this library, or null. Steps of one library have the same
-   * parameters, routes and states in the same order, but plans of their own: all ranks of a world
-   * take the same one. Libraries compiled before this field have a smaller struct_size. */
+  /* This step for another target of this library, or null. Each GPU that was named is a target. Steps of
+   * one library have the same parameters, routes and states in the same order, but plans of their own:
+   * all ranks of a world take the same one, else `create` refuses (STEPC_ERROR_PLAN). Libraries compiled
+   * before this field have a smaller struct_size. */
   const struct stepc_library *next;
   const char *problem; /* what `status` says, as text; null where the library can be used */
+  /* The table of the step that an instance takes, with its chip, plan and workspace: `create` of a step for
+   * GPUs takes, of all steps of the library for GPUs, the one that was compiled for the instance's. Null for
+   * a null instance. */
+  const struct stepc_library *(*table_of)(const stepc_instance *);
 } stepc_library;
 
 /* The first of a library's tables whose shards stand in that kind of memory (stepc_device); null if

@@ -43,6 +43,18 @@ def another_chip(machine):
     )
 
 
+def step_for_the_gpu(machine):
+    only_on_a_gpu(machine)
+    major, minor = torch.cuda.get_device_capability(machine.place.device)
+    wanted = "cuda:sm_90a" if (major, minor) == (9, 0) else "cuda:sm_80"
+    instance = create(machine)
+    taken = instance.library.chip.split(",")[0]
+    instance.close()
+    if taken != wanted:
+        raise Failed(f"expected the step for {wanted} on sm_{major}{minor}, found that for {taken}")
+    return taken
+
+
 def another_device(machine):
     other = _abi.DEVICE_CUDA if machine.dry else _abi.DEVICE_CPU
     return expect(stepc.ArgumentError, "expected device", lambda: create(machine, kind=other))
@@ -184,6 +196,6 @@ def several_instances(machine):
 
 
 def checks(machine):
-    for function in (another_chip, another_device, no_such_device, foreign_stream, no_workspace, short_memory, memory_elsewhere,
+    for function in (another_chip, step_for_the_gpu, another_device, no_such_device, foreign_stream, no_workspace, short_memory, memory_elsewhere,
                      absent_gradient, destroyed_under_way, several_instances):  # fmt: skip
         yield Check(f"errors.{function.__name__}", 30, lambda function=function: function(machine))

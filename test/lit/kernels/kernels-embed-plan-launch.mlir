@@ -3,13 +3,15 @@
 // CHECK: llvm.mlir.global internal constant @stepc_program_plan("STEPCPLN
 // CHECK-NOT: exec.launch
 
-// Every chip of the target has to have what the kernel needs.
-// RUN: sed 's/cuda:sm_90a/cuda:sm_90a,sm_80/' %s | not stepc-opt --kernels-embed-plan 2>&1 | FileCheck %s --check-prefix=CLUSTER
+// The chip has to have what the kernel needs.
+// RUN: sed 's/cuda:sm_90a/cuda:sm_80/' %s | not stepc-opt --kernels-embed-plan 2>&1 | FileCheck %s --check-prefix=CLUSTER
 // CLUSTER: error: 'llvm.func' op on sm_80: expected no clusters, found clusters of 2 blocks
 // RUN: sed 's/cuda:sm_90a/cuda:sm_86/; s/cluster = 2, //' %s | not stepc-opt --kernels-embed-plan 2>&1 | FileCheck %s --check-prefix=SHARED
 // SHARED: error: 'llvm.func' op on sm_86: expected at most 101376 bytes of shared memory for a block, found 205824
 // RUN: sed 's/cuda:sm_90a/cuda:sm_100/; s/cluster = 2/cluster = 16/' %s | not stepc-opt --kernels-embed-plan 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: error: 'llvm.func' op on sm_100: expected clusters of at most 8 blocks, found 16
+// RUN: sed 's/cuda:sm_90a/cuda:sm_90a,sm_80/' %s | not stepc-opt --kernels-embed-plan 2>&1 | FileCheck %s --check-prefix=TWO
+// TWO: error: expected one GPU, found 'sm_90a' and 'sm_80'
 // RUN: sed 's/ attributes {exec.launch = .*}$//' %s | not stepc-opt --kernels-embed-plan 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: 'llvm.func' op expected exec.launch on a kernel for GPUs, found none
 

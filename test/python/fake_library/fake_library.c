@@ -116,8 +116,9 @@ static int32_t create(const stepc_options *options, stepc_instance **out, char *
     return STEPC_ERROR_WORLD;
   }
   if (options->device != FAKE_DEVICE || (FAKE_DEVICE && (!options->stream || !options->allocate))) {
-    snprintf(error, (size_t)error_size, "expected device %d with a stream and an allocator, found %d",
-             FAKE_DEVICE, options->device);
+    snprintf(error, (size_t)error_size,
+             "expected device %d with a stream and an allocator, found %d", FAKE_DEVICE,
+             options->device);
     return STEPC_ERROR_ARGUMENT;
   }
   stepc_instance *in = calloc(1, sizeof *in);
@@ -354,6 +355,11 @@ static int32_t abort_instance(stepc_instance *in, const char *reason) {
   return STEPC_OK;
 }
 
+const stepc_library *stepc_library_table(void);
+static const stepc_library *table_of(const stepc_instance *in) {
+  return in ? stepc_library_table() : NULL;
+}
+
 const stepc_library *stepc_library_table(void) {
   /* No shard_runs: the package asks DTensor. */
   static const stepc_library table = {.abi_version = FAKE_ABI,
@@ -394,6 +400,7 @@ const stepc_library *stepc_library_table(void) {
                                       .counters = counters,
                                       .in_process_world = in_process_world,
                                       .refresh = refresh,
-                                      .target = FAKE_DEVICE ? "cuda" : "cpu"};
+                                      .target = FAKE_DEVICE ? "cuda" : "cpu",
+                                      .table_of = table_of};
   return &table;
 }

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from compiler import ROOT, CompilerFailed, run, save, stepc, tensor
 from stepc._library import Library
+from stub_driver import STUB
 
 TOOLS = Path(
     os.environ.get("STEPC_CUDA_BIN") or Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin"
@@ -40,7 +41,7 @@ def made(tmp_path_factory):
     return library(tmp_path_factory.mktemp("made"), "sm_80,sm_90a,sm_100a,sm_120")
 
 
-def test_it_has_code_for_each_chip_and_needs_no_cuda(made, tmp_path):
+def test_it_has_a_step_for_each_chip_and_needs_no_cuda(made, tmp_path):
     needed = subprocess.run(["readelf", "-d", made], capture_output=True, text=True, check=True).stdout
     assert "cuda" not in needed
     undefined = subprocess.run(
@@ -52,7 +53,9 @@ def test_it_has_code_for_each_chip_and_needs_no_cuda(made, tmp_path):
     # An ELF file of machine EM_CUDA (190) per chip.
     starts = [i for i in range(len(data) - 20) if data[i : i + 4] == b"\x7fELF" and data[i + 18] == 190]
     assert len(starts) == 4
-    assert Library(made).table.device == 1
+    library_of_four = Library(made)
+    assert library_of_four.table.device == 1 and library_of_four.targets == ("cuda",)
+    assert library_of_four.chips == ("cuda:sm_80", "cuda:sm_90a", "cuda:sm_100a", "cuda:sm_120")
     again = library(tmp_path / "again", "sm_80,sm_90a,sm_100a,sm_120")
     assert again.read_bytes() == data
 
@@ -145,7 +148,7 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 }
 int cuModuleLoadData(void **module, const char *image) {
   if (memcmp(image, "\\x7f" "ELF", 4) == 0) return 1;
-  return strstr(image, ".target sm_80") && strstr(image, ".visible .entry") ? 2 : 3;
+  return strstr(image, getenv("PLANTED_PTX")) && strstr(image, ".visible .entry") ? 2 : 3;
 }
 int cuGetErrorName(int e, const char **n) {
   *n = e == 1 ? "GIVEN_MACHINE_CODE" : e == 2 ? "GIVEN_PTX" : "GIVEN_ANYTHING";
@@ -159,21 +162,47 @@ def test_ptx_is_for_chips_without_machine_code(tmp_path):
     rest = "".join(f"int {name}() {{ return 0; }}\n" for name in every if f"{name}(" not in LOADS)
     driver = planted(tmp_path / "driver", LOADS + rest)
     plain, both = library(tmp_path / "plain", "sm_80,sm_90a"), library(tmp_path / "both", "sm_80,sm_90a,ptx")
-    for chip in (80, 89, 90):
+    for chip, taken in ((80, "sm_80"), (89, "sm_80"), (90, "sm_90a")):
         for made in (plain, both):
-            assert "loading the kernels failed: GIVEN_MACHINE_CODE" in create(
+            assert f"loading the kernels for {taken} failed: GIVEN_MACHINE_CODE" in create(
                 made, PLANTED_CHIP=str(chip), **driver
             ), chip
+    driver["PLANTED_PTX"] = ".target sm_90"
     for chip in (100, 121):
         found = f"found 'planted', which is sm_{chip}"
         assert f"library 'muon' has code for sm_80, sm_90a, {found}" in create(
             plain, PLANTED_CHIP=str(chip), **driver
         )
-        assert "loading the kernels failed: GIVEN_PTX" in create(both, PLANTED_CHIP=str(chip), **driver), chip
+        assert "loading the kernels for sm_90 failed: GIVEN_PTX" in create(
+            both, PLANTED_CHIP=str(chip), **driver
+        ), chip
     refused = create(both, PLANTED_CHIP="75", **driver)
-    assert (
-        "library 'muon' has code for sm_80, sm_90a, PTX for sm_80, found 'planted', which is sm_75" in refused
-    )
+    images = "sm_80, PTX for sm_80, sm_90a, PTX for sm_90"
+    assert f"library 'muon' has code for {images}, found 'planted', which is sm_75" in refused
+
+
+# Opens the library on the stand-in for the driver, and tells which step was taken.
+TAKEN = """
+import sys
+from stepc import _abi
+from stepc._device import Device
+from stepc._library import Instance, Library
+library = Library(sys.argv[1])
+taken = Instance(library, device=Device(_abi.DEVICE_CUDA)).library
+print(library.chip, taken.chip, taken.plan_hash == library.plan_hash)
+"""
+
+
+@pytest.mark.parametrize("order", ["sm_80,sm_90a", "sm_90a,sm_80"])
+def test_an_instance_takes_the_step_for_its_gpu(tmp_path, order):
+    if not STUB.is_dir():
+        pytest.skip("build/lib/stub was not built")
+    made = library(tmp_path, order, STEPC_RUNTIME_DIR=STUB)
+    first = order.split(",")[0]
+    for chip, taken in {"80": "sm_80", "86": "sm_80", "90": "sm_90a"}.items():
+        done = subprocess.run([sys.executable, "-c", TAKEN, str(made)], capture_output=True, text=True, check=True,
+                              env=os.environ | {"STEPC_STUB_CHIP": chip})  # fmt: skip
+        assert done.stdout.split() == [f"cuda:{first}", f"cuda:{taken}", str(taken == first)]
 
 
 def planted_nothing():

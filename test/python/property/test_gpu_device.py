@@ -76,7 +76,7 @@ FAULTS = [
     ("cuDevicePrimaryCtxRetain:0", "entering the context failed"),
     ("cuStreamCreate:1", "making a stream failed"),
     ("cuEventCreate:4", "making an event failed"),
-    ("cuModuleLoadData:0", "loading the kernels failed"),
+    ("cuModuleLoadData:0", "loading the kernels for sm_80 failed"),
     ("cuModuleGetFunction:1", "finding kernel AdamW_"),
     (
         "cuMemAlloc_v2:0",

@@ -149,7 +149,7 @@ def test_clusters_are_assembled():
     tool("ptxas")
     for chip in FIRST:
         command = [STEPC.parent / "stepc-opt", ROOT / "test" / "lit" / "kernels" / "gpu-clusters.mlir", "--stepc-ptx",
-                   f"--gpu-assemble=chips={chip}"]  # fmt: skip
+                   f"--gpu-assemble=chip={chip}"]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode == 0) == (chip == "sm_90a"), done.stderr
         assert ("SM version" if done.returncode else "stepc_image_sm_90a") in done.stderr + done.stdout

@@ -126,7 +126,7 @@ def test_python_compiles_for_several(real, tmp_path):
     interpreted.step()
     assert interpreted.library.target == "interpret" and torch.allclose(parameter, torch.full((24, 40), 0.8))
     with pytest.raises(
-        stepc.CompileError, match="--target: expected one target of kind cpu, found 'cpu' and 'cpu:x86-64'"
+        stepc.CompileError, match="--target: expected one target for cpu, found 'cpu' and 'cpu:x86-64'"
     ):
         stepc.compile(spec, manifest, target=["cpu", "cpu:x86-64"])
 

@@ -119,7 +119,7 @@ TEST(Link, RefusalsSayWhy) {
   EXPECT_NE(error.find("'/nowhere': expected a folder for the output"), std::string::npos) << error;
   codegen::Program twice[] = {broken, broken};
   error = llvm::toString(codegen::linkLibrary(twice, {}, path));
-  EXPECT_EQ(error, "expected targets of different kinds in a library, found two of kind cpu");
+  EXPECT_EQ(error, "expected different targets in a library, found two for cpu");
   // Whatever a library calls is in it, or in the libraries of C.
   error = errorOf(
       programOf("open", "void elsewhere(); struct Calls { Calls() { elsewhere(); } } calls;"),

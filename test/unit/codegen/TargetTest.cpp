@@ -123,7 +123,8 @@ TEST(Target, TextsOfGpusAreSpelledInOneWay) {
   };
   EXPECT_EQ(text("sm_80", true), "sm_80");
   EXPECT_EQ(text("sm_80,tensorcore", true), "sm_80");
-  EXPECT_EQ(text("chain,sm_90a,sm_80,sm_90a,chain", true), "sm_90a,sm_80,chain");
+  EXPECT_EQ(text("chain,sm_90a,sm_90a,chain", true), "sm_90a,chain");
+  EXPECT_EQ(text("sm_90a,sm_80", true), "expected one GPU, found 'sm_90a' and 'sm_80'");
   EXPECT_EQ(text("sm_80,chain", false), "sm_80");
   EXPECT_EQ(text("tensorcore,sm_80", false), "sm_80,tensorcore");
   EXPECT_EQ(text("sm_80,chain,tensorcore", true),
@@ -135,6 +136,17 @@ TEST(Target, TextsOfGpusAreSpelledInOneWay) {
   EXPECT_THAT(text("sm_75", true), testing::EndsWith("found 'sm_75'"));
   for (std::string other : {"SM_90a", "sm90a", "90a"})
     EXPECT_THAT(text(other, true), testing::EndsWith(", did you mean 'sm_90a'?"));
+}
+
+TEST(Target, EachGpuIsATargetOfItsOwn) {
+  using testing::ElementsAre;
+  EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx,sm_80,chain,sm_90a,sm_86"),
+              ElementsAre("cuda:sm_90a,chain,ptx", "cuda:sm_80,chain,ptx", "cuda:sm_86,chain"));
+  // Where there is one GPU, or none, the text is as it was, right or wrong.
+  for (const char *one : {"cuda:sm_80", "cuda:sm_80,ptx", "cuda:ptx", "cuda", "cuda:", "cpu:a,b",
+                          "emulated:sm_80,sm_90,races", "cuda:sm_80,sm_80"})
+    EXPECT_THAT(targetsByChip(one), ElementsAre(one));
+  EXPECT_THAT(targetsByChip("cuda:sm_80,nonsense"), ElementsAre("cuda:sm_80", "cuda:nonsense"));
 }
 
 } // namespace

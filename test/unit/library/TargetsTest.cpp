@@ -68,14 +68,20 @@ TEST(Targets, StepInOneProcessAtOnceWithEqualBits) {
             found[0]);
 }
 
+/// The chip without its features.
+std::string shortChip(const stepc_library *table) {
+  std::string chip = table->chip;
+  return chip.substr(0, chip.find(';'));
+}
+
 TEST(Targets, RanksOnDifferentOnesRefuseEachOther) {
   auto ranks = runWorld({both(), both()->next}, {}, [](Rank &, int) { ADD_FAILURE(); });
   ASSERT_EQ(ranks.size(), 2u);
   for (const Created &rank : ranks) {
     EXPECT_EQ(rank.status, STEPC_ERROR_PLAN) << rank.message;
-    EXPECT_THAT(
-        rank.message,
-        HasSubstr("holds another library, or a step for another target: its plan has hash"));
+    EXPECT_THAT(rank.message,
+                HasSubstr(std::string("takes the step for ") + shortChip(both()->next) +
+                          ", and not that for " + shortChip(both()) + ": its plan has hash"));
   }
 }
 
@@ -92,6 +98,8 @@ TEST(Targets, AnInstanceKnowsItsOwn) {
     EXPECT_EQ(asked.name, own.name); // the same text of the same plan
     ASSERT_EQ(both()->parameter_info(nullptr, 0, &own), 0);
     EXPECT_NE(asked.name, own.name);
+    EXPECT_EQ(both()->table_of(self.instance), both()->next);
+    EXPECT_EQ(both()->table_of(nullptr), nullptr);
     auto executed = sized<stepc_counters>(), planned = sized<stepc_counters>();
     ASSERT_EQ(both()->step(self.instance), 0) << self.error();
     ASSERT_EQ(both()->counters(self.instance, &executed, &planned), 0);

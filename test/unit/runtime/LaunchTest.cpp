@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/devices/gpu/Cuda.cpp"
+#include "runtime/plan/Images.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
