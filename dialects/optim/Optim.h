@@ -7,6 +7,7 @@
 #ifndef STEPC_DIALECTS_OPTIM_OPTIM_H
 #define STEPC_DIALECTS_OPTIM_OPTIM_H
 
+#include "dialects/optim/MatrixBuilder.h"
 #include "dialects/optim/NamePattern.h"
 #include "dialects/optim/PlanEnums.h"
 #include "runtime/geometry/Geometry.h"
@@ -68,6 +69,7 @@ struct StrategyQuery {
 #include "dialects/optim/OptimAttrInterfaces.h.inc"
 #include "dialects/optim/OptimDialect.h.inc"
 #include "dialects/optim/OptimEnums.h.inc"
+#include "dialects/optim/OptimOpInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/optim/OptimAttrs.h.inc"
 #define GET_OP_CLASSES

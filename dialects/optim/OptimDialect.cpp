@@ -14,6 +14,7 @@ using namespace stepc::optim;
 #include "dialects/optim/OptimAttrInterfaces.cpp.inc"
 #include "dialects/optim/OptimDialect.cpp.inc"
 #include "dialects/optim/OptimEnums.cpp.inc"
+#include "dialects/optim/OptimOpInterfaces.cpp.inc"
 
 namespace {
 /// In the order in which equal ones are preferred.

@@ -40,4 +40,23 @@ def Optim_StrategyInterface : AttrInterface<"StrategyAttrInterface"> {
   ];
 }
 
+def Optim_MatrixOpInterface : OpInterface<"MatrixOpInterface"> {
+  let cppNamespace = "::stepc::optim";
+  let description = [{
+    An operation of a rule that computes more than elements: each of its results depends on whole rows,
+    columns or blocks. Passes decide where such operations run, expand them and count what they cost by these
+    questions, and know none of them by name. The proof (passes/verify) and the float64 reference
+    (passes/reference) spell each operation again, because they are there to find what is wrong here.
+  }];
+  let methods = [
+    InterfaceMethod<[{Builds the operation from products, reductions and stages, and gives its result. The
+      operands are values of the operation's own, in its own element types.}],
+      "::stepc::optim::MatrixValue", "expand",
+      (ins "::stepc::optim::MatrixBuilder &":$builder,
+           "::llvm::ArrayRef<::stepc::optim::MatrixValue>":$operands)>,
+    InterfaceMethod<[{Whether it can also be computed from slabs of blocks, whose products and norms are added
+      up over ranks: only for fast numerics.}], "bool", "takesSlabs", (ins), "", "return false;">,
+  ];
+}
+
 #endif

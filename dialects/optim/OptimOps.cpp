@@ -115,41 +115,6 @@ LogicalResult ReduceOp::verify() {
                        cast<ShapedType>(getResult().getType()));
 }
 
-SmallVector<std::array<double, 3>> OrthogonalizeOp::getSteps() {
-  SmallVector<std::array<double, 3>> steps;
-  for (Attribute step : getCoefficients()) {
-    std::array<double, 3> values;
-    for (auto [value, attr] : llvm::zip(values, cast<ArrayAttr>(step)))
-      value = cast<FloatAttr>(attr).getValueAsDouble();
-    steps.push_back(values);
-  }
-  return steps;
-}
-
-LogicalResult OrthogonalizeOp::verify() {
-  if (getCoefficients().empty())
-    return emitOpError("expected at least one step of coefficients");
-  for (Attribute attr : getCoefficients()) {
-    auto step = dyn_cast<ArrayAttr>(attr);
-    if (!step || step.size() != 3 || !llvm::all_of(step, llvm::IsaPred<FloatAttr>))
-      return emitOpError("expected three numbers per step, found ") << attr;
-    for (auto number : step.getAsRange<FloatAttr>())
-      if (!std::isfinite(float(number.getValueAsDouble())))
-        return emitOpError("expected coefficients that are finite in f32, found ") << attr;
-  }
-  double eps = getEps().convertToDouble();
-  if (!(eps >= kLeastEps) || !std::isfinite(float(eps)))
-    return emitOpError("expected an eps of at least 2^-100, finite in f32, found ") << eps;
-  auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getType());
-  if (from.getShape() != to.getShape())
-    return emitOpError("expected a source and a result of one shape, found ")
-           << from << " and " << to;
-  Type source = from.getElementType(), result = to.getElementType();
-  if (source != result && !source.isF32())
-    return emitOpError("expected a source of ") << result << " or f32, found " << source;
-  return success();
-}
-
 std::array<int64_t, 3> ProductOp::getSizes() {
   auto lhs = cast<ShapedType>(getLhs().getType()), rhs = cast<ShapedType>(getRhs().getType());
   int64_t m = lhs.getDimSize(getTransposeLhs() ? 2 : 1),

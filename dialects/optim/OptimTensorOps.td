@@ -58,7 +58,7 @@ def Optim_DecayOp : Optim_Op<"decay", [Pure, AllTypesMatch<["parameter", "result
   let assemblyFormat = "$parameter `,` $lr `,` $weight_decay attr-dict `:` type($result)";
 }
 
-def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
+def Optim_ReduceOp : Optim_Op<"reduce", [Pure, DeclareOpInterfaceMethods<Optim_MatrixOpInterface>]> {
   let summary = "sum, mean, rms, norm or max over a block, its columns or its rows";
   let description = [{
     A reduction over columns gives one value per row, over rows one per column, over both one per block: the
@@ -86,7 +86,8 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize", [Pure]> {
+def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize",
+    [Pure, DeclareOpInterfaceMethods<Optim_MatrixOpInterface, ["takesSlabs"]>]> {
   let summary = "Newton–Schulz orthogonalization of each block";
   let description = [{
     One exact sequence, with X of r × c (transposed first if r > c). First X ← X / max(‖X‖_F, eps), with the

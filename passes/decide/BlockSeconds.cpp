@@ -1,5 +1,6 @@
 //===- BlockSeconds.cpp - What blocks and slabs take where they are computed -===//
 
+#include "passes/decide/MatrixWork.h"
 #include "passes/decide/StrategyModel.h"
 
 #include <map>
@@ -10,55 +11,48 @@ using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
+/// Bytes that products read and write of values as large as a block, in f32 at most. Smaller ones stay in
+/// caches.
+static double bytesOfProducts(const MatrixWork &work) {
+  double bytes = 0;
+  for (const MatrixStep &step : work.steps)
+    bytes += step.isProduct ? 4 * double(step.elementsOfBlock) : 0;
+  return bytes;
+}
+
 double decide::blockSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
-  double elements = double(rows) * double(cols), bytes = 8 * elements;
-  // Each Newton–Schulz step reads the iterate twice and writes it once, in f32 at most.
-  rule.walk([&](OrthogonalizeOp op) { bytes += 12 * elements * double(op.getSteps().size()); });
-  return device.seconds(double(modelledFlops(rule, rows, cols)), bytes);
+  MatrixWork work(rule, MatrixExtents(rows, cols));
+  double bytes = 8 * double(rows) * double(cols) + bytesOfProducts(work);
+  return device.seconds(double(modelledFlops(work, rows, cols)), bytes);
 }
 
 double decide::chainSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
-  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
   double chain = 2 * device.launch; // packing and unpacking
-  rule.walk([&](OrthogonalizeOp op) {
-    chain += device.launch; // the norm
-    for (std::array<double, 3> step : op.getSteps())
-      chain += device.once(r, r, c) + device.once(r, c, r) +
-               (step[2] == 0.0 ? 0.0 : device.once(r, r, r));
-  });
+  for (const MatrixStep &step : MatrixWork(rule, MatrixExtents(rows, cols)).steps)
+    chain += step.isProduct ? device.once(step.m, step.n, step.k) : device.launch;
   return chain;
 }
 
 double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
-  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
-  double elements = double(rows) * double(cols);
-  auto n = double(plan::view(group, plan::ValueKind::Gram).rows);
-  double bytes = 8 * elements, flops = 16 * elements;
-  rule.walk([&](OrthogonalizeOp op) {
-    for (std::array<double, 3> step : op.getSteps()) {
-      // The slab as of whole blocks, and the Gram matrix as it is made, packed, received, added up, gathered,
-      // unpacked, rounded and squared.
-      bytes += 12 * elements + 4 * 12 * n * n;
-      flops += 3 * n * elements + (step[2] == 0.0 ? 0 : n * n * n);
-    }
-  });
-  return device.seconds(flops, bytes);
+  MatrixExtents extents(group);
+  MatrixWork work(rule, group);
+  double bytes = 8 * double(extents.rows) * double(extents.cols) + bytesOfProducts(work);
+  // What is added up is made, packed, received, added up, gathered, unpacked, rounded and squared.
+  for (const MatrixStep &step : work.steps)
+    bytes += step.isProduct ? 4 * 12 * double(step.summed()) : 0;
+  return device.seconds(double(modelledFlops(work, extents.rows, extents.cols)), bytes);
 }
 
 double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
-  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
-  int64_t n = plan::view(group, plan::ValueKind::Gram).rows;
-  int64_t inner = group.slabs.axis == plan::Division::Rows ? rows : cols;
   // A sum packs, keeps its own part, adds up, packs, keeps its own range and unpacks.
   double sum = 6 * device.launch, chain = 0;
-  rule.walk([&, rows = rows, cols = cols](OrthogonalizeOp op) {
-    // The slab's norm, what it is of all of them, the block's, and the division by that.
-    chain += 4 * device.launch + 2 * sum;
-    bool isRounded = !op.getType().getElementType().isF32();
-    for (std::array<double, 3> step : op.getSteps())
-      chain += device.once(n, n, inner) + sum + (isRounded ? device.launch : 0) +
-               device.once(rows, cols, n) + (step[2] == 0.0 ? 0.0 : device.once(n, n, n));
-  });
+  for (const MatrixStep &step : MatrixWork(rule, group).steps) {
+    if (!step.isProduct) // the slab's norm, what it is of all of them, the block's, and the division by that
+      chain += 4 * device.launch + 2 * sum;
+    else
+      chain += device.once(step.m, step.n, step.k) + (step.isSummed ? sum : 0) +
+               (step.isSummed && step.bytes < 4 ? device.launch : 0);
+  }
   return chain;
 }
 
@@ -92,15 +86,17 @@ double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const 
     if (int64_t(position) == plan::along(geometry.mesh, slabs.factors, int64_t(position)))
       met.push_back(rank);
   std::vector<double> meeting = cluster.meeting(met);
-  auto n = double(plan::view(geometry.group, plan::ValueKind::Gram).rows);
+  plan::Group cut = geometry.group;
+  cut.slabs = slabs;
   double total = 0;
   // Parts of each range to who adds it up, and the sums from there: as many bytes.
   auto sum = [&](double elements) {
     double received = 4 * elements * (ranks.ofBlock - 1) / ranks.ofBlock;
     return 2 * cluster.exchange(meeting, std::min(ranks.peers, elements), received);
   };
-  rule.walk([&](OrthogonalizeOp op) {
-    total += 2 * sum(blocks) + double(op.getSteps().size()) * sum(blocks * n * n);
-  });
+  // A norm is made of two sums.
+  for (const MatrixStep &step : MatrixWork(rule, cut).steps)
+    if (step.isSummed)
+      total += (step.isProduct ? 1 : 2) * sum(blocks * double(step.summed()));
   return total;
 }

@@ -38,7 +38,7 @@ int64_t crossingCost(Value value) {
 bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
 
 bool needsBlocks(Operation *op, ArrayRef<Value> reads) {
-  if (isa<OrthogonalizeOp, ReduceOp>(op))
+  if (isa<MatrixOpInterface>(op))
     return true;
   auto isPart = [](Value value) { return kindOf(value.getType()) != ValueKind::Full; };
   return llvm::any_of(reads, isPart) || isPart(op->getResult(0));

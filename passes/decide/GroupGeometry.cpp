@@ -1,6 +1,7 @@
 //===- GroupGeometry.cpp - A group's geometry and modelled cost ------------===//
 
 #include "passes/decide/GroupGeometry.h"
+#include "passes/decide/MatrixWork.h"
 
 #include "passes/cost/ScratchBound.h"
 
@@ -174,31 +175,21 @@ bool decide::hasMatrixSpace(RuleOp rule) {
 }
 
 int64_t decide::modelledFlops(RuleOp rule, int64_t rows, int64_t cols) {
-  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
+  return modelledFlops(MatrixWork(rule, MatrixExtents(rows, cols)), rows, cols);
+}
+
+int64_t decide::modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols) {
   // At most 2^40 elements: every single term fits, their sum need not.
-  int64_t flops = 16 * r * c;
-  rule.walk([&](OrthogonalizeOp op) {
-    for (std::array<double, 3> step : op.getSteps())
-      flops = saturatingAdd(flops, 3 * r * r * c + (step[2] == 0.0 ? 0 : r * r * r));
-  });
-  return flops;
+  return saturatingAdd(16 * rows * cols, work.flops());
 }
 
 BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
-  int64_t r = std::min(rows, cols), c = std::max(rows, cols);
-  BlockBytes bytes{4, 8 * r * c, cost::reduceScratchBound(rows)};
-  rule.walk([&](OrthogonalizeOp op) {
-    int64_t size = op.getType().getElementTypeBitWidth() / 8;
-    // What travels has the operand's type.
-    bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
-    // The last product of a step holds most: two iterates and the polynomial.
-    bytes.work = size * (2 * r * c + r * r);
-    // For tall blocks the last product has the iterate on the left.
-    int64_t last =
-        rows > cols ? cost::productScratchBound(rows, r, r) : cost::productScratchBound(r, cols, r);
-    bytes.scratch =
-        std::max({cost::productScratchBound(r, r, c), cost::productScratchBound(r, r, r), last});
-  });
+  MatrixWork work(rule, MatrixExtents(rows, cols));
+  BlockBytes bytes{work.sourceBytes, 0, work.scratch()};
+  for (const MatrixStep &step : work.steps)
+    bytes.work = std::max(bytes.work, step.bytes * step.elements);
+  if (!work.multiplies())
+    bytes.work = 8 * rows * cols;
   return bytes;
 }
 
@@ -206,20 +197,20 @@ BlockBytes decide::modelledSlabBytes(RuleOp rule, const GroupGeometry &geometry)
   const plan::Group &group = geometry.group;
   // A rank that adds up with several lists of ranks packs its sums for each of them, and for those of all.
   bool isOfAll = geometry::haveSameSlabs(group, geometry.mesh, group.slabs, geometry.home);
-  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
-  int64_t n = plan::view(group, plan::ValueKind::Gram).rows;
-  int64_t inner = group.slabs.axis == plan::Division::Rows ? rows : cols;
-  BlockBytes bytes{4, 8 * rows * cols, cost::reduceScratchBound(rows)};
-  rule.walk([&, rows = rows, cols = cols](OrthogonalizeOp op) {
-    int64_t size = op.getType().getElementTypeBitWidth() / 8;
-    bytes.element = op.getSource().getType().getElementTypeBitWidth() / 8;
-    // Beside the iterate what is sent and what is received, or made of it; and the sums of a range.
-    bytes.resting = size * rows * cols + 8 * n * n;
-    int64_t sums = bytes.resting + (isOfAll ? 4 : 8) * n * n / plan::slabsPerBlock(group);
-    bytes.work = std::max(size * (2 * rows * cols + 2 * n * n), sums);
-    bytes.scratch =
-        std::max({cost::productScratchBound(n, n, inner), cost::productScratchBound(n, n, n),
-                  cost::productScratchBound(rows, cols, n)});
-  });
+  MatrixExtents extents(group);
+  MatrixWork work(rule, group);
+  BlockBytes bytes{work.sourceBytes, 8 * extents.rows * extents.cols, work.scratch()};
+  if (!work.multiplies())
+    return bytes;
+  int64_t most = 0, summed = 0, size = 0;
+  for (const MatrixStep &step : work.steps) {
+    most = std::max(most, step.bytes * step.elements);
+    summed = std::max(summed, step.summed());
+    size = step.isProduct ? step.bytes : size;
+  }
+  // Beside the iterate what is sent and what is received, or made of it; and the sums of a range.
+  bytes.resting = size * extents.rows * extents.cols + 8 * summed;
+  int64_t sums = bytes.resting + (isOfAll ? 4 : 8) * summed / plan::slabsPerBlock(group);
+  bytes.work = std::max(most + size * summed, sums);
   return bytes;
 }

@@ -7,6 +7,8 @@
 
 namespace stepc::decide {
 
+struct MatrixWork; // MatrixWork.h
+
 /// A group as the geometry sees it: shape, placements, mesh and hops of one of its parameters.
 struct GroupGeometry {
   plan::Group group;
@@ -58,7 +60,8 @@ private:
 /// An exchange of all of a group's elements between shards by two lists of placements: what a rank receives,
 /// on the average.
 struct ListMove {
-  bool behind; ///< serves matrix space (a parameter for stages there, and the new one); others come before
+  bool
+      behind; ///< serves matrix space (a parameter for stages there, and the new one); others come before
   double peers, bytes;
   int64_t
       room; ///< bytes of the workspace for a copy, and for what is sent and received; on any rank
@@ -70,9 +73,10 @@ std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rul
 /// Whether the rule has operations in matrix space.
 bool hasMatrixSpace(optim::RuleOp rule);
 
-/// Modelled floating-point operations of a block's matrix space: per Newton–Schulz step
-/// (symmetric products) r²c + r³ + 2r²c with r ≤ c, plus a few per element.
+/// Modelled floating-point operations of a block's matrix space: those of its products and reductions, plus a
+/// few per element.
 int64_t modelledFlops(optim::RuleOp rule, int64_t rows, int64_t cols);
+int64_t modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols);
 /// The memory that a block needs: bytes per element on the wire and, where it is computed, bytes of buffers
 /// and of scratch, which products share.
 struct BlockBytes {

@@ -27,7 +27,8 @@ static bool anyOnSeveralRanks(const GroupGeometry &geometry) {
 }
 
 /// Seconds by position that blocks take where any holds a part of them.
-static std::vector<double> secondsWhereHeld(const GroupGeometry &geometry, double block, double chain) {
+static std::vector<double> secondsWhereHeld(const GroupGeometry &geometry, double block,
+                                            double chain) {
   std::vector<double> seconds;
   for (const std::vector<int64_t> &areas : geometry.held()) {
     int64_t count = llvm::count_if(areas, [](int64_t area) { return area > 0; });
@@ -183,8 +184,8 @@ static std::string tooManyPeers(const StrategyQuery &query, const Judgement &jud
         .str();
   };
   if (!judgement.slabs.factors.empty())
-    return refuse(
-        int64_t(slabRanks(query.group, query.mesh, judgement.slabs, query.home).peers), "sum");
+    return refuse(int64_t(slabRanks(query.group, query.mesh, judgement.slabs, query.home).peers),
+                  "sum");
   std::vector<bool> replicated =
       geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
   for (const plan::Hop &hop : judgement.hops) {
@@ -213,7 +214,8 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   // A slab has no row or column of a block, or not all of it.
   std::string name = "rule " + rule.getSymName().str();
   for (Operation &op : rule.getBody().front()) {
-    if (spaceOf(&op) != Space::Matrix || isa<OrthogonalizeOp>(op))
+    auto matrix = dyn_cast<MatrixOpInterface>(op);
+    if (spaceOf(&op) != Space::Matrix || (matrix && matrix.takesSlabs()))
       continue;
     if (auto reduce = dyn_cast<ReduceOp>(op))
       return name + " takes the " + std::string(plan::name(reduce.getKind())) +
@@ -232,13 +234,12 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
       return name + " stores a state where blocks have to be whole";
   // What a rule makes of zeros behind a slab need not be zero.
   for (Operation &op : rule.getBody().front())
-    if (auto of = dyn_cast<OrthogonalizeOp>(op); of && plan::hasPadding(cut))
-      if (Operation *source = of.getSource().getDefiningOp();
-          source && spaceOf(source) == Space::Matrix)
-        return name +
-               " orthogonalizes what it makes of blocks, which needs slabs of equal length, "
-               "found " +
-               geometry::slabLengths(cut, query.mesh, cut.slabs, query.home);
+    if (isa<MatrixOpInterface>(op) && plan::hasPadding(cut))
+      for (Value value : op.getOperands())
+        if (Operation *source = value.getDefiningOp(); source && spaceOf(source) == Space::Matrix)
+          return name + " has " + op.getName().stripDialect().str() +
+                 " of what it makes of blocks, which needs slabs of equal length, found " +
+                 geometry::slabLengths(cut, query.mesh, cut.slabs, query.home);
   return {};
 }
 
@@ -326,8 +327,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       std::vector<double> own = secondsWhereHeld(geometry, block, chain);
       double all = std::accumulate(together.begin(), together.end(), 0.0);
       double part = all > 0 ? std::accumulate(own.begin(), own.end(), 0.0) / all : 0;
-      judgement.seconds =
-          std::min(judgement.seconds, part * *llvm::max_element(together) + moving);
+      judgement.seconds = std::min(judgement.seconds, part * *llvm::max_element(together) + moving);
     }
     judgement.repeats = computed > blocks;
   }

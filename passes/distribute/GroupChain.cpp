@@ -224,9 +224,15 @@ Value GroupChain::empty(PlaceAttr place, Type element, std::array<int64_t, 2> sh
   return tensor::EmptyOp::create(builder, loc, sizes, element, ValueRange{size}, place);
 }
 
-Value GroupChain::batch(ValueKind kind, Type element) {
+RankedTensorType GroupChain::batchType(ValueKind kind, Type element) const {
   auto [blocks, r, c] = plan::computedView(layout, kind);
-  return empty(PlaceAttr::blocks(segment, kind), element, {r, c});
+  return RankedTensorType::get({ShapedType::kDynamic, r, c}, element,
+                               PlaceAttr::blocks(segment, kind));
+}
+
+Value GroupChain::batch(ValueKind kind, Type element) {
+  RankedTensorType type = batchType(kind, element);
+  return empty(PlaceAttr::blocks(segment, kind), element, {type.getDimSize(1), type.getDimSize(2)});
 }
 
 Value GroupChain::filled(Value batch) {

@@ -56,6 +56,7 @@ private:
   // Staging and batches.
   /// Fresh memory in a place; `shape`: rows and columns of a batch.
   mlir::Value empty(comm::PlaceAttr place, mlir::Type element, std::array<int64_t, 2> shape = {});
+  mlir::RankedTensorType batchType(optim::ValueKind kind, mlir::Type element) const;
   mlir::Value batch(optim::ValueKind kind, mlir::Type element);
   /// Zero, where slabs come into a batch that are shorter than others.
   mlir::Value filled(mlir::Value batch);

@@ -29,25 +29,17 @@ Value GroupChain::materialize(Value value, Type element) {
 
 void GroupChain::buildMatrix() {
   for (Operation &op : rule.getBody().front()) {
-    if (optim::spaceOf(&op) != Space::Matrix)
-      continue;
-    if (auto orthogonalize = dyn_cast<optim::OrthogonalizeOp>(op)) {
-      Type element = orthogonalize.getSource().getType().getElementType();
-      Value source = materialize(orthogonalize.getSource(), element);
-      Type type = cast<RankedTensorType>(source.getType())
-                      .clone(orthogonalize.getResult().getType().getElementType());
-      auto created = optim::OrthogonalizeOp::create(builder, op.getLoc(), type, source,
-                                                    orthogonalize.getCoefficientsAttr(),
-                                                    orthogonalize.getEpsAttr());
-      matrix[orthogonalize.getResult()] = created.getResult();
-    } else if (auto reduce = dyn_cast<optim::ReduceOp>(op)) {
-      Value source = materialize(reduce.getSource(), builder.getF32Type());
-      ValueKind kind = *kindOf(reduce.getResult().getType());
-      Value init = batch(kind, builder.getF32Type());
-      auto created = optim::BlockReduceOp::create(builder, op.getLoc(), init.getType(),
-                                                  reduce.getKind(), source, init);
-      matrix[reduce.getResult()] = created.getResult();
-    }
     // Elementwise operations are cloned into the stages that need them.
+    if (optim::spaceOf(&op) != Space::Matrix || !isa<optim::MatrixOpInterface>(op))
+      continue;
+    SmallVector<Value> operands;
+    for (Value operand : op.getOperands())
+      operands.push_back(materialize(operand, elementOf(operand)));
+    Value result = op.getResult(0);
+    OperationState state(op.getLoc(), op.getName(), operands,
+                         TypeRange(batchType(*kindOf(result.getType()), elementOf(result))),
+                         op.getAttrs());
+    state.attributes.erase(optim::kSpaceAttr);
+    matrix[result] = builder.create(state)->getResult(0);
   }
 }

@@ -31,10 +31,12 @@ def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
                            "::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect"];
 }
 
-def OrthogonalizeToProducts : Pass<"optim-orthogonalize-to-products", "::mlir::ModuleOp"> {
-  let summary = "Expand Newton–Schulz into a norm, a scaling and batched products";
+def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
+  let summary = "Expand matrix operations into batched products, reductions and stages";
   let description = [{
-    The sequence is the meaning of `optim.orthogonalize`. X Xᵀ and the polynomial in it are marked symmetric.
+    Each operation on a batch of blocks that has MatrixOpInterface becomes what its `expand` builds: of
+    `optim.reduce` that is a reduction, of `optim.orthogonalize` a norm, a scaling and products. X Xᵀ and the
+    polynomial in it are marked symmetric.
 
     Segments of one wave whose results owners send back are normalized before the first one's products
     (`comm-pipeline-waves`). If there are several, the last product of each writes where its normalized blocks

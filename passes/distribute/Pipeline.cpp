@@ -10,7 +10,7 @@ void stepc::distribute::buildDistributePipeline(OpPassManager &manager) {
   // The only pass that moves data between spaces.
   manager.addPass(createDistribute());
   // Before bufferization, so that the buffers of iterates are planned like any other.
-  manager.addPass(createOrthogonalizeToProducts());
+  manager.addPass(createExpandMatrix());
   // No CSE here: it would merge destinations (tensor.empty), and bufferization would then copy.
 }
 

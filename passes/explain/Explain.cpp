@@ -240,7 +240,7 @@ private:
     copy.mesh = copy.rule = 0;
     copy.hops = other.hops;
     copy.slabs = other.slabs;
-    flops += orthogonalizeFlops(rule, copy) - orthogonalizeFlops(rule, group);
+    flops += matrixFlops(rule, copy) - matrixFlops(rule, group);
     // Equal blocks in turn: what balancing them alone comes to.
     for (plan::Hop &hop : copy.hops)
       for (int64_t block = 0, e = geometry.blockCount(); block < e && !hop.owned.empty(); ++block)

@@ -2,8 +2,7 @@
 
 #include "passes/explain/Travel.h"
 
-#include "passes/cost/Cluster.h"
-#include "passes/cost/Saturate.h"
+#include "passes/decide/MatrixWork.h"
 #include "passes/distribute/GroupChain.h"
 
 using namespace mlir;
@@ -54,29 +53,13 @@ std::vector<plan::Table> explain::sums(optim::RuleOp rule, const plan::Group &gr
       result.insert(result.end(), times, {plan::TableKind::Message, sent, received, 4});
     }
   };
-  rule.walk([&](optim::OrthogonalizeOp op) {
-    if (group.slabs.factors.empty())
-      return;
-    add(plan::ValueKind::One, 2);
-    add(plan::ValueKind::Gram, op.getSteps().size());
-  });
+  // A norm is made of two sums.
+  for (const decide::MatrixStep &step : decide::MatrixWork(rule, group).steps)
+    if (step.isSummed)
+      add(step.result, step.isProduct ? 1 : 2);
   return result;
 }
 
-int64_t explain::orthogonalizeFlops(optim::RuleOp rule, const plan::Group &group) {
-  auto [blocks, rows, cols] = plan::computedView(group, plan::ValueKind::Full);
-  int64_t small = plan::view(group, plan::ValueKind::Gram).rows, flops = 0;
-  int64_t inner = group.slabs.factors.empty()                ? std::max(rows, cols)
-                  : group.slabs.axis == plan::Division::Rows ? rows
-                                                             : cols;
-  rule.walk([&, rows = rows, cols = cols](optim::OrthogonalizeOp op) {
-    flops = saturatingAdd(flops, 2 * rows * cols);
-    for (std::array<double, 3> step : op.getSteps()) {
-      flops = saturatingAdd(flops, cost::productFlops(small, small, inner, true));
-      flops = saturatingAdd(flops, cost::productFlops(rows, cols, small, false));
-      if (step[2] != 0.0)
-        flops = saturatingAdd(flops, cost::productFlops(small, small, small, true));
-    }
-  });
-  return flops;
+int64_t explain::matrixFlops(optim::RuleOp rule, const plan::Group &group) {
+  return decide::MatrixWork(rule, group).flops();
 }

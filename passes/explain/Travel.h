@@ -10,8 +10,8 @@ namespace stepc::explain {
 std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group);
 /// The sums over ranks of the slabs of a group, start by start.
 std::vector<plan::Table> sums(optim::RuleOp rule, const plan::Group &group);
-/// Operations for one block, or for a slab of it, in the orthogonalizations of a rule.
-int64_t orthogonalizeFlops(optim::RuleOp rule, const plan::Group &group);
+/// Operations for one block, or for a slab of it, in the matrix operations of a rule.
+int64_t matrixFlops(optim::RuleOp rule, const plan::Group &group);
 
 } // namespace stepc::explain
 

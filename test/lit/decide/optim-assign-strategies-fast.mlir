@@ -13,7 +13,7 @@
 // REMARK: Reason="expected shards that cut the longer side of blocks, found rows of 4 x 64", group=short, strategy=gram
 // REMARK: Reason="placements [R, R] do not cut the blocks", group=whole, strategy=gram
 // REMARK: Reason="expected shards that cut blocks by columns alone, found placements [S(0), S(1)]", group=both, strategy=gram
-// REMARK: Reason="rule Twice orthogonalizes what it makes of blocks, which needs slabs of equal length, found 5 rows on rank 0 and 4 rows on rank 2", group=twice, strategy=gram
+// REMARK: Reason="rule Twice has orthogonalize of what it makes of blocks, which needs slabs of equal length, found 5 rows on rank 0 and 4 rows on rank 2", group=twice, strategy=gram
 // REMARK: Reason="rule Rows takes the norm of values where blocks have to be whole", group=rows, strategy=gram
 module @fast attributes {stepc.numerics = "fast"} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {

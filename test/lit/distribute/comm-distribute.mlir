@@ -194,8 +194,8 @@ optim.group @g rule @Sgd parameters [@a]
 // CHECK: %[[Q:.*]] = comm.stage @g.w0 over blocks ins(%[[X]] : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>>) outs(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>>) {
 // CHECK-NEXT: ^bb0(%[[E:.*]]: f32):
 // CHECK-NEXT: arith.mulf %[[E]], %[[E]] : f32
-// CHECK: %[[MEAN:.*]] = optim.block_reduce mean %[[Q]] outs(%{{.*}} : tensor<?x4x1xf32, #comm.place<@g.w0, rows, blocks>>) : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>> -> tensor<?x4x1xf32, #comm.place<@g.w0, rows, blocks>>
-// CHECK: %[[NORM:.*]] = optim.block_reduce norm %[[Q]] outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
+// CHECK: %[[MEAN:.*]] = optim.reduce mean %[[Q]] : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>> to tensor<?x4x1xf32, #comm.place<@g.w0, rows, blocks>>
+// CHECK: %[[NORM:.*]] = optim.reduce norm %[[Q]] : {{.*}} to tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>
 // CHECK: %[[NEW:.*]] = comm.stage @g.w0 over blocks ins(%[[V]], %[[MEAN]], %[[NORM]] : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>, tensor<?x4x1xf32, #comm.place<@g.w0, rows, blocks>>, tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>) outs(%{{.*}} : tensor<?x4x1xbf16, #comm.place<@g.w0, rows, blocks>>)
 // CHECK: comm.stage @g.w0 over blocks ins({{.*}}) outs(%{{.*}} : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>>)
 // CHECK-DAG: %[[KX:.*]] = comm.copy
@@ -305,8 +305,8 @@ optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop
 // CHECK: %[[R:.*]]:3 = comm.exchange %{{.*}} sends(%{{.*}}, %[[CSEND]], %[[OSEND]] : tensor<?xf32, #comm.place<@g.w0, full, shards to blocks, sent>>, tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, sent>>, tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, sent>>)
 // CHECK-DAG: comm.copy ins(%[[R]]#1 : tensor<?xf16, #comm.place<@g.w0, cols, shards to blocks, received>>) outs(%{{.*}} : tensor<?x1x6xf16, #comm.place<@g.w0, cols, blocks>>)
 // CHECK-DAG: comm.copy ins(%[[R]]#2 : tensor<?xf32, #comm.place<@g.w0, one, shards to blocks, received>>) outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
-// CHECK-DAG: optim.block_reduce mean %{{.*}} outs(%{{.*}} : tensor<?x1x6xf32, #comm.place<@g.w0, cols, blocks>>) : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>> -> tensor<?x1x6xf32, #comm.place<@g.w0, cols, blocks>>
-// CHECK-DAG: optim.block_reduce max %{{.*}} outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
+// CHECK-DAG: optim.reduce mean %{{.*}} : tensor<?x4x6xf32, #comm.place<@g.w0, full, blocks>> to tensor<?x1x6xf32, #comm.place<@g.w0, cols, blocks>>
+// CHECK-DAG: optim.reduce max %{{.*}} : {{.*}} to tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>
 // CHECK-DAG: %[[KC:.*]] = comm.copy ins(%{{.*}} : tensor<?x1x6xf16, #comm.place<@g.w0, cols, blocks>>)
 // CHECK-DAG: %[[KO:.*]] = comm.copy ins(%{{.*}} : tensor<?x1x1xf32, #comm.place<@g.w0, one, blocks>>)
 // CHECK: %[[B:.*]]:3 = comm.exchange %{{.*}} sends(%{{.*}}, %[[KC]], %[[KO]] : tensor<?xf32, #comm.place<@g.w0, full, blocks to shards, sent>>, tensor<?xf16, #comm.place<@g.w0, cols, blocks to shards, sent>>, tensor<?xf32, #comm.place<@g.w0, one, blocks to shards, sent>>)

@@ -1,9 +1,9 @@
 // Of slabs the Gram matrices and the norms are added up over ranks, and all else is local.
-// RUN: stepc-opt %s --optim-orthogonalize-to-products | FileCheck %s
+// RUN: stepc-opt %s --optim-expand-matrix | FileCheck %s
 // RUN: sed -e 's/shape \[8, 4\]/shape [4, 4]/' -e 's/sizes \[2, 2\]/sizes [1, 4]/' -e 's/<1, 1, 2>\], 4 to 4/<1, 1, 4>], 1 to 1/' -e 's/?x4x4xbf16/?x1x4xbf16/g' %s > %t.all.mlir
-// RUN: stepc-opt %t.all.mlir --optim-orthogonalize-to-products | FileCheck %s --check-prefix EVERY
+// RUN: stepc-opt %t.all.mlir --optim-expand-matrix | FileCheck %s --check-prefix EVERY
 // RUN: sed -e 's/shape \[4, 4\]/shape [5, 4]/' -e 's/1 to 1/1 to 2/' -e 's/?x1x4xbf16/?x2x4xbf16/g' %t.all.mlir > %t.some.mlir
-// RUN: stepc-opt %t.some.mlir --optim-orthogonalize-to-products | FileCheck %s --check-prefix FEW
+// RUN: stepc-opt %t.some.mlir --optim-expand-matrix | FileCheck %s --check-prefix FEW
 
 // Where a rank has no slab, it takes no part in sums, and neighbours that gathered from it in one start with others would wait.
 // EVERY-COUNT-3: comm.all_gather

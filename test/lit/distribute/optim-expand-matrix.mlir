@@ -1,5 +1,5 @@
-// Newton–Schulz becomes a norm, a scaling and products.
-// RUN: stepc-opt %s --optim-orthogonalize-to-products | FileCheck %s
+// Matrix operations become products, reductions and stages; Newton–Schulz a norm, a scaling and products.
+// RUN: stepc-opt %s --optim-expand-matrix | FileCheck %s
 
 module {
 optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
@@ -17,7 +17,9 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @b shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @g rule @Muon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+optim.group @h rule @Muon parameters [@b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
 comm.segment @s group @g all
+comm.segment @t group @h all
 
 // A wide block: X over max(norm, eps), then A = X Xᵀ, B = c A A + b A, X = B X + a X; A and B are symmetric.
 // CHECK-LABEL: func.func @wide
@@ -60,12 +62,12 @@ func.func @half(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<
 // Of a tall block the small products are Xᵀ X, and X B: no transposed copy is made.
 // CHECK-LABEL: func.func @tall
 // CHECK: %[[Y:.*]] = comm.stage
-// CHECK: %[[A:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@s, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
+// CHECK: %[[A:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@t, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
 // CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]]
-// CHECK: optim.product %[[Y]], %[[B]] plus %[[Y]] outs(%{{.*}} : tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>
-func.func @tall(%x: tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x6x4xbf16, #comm.place<@s, full, blocks>> {
-  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>
-  return %o : tensor<?x6x4xbf16, #comm.place<@s, full, blocks>>
+// CHECK: optim.product %[[Y]], %[[B]] plus %[[Y]] outs(%{{.*}} : tensor<?x6x4xbf16, #comm.place<@t, full, blocks>>
+func.func @tall(%x: tensor<?x6x4xbf16, #comm.place<@t, full, blocks>>) -> tensor<?x6x4xbf16, #comm.place<@t, full, blocks>> {
+  %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x6x4xbf16, #comm.place<@t, full, blocks>>
+  return %o : tensor<?x6x4xbf16, #comm.place<@t, full, blocks>>
 }
 
 // When c is 0 there is no product A A, and b is the factor of X Xᵀ; in f32 nothing is rounded between.
@@ -91,5 +93,16 @@ func.func @cubic(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor
 func.func @steps(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>> {
   %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [2.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
   return %o : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
+}
+
+// A reduction is one on a batch.
+// CHECK-LABEL: func.func @reduce
+// CHECK-SAME: %[[X:.*]]: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
+// CHECK: %[[INIT:.*]] = tensor.empty(%{{.*}}) : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
+// CHECK: %[[R:.*]] = optim.block_reduce rms %[[X]] outs(%[[INIT]] : {{.*}}) : {{.*}} -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
+// CHECK: return %[[R]]
+func.func @reduce(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>> {
+  %r = optim.reduce rms %x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>> to tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
+  return %r : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
 }
 }

@@ -1,6 +1,6 @@
 // Where results of several segments of a wave are sent back together, the last product writes where the normalized blocks
 // stood; a segment that is alone in its wave, or whose ranks keep what they compute, has no need of that.
-// RUN: stepc-opt %s --optim-orthogonalize-to-products | FileCheck %s
+// RUN: stepc-opt %s --optim-expand-matrix | FileCheck %s
 
 #s0 = #comm.place<@s0, full, blocks>
 #s1 = #comm.place<@s1, full, blocks>

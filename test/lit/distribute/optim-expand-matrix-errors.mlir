@@ -1,4 +1,4 @@
-// RUN: stepc-opt %s -split-input-file -verify-diagnostics --optim-orthogonalize-to-products
+// RUN: stepc-opt %s -split-input-file -verify-diagnostics --optim-expand-matrix
 
 // An orthogonalize outside of a rule is of a batch.
 func.func @f(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {

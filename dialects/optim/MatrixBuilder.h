@@ -1,0 +1,78 @@
+//===- MatrixBuilder.h - What matrix operations are made of -----*- C++ -*-===//
+//
+// A matrix operation says once, by its `expand` (OptimInterfaces.td), from which products, reductions and
+// elementwise stages it is computed. Who asks gives a MatrixBuilder. One builds operations on batches of
+// blocks (passes/distribute), another counts what they cost (passes/decide).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_DIALECTS_OPTIM_MATRIXBUILDER_H
+#define STEPC_DIALECTS_OPTIM_MATRIXBUILDER_H
+
+#include "runtime/plan/Plan.h"
+
+#include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace stepc::optim {
+
+/// A value of an expansion, one matrix per block.
+struct MatrixValue {
+  mlir::Value batch; ///< null where nothing is built
+  plan::ValueKind kind = plan::ValueKind::Full;
+  mlir::Type element;
+  int64_t number = 0; ///< tells values apart where nothing is built
+};
+
+/// The extents for which an operation is expanded.
+struct MatrixExtents {
+  /// Of a block of the group or, in a group with slabs, of the slab that a rank computes.
+  MatrixExtents(const plan::Group &group);
+  MatrixExtents(int64_t rows, int64_t cols)
+      : rows(rows), cols(cols), small(std::min(rows, cols)), isTall(rows > cols) {}
+
+  int64_t rows, cols;
+  int64_t small; ///< the smaller extent of the whole block
+  bool isTall;   ///< whether the whole block has more rows than columns, or its slabs cut rows
+  bool areSlabs = false;
+
+  std::pair<int64_t, int64_t> of(plan::ValueKind kind) const;
+};
+
+/// alpha · (lhs · rhs) + beta · addend, rounded as `optim.product` says.
+struct MatrixProduct {
+  MatrixValue lhs, rhs;
+  std::optional<MatrixValue> addend = {};
+  double alpha = 1, beta = 0;
+  bool transposeLhs = false, transposeRhs = false;
+  bool isSymmetric = false;
+  plan::ValueKind kind = plan::ValueKind::Full; ///< of the result
+  mlir::Type element;
+  /// A value that nothing reads behind this product, of the result's type: the result may stand in its place.
+  std::optional<MatrixValue> replaced = {};
+};
+
+class MatrixBuilder {
+public:
+  explicit MatrixBuilder(const MatrixExtents &extents) : extents(extents) {}
+  virtual ~MatrixBuilder() = default;
+
+  /// Builds the scalar that a stage makes of its inputs' elements.
+  using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
+
+  /// A reduction of each block, in f32, as `optim.reduce` says.
+  virtual MatrixValue reduce(plan::Reduction kind, MatrixValue source, plan::ValueKind to) = 0;
+  /// The Frobenius norm of each block times 2 to `exponent`, in f32. In a group with slabs it is computed
+  /// from the norms of the slabs, which are divided by their sum or, if that is smaller, by `least`.
+  virtual MatrixValue norm(MatrixValue source, int64_t exponent, double least) = 0;
+  virtual MatrixValue product(const MatrixProduct &) = 0;
+  /// An elementwise stage. What the body gives is rounded to `element`.
+  virtual MatrixValue stage(llvm::ArrayRef<MatrixValue> ins, plan::ValueKind kind,
+                            mlir::Type element, Body body) = 0;
+
+  const MatrixExtents extents;
+};
+
+} // namespace stepc::optim
+
+#endif

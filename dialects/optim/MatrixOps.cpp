@@ -1,0 +1,136 @@
+//===- MatrixOps.cpp - Operations of a rule on whole blocks -------------------===//
+
+#include "dialects/optim/Optim.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+MatrixExtents::MatrixExtents(const plan::Group &group)
+    : MatrixExtents(plan::view(group, ValueKind::Full).rows,
+                    plan::view(group, ValueKind::Full).cols) {
+  areSlabs = !group.slabs.factors.empty();
+  if (!areSlabs)
+    return;
+  plan::View slab = plan::computedView(group, ValueKind::Full);
+  rows = slab.rows;
+  cols = slab.cols;
+  isTall = group.slabs.axis == plan::Division::Rows;
+}
+
+std::pair<int64_t, int64_t> MatrixExtents::of(ValueKind kind) const {
+  switch (kind) {
+  case ValueKind::Full:
+    return {rows, cols};
+  case ValueKind::Rows:
+    return {rows, 1};
+  case ValueKind::Cols:
+    return {1, cols};
+  case ValueKind::One:
+    return {1, 1};
+  case ValueKind::Gram:
+    return {small, small};
+  }
+  llvm_unreachable("unknown kind of values");
+}
+
+MatrixValue ReduceOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands) {
+  return builder.reduce(getKind(), operands[0], *kindOf(getResult().getType()));
+}
+
+SmallVector<std::array<double, 3>> OrthogonalizeOp::getSteps() {
+  SmallVector<std::array<double, 3>> steps;
+  for (Attribute step : getCoefficients()) {
+    std::array<double, 3> values;
+    for (auto [value, attr] : llvm::zip(values, cast<ArrayAttr>(step)))
+      value = cast<FloatAttr>(attr).getValueAsDouble();
+    steps.push_back(values);
+  }
+  return steps;
+}
+
+LogicalResult OrthogonalizeOp::verify() {
+  if (getCoefficients().empty())
+    return emitOpError("expected at least one step of coefficients");
+  for (Attribute attr : getCoefficients()) {
+    auto step = dyn_cast<ArrayAttr>(attr);
+    if (!step || step.size() != 3 || !llvm::all_of(step, llvm::IsaPred<FloatAttr>))
+      return emitOpError("expected three numbers per step, found ") << attr;
+    for (auto number : step.getAsRange<FloatAttr>())
+      if (!std::isfinite(float(number.getValueAsDouble())))
+        return emitOpError("expected coefficients that are finite in f32, found ") << attr;
+  }
+  double eps = getEps().convertToDouble();
+  if (!(eps >= kLeastEps) || !std::isfinite(float(eps)))
+    return emitOpError("expected an eps of at least 2^-100, finite in f32, found ") << eps;
+  auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getType());
+  if (from.getShape() != to.getShape())
+    return emitOpError("expected a source and a result of one shape, found ")
+           << from << " and " << to;
+  Type source = from.getElementType(), result = to.getElementType();
+  if (source != result && !source.isF32())
+    return emitOpError("expected a source of ") << result << " or f32, found " << source;
+  return success();
+}
+
+/// An f32 constant in a stage.
+static Value number(OpBuilder &builder, Location loc, double value) {
+  return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(value)));
+}
+
+MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands) {
+  Type element = getType().getElementType();
+  double least = std::ldexp(getEps().convertToDouble(), kNormExponent);
+  MatrixValue norm = builder.norm(operands[0], kNormExponent, least);
+  MatrixValue normalized = builder.stage(
+      {operands[0], norm}, ValueKind::Full, element, [&](OpBuilder &b, Location loc, ValueRange x) {
+        Value divisor = arith::MaximumFOp::create(b, loc, x[1], number(b, loc, least));
+        Value wide = x[0];
+        if (!wide.getType().isF32())
+          wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
+        Value quotient = arith::DivFOp::create(b, loc, wide, divisor);
+        Value scale = number(b, loc, std::ldexp(1.0, kNormExponent));
+        return Value(arith::MulFOp::create(b, loc, quotient, scale));
+      });
+  // For a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
+  bool isTall = builder.extents.isTall;
+  MatrixValue x = normalized;
+  SmallVector<std::array<double, 3>> steps(getSteps());
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    auto [a, b, c] = step;
+    // Without a square of A its factor is the product's own. That avoids a second rounding, and a stage
+    // over A.
+    MatrixValue gram = builder.product({.lhs = x,
+                                        .rhs = x,
+                                        .alpha = c == 0.0 ? b : 1.0,
+                                        .transposeLhs = isTall,
+                                        .transposeRhs = !isTall,
+                                        .isSymmetric = true,
+                                        .kind = ValueKind::Gram,
+                                        .element = element});
+    MatrixValue poly = gram;
+    if (c != 0.0)
+      poly = builder.product({.lhs = gram,
+                              .rhs = gram,
+                              .addend = gram,
+                              .alpha = c,
+                              .beta = b,
+                              .isSymmetric = true,
+                              .kind = ValueKind::Gram,
+                              .element = element});
+    MatrixProduct last{.lhs = isTall ? x : poly, .rhs = isTall ? poly : x};
+    last.addend = x;
+    last.beta = a;
+    last.element = element;
+    if (index > 0 && index + 1 == steps.size())
+      last.replaced = normalized;
+    x = builder.product(last);
+  }
+  return x;
+}
+
+bool OrthogonalizeOp::takesSlabs() { return true; }

@@ -1,0 +1,114 @@
+//===- MatrixWork.cpp - What a rule's matrix operations are made of ----------===//
+
+#include "passes/decide/MatrixWork.h"
+
+#include "passes/cost/Cluster.h"
+#include "passes/cost/ScratchBound.h"
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::decide;
+using namespace stepc::optim;
+
+int64_t MatrixStep::flops() const {
+  return isProduct ? cost::productFlops(m, n, k, isSymmetric) : 2 * m * k;
+}
+
+namespace {
+
+/// Notes what is built, and builds nothing.
+class Counter : public MatrixBuilder {
+public:
+  Counter(const MatrixExtents &extents, plan::Division::Axis cut, std::vector<MatrixStep> &steps)
+      : MatrixBuilder(extents), cut(cut), steps(steps) {}
+
+  MatrixValue reduce(plan::Reduction, MatrixValue source, ValueKind to) override {
+    return addReduction(source, to, false);
+  }
+  MatrixValue norm(MatrixValue source, int64_t, double) override {
+    return addReduction(source, ValueKind::One, extents.areSlabs);
+  }
+
+  MatrixValue product(const MatrixProduct &product) override {
+    MatrixStep step;
+    step.isProduct = true;
+    auto [rows, cols] = extents.of(product.lhs.kind);
+    auto [m, n] = extents.of(product.kind);
+    step.m = m;
+    step.n = n;
+    step.k = product.transposeLhs ? rows : cols;
+    step.isSymmetric = product.isSymmetric;
+    step.bytes = product.element.getIntOrFloatBitWidth() / 8;
+    step.result = product.kind;
+    auto inner = product.transposeLhs ? plan::Division::Rows : plan::Division::Columns;
+    step.isSummed = extents.areSlabs && product.lhs.kind == ValueKind::Full && inner == cut;
+    SmallVector<MatrixValue> values = {product.lhs, product.rhs};
+    if (product.addend)
+      values.push_back(*product.addend);
+    MatrixValue result = make(product.kind, product.element);
+    values.push_back(result);
+    llvm::SmallDenseSet<int64_t> seen;
+    for (const MatrixValue &value : values) {
+      if (!seen.insert(value.number).second)
+        continue;
+      auto [r, c] = extents.of(value.kind);
+      step.elements += r * c;
+      step.elementsOfBlock += value.kind == ValueKind::Full ? r * c : 0;
+    }
+    steps.push_back(step);
+    return result;
+  }
+
+  MatrixValue stage(ArrayRef<MatrixValue>, ValueKind kind, Type element, Body) override {
+    return make(kind, element);
+  }
+
+  MatrixValue make(ValueKind kind, Type element) { return {Value(), kind, element, ++made}; }
+
+private:
+  MatrixValue addReduction(MatrixValue source, ValueKind to, bool isSummed) {
+    MatrixStep step;
+    std::tie(step.m, step.k) = extents.of(source.kind);
+    step.n = 1;
+    step.bytes = 4;
+    step.isSummed = isSummed;
+    step.result = to;
+    steps.push_back(step);
+    return make(to, Float32Type::get(source.element.getContext()));
+  }
+
+  plan::Division::Axis cut;
+  std::vector<MatrixStep> &steps;
+  int64_t made = 0;
+};
+
+} // namespace
+
+MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division::Axis cut) {
+  Counter counter(extents, cut, steps);
+  rule.walk([&](MatrixOpInterface op) {
+    size_t before = steps.size();
+    SmallVector<MatrixValue> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(counter.make(kindOf(operand.getType()).value_or(ValueKind::Full),
+                                      getElementTypeOrSelf(operand)));
+    op.expand(counter, operands);
+    if (std::any_of(steps.begin() + before, steps.end(), isProduct))
+      sourceBytes = operands[0].element.getIntOrFloatBitWidth() / 8;
+  });
+}
+
+int64_t MatrixWork::flops() const {
+  int64_t total = 0;
+  for (const MatrixStep &step : steps)
+    total = saturatingAdd(total, step.flops());
+  return total;
+}
+
+int64_t MatrixWork::scratch() const {
+  int64_t most = 0;
+  for (const MatrixStep &step : steps)
+    most = std::max(most, step.isProduct ? cost::productScratchBound(step.m, step.n, step.k)
+                                         : cost::reduceScratchBound(step.m));
+  return most;
+}

@@ -1,0 +1,53 @@
+//===- MatrixWork.h - What a rule's matrix operations are made of -*- C++ -*-===//
+//
+// Costs are sums over the products and reductions that matrix operations expand to (MatrixBuilder.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_DECIDE_MATRIXWORK_H
+#define STEPC_PASSES_DECIDE_MATRIXWORK_H
+
+#include "dialects/optim/Optim.h"
+
+namespace stepc::decide {
+
+/// A product or a reduction of each block, or of each slab in a group with slabs.
+struct MatrixStep {
+  bool isProduct = false;
+  int64_t m = 0, n = 0, k = 0; ///< m × k times k × n; a reduction reads m × k
+  bool isSymmetric = false;
+  int64_t bytes = 0;           ///< of an element of the result
+  int64_t elements = 0;        ///< of different operands and the result, together
+  int64_t elementsOfBlock = 0; ///< the same of those that have the block's extents
+  /// Whether ranks add up what each slab contributes.
+  bool isSummed = false;
+  plan::ValueKind result = plan::ValueKind::Full;
+
+  /// Floating-point operations: of one triangle if a product is symmetric.
+  int64_t flops() const;
+  /// Elements of a value that is summed.
+  int64_t summed() const { return isSummed ? m * n : 0; }
+};
+
+struct MatrixWork {
+  /// What a rule's matrix operations do to each block of these extents. `cut`: what slabs cut.
+  MatrixWork(optim::RuleOp rule, const optim::MatrixExtents &extents,
+             plan::Division::Axis cut = plan::Division::Rows);
+  /// The same for the blocks of a group, or for its slabs.
+  MatrixWork(optim::RuleOp rule, const plan::Group &group)
+      : MatrixWork(rule, optim::MatrixExtents(group), group.slabs.axis) {}
+
+  std::vector<MatrixStep> steps;
+  /// Bytes per element of what comes to the last operation that multiplies; 4 if none does.
+  int64_t sourceBytes = 4;
+
+  bool multiplies() const { return llvm::any_of(steps, &isProduct); }
+  static bool isProduct(const MatrixStep &step) { return step.isProduct; }
+  /// Floating-point operations of all steps.
+  int64_t flops() const;
+  /// The most scratch that kernels of these may take for a block.
+  int64_t scratch() const;
+};
+
+} // namespace stepc::decide
+
+#endif

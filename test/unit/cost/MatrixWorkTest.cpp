@@ -1,0 +1,124 @@
+//===- MatrixWorkTest.cpp - What is counted is what is built ----------------===//
+
+#include "passes/decide/MatrixWork.h"
+
+#include "dialects/comm/Comm.h"
+#include "passes/distribute/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace mlir;
+
+namespace stepc::decide {
+namespace {
+
+/// A product, as counted or as it stands in the IR; a reduction has n = 1 and k.
+using Step = std::array<int64_t, 5>;
+
+Step stepOf(const MatrixStep &step) {
+  return {step.isProduct, step.m, step.n, step.k, step.isSymmetric};
+}
+
+std::vector<Step> stepsOf(ModuleOp module) {
+  std::vector<Step> steps;
+  module.walk([&](Operation *op) {
+    if (auto product = dyn_cast<optim::ProductOp>(op)) {
+      auto [m, n, k] = product.getSizes();
+      steps.push_back({true, m, n, k, product.getSymmetric()});
+    } else if (auto reduce = dyn_cast<optim::BlockReduceOp>(op)) {
+      auto type = cast<ShapedType>(reduce.getSource().getType());
+      steps.push_back({false, type.getDimSize(1), 1, type.getDimSize(2), false});
+    }
+  });
+  return steps;
+}
+
+/// A rule that orthogonalizes with these coefficients, and then takes a norm.
+std::string moduleOf(int64_t rows, int64_t cols, const std::string &coefficients,
+                     const std::string &decided) {
+  std::string shape = std::to_string(rows) + ", " + std::to_string(cols);
+  return R"(
+      optim.rule @R hyperparameters [] states [] needs_matrix {
+      ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+        %o = optim.orthogonalize %g coefficients [)" +
+         coefficients + R"(] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+        %n = optim.reduce norm %o {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
+        %b = optim.broadcast %n {optim.space = #optim.space<matrix>} : tensor<1x1xf32> to tensor<?x?xf32>
+        %d = arith.divf %o, %b {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+        optim.yield %d : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+      }
+      optim.mesh @dp axes ["dp"] sizes [2] ranks [0, 1]
+      optim.parameter @a shape [)" +
+         shape + R"(] batch 0 type f32 gradient f32 mesh @dp placements [#optim.shard<0>] aliases []
+      optim.group @g rule @R parameters [@a] )" +
+         decided;
+}
+
+TEST(MatrixWork, CountsWhatIsBuilt) {
+  DialectRegistry registry;
+  registry.insert<optim::OptimDialect, comm::CommDialect, arith::ArithDialect, func::FuncDialect,
+                  tensor::TensorDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  std::mt19937 random(7);
+  for (int draw = 0; draw < 40; ++draw) {
+    auto rows = int64_t(random() % 60 + 1), cols = int64_t(random() % 60 + 1);
+    std::string coefficients;
+    for (unsigned step = random() % 4 + 1; step > 0; --step)
+      coefficients += std::string(coefficients.empty() ? "" : ", ") +
+                      (random() % 2 ? "[3.0, -4.0, 2.0]" : "[1.5, -0.5, 0.0]");
+    auto module = parseSourceString<ModuleOp>(
+        moduleOf(rows, cols, coefficients,
+                 "strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]"),
+        &context);
+    ASSERT_TRUE(module);
+    auto group = *module->getOps<optim::GroupOp>().begin();
+    auto rule = *module->getOps<optim::RuleOp>().begin();
+    MatrixWork work(rule, group.toPlan());
+    PassManager manager(&context);
+    distribute::buildDistributePipeline(manager);
+    ASSERT_TRUE(succeeded(manager.run(*module)));
+    std::vector<Step> counted;
+    for (const MatrixStep &step : work.steps)
+      counted.push_back(stepOf(step));
+    EXPECT_THAT(counted, testing::ElementsAreArray(stepsOf(*module)))
+        << rows << " x " << cols << ", " << coefficients;
+  }
+}
+
+/// Of slabs of 16 of 32 rows the Gram matrices and the norm are added up over ranks.
+TEST(MatrixWork, KnowsWhatSlabsAddUp) {
+  MLIRContext context;
+  context.loadDialect<optim::OptimDialect, arith::ArithDialect>();
+  auto module = parseSourceString<ModuleOp>(
+      moduleOf(32, 6, "[3.0, -4.0, 2.0]",
+               "strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 16 to 16>"),
+      &context);
+  ASSERT_TRUE(module);
+  auto group = *module->getOps<optim::GroupOp>().begin();
+  MatrixWork work(*module->getOps<optim::RuleOp>().begin(), group.toPlan());
+  ASSERT_EQ(work.steps.size(), 5u); // with the rule's own norm, which is of a slab alone
+  EXPECT_EQ(stepOf(work.steps[0]), (Step{false, 16, 1, 6, false}));
+  EXPECT_EQ(stepOf(work.steps[1]), (Step{true, 6, 6, 16, true}));
+  EXPECT_EQ(stepOf(work.steps[2]), (Step{true, 6, 6, 6, true}));
+  EXPECT_EQ(stepOf(work.steps[3]), (Step{true, 16, 6, 6, false}));
+  std::vector<bool> summed;
+  for (const MatrixStep &step : work.steps)
+    summed.push_back(step.isSummed);
+  EXPECT_THAT(summed, testing::ElementsAre(true, true, false, false, false));
+  EXPECT_EQ(work.steps[1].summed(), 36);
+  // The iterate once, however often it is read, and the polynomial.
+  EXPECT_EQ(work.steps[3].elements, 2 * 96 + 36);
+  EXPECT_EQ(work.steps[3].elementsOfBlock, 2 * 96);
+}
+
+} // namespace
+} // namespace stepc::decide
