@@ -52,7 +52,7 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
     return emitError() << "expected what is at rest to stand in one distribution, found "
                        << plan::name(from) << " and " << plan::name(to);
   bool isRange = from == Distribution::Ranges;
-  if (end == End::Kept && !isRange && (!from.isShards() || !isValue || kind > ValueKind::One))
+  if (end == End::Kept && !isRange && (!from.isShards() || !isValue || !kind.isStored()))
     return emitError() << "expected values of shards to be kept, found " << wordOf(contents, kind)
                        << " in " << plan::name(from);
   if (end == End::Rest && from.kind == Distribution::Pieces)
@@ -70,9 +70,9 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
                           "are kept and gathered in blocks, found "
                        << wordOf(contents, kind) << " in " << plan::name(from) << " and "
                        << plan::name(to);
-  if (kind == ValueKind::Gram && !isSummed && (moves || from != Distribution::Blocks))
-    return emitError() << "expected gram values in parts, ranges or blocks, found some in "
-                       << plan::name(from);
+  if (!kind.isStored() && !isSummed && (moves || from != Distribution::Blocks))
+    return emitError() << "expected " << plan::name(kind)
+                       << " values in parts, ranges or blocks, found some in " << plan::name(from);
   if (moves && !isValue)
     return emitError() << "expected values of blocks to move, found " << wordOf(contents, kind);
   return success();
@@ -114,17 +114,14 @@ Attribute PlaceAttr::parse(AsmParser &parser, Type) {
   FlatSymbolRefAttr symbol;
   if (parser.parseLess() || parser.parseAttribute(symbol) || parser.parseComma())
     return {};
-  SmallVector<std::string_view> words(ArrayRef(plan::kNames<ValueKind>));
-  words.append({kPartial, kScalars});
-  FailureOr<size_t> word = parseOneOf(parser, words);
-  if (failed(word))
+  ValueKind kind = ValueKind::Full;
+  FailureOr<size_t> other = parseKind(parser, kind, {kPartial, kScalars});
+  if (failed(other))
     return {};
-  Contents contents = words[*word] == kPartial   ? Contents::Partial
-                      : words[*word] == kScalars ? Contents::Scalars
-                                                 : Contents::Values;
+  Contents contents = std::array{Contents::Partial, Contents::Scalars, Contents::Values}[*other];
   auto place = plan::Place::resting(-1, ValueKind::Full, Distribution::Blocks);
   if (contents == Contents::Values) {
-    place.value = ValueKind(*word);
+    place.value = kind;
     FailureOr<Distribution> from, to;
     if (parser.parseComma() || failed(from = parseDistribution(parser)))
       return {};

@@ -36,7 +36,9 @@ struct MatrixExtents {
   bool isTall;   ///< whether the whole block has more rows than columns, or its slabs cut rows
   bool areSlabs = false;
 
-  std::pair<int64_t, int64_t> of(plan::ValueKind kind) const;
+  std::pair<int64_t, int64_t> of(plan::ValueKind kind) const {
+    return kind.extents(rows, cols, small);
+  }
 };
 
 /// alpha · (lhs · rhs) + beta · addend, rounded as `optim.product` says.

@@ -22,22 +22,6 @@ MatrixExtents::MatrixExtents(const plan::Group &group)
   isTall = group.slabs.axis == plan::Division::Rows;
 }
 
-std::pair<int64_t, int64_t> MatrixExtents::of(ValueKind kind) const {
-  switch (kind) {
-  case ValueKind::Full:
-    return {rows, cols};
-  case ValueKind::Rows:
-    return {rows, 1};
-  case ValueKind::Cols:
-    return {1, cols};
-  case ValueKind::One:
-    return {1, 1};
-  case ValueKind::Gram:
-    return {small, small};
-  }
-  llvm_unreachable("unknown kind of values");
-}
-
 MatrixValue ReduceOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands) {
   return builder.reduce(getKind(), operands[0], *kindOf(getResult().getType()));
 }

@@ -139,7 +139,7 @@ LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError, p
 
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type,
                                 ValueKind kind, FloatAttr, bool) {
-  if (kind <= ValueKind::One)
+  if (kind.isStored())
     return success();
   return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
 }

@@ -6,9 +6,11 @@
 #ifndef STEPC_DIALECTS_OPTIM_PLANENUMS_H
 #define STEPC_DIALECTS_OPTIM_PLANENUMS_H
 
-#include "runtime/model/Enum.h"
+#include "runtime/model/Model.h"
 
 #include "mlir/IR/OpImplementation.h"
+
+#include "llvm/ADT/Hashing.h"
 
 namespace stepc {
 /// Parses one of `words` and returns its number. The error lists them all.
@@ -20,6 +22,30 @@ template <Named Enum> llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Enum 
 }
 } // namespace plan
 } // namespace stepc
+
+namespace stepc {
+/// Parses a shape of values by its name or as `[rows, 8]`, or one of `others`, whose number is returned. It
+/// is others.size() for a shape.
+mlir::FailureOr<size_t> parseKind(mlir::AsmParser &parser, plan::ValueKind &kind,
+                                  llvm::ArrayRef<std::string_view> others = {});
+namespace plan {
+inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, ValueKind kind) {
+  return os << name(kind);
+}
+inline llvm::hash_code hash_value(ValueKind kind) {
+  return llvm::hash_combine(kind.rows, kind.cols);
+}
+} // namespace plan
+} // namespace stepc
+
+template <> struct mlir::FieldParser<stepc::plan::ValueKind, stepc::plan::ValueKind> {
+  static FailureOr<stepc::plan::ValueKind> parse(AsmParser &parser) {
+    stepc::plan::ValueKind kind;
+    if (failed(stepc::parseKind(parser, kind)))
+      return failure();
+    return kind;
+  }
+};
 
 template <stepc::plan::Named Enum> struct mlir::FieldParser<Enum, Enum> {
   static FailureOr<Enum> parse(AsmParser &parser) {

@@ -39,8 +39,8 @@ LogicalResult checkExtents(comm::StageOp op, optim::GroupOp group) {
   if (op.getOuts().empty())
     return op.emitOpError("expected an out over blocks");
   for (Value out : op.getOuts()) {
-    auto kind = comm::placeOf(out).getValue() == plan::ValueKind::Gram ? plan::ValueKind::Gram
-                                                                       : plan::ValueKind::Full;
+    plan::ValueKind kind = comm::placeOf(out).getValue();
+    kind = kind.isStored() ? plan::ValueKind::Full : kind;
     auto [blocks, rows, cols] = plan::computedView(group.toPlan(), kind);
     if (auto type = dyn_cast<MemRefType>(out.getType());
         type && ((type.getDimSize(1) != 1 && type.getDimSize(1) != rows) ||

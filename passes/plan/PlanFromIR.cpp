@@ -368,8 +368,8 @@ private:
 
 plan::ValueKind stepc::iteratedKind(comm::StageOp stage, const plan::Group &group) {
   for (Value out : stage.getOuts())
-    if (comm::placeOf(out).getValue() == plan::ValueKind::Gram)
-      return plan::ValueKind::Gram;
+    if (plan::ValueKind kind = comm::placeOf(out).getValue(); !kind.isStored())
+      return kind;
   // A block with one row (column) has no narrower kind along that axis.
   bool isCut = !group.slabs.factors.empty();
   bool byRow = group.rows() == 1 && !isCut, byCol = group.cols() == 1 && !isCut;

@@ -27,7 +27,6 @@ GroundTruth::GroundTruth(const plan::Plan &plan) : thePlan(plan), world(plan.wor
   }
   for (const plan::Group &group : plan.groups)
     perParameter.push_back(viewOf(group, ValueKind::Full).blocks);
-  shards.resize(plan.groups.size() * plan::kShardsKinds * plan::kValueKinds);
   segments.resize(plan.segments.size());
   broughtTo.resize(plan.groups.size());
   knownSlabs.resize(plan.groups.size());
@@ -56,15 +55,13 @@ void GroundTruth::trim() {
   constexpr int64_t kMostShards = 1 << 14;
   if (shardCount <= kMostShards)
     return;
-  for (auto &maps : shards)
-    std::vector<std::unique_ptr<MemoryMap>>().swap(maps);
+  shards.clear();
   shardCount = 0;
 }
 
 const MemoryMap &GroundTruth::shard(int64_t group, ValueKind kind, int64_t position,
                                     plan::ShardsKind whose) {
-  auto &maps =
-      shards[(group * plan::kShardsKinds + int64_t(whose)) * plan::kValueKinds + int64_t(kind)];
+  auto &maps = shards[{group * plan::kShardsKinds + int64_t(whose), kind}];
   const plan::Group &g = thePlan.groups[group];
   const plan::Mesh &mesh = thePlan.meshes[g.mesh];
   if (maps.empty())

@@ -133,8 +133,8 @@ private:
   std::vector<int64_t> world;
   std::vector<int64_t> perParameter;           // per group
   std::vector<std::vector<int64_t>> positions; // per mesh and world rank
-  std::vector<std::vector<std::unique_ptr<MemoryMap>>>
-      shards; // (group · kShardsKinds + whose) · kValueKinds + kind, position
+  /// By group and kind of shards, and kind of value; then by position.
+  std::map<std::pair<int64_t, plan::ValueKind>, std::vector<std::unique_ptr<MemoryMap>>> shards;
   std::vector<std::unique_ptr<SegmentView>> segments;
   std::vector<SlabsOfGroup> knownSlabs; // per group
   /// Per group and what no hop resolves of a position's coordinates; none, where hops resolve all.

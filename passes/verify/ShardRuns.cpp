@@ -36,10 +36,21 @@ ValueAxes axesOf(const plan::Group &group, ValueKind kind) {
 }
 
 plan::View viewOf(const plan::Group &group, ValueKind kind) {
-  if (kind == ValueKind::Gram) {
+  if (!kind.isStored()) {
     plan::View full = viewOf(group, ValueKind::Full);
-    int64_t size = std::min(full.rows, full.cols);
-    return {viewOf(group, ValueKind::One).blocks, size, size};
+    auto extentOf = [&](int64_t extent) {
+      switch (extent) {
+      case ValueKind::OfRows:
+        return full.rows;
+      case ValueKind::OfCols:
+        return full.cols;
+      case ValueKind::OfSmaller:
+        return std::min(full.rows, full.cols);
+      default:
+        return extent;
+      }
+    };
+    return {viewOf(group, ValueKind::One).blocks, extentOf(kind.rows), extentOf(kind.cols)};
   }
   ValueAxes axes = axesOf(group, kind);
   auto indices = [&](const std::vector<size_t> &of) {

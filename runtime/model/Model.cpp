@@ -207,14 +207,14 @@ static KeptAxes keptAxes(const Group &group, ValueKind kind, int64_t joined) {
   }
   // A kind of one value per declared block knows nothing of collapsed axes:
   // without a declared batch the tensor is one logical parameter.
-  bool ofBlock = kind == ValueKind::One || kind == ValueKind::Gram;
+  bool ofBlock = kind == ValueKind::One || !kind.isStored();
   size_t leading = ofBlock ? batch : rows;
   for (size_t axis = 0; axis < axes; ++axis) {
     if (axis < leading)
       kept.leading.push_back(axis);
-    else if (axis >= rows && axis < cols && (kind == ValueKind::Full || kind == ValueKind::Rows))
+    else if (axis >= rows && axis < cols && kind.isStored() && kind.rows == ValueKind::OfRows)
       kept.rows.push_back(axis);
-    else if (axis >= cols && (kind == ValueKind::Full || kind == ValueKind::Cols))
+    else if (axis >= cols && kind.isStored() && kind.cols == ValueKind::OfCols)
       kept.cols.push_back(axis);
   }
   return kept;
@@ -258,11 +258,39 @@ static View viewOf(const Group &group, const KeptAxes &kept) {
   return result;
 }
 
+std::pair<int64_t, int64_t> ValueKind::extents(int64_t ofRows, int64_t ofCols,
+                                               int64_t ofSmaller) const {
+  auto extent = [&](int64_t of) {
+    return of == OfRows ? ofRows : of == OfCols ? ofCols : of == OfSmaller ? ofSmaller : of;
+  };
+  return {extent(rows), extent(cols)};
+}
+
+bool isKnown(ValueKind kind) {
+  auto known = [](int64_t extent) {
+    return extent >= -static_cast<int64_t>(kExtents.size()) && extent != 0 && extent <= kMostExtent;
+  };
+  return known(kind.rows) && known(kind.cols);
+}
+
+std::string name(ValueKind kind) {
+  if (!isKnown(kind))
+    return "?";
+  for (auto [word, named] : kNamedKinds)
+    if (named == kind)
+      return std::string(word);
+  auto extent = [](int64_t value) {
+    return value < 0 ? std::string(kExtents[static_cast<size_t>(-value - 1)])
+                     : std::to_string(value);
+  };
+  return "[" + extent(kind.rows) + ", " + extent(kind.cols) + "]";
+}
+
 View view(const Group &group, ValueKind kind) {
-  if (kind == ValueKind::Gram) {
+  if (!kind.isStored()) {
     View full = view(group, ValueKind::Full);
-    int64_t small = std::min(full.rows, full.cols);
-    return {view(group, ValueKind::One).blocks, small, small};
+    auto [rows, cols] = kind.extents(full.rows, full.cols, std::min(full.rows, full.cols));
+    return {view(group, ValueKind::One).blocks, rows, cols};
   }
   return viewOf(group, keptAxes(group, kind));
 }

@@ -9,6 +9,8 @@
 
 #include "runtime/model/Enum.h"
 
+#include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -24,14 +26,62 @@ inline constexpr auto kNames<DType> =
     std::to_array<std::string_view>({"f32", "bf16", "f16", "f64"});
 int64_t byteSize(DType type);
 
-/// The shape of a value relative to its matrix block of R × C elements: Full R × C, Rows R × 1, Cols 1 × C,
-/// One 1 × 1. Gram is n × n, with n the smaller of R and C. It is no value of a rule: only matrix space has
-/// it.
-enum class ValueKind : int64_t { Full = 0, Rows = 1, Cols = 2, One = 3, Gram = 4 };
-template <>
-inline constexpr auto kNames<ValueKind> =
-    std::to_array<std::string_view>({"full", "rows", "cols", "one", "gram"});
-inline constexpr int64_t kValueKinds = count<ValueKind>();
+/// The shape of a value beside its matrix block of R × C elements: two extents, of which each is a constant
+/// or the block's.
+struct ValueKind {
+  /// An extent of the block in the place of a constant. The values are part of the serialized form.
+  enum OfBlock : int64_t { OfRows = -1, OfCols = -2, OfSmaller = -3 };
+
+  constexpr ValueKind() = default;
+  constexpr ValueKind(int64_t rows, int64_t cols) : rows(rows), cols(cols) {}
+
+  int64_t rows = OfRows, cols = OfCols; ///< constants above 0, or an OfBlock
+
+  // Names for frequent shapes.
+  static const ValueKind Full; ///< R × C
+  static const ValueKind Rows; ///< R × 1
+  static const ValueKind Cols; ///< 1 × C
+  static const ValueKind One;  ///< 1 × 1
+  static const ValueKind Gram; ///< n × n, with n the smaller of R and C
+
+  /// Whether states may have the shape, which then stand in shards: full, rows, cols or one. Values of all
+  /// other shapes exist only where whole blocks are computed.
+  constexpr bool isStored() const {
+    return (rows == OfRows || rows == 1) && (cols == OfCols || cols == 1);
+  }
+
+  /// Rows and columns, for a block of such extents.
+  std::pair<int64_t, int64_t> extents(int64_t ofRows, int64_t ofCols, int64_t ofSmaller) const;
+
+  static void fields(auto &self, auto visit) {
+    visit("rows", self.rows);
+    visit("cols", self.cols);
+  }
+  friend constexpr auto operator<=>(const ValueKind &, const ValueKind &) = default;
+};
+inline constexpr ValueKind ValueKind::Full{};
+inline constexpr ValueKind ValueKind::Rows{OfRows, 1};
+inline constexpr ValueKind ValueKind::Cols{1, OfCols};
+inline constexpr ValueKind ValueKind::One{1, 1};
+inline constexpr ValueKind ValueKind::Gram{OfSmaller, OfSmaller};
+
+/// The most that a constant extent may be.
+inline constexpr int64_t kMostExtent = int64_t(1) << 40;
+
+/// The names of shapes, and those of the block's extents in the order -1, -2, -3, which are the words of the
+/// IR.
+inline constexpr std::array<std::pair<std::string_view, ValueKind>, 5> kNamedKinds{
+    {{"full", ValueKind::Full},
+     {"rows", ValueKind::Rows},
+     {"cols", ValueKind::Cols},
+     {"one", ValueKind::One},
+     {"gram", ValueKind::Gram}}};
+inline constexpr auto kExtents = std::to_array<std::string_view>({"rows", "cols", "smaller"});
+
+/// Whether a shape, which may have come from bytes, is one.
+bool isKnown(ValueKind kind);
+/// The name of a shape, or its extents: "gram", "[cols, 8]".
+std::string name(ValueKind kind);
 
 enum class PlacementKind : int64_t {
   Replicate = 0,

@@ -30,22 +30,23 @@ BlockMap::BlockMap(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
     blocksPerParameter.push_back(group.blocksPerParameter());
     presences.push_back(group.rows() * group.cols() > 0 ? ValueKind::Full : ValueKind::One);
   }
-  kinds.resize(plan.groups.size() * kShardsKinds * kValueKinds);
-  likes.resize(kinds.size());
+  kinds.resize(plan.groups.size() * kShardsKinds);
   segments.resize(plan.segments.size());
 }
 
 void BlockMap::trim() {
   constexpr int64_t kMostBytes = int64_t(32) << 20;
   if (likeBytes > kMostBytes) {
-    for (std::vector<int32_t> &known : likes)
-      std::vector<int32_t>().swap(known);
+    for (std::vector<KnownKind> &each : kinds)
+      for (KnownKind &known : each)
+        std::vector<int32_t>().swap(known.likes);
     likeBytes = 0;
   }
   if (heldBytes <= kMostBytes)
     return;
-  for (std::unique_ptr<KindView> &view : kinds)
-    view.reset();
+  for (std::vector<KnownKind> &each : kinds)
+    for (KnownKind &known : each)
+      known.view.reset();
   for (std::unique_ptr<SegmentBlocks> &blocks : segments)
     blocks.reset();
   heldBytes = 0;
@@ -57,8 +58,17 @@ int64_t BlockMap::position(int64_t segment, int64_t rank) const {
   return at(at(meshes, groupOf(segment).mesh).positionOf, rank);
 }
 
+BlockMap::KnownKind &BlockMap::known(int64_t group, Form form) {
+  int64_t index = group * kShardsKinds + static_cast<int64_t>(form.whose);
+  std::vector<KnownKind> &all = kinds[static_cast<size_t>(index)];
+  for (KnownKind &known : all)
+    if (known.value == form.value)
+      return known;
+  return all.emplace_back(form.value);
+}
+
 KindView &BlockMap::kind(int64_t group, Form form) {
-  auto &view = kinds[kindIndex(group, form)];
+  std::unique_ptr<KindView> &view = known(group, form).view;
   if (!view) {
     const Group &g = at(thePlan.groups, group);
     view = std::make_unique<KindView>();
@@ -161,7 +171,7 @@ const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
 }
 
 int64_t BlockMap::like(int64_t group, Form form, int64_t position) {
-  std::vector<int32_t> &known = likes[kindIndex(group, form)];
+  std::vector<int32_t> &known = this->known(group, form).likes;
   if (known.empty()) {
     known.resize(at(thePlan.meshes, at(thePlan.groups, group).mesh).ranks.size(), -1);
     likeBytes += static_cast<int64_t>(known.size() * sizeof(int32_t));

@@ -304,11 +304,15 @@ private:
     return {like(at(thePlan.segments, place.segment).group, formOf(place), position),
             at(move.kept->of, position), move.serving->part(position)};
   }
-  static size_t kindIndex(int64_t group, Form form) {
-    return static_cast<size_t>((group * kShardsKinds + static_cast<int64_t>(form.whose)) *
-                                   kValueKinds +
-                               static_cast<int64_t>(form.value));
-  }
+  /// What is known of one kind of value in one kind of a group's shards, on first use.
+  struct KnownKind {
+    ValueKind value;
+    std::unique_ptr<KindView> view;
+    /// ShardRects::like per position; -1: not known. It takes much less memory than shards, so it is kept
+    /// for longer.
+    std::vector<int32_t> likes = {};
+  };
+  KnownKind &known(int64_t group, Form form);
   /// The least world rank that receives the blocks of a position with some base.
   static int64_t firstOf(const Move &move, const MeshView &mesh, int64_t base, int64_t position) {
     return at(mesh.worldOf, move.targets->members.of(at(move.kept->of, position) + base).front());
@@ -361,10 +365,7 @@ private:
   std::vector<MeshView> meshes;
   std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<ValueKind> presences;             // per group
-  std::vector<std::unique_ptr<KindView>> kinds; // per kindIndex
-  // ShardRects::like per kindIndex and position; -1: not known. It takes much less memory than shards, so it
-  // is kept for longer.
-  std::vector<std::vector<int32_t>> likes;
+  std::vector<std::vector<KnownKind>> kinds;    // per group and kind of shards; few of each
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   std::map<std::pair<int64_t, int64_t>, Teams> teams; // per group and class along its slabs
   Memo<std::vector<int64_t>, std::vector<PeerPart>>

@@ -10,7 +10,8 @@ using geometry::Rect;
 
 std::vector<int64_t> numbersOf(const Place &place) {
   return {place.segment,
-          static_cast<int64_t>(place.value),
+          place.value.rows,
+          place.value.cols,
           place.from.kind,
           place.from.hop,
           place.to.kind,

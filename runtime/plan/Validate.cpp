@@ -63,7 +63,8 @@ private:
 
   Check place(const Place &place) {
     if (!isKnown(place.value))
-      return unknown("a kind of value", place.value);
+      return "expected extents of a value between 1 and 2^40, or of its block, found " +
+             std::to_string(place.value.rows) + " and " + std::to_string(place.value.cols);
     if (!isKnown(place.end))
       return unknown("an end of a move", place.end);
     if (!inside(place.segment, plan.segments))
@@ -106,8 +107,9 @@ private:
       return "expected parts of one or gram values of a group with slabs, to be added up in ranges "
              "for its blocks, found " +
              describe(place);
-    if (place.value == ValueKind::Gram && !isSummed && !place.isResting(Distribution::Blocks))
-      return "expected gram values in blocks, found " + describe(place);
+    if (!place.value.isStored() && !isSummed && !place.isResting(Distribution::Blocks))
+      return "expected values of shards to travel, and all others in blocks, found " +
+             describe(place);
     return {};
   }
 

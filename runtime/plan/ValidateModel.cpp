@@ -59,8 +59,9 @@ private:
     for (const State &state : rule.states) {
       if (!isKnown(state.dtype))
         return unknown("a type of state " + state.name, state.dtype);
-      if (!isKnown(state.kind) || state.kind > ValueKind::One)
-        return unknown("a kind of state " + state.name, state.kind, ValueKind::One);
+      if (!state.kind.isStored())
+        return "expected state " + state.name + " to be full, rows, cols or one, found " +
+               name(state.kind);
     }
     return {};
   }

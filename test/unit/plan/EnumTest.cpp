@@ -22,7 +22,7 @@ static_assert(isEnumerator<Two::Other>() && !isEnumerator<static_cast<Two>(2)>()
 namespace {
 
 template <typename Enum> class EnumTest : public testing::Test {};
-using Enums = testing::Types<DType, ValueKind, PlacementKind, ShardsKind, MissingGrad,
+using Enums = testing::Types<DType, PlacementKind, ShardsKind, MissingGrad,
                              Division::Axis, BlockSizes, Distribution::Kind, End, TableKind,
                              CollectiveKind, Accumulation, Reduction>;
 TYPED_TEST_SUITE(EnumTest, Enums);
@@ -59,6 +59,37 @@ TYPED_TEST(EnumTest, UnknownValuesAreSafe) {
 TEST(Names, MessagesListThem) {
   EXPECT_EQ(oneOf(kNames<MissingGrad>), "error, skip or zero");
   EXPECT_EQ(oneOf(kNames<Division::Axis>), "rows or columns");
+}
+
+TEST(ValueKinds, AreNamedOrSayTheirExtents) {
+  EXPECT_EQ(name(ValueKind::Full), "full");
+  EXPECT_EQ(name(ValueKind{1, ValueKind::OfCols}), "cols");
+  EXPECT_EQ(name(ValueKind{ValueKind::OfSmaller, ValueKind::OfSmaller}), "gram");
+  EXPECT_EQ(name(ValueKind{ValueKind::OfCols, 8}), "[cols, 8]");
+  EXPECT_EQ(name(ValueKind{ValueKind::OfSmaller, ValueKind::OfRows}), "[smaller, rows]");
+  for (auto [word, kind] : kNamedKinds) {
+    EXPECT_EQ(name(kind), word);
+    EXPECT_EQ(kind.isStored(), word != "gram") << word;
+  }
+  for (int64_t wrong : {int64_t(-4), int64_t(0), kMostExtent + 1}) {
+    EXPECT_FALSE(isKnown(ValueKind{wrong, 1}));
+    EXPECT_FALSE(isKnown(ValueKind{1, wrong}));
+    EXPECT_EQ(name(ValueKind{1, wrong}), "?");
+  }
+  EXPECT_EQ((ValueKind{ValueKind::OfCols, 8}.extents(5, 7, 5)), std::pair(int64_t(7), int64_t(8)));
+}
+
+TEST(ValueKinds, HaveViewsOfTheirExtents) {
+  Group group;
+  group.shape = {3, 5, 7};
+  group.batchAxes = 1;
+  for (auto [kind, rows, cols] :
+       {std::tuple(ValueKind::Full, 5, 7), std::tuple(ValueKind::Gram, 5, 5),
+        std::tuple(ValueKind{ValueKind::OfCols, 8}, 7, 8),
+        std::tuple(ValueKind{2, ValueKind::OfSmaller}, 2, 5)}) {
+    View view = plan::view(group, kind);
+    EXPECT_EQ(std::tuple(view.blocks, view.rows, view.cols), std::tuple(3, rows, cols)) << name(kind);
+  }
 }
 
 TEST(ShardsKinds, MessagesSayWhatShardsAreOf) {

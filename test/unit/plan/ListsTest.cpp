@@ -230,7 +230,7 @@ TEST(Lists, EveryElementArrivesOnceFromAnyShardsInAnyOthers) {
         for (int64_t to = 0; to < 3; ++to) {
           if (group.placementsOf(ShardsKind(from)) == group.placementsOf(ShardsKind(to)))
             continue;
-          auto value = ValueKind(draw(1, 100) > 40 ? 0 : draw(1, 3));
+          ValueKind value = kNamedKinds[static_cast<size_t>(draw(1, 100) > 40 ? 0 : draw(1, 3))].second;
           if (group.blocksPerParameter() == 0)
             continue; // what has no blocks has no values of any kind
           bool stays = false;

@@ -203,7 +203,7 @@ private:
       if (plan.segments[s].group == index)
         for (int64_t kind = 0; kind < 4; ++kind)
           drawn.values.push_back(
-              addTables(plan, static_cast<int64_t>(s), static_cast<ValueKind>(kind)));
+              addTables(plan, static_cast<int64_t>(s), kNamedKinds[static_cast<size_t>(kind)].second));
   }
 
   void traits(const Group &g, const Mesh &mesh) {
@@ -269,7 +269,7 @@ Drawn simplePlan(std::vector<int64_t> sizes, std::vector<Placement> placements,
   plan.groups = {group};
   plan.segments = {{"all", 0, {}, true}};
   for (int64_t kind = 0; kind < 4; ++kind)
-    drawn.values.push_back(addTables(plan, 0, static_cast<ValueKind>(kind)));
+    drawn.values.push_back(addTables(plan, 0, kNamedKinds[static_cast<size_t>(kind)].second));
   return drawn;
 }
 

@@ -109,7 +109,7 @@ TEST(MemoryMap, AgreesWithTheRuntimesGeometry) {
       const plan::Mesh &mesh = drawn.meshes[each.meshIndex];
       for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position)
         for (int64_t kind = 0; kind < 4; ++kind) {
-          auto value = plan::ValueKind(kind);
+          plan::ValueKind value = plan::kNamedKinds[size_t(kind)].second;
           plan::View view = viewOf(each.group, value), other = plan::view(each.group, value);
           ASSERT_EQ(std::tie(view.blocks, view.rows, view.cols),
                     std::tie(other.blocks, other.rows, other.cols));

@@ -248,7 +248,9 @@ private:
 
   static comm::PlaceAttr otherKind(comm::PlaceAttr attribute, int64_t by) {
     plan::Place place = attribute.getPlace();
-    place.value = plan::ValueKind((int64_t(place.value) + by) % 4);
+    constexpr auto &all = plan::kNamedKinds;
+    auto at = llvm::find_if(all, [&](const auto &one) { return one.second == place.value; });
+    place.value = all[size_t(at - all.begin() + by) % 4].second; // full, rows, cols or one
     return comm::PlaceAttr::get(attribute.getSymbol(), place);
   }
 

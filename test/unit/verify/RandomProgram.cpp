@@ -186,12 +186,17 @@ private:
     return (bytes + 63) / 64 * 64;
   }
 
+  static plan::ValueKind kindNamed(const std::string &word) {
+    constexpr auto &all = plan::kNamedKinds;
+    return llvm::find_if(all, [&](const auto &one) { return one.first == word; })->second;
+  }
+
   /// The kind of a group's collectives and, where ranks share copies, which do.
   std::string collective(size_t i, const std::string &kind) {
     if (groups[i].strategy != "gather" || merges)
       return "exchange";
     std::string key = "all_gather " + std::to_string(groups[i].meshIndex);
-    for (bool axis : geometry::replicatedAxes(groups[i].group, *plan::parse<plan::ValueKind>(kind)))
+    for (bool axis : geometry::replicatedAxes(groups[i].group, kindNamed(kind)))
       key += axis ? " R" : " S";
     return key;
   }
@@ -218,7 +223,7 @@ private:
   }
 
   std::string batch(size_t i, const std::string &kind) {
-    geometry::View view = geometry::view(groups[i].group, *plan::parse<plan::ValueKind>(kind));
+    geometry::View view = geometry::view(groups[i].group, kindNamed(kind));
     return "?x" + std::to_string(view.rows) + "x" + std::to_string(view.cols) + "xf32";
   }
 
