@@ -116,14 +116,14 @@ def saved_programs() -> dict[str, Callable[[Path], dict]]:
     return dict(all_programs("saved", 200))
 
 
-def digest(name: str, folder: Path) -> dict[str, str]:
+def digest(name: str, folder: Path, target: str = PORTABLE) -> dict[str, str]:
     """Digests of a saved program (`given`: its text, manifest, options and tensors) and of what it computes (`bits`)."""
     at = folder / name
     program = saved_programs()[name](at)
     given = hashlib.sha256(json.dumps([*program["options"], program["steps"]]).encode())
     for file in ("spec.optim", "m.json", "in.safetensors"):
         given.update((at / file).read_bytes())
-    program["options"] = [*program["options"], "--target", PORTABLE]
+    program["options"] = [*program["options"], "--target", target]
     bits = hashlib.sha256()
     for key, one in sorted(run(at, program, at / "out.safetensors").items()):
         bits.update(f"{key} {one.dtype} {one.shape}".encode() + one.data)

@@ -173,10 +173,13 @@ optim::RuleOp RuleEmitter::run() {
   addArguments(block);
   builder.setInsertionPointToEnd(&block);
   for (const auto &statement : rule.statements) {
-    if (const auto *let = dyn_cast<LetStatement>(statement.get()))
-      lets[let] = emit(*let->value);
-    else
+    if (const auto *let = dyn_cast<LetStatement>(statement.get())) {
+      // Locations name values, for `stepc run --watch`. One value may have several names.
+      Value value = lets[let] = emit(*let->value);
+      value.setLoc(NameLoc::get(builder.getStringAttr(let->target.text), value.getLoc()));
+    } else {
       emitAssignment(*cast<AssignStatement>(statement.get()));
+    }
   }
   SmallVector<Value> results{param};
   for (const State &state : rule.states)

@@ -127,7 +127,8 @@ bool LoadedLibrary::matchParameters(const std::string &path) {
     loadValues(p);
     std::vector<KnownState> known;
     for (size_t i = 0; i < p.states.size(); ++i)
-      known.push_back({p.stateNames[i], p.states[i].shape, p.states[i].type});
+      if (!isWatchState(p.stateNames[i]))
+        known.push_back({p.stateNames[i], p.states[i].shape, p.states[i].type});
     if (!checkStates(run, p.index, known, report))
       return false;
     loadStates(p);

@@ -262,11 +262,20 @@ void defineRun(CLI::App &root, RunCommand &command) {
       ->take_all()
       ->allow_extra_args(false)
       ->type_name("'ROUTE.NAME=VALUE'");
+  app->add_option("--watch", command.watch,
+                  "Print named values after each step: lets, states, grad and param whose NAME or "
+                  "OPTIMIZER.NAME matches; --target interpret is quickest to try a rule")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false)
+      ->type_name("PATTERN");
   app->footer("Examples:\n"
               "  stepc run muon.optim --manifest m.json --tensors in.safetensors --steps 3 "
               "-o out.safetensors\n"
               "  stepc run muon.optim --manifest m.json --tensors in.safetensors --reference "
-              "--hyper Muon.lr=0.1 -o ref.safetensors\n\n" +
+              "--hyper Muon.lr=0.1 -o ref.safetensors\n"
+              "  stepc run muon.optim --manifest m.json --tensors in.safetensors --watch 'Muon.*' "
+              "--target interpret -o out.safetensors\n\n" +
               std::string(kExitCodes));
 }
 

@@ -79,6 +79,7 @@ struct RunCommand : CompileOptions {
   int64_t steps = 1;
   int threads = 0; ///< 0: one.
   bool reference = false, graph = false;
+  std::vector<std::string> watch; ///< Patterns of names whose values are printed after each step.
   /// "Muon.1.lr" and its value.
   std::vector<std::pair<std::string, double>> hyperparameters;
 };

@@ -238,7 +238,11 @@ static int stepLibrary(Input &input, mlir::ModuleOp module, const RunCommand &co
   return runLibrary(command.library, run, command, outputs, input.report);
 }
 
-static int execute(Input &input, const RunCommand &command, const RunInput &run,
+llvm::raw_ostream &driver::textOutput(const RunCommand &command) {
+  return command.output == "-" ? llvm::errs() : llvm::outs();
+}
+
+static int execute(Input &input, const RunCommand &command, RunInput &run,
                    std::vector<RunOutput> &outputs) {
   mlir::OwningOpRef<mlir::ModuleOp> module = input.import(command);
   if (!module)
@@ -249,6 +253,12 @@ static int execute(Input &input, const RunCommand &command, const RunInput &run,
     return kUsageError;
   if (!checkGradients(*module, run, input.report))
     return kInputError;
+  if (!command.watch.empty()) {
+    auto watched = watchValues(*module, command.watch, input.report);
+    if (!watched)
+      return kUsageError;
+    run.watched = std::move(*watched);
+  }
   if (!command.library.empty())
     return stepLibrary(input, *module, command, run, outputs);
   if (command.reference) {
@@ -289,6 +299,11 @@ int driver::runRun(const RunCommand &command) {
     return usage("expected --manifest with the parameters of '" + command.input + "', found none");
   if (command.reference && !command.library.empty())
     return usage("expected --reference or --library, found both");
+  if (!command.watch.empty() && !command.library.empty()) {
+    input.report.error("expected no --watch beside --library, in which values have no names");
+    input.report.hint("without --library the specification is compiled for it");
+    return kUsageError;
+  }
   if (!expectOneTarget(command, "run, which steps one", input.report))
     return kUsageError;
   StringRef target = command.targets.empty() ? "cpu" : StringRef(command.targets.front());

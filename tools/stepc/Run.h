@@ -5,6 +5,7 @@
 #include "frontends/manifest/RunTensors.h"
 #include "runtime/plan/Plan.h"
 #include "tools/stepc/Input.h"
+#include "tools/stepc/Watch.h"
 
 namespace stepc::driver {
 
@@ -17,6 +18,7 @@ struct RunInput {
   std::string tensorFile;              ///< for messages
   /// What the specification defines, if a ready library is to be compared with it; otherwise null.
   const plan::Plan *specified = nullptr;
+  WatchedValues watched;
 
   /// "state:NAME:STATE" of a parameter, or null.
   const manifest::TensorView *state(size_t parameter, llvm::StringRef name) const;
@@ -57,6 +59,9 @@ std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t cou
 /// the tensors that would do, and counts the others. `module` is at level optim.
 bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report);
 bool checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report);
+
+/// Where text about the steps goes: standard output, unless that is the tensors' place.
+llvm::raw_ostream &textOutput(const RunCommand &command);
 
 /// Both append to `outputs` and return an exit code; errors were printed.
 int runReference(Input &input, mlir::ModuleOp module, const RunInput &run,

@@ -12,7 +12,9 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <barrier>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 using namespace stepc;
@@ -65,9 +67,15 @@ public:
       return kInternalError;
     }
     ranks.resize(size);
+    if (!run.watched.empty())
+      stepped.emplace(size, AllStepped{*this});
     std::vector<std::thread> threads;
     for (int32_t rank = 0; rank < size; ++rank)
-      threads.emplace_back([this, rank, &transports] { runRank(rank, transports[rank]); });
+      threads.emplace_back([this, rank, &transports] {
+        runRank(rank, transports[rank]);
+        if (stepped && ranks[rank].status) // others do not wait for a rank that failed
+          stepped->arrive_and_drop();
+      });
     for (std::thread &thread : threads)
       thread.join();
     if (!reportErrors())
@@ -148,9 +156,12 @@ private:
     };
     if (!bind(index, rank, call))
       return;
-    for (int64_t step = 0; step < command.steps; ++step)
+    for (int64_t step = 0; step < command.steps; ++step) {
       if (!bindGradients(index, rank, step, call) || !call(table->step(rank.instance)))
         return;
+      if (stepped)
+        stepped->arrive_and_wait();
+    }
     call(table->counters(rank.instance, &rank.executed, &rank.planned));
   }
 
@@ -257,9 +268,63 @@ private:
     return true;
   }
 
+  //===--------------------------------------------------------------------===//
+  // Watched values
+  //===--------------------------------------------------------------------===//
+
+  /// Called when all ranks have taken a step, while they wait.
+  struct AllStepped {
+    LibraryRun &run;
+    void operator()() noexcept { run.printWatched(); }
+  };
+
+  /// Parameters are printed in the manifest's order.
+  void printWatched() {
+    if (!llvm::all_of(ranks, [](const Rank &rank) { return rank.status == STEPC_OK; }))
+      return;
+    ++stepsPrinted;
+    std::vector<size_t> order(parameters.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::sort(order,
+               [&](size_t a, size_t b) { return parameters[a].index < parameters[b].index; });
+    for (size_t number : order)
+      printWatchedOf(number, parameters[number]);
+  }
+
+  void printWatchedOf(size_t number, StepParameter &p) {
+    const std::string &name = run.manifest->parameters[p.index].name;
+    auto watched = run.watched.find(p.rule->name);
+    if (watched == run.watched.end())
+      return;
+    int64_t before = p.steps;
+    for (auto [index, rank] : llvm::enumerate(ranks))
+      if (isMember(p, int32_t(index)))
+        p.steps = rank.steps[number];
+    if (p.steps == before)
+      return printSkipped(textOutput(command), stepsPrinted, name);
+    for (const WatchedValue &one : watched->second) {
+      size_t state = llvm::find(p.stateNames, one.state) - p.stateNames.begin();
+      if (state == p.states.size() && !one.state.empty())
+        continue; // the master of a parameter of f32
+      GlobalValue whole = one.state.empty() ? p.value : p.states[state];
+      for (auto [index, rank] : llvm::enumerate(ranks)) {
+        if (!isMember(p, int32_t(index)))
+          continue;
+        const auto &shard = one.state.empty() ? rank.values[number] : rank.states[number][state];
+        int32_t which = one.state.empty() ? STEPC_PARAMETER : int32_t(state);
+        if (!merge(whole, shard, runs(rank, number, which), int32_t(index), name + ":" + one.name))
+          return;
+      }
+      // The rule sees the gradient in f32, and it is exact in its own type.
+      TensorType type =
+          one.name == "grad" ? manifest::toTensorType(p.group->gradientType) : whole.type;
+      printValue(textOutput(command), stepsPrinted, name, one, *p.group, whole.kind, type,
+                 toDoubles({one.name, whole.type, "", whole.shape, whole.bytes}));
+    }
+  }
+
   void printCounters() {
-    // Standard output may be the tensors' place.
-    llvm::raw_ostream &os = command.output == "-" ? llvm::errs() : llvm::outs();
+    llvm::raw_ostream &os = textOutput(command);
     for (auto [index, rank] : llvm::enumerate(ranks)) {
       const stepc_counters &c = rank.executed;
       bool equal = std::memcmp(&rank.executed, &rank.planned, sizeof(c)) == 0;
@@ -277,8 +342,9 @@ private:
       const std::string &name = run.manifest->parameters[p.index].name;
       outputs.push_back({"param:" + name, p.value.type, p.value.shape, std::move(p.value.bytes)});
       for (auto [i, state] : llvm::enumerate(p.states))
-        outputs.push_back({"state:" + name + ":" + p.stateNames[i], state.type, state.shape,
-                           std::move(state.bytes)});
+        if (!isWatchState(p.stateNames[i]))
+          outputs.push_back({"state:" + name + ":" + p.stateNames[i], state.type, state.shape,
+                             std::move(state.bytes)});
       std::vector<uint8_t> bytes(sizeof(p.steps));
       std::memcpy(bytes.data(), &p.steps, sizeof(p.steps));
       outputs.push_back({"state:" + name + ":step", TensorType::I64, {}, std::move(bytes)});
@@ -292,7 +358,9 @@ private:
   LoadedLibrary library;
   const stepc_library *table = nullptr;
   std::vector<StepParameter> &parameters = library.parameters;
-  std::vector<Rank> ranks; // before the library goes, their instances do
+  std::vector<Rank> ranks;                         // before the library goes, their instances do
+  std::optional<std::barrier<AllStepped>> stepped; // if values are watched
+  int64_t stepsPrinted = 0;
 };
 
 } // namespace

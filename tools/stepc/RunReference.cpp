@@ -27,6 +27,8 @@ public:
     for (auto parameter : module.getOps<optim::ParameterOp>())
       if (int code = stepParameter(parameter))
         return code;
+    for (const std::string &text : watchedText)
+      textOutput(command) << text;
     return kSuccess;
   }
 
@@ -49,7 +51,8 @@ private:
 
     std::vector<KnownState> known;
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
-      if (optim::StateAttr state = rule.getState(i); reference::stateExists(op, state))
+      if (optim::StateAttr state = rule.getState(i);
+          reference::stateExists(op, state) && !isWatchState(state.getName()))
         known.push_back(
             {state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
     if (!checkStates(run, index, known, report))
@@ -72,6 +75,7 @@ private:
             reduced(toDoubles(*gradient), given.contributions(*run.manifest->findMesh(given.mesh)),
                     gradient->type);
       } else if (route.getMissingGrad() == optim::MissingGrad::Skip) {
+        printWatched(k, index, op, rule, tensors, /*skipped=*/true);
         continue;
       } else if (route.getMissingGrad() == optim::MissingGrad::Zero) {
         tensors.gradient.data.assign(tensors.parameter.data.size(), 0.0);
@@ -81,9 +85,37 @@ private:
         report.internalError("the reference cannot interpret rule '" + rule.getSymName() + "'");
         return kInternalError;
       }
+      printWatched(k, index, op, rule, tensors, /*skipped=*/false);
     }
     write(index, rule, tensors, taken);
     return kSuccess;
+  }
+
+  /// Collects the text by step, because each parameter takes all of its steps before the next.
+  void printWatched(int64_t step, size_t index, optim::ParameterOp op, optim::RuleOp rule,
+                    const reference::Tensors &tensors, bool skipped) {
+    auto watched = run.watched.find(rule.getSymName());
+    if (watched == run.watched.end())
+      return;
+    watchedText.resize(command.steps);
+    llvm::raw_string_ostream os(watchedText[step]);
+    const std::string &name = run.manifest->parameters[index].name;
+    if (skipped)
+      return printSkipped(os, step + 1, name);
+    plan::Group group = op.toPlan();
+    if (rule.seesBlocks() && !group.division.parts.empty())
+      group.parts = {0};
+    for (const WatchedValue &one : watched->second) {
+      plan::ValueKind kind = plan::ValueKind::Full;
+      const std::vector<double> *values = &tensors.parameter.data;
+      for (unsigned i = 0; i < rule.getNumStates(); ++i)
+        if (optim::StateAttr state = rule.getState(i); state.getName() == one.state) {
+          kind = state.getKind();
+          values = &tensors.states[i].data;
+        }
+      if (!values->empty()) // a parameter of f32 has no master
+        printValue(os, step + 1, name, one, group, kind, manifest::TensorType::F64, *values);
+    }
   }
 
   void write(size_t index, optim::RuleOp rule, const reference::Tensors &tensors, int64_t taken) {
@@ -94,7 +126,7 @@ private:
     };
     add("param:" + name, tensors.parameter);
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
-      if (!tensors.states[i].data.empty())
+      if (!tensors.states[i].data.empty() && !isWatchState(rule.getState(i).getName()))
         add("state:" + name + ":" + rule.getState(i).getName().str(), tensors.states[i]);
     std::vector<uint8_t> bytes(sizeof(taken));
     std::memcpy(bytes.data(), &taken, sizeof(taken));
@@ -109,6 +141,7 @@ private:
   llvm::StringMap<optim::RuleOp> rules;
   llvm::StringMap<optim::RouteOp> routes;
   llvm::StringMap<std::vector<double>> hyperparameters;
+  std::vector<std::string> watchedText; ///< by step
 };
 
 } // namespace

@@ -16,14 +16,18 @@ import saved_bits
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
+INTERPRETED = saved_bits.PORTABLE.replace("cpu", "interpret")
 
-def test_bits_are_those_that_were_saved(tmp_path):
-    """All of them in the widest tier; when landing every eighth."""
+
+@pytest.mark.parametrize("target", [saved_bits.PORTABLE, pytest.param(INTERPRETED, marks=pytest.mark.tier("all"))])
+def test_bits_are_those_that_were_saved(tmp_path, target):
+    """All of them in the widest tier, which also interprets them; when landing every eighth."""
     expected = json.loads(saved_bits.DIGESTS.read_text())
     assert list(expected) == list(saved_bits.saved_programs()), "expected the programs that are drawn now"
     names = list(expected)[:: 1 if includes("all") else 8]
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(names, pool.map(lambda name: saved_bits.digest(name, tmp_path), names), strict=True))
+        digests = pool.map(lambda name: saved_bits.digest(name, tmp_path, target), names)
+        found = dict(zip(names, digests, strict=True))
     others = [name for name in names if found[name]["given"] != expected[name]["given"]]
     assert not others, f"other programs are drawn or other tensors given: {others}"
     wrong = [name for name in names if found[name]["bits"] != expected[name]["bits"]]

@@ -178,10 +178,12 @@ TEST(Emit, OrthogonalizeAttributes) {
                                        "3.000000e+00]] eps 1.000000e-05 : tensor<?x?xf32>"));
 }
 
-TEST(Emit, LocationsAreThePlacesInTheFile) {
+TEST(Emit, LocationsAreThePlacesInTheFileAndNameLets) {
   Emitted emitted("optimizer T() {\n  let u = grad *\n    grad\n  param = u\n}\n");
   mlir::Operation &product = emitted.rule().getBody().front().front();
-  auto at = llvm::cast<mlir::FileLineColLoc>(product.getLoc());
+  auto named = llvm::cast<mlir::NameLoc>(product.getLoc());
+  EXPECT_EQ(named.getName(), "u");
+  auto at = llvm::cast<mlir::FileLineColLoc>(named.getChildLoc());
   EXPECT_EQ(at.getFilename(), "t.optim");
   EXPECT_EQ(at.getLine(), 2u);
   EXPECT_EQ(at.getColumn(), 16u);
