@@ -23,9 +23,8 @@ using plan::Distribution, plan::End, plan::ShardsKind, plan::CollectiveKind, pla
 
 /// The kinds of values that stand in a place.
 enum class Contents {
-  Values = 0,  ///< values of blocks, of a kind that the plan knows
-  Partial = 1, ///< per computed block, something that is none of its values
-  Scalars = 2, ///< of a group's parameters
+  Values = 0,  ///< values of blocks
+  Scalars = 1, ///< of a group's parameters
 };
 
 /// What stands behind a comma in the type of shards; nothing for the parameter's.

@@ -17,14 +17,15 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     #comm.place<@g0.w0, full, shards to blocks, sent>     // this rank's shards, packed per receiver: [?]
     #comm.place<@g0.w0, full, shards to blocks, received> // packed per sender: [?]
     #comm.place<@g0.w0, full, state_shards, kept>         // a copy of this rank's shards: [?]
-    #comm.place<@g0.w0, partial>                          // per computed block, none of its values: [?, m, n]
+    #comm.place<@g0.w0, gram, blocks>                     // a Gram matrix, n the smaller of R, C: [?, n, n]
+    #comm.place<@g0.w0, [cols, 8], blocks>                // of other extents: [?, C, 8]
     #comm.place<@g0.w0, gram, parts>                      // per slab, its part of the Gram matrix: [?, n, n]
     #comm.place<@g0.w0, gram, parts to ranges, sent>      // these, packed for those that add them up: [?]
     #comm.place<@g0.w0, gram, ranges, kept>               // the sums of this rank's range of elements: [?]
     #comm.place<@g0.w0, gram, ranges to blocks, sent>     // these, for all ranks with slabs: [?]
-    #comm.place<@g0.w0, gram, blocks>                     // all sums, on all ranks with slabs: [?, n, n]
     #comm.place<@g0, scalars>                             // per parameter, on every rank: [n, columns]
     ```
+    An extent of a value is `rows`, `cols`, the `smaller` of these, or a constant.
     Distributions are `shards`, `blocks` and, in a group with several hops, `hop <k>`: pieces as hop k leaves
     them. If the placements of the gradient or the states are not the parameter's, their shards are
     `gradient_shards` and `state_shards`. Contributions to a partial gradient are added up in
@@ -36,10 +37,10 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     A move leads from one distribution to another. What is sent stands with the holders of the first, what is
     received with those of the second. The symbol names a segment; for scalars it names a group. Shards at
     rest also have a place, but no tensor has it as its type: they are `!comm.shards`.
-    Constraints: what is at rest or kept has one distribution, which is no hop's; a move has two. Only values
-    of blocks move, and only shards and ranges are kept. Gram values stand in blocks, and one and gram values
-    in parts; they move from there to ranges, and from these to blocks. (Operations that use the type check a
-    place against its rank and its symbol.)
+    Constraints: what is at rest or kept has one distribution, which is no hop's; a move has two. Only
+    values of blocks move, and only shards and ranges are kept. Values that no state can have stand in
+    blocks, and one and gram values in parts; they move from there to ranges, and from these to blocks.
+    (Operations that use the type check a place against its rank and its symbol.)
   }];
   // The place is the plan's, without the number of a segment.
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Contents":$contents,
@@ -49,8 +50,6 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
   let extraClassDeclaration = [{
     /// Computed blocks, each whole.
     static PlaceAttr blocks(::mlir::FlatSymbolRefAttr segment, plan::ValueKind kind);
-    /// Something that each computed block has and that is none of its values: scratch, a Gram matrix.
-    static PlaceAttr partial(::mlir::FlatSymbolRefAttr segment);
     /// The scalars of a group's parameters.
     static PlaceAttr scalars(::mlir::FlatSymbolRefAttr group);
     /// An end of a move.
@@ -64,12 +63,11 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     Distribution getTo() const { return getPlace().to; }
     End getEnd() const { return getPlace().end; }
     bool isScalars() const { return getContents() == Contents::Scalars; }
-    bool isPartial() const { return getContents() == Contents::Partial; }
     bool isPacked() const { return getPlace().isPacked(); }
     bool isMoving() const { return getPlace().isMoving(); }
     /// One item per computed block: batches at rest.
     bool isBatch() const { return !isScalars() && !isPacked(); }
-    /// The shape of a value relative to its block. Full for scalars and partial values.
+    /// The shape of a value relative to its block. Full for scalars.
     plan::ValueKind getValue() const { return getPlace().value; }
     /// The number of axes that a buffer has there.
     int64_t getBufferRank() const { return isScalars() ? 2 : isPacked() ? 1 : 3; }

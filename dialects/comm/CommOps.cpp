@@ -273,7 +273,7 @@ LogicalResult StageOp::verify() {
     }
   for (Value value : getStaged()) {
     PlaceAttr place = placeOf(value);
-    if (place.isScalars() || place.isPartial() || place.getSymbol() != getSegmentAttr() ||
+    if (place.isScalars() || place.getSymbol() != getSegmentAttr() ||
         !place.toPlan(0).isAddressableFrom(walked))
       return emitOpError("expected values of segment ")
              << getSegmentAttr() << " that " << plan::name(getIteration())
@@ -333,7 +333,7 @@ LogicalResult CopyOp::verify() {
   if (!from && !to)
     return emitOpError("expected one side with a place, found shards on both");
   for (PlaceAttr place : {from, to})
-    if (place && (place.isScalars() || place.isPartial()))
+    if (place && place.isScalars())
       return emitOpError("expected values of blocks, found ") << place;
   if (failed(verifyActive(*this, getActive(), !from || !to)))
     return failure();

@@ -8,13 +8,11 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::comm;
 
-/// The words for what a place holds: kinds of values, or contents of another sort.
-static constexpr std::string_view kPartial = "partial", kScalars = "scalars";
+/// The word for what a place holds: the kind of values, or this.
+static constexpr std::string_view kScalars = "scalars";
 
-static std::string_view wordOf(Contents contents, ValueKind kind) {
-  return contents == Contents::Partial   ? kPartial
-         : contents == Contents::Scalars ? kScalars
-                                         : plan::name(kind);
+static std::string wordOf(Contents contents, ValueKind kind) {
+  return contents == Contents::Scalars ? std::string(kScalars) : plan::name(kind);
 }
 
 static PlaceAttr make(FlatSymbolRefAttr symbol, Contents contents, plan::Place place) {
@@ -26,9 +24,6 @@ PlaceAttr PlaceAttr::get(FlatSymbolRefAttr segment, const plan::Place &place) {
 }
 PlaceAttr PlaceAttr::blocks(FlatSymbolRefAttr segment, ValueKind kind) {
   return packed(segment, kind, Distribution::Blocks, Distribution::Blocks, End::Rest);
-}
-PlaceAttr PlaceAttr::partial(FlatSymbolRefAttr segment) {
-  return make(segment, Contents::Partial, blocks(segment, ValueKind::Full).getPlace());
 }
 PlaceAttr PlaceAttr::scalars(FlatSymbolRefAttr group) {
   return make(group, Contents::Scalars, blocks(group, ValueKind::Full).getPlace());
@@ -115,10 +110,10 @@ Attribute PlaceAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() || parser.parseAttribute(symbol) || parser.parseComma())
     return {};
   ValueKind kind = ValueKind::Full;
-  FailureOr<size_t> other = parseKind(parser, kind, {kPartial, kScalars});
+  FailureOr<size_t> other = parseKind(parser, kind, kScalars);
   if (failed(other))
     return {};
-  Contents contents = std::array{Contents::Partial, Contents::Scalars, Contents::Values}[*other];
+  Contents contents = *other == 0 ? Contents::Scalars : Contents::Values;
   auto place = plan::Place::resting(-1, ValueKind::Full, Distribution::Blocks);
   if (contents == Contents::Values) {
     place.value = kind;
@@ -147,7 +142,7 @@ Attribute PlaceAttr::parse(AsmParser &parser, Type) {
 
 void PlaceAttr::print(AsmPrinter &printer) const {
   printer << '<' << getSymbol() << ", " << wordOf(getContents(), getValue());
-  if (!isPartial() && !isScalars())
+  if (!isScalars())
     printer << ", " << plan::name(getFrom());
   if (isMoving())
     printer << " to " << plan::name(getTo());

@@ -22,8 +22,43 @@ MatrixExtents::MatrixExtents(const plan::Group &group)
   isTall = group.slabs.axis == plan::Division::Rows;
 }
 
-MatrixValue ReduceOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands) {
-  return builder.reduce(getKind(), operands[0], *kindOf(getResult().getType()));
+MatrixValue ReduceOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,
+                             ValueKind kind) {
+  return builder.reduce(getKind(), operands[0], kind);
+}
+
+static ValueKind transposedIf(bool isTransposed, ValueKind kind) {
+  return isTransposed ? ValueKind(kind.cols, kind.rows) : kind;
+}
+
+LogicalResult MatmulOp::verify() {
+  auto kind = [](Value value) { return kindOf(value.getType()).value_or(ValueKind::Full); };
+  if (getElementTypeOrSelf(getLhs()) != getElementTypeOrSelf(getRhs()))
+    return emitOpError("expected factors of one element type, found ")
+           << getLhs().getType() << " and " << getRhs().getType();
+  // Of batches of blocks, places tell the shapes, and those are numbers.
+  if (getLhs().getType().getRank() != 2)
+    return success();
+  ValueKind lhs = transposedIf(getTransposeLhs(), kind(getLhs()));
+  ValueKind rhs = transposedIf(getTransposeRhs(), kind(getRhs()));
+  if (lhs.cols != rhs.rows)
+    return emitOpError("expected equal inner extents, found factors of ")
+           << plan::name(lhs) << " and " << plan::name(rhs);
+  if (ValueKind result{lhs.rows, rhs.cols}; kind(getResult()) != result)
+    return emitOpError("expected a result of ")
+           << plan::name(result) << ", found one of " << plan::name(kind(getResult()));
+  return success();
+}
+
+MatrixValue MatmulOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,
+                             ValueKind kind) {
+  MatrixProduct product{.lhs = operands[0], .rhs = operands[1]};
+  product.transposeLhs = getTransposeLhs();
+  product.transposeRhs = getTransposeRhs();
+  product.isSymmetric = getLhs() == getRhs() && getTransposeLhs() != getTransposeRhs();
+  product.kind = kind;
+  product.element = getResult().getType().getElementType();
+  return builder.product(product);
 }
 
 SmallVector<std::array<double, 3>> OrthogonalizeOp::getSteps() {
@@ -66,12 +101,13 @@ static Value number(OpBuilder &builder, Location loc, double value) {
   return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(value)));
 }
 
-MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands) {
+MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,
+                                    ValueKind kind) {
   Type element = getType().getElementType();
   double least = std::ldexp(getEps().convertToDouble(), kNormExponent);
   MatrixValue norm = builder.norm(operands[0], kNormExponent, least);
   MatrixValue normalized = builder.stage(
-      {operands[0], norm}, ValueKind::Full, element, [&](OpBuilder &b, Location loc, ValueRange x) {
+      {operands[0], norm}, kind, element, [&](OpBuilder &b, Location loc, ValueRange x) {
         Value divisor = arith::MaximumFOp::create(b, loc, x[1], number(b, loc, least));
         Value wide = x[0];
         if (!wide.getType().isF32())

@@ -101,9 +101,9 @@ public:
 /// The strategies of all loaded dialects: dialects by their names, strategies in their order.
 llvm::SmallVector<StrategyAttrInterface> strategies(mlir::MLIRContext *context);
 
-/// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols, tensor<1x1> one. A
-/// batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Nothing for other
-/// types.
+/// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols, tensor<1x1>
+/// one. A batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Other
+/// shapes are told by an encoding (KindAttr). Nothing for other types.
 std::optional<ValueKind> kindOf(mlir::Type type);
 /// The tensor type of a kind in a rule.
 mlir::RankedTensorType tensorType(ValueKind kind, mlir::Type element);

@@ -137,6 +137,12 @@ LogicalResult BlocksAttr::verify(function_ref<InFlightDiagnostic()> emitError, p
   return success();
 }
 
+LogicalResult KindAttr::verify(function_ref<InFlightDiagnostic()> emitError, ValueKind kind) {
+  if (!kind.isStored())
+    return success();
+  return emitError() << "expected other extents than the type tells, found " << plan::name(kind);
+}
+
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type,
                                 ValueKind kind, FloatAttr, bool) {
   if (kind.isStored())

@@ -19,6 +19,21 @@ class Optim_Placement<string name, string mnemonicName>
     : Optim_Attr<name, mnemonicName,
         [DeclareAttrInterfaceMethods<Optim_PlacementInterface>]>;
 
+def Optim_Kind : Optim_Attr<"Kind", "kind"> {
+  let summary = "the shape of a value beside its block, where the tensor type alone does not tell it";
+  let description = [{
+    The encoding of tensors whose extents are neither the block's in their places nor 1:
+    ```mlir
+    tensor<?x?xf32, #optim.kind<gram>>       // n × n, with n the smaller of rows and columns
+    tensor<?x8xf32, #optim.kind<[cols, 8]>>  // as many rows as the block has columns
+    ```
+    Constraints: a shape that no state can have; all others are told by the type.
+  }];
+  let parameters = (ins "::stepc::plan::ValueKind":$value);
+  let assemblyFormat = "`<` $value `>`";
+  let genVerifyDecl = 1;
+}
+
 def Optim_Replicate : Optim_Placement<"Replicate", "replicate"> {
   let summary = "every rank along the mesh axis holds the same (`R`)";
   let assemblyFormat = "";

@@ -24,10 +24,11 @@ def Optim_Dialect : Dialect {
     | rows | `tensor<?x1xT>` | one value per row |
     | cols | `tensor<1x?xT>` | one value per column |
     | one | `tensor<1x1xT>` | one value per block |
+    | any other | `tensor<?x8xT, #optim.kind<[cols, 8]>>` | results of `optim.matmul`; no states |
 
-    `T` is f32, except for operands of `optim.orthogonalize` and explicit casts; conditions are `i1`. A scalar
-    meets a tensor at `optim.splat`, where it is rounded once to f32. In the matrix space of level 3 the same
-    ops take a leading batch of blocks.
+    `T` is f32, except for operands of `optim.orthogonalize` and `optim.matmul`, and explicit casts;
+    conditions are `i1`. A scalar meets a tensor at `optim.splat`, where it is rounded once to f32. In the
+    matrix space of level 3 the same ops take a leading batch of blocks.
 
     Discardable attributes of a decided rule: `optim.space` on its operations is where each runs,
     `#optim.space<in>`, `<matrix>` or `<out>`. `optim.writes` on its yield is where each value is stored, or

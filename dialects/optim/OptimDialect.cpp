@@ -92,6 +92,9 @@ std::optional<ValueKind> optim::kindOf(Type type) {
   auto shaped = dyn_cast<ShapedType>(type);
   if (!shaped || !shaped.hasRank() || shaped.getRank() < 2)
     return std::nullopt;
+  if (auto ranked = dyn_cast<RankedTensorType>(type))
+    if (auto kind = dyn_cast_if_present<KindAttr>(ranked.getEncoding()))
+      return kind.getValue();
   bool oneRow = shaped.getDimSize(shaped.getRank() - 2) == 1;
   bool oneCol = shaped.getDimSize(shaped.getRank() - 1) == 1;
   if (oneRow && oneCol)
@@ -104,8 +107,8 @@ std::optional<ValueKind> optim::kindOf(Type type) {
 }
 
 RankedTensorType optim::tensorType(ValueKind kind, Type element) {
-  int64_t any = ShapedType::kDynamic;
-  int64_t rows = kind == ValueKind::Cols || kind == ValueKind::One ? 1 : any;
-  int64_t cols = kind == ValueKind::Rows || kind == ValueKind::One ? 1 : any;
-  return RankedTensorType::get({rows, cols}, element);
+  auto [rows, cols] =
+      kind.extents(ShapedType::kDynamic, ShapedType::kDynamic, ShapedType::kDynamic);
+  auto encoding = kind.isStored() ? KindAttr() : KindAttr::get(element.getContext(), kind);
+  return RankedTensorType::get({rows, cols}, element, encoding);
 }

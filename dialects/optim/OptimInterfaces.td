@@ -50,10 +50,11 @@ def Optim_MatrixOpInterface : OpInterface<"MatrixOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{Builds the operation from products, reductions and stages, and gives its result. The
-      operands are values of the operation's own, in its own element types.}],
+      operands are values of the operation's own, in its own element types. `kind` is its result's shape.}],
       "::stepc::optim::MatrixValue", "expand",
       (ins "::stepc::optim::MatrixBuilder &":$builder,
-           "::llvm::ArrayRef<::stepc::optim::MatrixValue>":$operands)>,
+           "::llvm::ArrayRef<::stepc::optim::MatrixValue>":$operands,
+           "::stepc::plan::ValueKind":$kind)>,
     InterfaceMethod<[{Whether it can also be computed from slabs of blocks, whose products and norms are added
       up over ranks: only for fast numerics.}], "bool", "takesSlabs", (ins), "", "return false;">,
   ];

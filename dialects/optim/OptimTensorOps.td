@@ -86,6 +86,29 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure, DeclareOpInterfaceMethods<Optim_M
   let hasVerifier = 1;
 }
 
+def Optim_MatmulOp : Optim_Op<"matmul", [Pure, DeclareOpInterfaceMethods<Optim_MatrixOpInterface>]> {
+  let summary = "the product of two matrices of a block";
+  let description = [{
+    Each factor may be transposed. The sum over the inner extent is in f32, in the order that
+    `optim.product` says, and rounded once to the result's type. The product of a value and its own
+    transpose is symmetric in bits, and only its triangle is computed. Extents are compared as names:
+    `rows` is not `cols`, not even of a square block.
+
+    ```mlir
+    %g = optim.matmul %x, %x {transpose_rhs} : tensor<?x?xbf16>, tensor<?x?xbf16>
+        -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+    ```
+    Constraints: equal inner extents; factors of one element type; a result of the outer extents.
+  }];
+  let arguments = (ins FloatTensor:$lhs, FloatTensor:$rhs, UnitAttr:$transpose_lhs,
+                       UnitAttr:$transpose_rhs);
+  let results = (outs FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize",
     [Pure, DeclareOpInterfaceMethods<Optim_MatrixOpInterface, ["takesSlabs"]>]> {
   let summary = "Newton–Schulz orthogonalization of each block";

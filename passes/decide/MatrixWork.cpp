@@ -92,7 +92,7 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
     for (Value operand : op->getOperands())
       operands.push_back(counter.make(kindOf(operand.getType()).value_or(ValueKind::Full),
                                       getElementTypeOrSelf(operand)));
-    op.expand(counter, operands);
+    op.expand(counter, operands, kindOf(op->getResult(0).getType()).value_or(ValueKind::Full));
     if (std::any_of(steps.begin() + before, steps.end(), isProduct))
       sourceBytes = operands[0].element.getIntOrFloatBitWidth() / 8;
   });

@@ -87,20 +87,15 @@ private:
                                    type, ValueRange{count}, place);
   }
 
-  /// A value by its batch, whose place tells what it is. A square that is no value of the block is a Gram
-  /// matrix.
+  /// A value by its batch, whose place tells what it is.
   static MatrixValue valueOf(Value batch) {
-    PlaceAttr place = placeOf(batch);
-    ValueKind kind = place.isPartial() ? ValueKind::Gram : place.getValue();
-    return {batch, kind, elementOf(batch)};
+    return {batch, placeOf(batch).getValue(), elementOf(batch)};
   }
 
   /// Room for a value of every block.
   Value empty(ValueKind kind, Type type) {
     auto [r, c] = extents.of(kind);
-    return empty(kind == ValueKind::Gram ? PlaceAttr::partial(segment)
-                                         : PlaceAttr::blocks(segment, kind),
-                 r, c, type);
+    return empty(PlaceAttr::blocks(segment, kind), r, c, type);
   }
 
   //===--- Slabs --------------------------------------------------------------===//
@@ -148,19 +143,14 @@ private:
     // ranges than its neighbour.
     Value all = isOfAll ? bring<AllGatherOp>(range, Distribution::Ranges, Distribution::Blocks)
                         : bring<ExchangeOp>(range, Distribution::Ranges, Distribution::Blocks);
-    int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(1);
-    return copy(all, empty(place(kind, Distribution::Blocks, Distribution::Blocks), size, size,
-                           builder.getF32Type()));
+    return copy(all, empty(kind, builder.getF32Type()));
   }
 
   Value productOfSlabs(const MatrixProduct &product) {
     Value whole = sum(multiply(product, parts(product.kind)));
     if (product.element.isF32())
       return whole;
-    auto [r, c] = extents.of(product.kind);
-    Value rounded = empty(place(product.kind, Distribution::Blocks, Distribution::Blocks), r, c,
-                          product.element);
-    return stage({whole}, rounded,
+    return stage({whole}, empty(product.kind, product.element),
                  [&](OpBuilder &, Location, ValueRange arguments) { return arguments[0]; });
   }
 
@@ -270,7 +260,13 @@ private:
       SmallVector<MatrixValue> operands;
       for (Value operand : op->getOperands())
         operands.push_back({operand, placeOf(operand).getValue(), elementOf(operand)});
-      op->getResult(0).replaceAllUsesWith(op.expand(builder, operands).batch);
+      Value result = op->getResult(0);
+      PlaceAttr place = placeOf(result);
+      if (!place || place.isScalars()) {
+        op->emitOpError("expected a result with a place, found ") << result.getType();
+        return signalPassFailure();
+      }
+      result.replaceAllUsesWith(op.expand(builder, operands, place.getValue()).batch);
       op->erase();
     }
   }

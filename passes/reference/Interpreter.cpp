@@ -21,11 +21,11 @@ Interpreter::Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int6
 
 /// A zero of the extents that the type of `value` means for this block.
 Matrix Interpreter::shaped(Value value) const {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type)
+  std::optional<optim::ValueKind> kind = optim::kindOf(value.getType());
+  if (!kind)
     return Matrix();
-  // A dynamic size is the block's own; the only static one is 1.
-  return Matrix(type.isDynamicDim(0) ? rows : 1, type.isDynamicDim(1) ? cols : 1);
+  auto [r, c] = kind->extents(rows, cols, std::min(rows, cols));
+  return Matrix(r, c);
 }
 
 static bool compare(arith::CmpFPredicate predicate, double a, double b) {
@@ -132,6 +132,13 @@ LogicalResult Interpreter::runOp(Operation &op) {
     Matrix reduced =
         reduce(reduceOp.getKind(), values.at(reduceOp.getSource()), extents.rows, extents.cols);
     values[result] = std::move(reduced);
+    return success();
+  }
+  if (auto matmul = dyn_cast<optim::MatmulOp>(op)) {
+    const Matrix &lhs = values.at(matmul.getLhs()), &rhs = values.at(matmul.getRhs());
+    Matrix made = multiply(matmul.getTransposeLhs() ? transpose(lhs) : lhs,
+                           matmul.getTransposeRhs() ? transpose(rhs) : rhs);
+    values[result] = std::move(made);
     return success();
   }
   if (auto orthogonalizeOp = dyn_cast<optim::OrthogonalizeOp>(op)) {

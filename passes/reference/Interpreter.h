@@ -23,6 +23,8 @@ struct Matrix {
 /// `x` reduced to rows × cols, each of them x's own or 1.
 Matrix reduce(optim::Reduction kind, const Matrix &x, int64_t rows, int64_t cols);
 
+Matrix transpose(const Matrix &x);
+Matrix multiply(const Matrix &a, const Matrix &b);
 /// The recurrence that optim.orthogonalize documents, in double.
 Matrix orthogonalize(const Matrix &x, llvm::ArrayRef<std::array<double, 3>> steps, double eps);
 

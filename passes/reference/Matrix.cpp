@@ -34,7 +34,7 @@ Matrix reference::reduce(optim::Reduction kind, const Matrix &x, int64_t rows, i
   return result;
 }
 
-static Matrix transpose(const Matrix &x) {
+Matrix reference::transpose(const Matrix &x) {
   Matrix result(x.cols, x.rows);
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < x.cols; ++j)
@@ -42,7 +42,7 @@ static Matrix transpose(const Matrix &x) {
   return result;
 }
 
-static Matrix multiply(const Matrix &a, const Matrix &b) {
+Matrix reference::multiply(const Matrix &a, const Matrix &b) {
   Matrix result(a.rows, b.cols);
   for (int64_t i = 0; i < a.rows; ++i)
     for (int64_t k = 0; k < a.cols; ++k) {

@@ -119,6 +119,21 @@ public:
               return terms.reduce(op.getKind(), operands[0], extents(op.getSource()),
                                   extents(op.getResult()));
             })
+            .Case([&](optim::MatmulOp op) {
+              auto [m, k] = extents(op.getLhs());
+              auto [l, n] = extents(op.getRhs());
+              if (op.getTransposeLhs())
+                std::swap(m, k);
+              return terms.product({operands[0],
+                                    operands[1],
+                                    {},
+                                    op.getTransposeLhs(),
+                                    op.getTransposeRhs(),
+                                    m,
+                                    op.getTransposeRhs() ? l : n,
+                                    k},
+                                   op.getType().getElementType());
+            })
             .Case([&](optim::OrthogonalizeOp op) {
               return terms.orthogonalize(op, operands[0], extents(op.getSource()), group.slabs);
             })

@@ -80,6 +80,9 @@ bool Place::copiesTo(const Place &other) const {
   if (segment != other.segment || value != other.value || end == End::Sent ||
       other.end == End::Received)
     return false;
+  // Shards have no other values.
+  if (!value.isStored() && (isOfShards() || other.isOfShards()))
+    return false;
   // What is to be added up is no value yet, and what was added up has to be brought together.
   if ((isMoving() && from == Distribution::Parts) ||
       (!isMoving() && !other.isMoving() && (from.isSummed() || other.from.isSummed())))

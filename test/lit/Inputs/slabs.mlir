@@ -132,10 +132,10 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
       %54 = arith.truncf %arg0 : f32 to bf16
       comm.yield %54 : bf16
     }
-    %51 = comm.buffer offset 64 bytes 32(%4) : memref<?x4x4xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %50, %50 plus %50 outs(%51 : memref<?x4x4xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.000000e+00 : f64, beta = -4.000000e+00 : f64, symmetric} : memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    %51 = comm.buffer offset 64 bytes 32(%4) : memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %50, %50 plus %50 outs(%51 : memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 2.000000e+00 : f64, beta = -4.000000e+00 : f64, symmetric} : memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>
     %52 = comm.buffer offset 0 bytes 32(%4) : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>
-    optim.product %35, %51 plus %35 outs(%52 : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.000000e+00 : f64} : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, partial>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.product %35, %51 plus %35 outs(%52 : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.000000e+00 : f64} : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>
     %53 = comm.shards parameter @group.0 : <@group.0, f32>
     comm.stage @group.0.w0 over shards active %active ins(%53, %52 : !comm.shards<@group.0, f32>, memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>) writes(%53 : !comm.shards<@group.0, f32>) scalars(%0 : memref<1x1xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32):

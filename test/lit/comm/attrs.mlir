@@ -7,36 +7,37 @@
 // CHECK-LABEL: func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !comm.communicator, !comm.token)
 func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !comm.communicator, !comm.token)
 
-// Places: at rest, at both ends of a move, partial, of scalars; every kind of value.
+// Places: at rest, at both ends of a move, of scalars; every kind of value.
 // CHECK-LABEL: func.func private @places
 // CHECK-SAME: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
 // CHECK-SAME: tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>
 // CHECK-SAME: memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>
-// CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, partial>>
+// CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>
 // CHECK-SAME: tensor<1x3xf32, #comm.place<@g, scalars>>
 // CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, gram, parts>>
 // CHECK-SAME: tensor<?xf32, #comm.place<@s, gram, parts to ranges, sent>>
 // CHECK-SAME: tensor<?xf32, #comm.place<@s, one, ranges, kept>>
 // CHECK-SAME: tensor<?xf32, #comm.place<@s, gram, ranges to blocks, received>>
-// CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>
+// CHECK-SAME: tensor<?x6x8xf32, #comm.place<@s, [cols, 8], blocks>>
+// CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, [smaller, rows], blocks>>
 // CHECK-SAME: place = #comm.place<@s, one, shards>
 func.func private @places(tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>,
                           memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>,
-                          tensor<?x4x4xf32, #comm.place<@s, partial>>, tensor<1x3xf32, #comm.place<@g, scalars>>,
+                          tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>, tensor<1x3xf32, #comm.place<@g, scalars>>,
                           tensor<?x4x4xf32, #comm.place<@s, gram, parts>>, tensor<?xf32, #comm.place<@s, gram, parts to ranges, sent>>,
                           tensor<?xf32, #comm.place<@s, one, ranges, kept>>, tensor<?xf32, #comm.place<@s, gram, ranges to blocks, received>>,
-                          tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>)
+                          tensor<?x6x8xf32, #comm.place<@s, [cols, 8], blocks>>, tensor<?x4x4xf32, #comm.place<@s, [smaller, rows], blocks>>)
   attributes {place = #comm.place<@s, one, shards>}
 
 // Extents of what is packed and of batches.
 // CHECK-LABEL: func.func @extents
 // CHECK: comm.extent <@s, rows, shards to blocks, sent>
 // CHECK: comm.extent <@s, one, blocks>
-// CHECK: comm.extent <@s, partial>
+// CHECK: comm.extent <@s, gram, blocks>
 func.func @extents() {
   %1 = comm.extent <@s, rows, shards to blocks, sent>
   %2 = comm.extent <@s, one, blocks>
-  %3 = comm.extent <@s, partial>
+  %3 = comm.extent <@s, gram, blocks>
   return
 }
 

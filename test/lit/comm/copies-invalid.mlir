@@ -194,10 +194,10 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?x4x4xf32, #comm.place<@s, partial>>) {
+func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>) {
   %active = comm.active
-  // expected-error @below {{expected values of blocks, found #comm.place<@s, partial>}}
-  %0 = comm.copy active %active ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?x4x4xf32, #comm.place<@s, partial>>) -> tensor<?x4x4xf32, #comm.place<@s, partial>>
+  // expected-error @below {{expected places of one value between which a rank can copy, found shards and #comm.place<@s, gram, blocks>}}
+  %0 = comm.copy active %active ins(%p : !comm.shards<@g, f32>) outs(%x : tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>) -> tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>
   return
 }
 

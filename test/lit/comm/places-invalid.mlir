@@ -67,7 +67,7 @@ func.func @f(%p: !comm.shards<@g, f32>, %x: tensor<?xf32, #comm.place<@s, rows, 
 
 // -----
 
-// A stage over blocks has values of blocks, not Gram matrices.
+// A stage over blocks has values of the extents that it runs over, and no Gram matrices.
 optim.mesh @world axes ["dp"] sizes [1] ranks [0]
 optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -77,9 +77,9 @@ optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
-func.func @f(%x: tensor<?x4x4xf32, #comm.place<@s, partial>>, %y: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
-  // expected-error @below {{expected values of segment @s that blocks lead to, found one in #comm.place<@s, partial>}}
-  %0 = comm.stage @s over blocks ins(%x : tensor<?x4x4xf32, #comm.place<@s, partial>>) outs(%y : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+func.func @f(%x: tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>, %y: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+  // expected-error @below {{expected operands of 4 or 1 along axis 2, because that is what the stage runs over, found 'tensor<?x4x6xf32, #comm.place<@s, full, blocks>>'}}
+  %0 = comm.stage @s over blocks ins(%x : tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>) outs(%y : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   } -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
@@ -208,7 +208,7 @@ func.func @f() {
 // -----
 
 // A value has a known kind.
-// expected-error @below {{expected full, rows, cols, one, gram, partial or scalars, found half}}
+// expected-error @below {{expected full, rows, cols, one, gram or scalars, found half}}
 func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 
 // -----

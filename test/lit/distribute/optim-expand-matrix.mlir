@@ -35,7 +35,7 @@ comm.segment @t group @h all
 // CHECK-NEXT: %[[SCALE:.*]] = arith.constant 5.96046448E-8 : f32
 // CHECK-NEXT: %[[T:.*]] = arith.mulf %[[Q]], %[[SCALE]] : f32
 // CHECK-NEXT: arith.truncf %[[T]] : f32 to bf16
-// CHECK: %[[A:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@s, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[A:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@s, gram, blocks>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
 // CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]] outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric}
 // CHECK: %[[O:.*]] = optim.product %[[B]], %[[Y]] plus %[[Y]] outs(%{{.*}}) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64}
 // CHECK: return %[[O]] : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
@@ -53,7 +53,7 @@ func.func @wide(%x: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor
 // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %{{.*}}: f32):
 // CHECK: arith.divf %[[E]], %{{.*}} : f32
 // CHECK: arith.truncf %{{.*}} : f32 to f16
-// CHECK: optim.product %{{.*}} outs(%{{.*}} : tensor<?x4x4xf16, #comm.place<@s, partial>>
+// CHECK: optim.product %{{.*}} outs(%{{.*}} : tensor<?x4x4xf16, #comm.place<@s, gram, blocks>>
 func.func @half(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf16, #comm.place<@s, full, blocks>> {
   %o = optim.orthogonalize %x coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x4x6xf32, #comm.place<@s, full, blocks>> to tensor<?x4x6xf16, #comm.place<@s, full, blocks>>
   return %o : tensor<?x4x6xf16, #comm.place<@s, full, blocks>>
@@ -62,7 +62,7 @@ func.func @half(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<
 // Of a tall block the small products are Xᵀ X, and X B: no transposed copy is made.
 // CHECK-LABEL: func.func @tall
 // CHECK: %[[Y:.*]] = comm.stage
-// CHECK: %[[A:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@t, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
+// CHECK: %[[A:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@t, gram, blocks>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
 // CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]]
 // CHECK: optim.product %[[Y]], %[[B]] plus %[[Y]] outs(%{{.*}} : tensor<?x6x4xbf16, #comm.place<@t, full, blocks>>
 func.func @tall(%x: tensor<?x6x4xbf16, #comm.place<@t, full, blocks>>) -> tensor<?x6x4xbf16, #comm.place<@t, full, blocks>> {

@@ -92,6 +92,58 @@ func.func @f(%x: tensor<?x?xbf16>) {
 
 // -----
 
+// Factors meet along one extent, which is compared by its name.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{'optim.matmul' op expected equal inner extents, found factors of full and full}}
+  %0 = optim.matmul %x, %x : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// The result has the outer extents.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{'optim.matmul' op expected a result of [rows, rows], found one of gram}}
+  %0 = optim.matmul %x, %x {transpose_rhs} : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<gram>>
+  return
+}
+
+// -----
+
+// Factors have one type.
+func.func @f(%x: tensor<?x?xf32>, %y: tensor<?x?xbf16>) {
+  // expected-error @below {{'optim.matmul' op expected factors of one element type, found 'tensor<?x?xf32>' and 'tensor<?x?xbf16>'}}
+  %0 = optim.matmul %x, %y {transpose_rhs} : tensor<?x?xf32>, tensor<?x?xbf16> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+  return
+}
+
+// -----
+
+// A kind says what the type alone does not.
+// expected-error @below {{expected other extents than the type tells, found rows}}
+func.func @f(%x: tensor<?x1xf32, #optim.kind<rows>>) {
+  return
+}
+
+// -----
+
+// Extents are the block's, or numbers.
+// expected-error @below {{expected an extent between 1 and 2^40, found 0}}
+// expected-error @below {{failed to parse Optim_Kind parameter 'value'}}
+func.func @f(%x: tensor<?x?xf32, #optim.kind<[cols, 0]>>) {
+  return
+}
+
+// -----
+
+// expected-error @below {{expected rows, cols or smaller, found columns}}
+// expected-error @below {{failed to parse Optim_Kind parameter 'value'}}
+func.func @f(%x: tensor<?x?xf32, #optim.kind<[columns, 8]>>) {
+  return
+}
+
+// -----
+
 // Newton–Schulz keeps the shape.
 func.func @f(%x: tensor<?x1xf32>) {
   // expected-error @below {{expected a source and a result of one shape, found 'tensor<?x1xf32>' and 'tensor<?x?xf32>'}}

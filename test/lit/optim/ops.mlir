@@ -131,6 +131,16 @@ func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %cols: 
   return
 }
 
+// Products of what a rule has, in shapes that no state can have.
+// CHECK-LABEL: func.func @matmul
+// CHECK: optim.matmul %{{.*}}, %{{.*}} {transpose_rhs} : tensor<?x?xbf16>, tensor<?x?xbf16> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+// CHECK: optim.matmul %{{.*}}, %{{.*}} {transpose_lhs} : tensor<?x8xf32, #optim.kind<[rows, 8]>>, tensor<?x?xf32> -> tensor<8x?xf32, #optim.kind<[8, cols]>>
+func.func @matmul(%x: tensor<?x?xbf16>, %y: tensor<?x8xf32, #optim.kind<[rows, 8]>>, %z: tensor<?x?xf32>) {
+  %0 = optim.matmul %x, %x {transpose_rhs} : tensor<?x?xbf16>, tensor<?x?xbf16> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+  %1 = optim.matmul %y, %z {transpose_lhs} : tensor<?x8xf32, #optim.kind<[rows, 8]>>, tensor<?x?xf32> -> tensor<8x?xf32, #optim.kind<[8, cols]>>
+  return
+}
+
 // What is rounded after it is normalized has two types.
 // CHECK-LABEL: func.func @rounded_after
 // CHECK: optim.orthogonalize %{{.*}} coefficients {{.*}} eps {{.*}} : tensor<?x?xf32> to tensor<?x?xf16>

@@ -82,8 +82,8 @@
 // Stages over blocks: an out that many elements would write, an operand of other extents.
 // RUN: sed -e '/over blocks/s/ins(.x0, .n0 : \(.*\), \(memref<?x1x1.*\)) outs(.x0 : .*) {/ins(%%n0, %%x0 : \2, \1) outs(%%n0 : \2) {/' %{from} | %{check} NARROW
 // NARROW: error: 'comm.stage' op expected outs of 3 along axis 1, because that is what the stage runs over, found 'memref<?x1x1xf32, #comm.place<@s0, one, blocks>>'
-// RUN: sed -e 's/^    .z = comm.buffer.*/&\n    comm.stage @s over blocks ins(%%y : memref<?x3x3xf32, #comm.place<@s, partial>>) outs(%%z : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {\n    ^bb0(%%a: f32):\n      comm.yield %%a : f32\n    }/' %S/exec-verify-program-plan.mlir | not stepc-opt --stepc-exec=target=cpu:x86-64-v3 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix EXTENTS
-// EXTENTS: error: 'comm.stage' op expected values of segment @s that blocks lead to, found one in #comm.place<@s, partial>
+// RUN: sed -e 's/^    .z = comm.buffer.*/&\n    comm.stage @s over blocks ins(%%y : memref<?x3x3xf32, #comm.place<@s, gram, blocks>>) outs(%%z : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {\n    ^bb0(%%a: f32):\n      comm.yield %%a : f32\n    }/' %S/exec-verify-program-plan.mlir | not stepc-opt --stepc-exec=target=cpu:x86-64-v3 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix EXTENTS
+// EXTENTS: error: 'comm.stage' op expected operands of 3 or 1 along axis 2, because that is what the stage runs over, found 'memref<?x3x4xf32, #comm.place<@s, full, blocks>>'
 
 // Segments that share a block, also where no operation names one.
 // RUN: sed -e 's/^  comm.segment @s1 .*/&\n  comm.segment @s2 group @g all/' %{from} | %{check} SHARED

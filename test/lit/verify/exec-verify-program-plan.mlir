@@ -116,10 +116,10 @@ module @gather attributes {stepc.level = "scheduled"} {
       %0 = arith.mulf %q, %scale : f32
       comm.yield %0 : f32
     }
-    %y = comm.buffer offset 320 bytes 72 (%nb) : memref<?x3x3xf32, #comm.place<@s, partial>>
-    optim.product %x, %x outs(%y : memref<?x3x3xf32, #comm.place<@s, partial>>) {alpha = -0.5, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    %y = comm.buffer offset 320 bytes 72 (%nb) : memref<?x3x3xf32, #comm.place<@s, gram, blocks>>
+    optim.product %x, %x outs(%y : memref<?x3x3xf32, #comm.place<@s, gram, blocks>>) {alpha = -0.5, beta = 0.0, transpose_rhs, symmetric} : memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
     %z = comm.buffer offset 448 bytes 96 (%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
-    optim.product %y, %x plus %x outs(%z : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {alpha = 1.0, beta = 1.5} : memref<?x3x3xf32, #comm.place<@s, partial>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    optim.product %y, %x plus %x outs(%z : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {alpha = 1.0, beta = 1.5} : memref<?x3x3xf32, #comm.place<@s, gram, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>
     comm.stage @s over shards active %active ins(%w, %z : !comm.shards<@g, f32>, memref<?x3x4xf32, #comm.place<@s, full, blocks>>) writes(%w, %p : !comm.shards<@g, f32>, !comm.shards<@g, bf16>) {
     ^bb0(%a: f32, %o: f32):
       %0 = arith.subf %a, %o : f32

@@ -200,7 +200,7 @@ private:
     Value buffer = pick(used);
     auto type = cast<MemRefType>(buffer.getType());
     comm::PlaceAttr place = comm::placeOf(type), other = change(place);
-    if (place == other || place.isPartial() || place.isScalars())
+    if (place == other || place.isScalars())
       return {};
     if (!llvm::is_contained(segments, place.getSymbol()))
       return {};

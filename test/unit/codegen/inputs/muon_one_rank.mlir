@@ -66,18 +66,18 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
       %25 = arith.truncf %scaled : f32 to bf16
       comm.yield %25 : bf16
     }
-    %9 = comm.buffer offset 104192 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %8, %8 outs(%9 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %11 = comm.buffer offset 69120 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %9, %9 plus %9 outs(%11 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %9 = comm.buffer offset 104192 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %8, %8 outs(%9 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %11 = comm.buffer offset 69120 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %9, %9 plus %9 outs(%11 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
     %13 = comm.buffer offset 104192 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    optim.product %8, %11 plus %8 outs(%13 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %15 = comm.buffer offset 87360 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %13, %13 outs(%15 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %17 = comm.buffer offset 121024 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    optim.product %8, %11 plus %8 outs(%13 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %15 = comm.buffer offset 87360 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %13, %13 outs(%15 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %17 = comm.buffer offset 121024 bytes 9600(%5) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
     %19 = comm.buffer offset 69120 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    optim.product %13, %17 plus %13 outs(%19 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.product %13, %17 plus %13 outs(%19 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %21 = comm.shards parameter @group.0 : <@group.0, f32>
     comm.stage @group.0.w0 over shards active %active ins(%21, %19 : !comm.shards<@group.0, f32>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) writes(%21 : !comm.shards<@group.0, f32>) scalars(%0 : memref<3x3xf32, #comm.place<@group.0, scalars>>) {
     ^bb0(%arg0: f32, %arg1: bf16, %arg2: f32, %arg3: f32, %arg4: f32):

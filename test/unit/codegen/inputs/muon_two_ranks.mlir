@@ -74,18 +74,18 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
       %36 = arith.truncf %scaled : f32 to bf16
       comm.yield %36 : bf16
     }
-    %15 = comm.buffer offset 11200 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %14, %14 outs(%15 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %17 = comm.buffer offset 22400 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    %15 = comm.buffer offset 11200 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %14, %14 outs(%15 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %17 = comm.buffer offset 22400 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %15, %15 plus %15 outs(%17 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
     %19 = comm.buffer offset 11200 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    optim.product %14, %17 plus %14 outs(%19 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %21 = comm.buffer offset 0 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %19, %19 outs(%21 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    %23 = comm.buffer offset 33600 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
-    optim.product %21, %21 plus %21 outs(%23 : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>
+    optim.product %14, %17 plus %14 outs(%19 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %21 = comm.buffer offset 0 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %19, %19 outs(%21 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    %23 = comm.buffer offset 33600 bytes 6400(%11) : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
+    optim.product %21, %21 plus %21 outs(%23 : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric} : memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>
     %25 = comm.buffer offset 22400 bytes 11200(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
-    optim.product %19, %23 plus %19 outs(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, partial>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.product %19, %23 plus %19 outs(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x40x40xbf16, #comm.place<@group.0.w0, gram, blocks>>, memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %27 = comm.extent <@group.0.w0, full, blocks to shards, sent>
     %28 = comm.buffer offset 0 bytes 11264(%27) : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>
     comm.copy ins(%25 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) outs(%28 : memref<?xbf16, #comm.place<@group.0.w0, full, blocks to shards, sent>>)
