@@ -1,5 +1,6 @@
 //===- AnalyzeConstants.cpp - The values that literals give ---------------===//
 #include "frontends/language/Analyzer.h"
+#include "frontends/language/Builtins.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -95,16 +96,9 @@ static std::optional<double> foldBinary(const BinaryExpr &binary) {
   return std::nullopt;
 }
 
-/// With NaN if either is, as arith.minimumf and arith.maximumf.
-static double least(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b);
-}
-static double greatest(double a, double b) {
-  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
-}
-
 static std::optional<double> foldCall(const CallExpr &call) {
-  if (!call.function || call.arguments.empty())
+  const FunctionInfo *info = findFunction(call.callee.text);
+  if (!call.function || !info || call.function != info->function || !info->fold)
     return std::nullopt;
   std::vector<double> x;
   for (const ExprPtr &argument : call.arguments) {
@@ -112,32 +106,7 @@ static std::optional<double> foldCall(const CallExpr &call) {
       return std::nullopt;
     x.push_back(*argument->constant);
   }
-  switch (*call.function) {
-  case Function::Sqrt:
-    return std::sqrt(x[0]);
-  case Function::Rsqrt:
-    return 1 / std::sqrt(x[0]);
-  case Function::Abs:
-    return std::abs(x[0]);
-  case Function::Sign:
-    return x[0] < 0 ? -1 : x[0] > 0 ? 1 : x[0];
-  case Function::Exp:
-    return std::exp(x[0]);
-  case Function::Log:
-    return std::log(x[0]);
-  case Function::Min:
-    return least(x[0], x[1]);
-  case Function::Max:
-    return greatest(x[0], x[1]);
-  case Function::Clamp:
-    return least(greatest(x[0], x[1]), x[2]);
-  case Function::Lerp:
-    return x[0] + x[2] * (x[1] - x[0]);
-  case Function::Select:
-    return x[0] != 0 ? x[1] : x[2];
-  default:
-    return std::nullopt;
-  }
+  return x.size() == info->argumentCount ? std::optional(info->fold(x)) : std::nullopt;
 }
 
 std::optional<double> stepc::lang::foldScalar(const Expr &expr) {

@@ -7,23 +7,36 @@ using namespace stepc::lang;
 using llvm::ArrayRef;
 using llvm::StringRef;
 
+/// With NaN if either is, as arith.minimumf and arith.maximumf.
+static double least(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b);
+}
+static double greatest(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? std::nan("") : std::max(a, b);
+}
+
 ArrayRef<FunctionInfo> stepc::lang::functions() {
   using C = FunctionClass;
+  using X = ArrayRef<double>;
   static constexpr FunctionInfo table[] = {
-      {"sqrt", Function::Sqrt, C::Elementwise, 1},
-      {"rsqrt", Function::Rsqrt, C::Elementwise, 1},
-      {"abs", Function::Abs, C::Elementwise, 1},
-      {"sign", Function::Sign, C::Elementwise, 1},
-      {"exp", Function::Exp, C::Elementwise, 1},
-      {"log", Function::Log, C::Elementwise, 1},
-      {"min", Function::Min, C::Elementwise, 2},
-      {"max", Function::Max, C::Elementwise, 2},
-      {"clamp", Function::Clamp, C::Elementwise, 3},
-      {"lerp", Function::Lerp, C::Elementwise, 3},
-      {"select", Function::Select, C::Select, 3},
+      {"sqrt", Function::Sqrt, C::Elementwise, 1, [](X x) { return std::sqrt(x[0]); }},
+      {"rsqrt", Function::Rsqrt, C::Elementwise, 1, [](X x) { return 1 / std::sqrt(x[0]); }},
+      {"abs", Function::Abs, C::Elementwise, 1, [](X x) { return std::abs(x[0]); }},
+      {"sign", Function::Sign, C::Elementwise, 1,
+       [](X x) { return x[0] < 0   ? -1
+                        : x[0] > 0 ? 1
+                                   : x[0]; }},
+      {"exp", Function::Exp, C::Elementwise, 1, [](X x) { return std::exp(x[0]); }},
+      {"log", Function::Log, C::Elementwise, 1, [](X x) { return std::log(x[0]); }},
+      {"min", Function::Min, C::Elementwise, 2, [](X x) { return least(x[0], x[1]); }},
+      {"max", Function::Max, C::Elementwise, 2, [](X x) { return greatest(x[0], x[1]); }},
+      {"clamp", Function::Clamp, C::Elementwise, 3,
+       [](X x) { return least(greatest(x[0], x[1]), x[2]); }},
+      {"lerp", Function::Lerp, C::Elementwise, 3, [](X x) { return x[0] + x[2] * (x[1] - x[0]); }},
+      {"select", Function::Select, C::Select, 3, [](X x) { return x[0] != 0 ? x[1] : x[2]; }},
       {"cast", Function::Cast, C::Cast, 2},
-      {"momentum", Function::Momentum, C::Named, 3, 2},
-      {"decay", Function::Decay, C::Named, 3, 1},
+      {"momentum", Function::Momentum, C::Named, 3, nullptr, 2},
+      {"decay", Function::Decay, C::Named, 3, nullptr, 1},
       {"sum", Function::Sum, C::Reduction, 1},
       {"mean", Function::Mean, C::Reduction, 1},
       {"rms", Function::Rms, C::Reduction, 1},

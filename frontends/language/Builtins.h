@@ -22,6 +22,8 @@ struct FunctionInfo {
   Function function;
   FunctionClass functionClass;
   unsigned argumentCount;
+  /// The value for arguments that the text gives; null for functions of tensors.
+  double (*fold)(llvm::ArrayRef<double> arguments) = nullptr;
   /// How many of the arguments are tensors; for functions of class Named.
   unsigned tensorCount = 0;
 };
