@@ -66,7 +66,7 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
 
 /// Numbers may stand in the host's memory, or in that of a device that counts steps by itself.
 int32_t checkMemory(stepc_instance &instance, const char *what, const void *data, int32_t memory) {
-  bool countsItself = instance.program.back()->countsSteps();
+  bool countsItself = instance.prepared.commands.back()->countsSteps();
   if (memory == STEPC_MEMORY_HOST || (memory == STEPC_MEMORY_DEVICE && countsItself)) {
     std::string wrong = wrongMemory(instance, data, memory);
     return wrong.empty() ? int32_t(STEPC_OK)
@@ -101,15 +101,15 @@ int32_t bindParameter(stepc_instance *self, int64_t parameter, void *data, int64
   int64_t group = lib.parameter(parameter).group;
   Place place{parameter,
               "parameter " + quoted(lib.parameter(parameter).name),
-              self->groups[group].parameter.shape,
+              self->prepared.groups[group].parameter.shape,
               lib.groups[group].dtype,
-              self->groups[group].parameter.bytes,
+              self->prepared.groups[group].parameter.bytes,
               plan::byteSize(lib.plan.groups[group].parameterType)};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
-  self->shardsChecked = self->writtenDisjoint = false;
-  self->parameters[parameter] = data;
-  self->parameterBound[parameter] = boundAs(data);
+  self->bound.shardsChecked = self->bound.writtenDisjoint = false;
+  self->bound.parameters[parameter] = data;
+  self->bound.parameterBound[parameter] = boundAs(data);
   return STEPC_OK;
 }
 
@@ -125,15 +125,15 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
   const auto &states = lib.groups[group].states;
   if (int32_t status = checkIndex(*self, (name + ": state").c_str(), state, states.size()))
     return status;
-  const LocalGroup::LocalShard &local = self->groups[group].states[state];
+  const LocalGroup::LocalShard &local = self->prepared.groups[group].states[state];
   Place place{parameter,   "state " + quoted(states[state].name) + " of " + name,
               local.shape, states[state].dtype,
               local.bytes, states[state].elementBytes};
   if (int32_t status = check(*self, place, data, bytes))
     return status;
-  self->shardsChecked = self->writtenDisjoint = false;
-  self->states[states[state].index][parameter] = data;
-  self->stateBound[states[state].index][parameter] = boundAs(data);
+  self->bound.shardsChecked = self->bound.writtenDisjoint = false;
+  self->bound.states[states[state].index][parameter] = data;
+  self->bound.stateBound[states[state].index][parameter] = boundAs(data);
   return STEPC_OK;
 }
 
@@ -147,17 +147,18 @@ int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, 
   if (data || bytes) {
     Place place{parameter,
                 "gradient of parameter " + quoted(lib.parameter(parameter).name),
-                self->groups[group].gradient.shape,
+                self->prepared.groups[group].gradient.shape,
                 lib.groups[group].gradientType,
-                self->groups[group].gradient.bytes,
+                self->prepared.groups[group].gradient.bytes,
                 plan::byteSize(lib.plan.groups[group].gradientType)};
-    if (int32_t status = check(*self, place, data, bytes, data == self->boundGradients[parameter]))
+    if (int32_t status =
+            check(*self, place, data, bytes, data == self->bound.givenGradients[parameter]))
       return status;
   }
-  self->gradientsChecked = false;
-  self->gradientsDisjoint &= data == self->boundGradients[parameter];
-  self->boundGradients[parameter] = data;
-  self->gradientBound[parameter] = boundAs(data);
+  self->bound.gradientsChecked = false;
+  self->bound.gradientsDisjoint &= data == self->bound.givenGradients[parameter];
+  self->bound.givenGradients[parameter] = data;
+  self->bound.gradientBound[parameter] = boundAs(data);
   return STEPC_OK;
 }
 
@@ -177,18 +178,18 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
     std::string wrong;
     if (reinterpret_cast<uintptr_t>(data[p]) % plan::byteSize(lib.group(p).gradientType))
       wrong = "the pointer is not aligned to its type";
-    else if (data[p] != self->boundGradients[p] &&
-             self->groups[lib.parameter(p).group].gradient.bytes > 0 && data[p])
+    else if (data[p] != self->bound.givenGradients[p] &&
+             self->prepared.groups[lib.parameter(p).group].gradient.bytes > 0 && data[p])
       wrong = wrongMemory(*self, data[p]);
     if (!wrong.empty())
       return self->refuse(STEPC_ERROR_ARGUMENT,
                           "gradient of parameter " + quoted(lib.parameter(p).name) + ": " + wrong);
   }
-  self->gradientsChecked = false;
+  self->bound.gradientsChecked = false;
   for (int64_t p = 0; p < count; ++p) {
-    self->gradientsDisjoint &= data[p] == self->boundGradients[p];
-    self->boundGradients[p] = data[p];
-    self->gradientBound[p] = boundAs(data[p]);
+    self->bound.gradientsDisjoint &= data[p] == self->bound.givenGradients[p];
+    self->bound.givenGradients[p] = data[p];
+    self->bound.gradientBound[p] = boundAs(data[p]);
   }
   return STEPC_OK;
 }
@@ -216,9 +217,9 @@ int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
     return status;
   if (int32_t status = checkGraphs(*self, "step counts", memory))
     return status;
-  self->writtenDisjoint = false;
-  self->steps = steps;
-  self->areStepsOnDevice = memory == STEPC_MEMORY_DEVICE;
+  self->bound.writtenDisjoint = false;
+  self->bound.steps = steps;
+  self->bound.areStepsOnDevice = memory == STEPC_MEMORY_DEVICE;
   placeSteps(*self);
   return STEPC_OK;
 }
@@ -275,7 +276,7 @@ int32_t setHyperparameter(stepc_instance *self, int64_t route, const char *name,
       return self->refuse(
           STEPC_ERROR_HYPERPARAMETER,
           format("hyperparameter '%s' of route '%s' is not a number", name, routeName.c_str()));
-    self->routeValues[route][i] = value;
+    self->bound.routeValues[route][i] = value;
     return STEPC_OK;
   }
   return self->refuse(STEPC_ERROR_ARGUMENT, format("route '%s' has no hyperparameter '%s'",

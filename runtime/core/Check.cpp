@@ -22,15 +22,15 @@ bool isMissing(Bound bound, int64_t bytes) { return bytes != 0 && bound != Bound
 int32_t checkShards(stepc_instance &instance, int64_t parameter) {
   const Library &lib = instance.library;
   int64_t index = lib.parameter(parameter).group;
-  const LocalGroup &local = instance.groups[index];
+  const LocalGroup &local = instance.prepared.groups[index];
   const char *name = lib.parameter(parameter).name.c_str();
-  if (isMissing(instance.parameterBound[parameter], local.parameter.bytes))
+  if (isMissing(instance.bound.parameterBound[parameter], local.parameter.bytes))
     return instance.refuse(
         STEPC_ERROR_UNBOUND,
-        format("parameter '%s' %s", name, whyMissing(instance.parameterBound[parameter])));
+        format("parameter '%s' %s", name, whyMissing(instance.bound.parameterBound[parameter])));
   for (size_t i = 0; i < local.states.size(); ++i) {
     const StateText &state = lib.groups[index].states[i];
-    Bound bound = instance.stateBound[state.index][parameter];
+    Bound bound = instance.bound.stateBound[state.index][parameter];
     if (isMissing(bound, local.states[i].bytes))
       return instance.refuse(
           STEPC_ERROR_UNBOUND,
@@ -42,7 +42,7 @@ int32_t checkShards(stepc_instance &instance, int64_t parameter) {
 int32_t checkGradient(stepc_instance &instance, int64_t parameter) {
   const Library &lib = instance.library;
   // What kernels read: zeros where the route says so; nothing is read of a skipped one.
-  const void *gradient = instance.boundGradients[parameter];
+  const void *gradient = instance.bound.givenGradients[parameter];
   if (!isPresent(instance, parameter)) {
     switch (lib.route(parameter).missingGrad) {
     case plan::MissingGrad::Error:
@@ -50,15 +50,16 @@ int32_t checkGradient(stepc_instance &instance, int64_t parameter) {
           STEPC_ERROR_GRADIENT,
           format("the gradient of parameter '%s' %s, and route '%s' says missing_grad = error",
                  lib.parameter(parameter).name.c_str(),
-                 whyMissing(instance.gradientBound[parameter]), lib.route(parameter).name.c_str()));
+                 whyMissing(instance.bound.gradientBound[parameter]),
+                 lib.route(parameter).name.c_str()));
     case plan::MissingGrad::Zero:
-      gradient = instance.zeros.data();
+      gradient = instance.prepared.zeros.data();
       break;
     case plan::MissingGrad::Skip:
       break;
     }
   }
-  instance.gradients[parameter] = const_cast<void *>(gradient);
+  instance.bound.gradients[parameter] = const_cast<void *>(gradient);
   return STEPC_OK;
 }
 
@@ -75,22 +76,23 @@ int32_t checkHyperparameters(stepc_instance &instance, const HyperparameterRow &
           STEPC_ERROR_HYPERPARAMETER,
           format("hyperparameter '%s' of parameter '%s' (route '%s') %s", names[i].c_str(),
                  lib.parameter(row.parameter).name.c_str(), lib.route(row.parameter).name.c_str(),
-                 instance.areHyperparametersBound ? "is not a number"
-                                                  : "has no default and was never set"));
+                 instance.bound.areHyperparametersBound ? "is not a number"
+                                                        : "has no default and was never set"));
   return STEPC_OK;
 }
 
 } // namespace
 
 bool isPresent(const stepc_instance &instance, int64_t parameter) {
-  const LocalGroup &local = instance.groups[instance.library.parameter(parameter).group];
-  return !isMissing(instance.gradientBound[parameter], local.gradient.bytes);
+  const LocalGroup &local = instance.prepared.groups[instance.library.parameter(parameter).group];
+  return !isMissing(instance.bound.gradientBound[parameter], local.gradient.bytes);
 }
 
 void placeSteps(stepc_instance &instance) {
-  int64_t *steps = instance.areStepsOnDevice ? instance.steps : instance.stepsAddress;
+  int64_t *steps =
+      instance.bound.areStepsOnDevice ? instance.bound.steps : instance.bound.stepsAddress;
   for (size_t p = 0; p < instance.library.plan.parameters.size(); ++p)
-    instance.records[p].steps_taken = steps + p;
+    instance.running.records[p].steps_taken = steps + p;
 }
 
 void placeHyperparameters(stepc_instance &instance, const double *values, int64_t stride,
@@ -99,18 +101,18 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
   std::vector<HyperparameterRow> rows;
   std::map<std::pair<const double *, int64_t>, int64_t> numbers; // of rows, each once
   auto keyOf = [&](int64_t p) {
-    const double *row =
-        values ? values + groups[p] * stride : instance.routeValues[lib.parameter(p).route].data();
+    const double *row = values ? values + groups[p] * stride
+                               : instance.bound.routeValues[lib.parameter(p).route].data();
     return std::pair(row, lib.parameter(p).route);
   };
   int64_t count = int64_t(lib.plan.parameters.size());
-  instance.areHyperparametersBound = values != nullptr;
-  instance.areHyperparametersOnDevice = memory == STEPC_MEMORY_DEVICE;
+  instance.bound.areHyperparametersBound = values != nullptr;
+  instance.bound.areHyperparametersOnDevice = memory == STEPC_MEMORY_DEVICE;
   if (memory == STEPC_MEMORY_DEVICE) {
-    instance.hyperparameterRows.clear(); // nothing for the host to read
-    instance.agreement.place({});
+    instance.bound.hyperparameterRows.clear(); // nothing for the host to read
+    instance.running.agreement.place({});
     for (int64_t p = 0; p < count; ++p)
-      instance.records[p].hyperparameters = keyOf(p).first;
+      instance.running.records[p].hyperparameters = keyOf(p).first;
     return;
   }
   std::vector<int64_t> rowOf;
@@ -120,29 +122,30 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
       rows.push_back({keyOf(p).first, p});
     rowOf.push_back(found->second);
   }
-  instance.agreement.place(rowOf);
+  instance.running.agreement.place(rowOf);
   // All memory is there: from here on nothing fails.
   for (int64_t p = 0; p < count; ++p)
-    instance.records[p].hyperparameters =
-        instance.hyperparameterAddress + rowOf[size_t(p)] * instance.hyperparameterStride;
-  instance.hyperparameterRows.swap(rows);
+    instance.running.records[p].hyperparameters =
+        instance.bound.hyperparameterAddress +
+        rowOf[size_t(p)] * instance.bound.hyperparameterStride;
+  instance.bound.hyperparameterRows.swap(rows);
 }
 
 /// Reads the step counts that the host holds.
 static int32_t readSteps(stepc_instance &instance) {
   size_t count = instance.library.plan.parameters.size();
-  if (instance.areStepsOnDevice) {
-    instance.agreement.forgetSteps();
+  if (instance.bound.areStepsOnDevice) {
+    instance.running.agreement.forgetSteps();
     return STEPC_OK;
   }
   // A pass without branches takes vectors. Of the words that are collected only the sign bit is used.
-  const int64_t *steps = instance.steps;
-  int64_t *before = instance.stepsTaken.data();
+  const int64_t *steps = instance.bound.steps;
+  int64_t *before = instance.bound.stepsTaken.data();
   uint64_t isNone = 0;
   for (size_t p = 0; p < count; ++p)
     isNone |= uint64_t(steps[p]) | (uint64_t(steps[p]) + 1); // negative, or INT64_MAX
   if (isNone >> 63) {
-    instance.agreement.forgetSteps();
+    instance.running.agreement.forgetSteps();
     auto wrong = std::find_if(steps, steps + count,
                               [](int64_t step) { return step < 0 || step == INT64_MAX; });
     return instance.refuse(
@@ -156,7 +159,7 @@ static int32_t readSteps(stepc_instance &instance) {
     int64_t unlike = 0;
     for (size_t p = 0; p < count; ++p)
       unlike |= (steps[p] - before[p]) ^ moved;
-    instance.agreement.readSteps(steps, unlike == 0, moved);
+    instance.running.agreement.readSteps(steps, unlike == 0, moved);
   }
   std::copy_n(steps, count, before);
   return STEPC_OK;
@@ -165,33 +168,33 @@ static int32_t readSteps(stepc_instance &instance) {
 // Most steps are small, so what only a bind can change is not looked at again.
 int32_t checkStep(stepc_instance &instance) {
   int64_t count = int64_t(instance.library.plan.parameters.size());
-  if (!instance.steps && count)
+  if (!instance.bound.steps && count)
     return instance.refuse(STEPC_ERROR_UNBOUND, "the step counts were never bound");
-  for (int64_t p = 0; !instance.shardsChecked && p < count; ++p)
+  for (int64_t p = 0; !instance.bound.shardsChecked && p < count; ++p)
     if (int32_t status = checkShards(instance, p))
       return status;
-  instance.shardsChecked = true;
-  for (int64_t p = 0; !instance.gradientsChecked && p < count; ++p)
+  instance.bound.shardsChecked = true;
+  for (int64_t p = 0; !instance.bound.gradientsChecked && p < count; ++p)
     if (int32_t status = checkGradient(instance, p))
       return status;
-  instance.gradientsChecked = true;
+  instance.bound.gradientsChecked = true;
   if (int32_t status = checkOverlaps(instance))
     return status;
-  double *values = instance.hyperparameterValues.data();
-  for (const HyperparameterRow &row : instance.hyperparameterRows) {
+  double *values = instance.bound.hyperparameterValues.data();
+  for (const HyperparameterRow &row : instance.bound.hyperparameterRows) {
     if (int32_t status = checkHyperparameters(instance, row))
       return status;
     std::copy_n(row.values, namesOf(instance.library, row.parameter).size(), values);
-    values += instance.hyperparameterStride;
+    values += instance.bound.hyperparameterStride;
   }
   if (int32_t status = readSteps(instance))
     return status;
   if (instance.size > 1)
-    instance.agreement.readRows(instance.hyperparameterValues.data());
+    instance.running.agreement.readRows(instance.bound.hyperparameterValues.data());
   // Without skipped parameters in the last step they are active.
-  for (int64_t p = 0; instance.someInactive && p < count; ++p)
-    instance.records[p].active = 1;
-  instance.someInactive = false;
+  for (int64_t p = 0; instance.running.someInactive && p < count; ++p)
+    instance.running.records[p].active = 1;
+  instance.running.someInactive = false;
   return STEPC_OK;
 }
 
@@ -199,11 +202,11 @@ int32_t checkCapture(stepc_instance &instance) {
   auto refuse = [&](const std::string &why) {
     return instance.refuse(STEPC_ERROR_GRAPH, "a graph captures this step: " + why);
   };
-  if (!instance.areStepsOnDevice)
+  if (!instance.bound.areStepsOnDevice)
     return refuse(
         "expected step counts in the device's memory (1), where replays count them, found "
         "them in the host's (0)");
-  if (!instance.areHyperparametersOnDevice)
+  if (!instance.bound.areHyperparametersOnDevice)
     return refuse(
         "expected hyperparameters that are bound in the device's memory (1), where replays "
         "find those of their time, found the host's (0)");
@@ -223,12 +226,14 @@ int32_t checkCapture(stepc_instance &instance) {
 /// What a step says of a parameter holds for all of its parts.
 void completeRecords(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;
-  if (instance.records.size() == plan.parameters.size())
+  if (instance.running.records.size() == plan.parameters.size())
     return;
   for (size_t g = 0; g < plan.groups.size(); ++g)
-    for (size_t i = 0; instance.firstRecord[g] >= 0 && i < plan.groups[g].parameters.size(); ++i) {
-      stepc_parameter_record &record = instance.records[instance.firstRecord[g] + i];
-      const stepc_parameter_record &own = instance.records[plan.groups[g].parameters[i]];
+    for (size_t i = 0; instance.running.firstRecord[g] >= 0 && i < plan.groups[g].parameters.size();
+         ++i) {
+      stepc_parameter_record &record =
+          instance.running.records[instance.running.firstRecord[g] + i];
+      const stepc_parameter_record &own = instance.running.records[plan.groups[g].parameters[i]];
       record.steps_taken = own.steps_taken;
       record.hyperparameters = own.hyperparameters;
       record.active = own.active;
@@ -236,36 +241,38 @@ void completeRecords(stepc_instance &instance) {
 }
 
 void countSteps(stepc_instance &instance, int64_t by) noexcept {
-  if (instance.areStepsOnDevice)
+  if (instance.bound.areStepsOnDevice)
     return;
   size_t count = instance.library.plan.parameters.size();
-  int64_t *steps = instance.steps;
-  if (!instance.someInactive) {
+  int64_t *steps = instance.bound.steps;
+  if (!instance.running.someInactive) {
     for (size_t p = 0; p < count; ++p)
       steps[p] += by;
     return;
   }
   for (size_t p = 0; p < count; ++p)
-    steps[p] += by * instance.records[p].active;
+    steps[p] += by * instance.running.records[p].active;
 }
 
 void prepareAgreement(stepc_instance &instance) {
-  instance.agreement.prepare(instance.library, instance.rank);
-  if (instance.size == 1 && !instance.maySkip)
+  instance.running.agreement.prepare(instance.library, instance.rank);
+  if (instance.size == 1 && !instance.prepared.maySkip)
     return;
   auto seals = int64_t(instance.library.plan.meshes.size() * sizeof(Seal));
-  int64_t bits = instance.maySkip ? (int64_t(instance.library.plan.parameters.size()) + 7) / 8 : 0;
-  instance.toldBytes = seals + bits;
-  instance.told = std::make_unique<uint8_t[]>(instance.toldBytes * instance.size);
-  instance.tellMessages = tellAll(instance, instance.told.get(), instance.toldBytes, kAgreementTag,
-                                  instance.transport.kinds >> STEPC_ALL_GATHER & 1);
+  int64_t bits =
+      instance.prepared.maySkip ? (int64_t(instance.library.plan.parameters.size()) + 7) / 8 : 0;
+  instance.running.toldBytes = seals + bits;
+  instance.running.told = std::make_unique<uint8_t[]>(instance.running.toldBytes * instance.size);
+  instance.running.tellMessages =
+      tellAll(instance, instance.running.told.get(), instance.running.toldBytes, kAgreementTag,
+              instance.transport.kinds >> STEPC_ALL_GATHER & 1);
 }
 
 namespace {
 
 /// What one rank told.
 uint8_t *toldBy(stepc_instance &instance, int32_t rank) {
-  return &instance.told[rank * instance.toldBytes];
+  return &instance.running.told[rank * instance.running.toldBytes];
 }
 Seal sealOf(stepc_instance &instance, int32_t rank, size_t mesh) {
   Seal seal;
@@ -312,8 +319,8 @@ void compareSeals(stepc_instance &instance, size_t mesh) {
 
 std::string disagreement(const stepc_instance &instance, const std::vector<int64_t> &meshes,
                          const Seal &other, int32_t otherRank, int32_t ownRank) {
-  const Agreement &agreement = instance.agreement;
-  return disagreement(instance, meshes, agreement.numbers(instance.stepsTaken.data()),
+  const Agreement &agreement = instance.running.agreement;
+  return disagreement(instance, meshes, agreement.numbers(instance.bound.stepsTaken.data()),
                       agreement.of(meshes), other, otherRank, ownRank);
 }
 
@@ -322,52 +329,53 @@ std::string disagreement(const stepc_instance &instance, const std::vector<int64
                          int32_t otherRank, int32_t ownRank) {
   return "expected equal hyperparameters and step counts on all ranks that hold a parameter, "
          "found " +
-         instance.agreement.describe(meshes, numbers, own, other, otherRank, ownRank);
+         instance.running.agreement.describe(meshes, numbers, own, other, otherRank, ownRank);
 }
 
 int32_t agree(stepc_instance &instance) {
   // A graph of the trainer's holds exchanges alone.
-  bool compares = instance.size > 1 && !instance.hasAgreed && !instance.deviceContext.isCaptured;
-  if (!instance.maySkip && !compares)
+  bool compares =
+      instance.size > 1 && !instance.running.hasAgreed && !instance.deviceContext.isCaptured;
+  if (!instance.prepared.maySkip && !compares)
     return STEPC_OK;
   const Library &lib = instance.library;
   int64_t count = int64_t(lib.plan.parameters.size());
   uint8_t *own = toldBy(instance, instance.rank);
-  std::memset(own, 0, instance.toldBytes);
+  std::memset(own, 0, instance.running.toldBytes);
   for (size_t mesh = 0; mesh < lib.plan.meshes.size(); ++mesh) {
-    Seal seal = instance.agreement.of({int64_t(mesh)});
+    Seal seal = instance.running.agreement.of({int64_t(mesh)});
     std::memcpy(own + mesh * sizeof(Seal), &seal, sizeof(Seal));
   }
-  for (int64_t p = 0; p < count && instance.maySkip; ++p)
+  for (int64_t p = 0; p < count && instance.prepared.maySkip; ++p)
     presenceOf(instance, instance.rank)[p / 8] |= uint8_t(isPresent(instance, p)) << (p % 8);
-  std::string what = instance.maySkip ? "agreeing on absent gradients"
-                                      : "comparing hyperparameters and step counts",
+  std::string what = instance.prepared.maySkip ? "agreeing on absent gradients"
+                                               : "comparing hyperparameters and step counts",
               error;
   void *handle = nullptr;
   // Before the start: one that fails half-way may leave messages behind.
-  instance.leftInFlight = !instance.tellMessages.empty();
-  int32_t status = instance.start(instance.tellMessages, nullptr, &handle, what, error);
-  if (!status && instance.leftInFlight)
+  instance.failures.leftInFlight = !instance.running.tellMessages.empty();
+  int32_t status = instance.start(instance.running.tellMessages, nullptr, &handle, what, error);
+  if (!status && instance.failures.leftInFlight)
     status = instance.wait(handle, what, error);
   if (status) {
     instance.fail(status, error);
     return status;
   }
-  instance.leftInFlight = false;
-  for (size_t mesh = 0; mesh < lib.plan.meshes.size() && !instance.failure; ++mesh)
+  instance.failures.leftInFlight = false;
+  for (size_t mesh = 0; mesh < lib.plan.meshes.size() && !instance.running.failure; ++mesh)
     compareSeals(instance, mesh);
-  instance.hasAgreed = true;
-  for (int64_t p = 0; p < count && instance.maySkip; ++p) {
+  instance.running.hasAgreed = true;
+  for (int64_t p = 0; p < count && instance.prepared.maySkip; ++p) {
     if (lib.route(p).missingGrad != plan::MissingGrad::Skip)
       continue;
-    for (int32_t holder : instance.groups[lib.parameter(p).group].holders) {
+    for (int32_t holder : instance.prepared.groups[lib.parameter(p).group].holders) {
       bool present = (presenceOf(instance, holder)[p / 8] >> (p % 8)) & 1;
       if (!present)
-        instance.records[p].active = 0;
+        instance.running.records[p].active = 0;
     }
-    instance.someInactive |= !instance.records[p].active;
+    instance.running.someInactive |= !instance.running.records[p].active;
   }
-  return instance.failure;
+  return instance.running.failure;
 }
 
 } // namespace stepc::runtime

@@ -158,33 +158,33 @@ void describeShards(stepc_instance &instance) {
   const Library &lib = instance.library;
   const plan::Plan &plan = lib.plan;
   for (size_t g = 0; g < plan.groups.size(); ++g)
-    instance.groups.push_back(localGroup(lib, g, instance.rank));
+    instance.prepared.groups.push_back(localGroup(lib, g, instance.rank));
   std::vector<uint8_t> skips(plan.groups.size(), 0);
   for (size_t p = 0; p < plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Skip)
-      skips[plan.parameters[p].group] = instance.maySkip = true;
+      skips[plan.parameters[p].group] = instance.prepared.maySkip = true;
   for (size_t g = 0; g < plan.groups.size(); ++g)
     for (int32_t r = 0; skips[g] && r < instance.size; ++r)
       if (localGroup(lib, g, r).gradient.bytes > 0)
-        instance.groups[g].holders.push_back(r);
+        instance.prepared.groups[g].holders.push_back(r);
 }
 
 void prepareBindings(stepc_instance &instance) {
   const Library &lib = instance.library;
   size_t count = lib.plan.parameters.size();
-  instance.parameters.assign(count, nullptr);
-  instance.gradients.assign(count, nullptr);
-  instance.boundGradients.assign(count, nullptr);
-  instance.parameterBound.assign(count, Bound::Never);
-  instance.gradientBound.assign(count, Bound::Never);
-  instance.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
-  instance.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
-  instance.halfStepped.assign(count, 0);
-  instance.stepsTaken.assign(count, 0);
-  instance.firstRecord.assign(lib.plan.groups.size(), -1);
+  instance.bound.parameters.assign(count, nullptr);
+  instance.bound.gradients.assign(count, nullptr);
+  instance.bound.givenGradients.assign(count, nullptr);
+  instance.bound.parameterBound.assign(count, Bound::Never);
+  instance.bound.gradientBound.assign(count, Bound::Never);
+  instance.bound.states.assign(lib.ruleStates, std::vector<void *>(count, nullptr));
+  instance.bound.stateBound.assign(lib.ruleStates, std::vector<Bound>(count, Bound::Never));
+  instance.failures.halfStepped.assign(count, 0);
+  instance.bound.stepsTaken.assign(count, 0);
+  instance.running.firstRecord.assign(lib.plan.groups.size(), -1);
   for (const plan::Route &route : lib.plan.routes)
-    instance.routeValues.push_back(route.defaults);
-  instance.records.resize(count);
+    instance.bound.routeValues.push_back(route.defaults);
+  instance.running.records.resize(count);
   for (size_t g = 0; g < lib.plan.groups.size(); ++g) {
     const plan::Group &group = lib.plan.groups[g];
     double rows = double(group.rows()), cols = double(group.cols());
@@ -195,18 +195,18 @@ void prepareBindings(stepc_instance &instance) {
     for (int64_t p : group.parameters) {
       bool isFirst = lib.parameter(p).group == int64_t(g);
       if (!isFirst && p == group.parameters.front())
-        instance.firstRecord[g] = instance.records.size();
+        instance.running.firstRecord[g] = instance.running.records.size();
       stepc_parameter_record record{rows, cols, numel, nullptr, nullptr, 1, {0, 0}};
       if (isFirst)
-        instance.records[p] = record;
+        instance.running.records[p] = record;
       else
-        instance.records.push_back(record);
+        instance.running.records.push_back(record);
     }
   }
   for (const plan::Rule &rule : lib.plan.rules)
-    instance.hyperparameterStride =
-        std::max(instance.hyperparameterStride, int64_t(rule.hyperparameters.size()));
-  instance.hyperparameterValues.assign(count * instance.hyperparameterStride, 0);
+    instance.bound.hyperparameterStride =
+        std::max(instance.bound.hyperparameterStride, int64_t(rule.hyperparameters.size()));
+  instance.bound.hyperparameterValues.assign(count * instance.bound.hyperparameterStride, 0);
 }
 
 int32_t build(stepc_instance &instance, const stepc_options &options, std::string &error) {
@@ -215,18 +215,20 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
     instance.parallel.use(options.parallel_for, options.parallel_context);
   else
     instance.parallel.startPool(options.threads);
-  instance.tables = plan::expand(lib.plan, instance.rank);
+  instance.prepared.tables = plan::expand(lib.plan, instance.rank);
   describeShards(instance);
   prepareBindings(instance);
   prepareOverlaps(instance);
-  instance.memoryText = instance.here() + ": memory ran out, or a function of the trainer threw; "
-                                          "half_stepped() says which parameters may be changed";
+  instance.failures.memoryText = instance.here() +
+                                 ": memory ran out, or a function of the trainer threw; "
+                                 "half_stepped() says which parameters may be changed";
   prepareAgreement(instance);
   int64_t workspaceBytes = lib.plan.workspaceBytes();
   std::string missing = instance.device().open(instance.deviceContext, options);
   if (!missing.empty())
     return fault(error, STEPC_ERROR_DEVICE, missing);
-  if (!instance.device().allocate(instance.deviceContext, instance.arena, workspaceBytes, options))
+  if (!instance.device().allocate(instance.deviceContext, instance.prepared.arena, workspaceBytes,
+                                  options))
     return fault(error, STEPC_ERROR_MEMORY,
                  format("a workspace of %lld bytes, aligned to 64, could not be allocated%s%s%s",
                         (long long)workspaceBytes,
@@ -241,9 +243,10 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   int64_t zeroBytes = 0;
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Zero)
-      zeroBytes = std::max(zeroBytes, instance.groups[lib.parameter(p).group].gradient.bytes);
+      zeroBytes =
+          std::max(zeroBytes, instance.prepared.groups[lib.parameter(p).group].gradient.bytes);
   if (zeroBytes &&
-      !instance.device().allocateZeros(instance.deviceContext, instance.zeros, zeroBytes))
+      !instance.device().allocateZeros(instance.deviceContext, instance.prepared.zeros, zeroBytes))
     return fault(error, STEPC_ERROR_MEMORY, "zeros for absent gradients could not be allocated");
   return STEPC_OK;
 }
@@ -383,7 +386,7 @@ using namespace stepc::runtime;
 // The watchdog ends exchanges whose peers do not come, and the GPU goes on.
 bool stepc_instance::drainOrGiveUp() noexcept try {
   constexpr double kMoreSeconds = 30; // that an abort may take
-  double limit = (aborted ? 0 : timeout) + kMoreSeconds;
+  double limit = (failures.aborted ? 0 : timeout) + kMoreSeconds;
   auto begin = Clock::now();
   while (!device().poll(deviceContext)) {
     auto waited = Clock::now() - begin;
@@ -405,8 +408,8 @@ stepc_instance::~stepc_instance() {
   } else {
     // A GPU that does not come to an end uses it for as long as the process lives.
     keepForever(deviceContext.state.release());
-    arena.leak();
-    zeros.leak();
+    prepared.arena.leak();
+    prepared.zeros.leak();
   }
   // NCCL waits for graphs that hold a communicator.
   if (device().graphs)
@@ -415,8 +418,8 @@ stepc_instance::~stepc_instance() {
   if (hasTransport && transport.destroy)
     transport.destroy(transport.context);
   // A transport that cannot take messages back may still touch the buffers of an aborted exchange.
-  if (leftInFlight && !takesBack()) {
-    arena.leak();
-    keepForever(told.release());
+  if (failures.leftInFlight && !takesBack()) {
+    prepared.arena.leak();
+    keepForever(running.told.release());
   }
 }

@@ -12,17 +12,18 @@ namespace {
 class Lister {
 public:
   explicit Lister(stepc_instance &instance)
-      : instance(instance), seals(instance.deviceSeals),
-        zero(int64_t(instance.sealedMeshes.size())) {}
+      : instance(instance), seals(instance.running.deviceSeals),
+        zero(int64_t(instance.running.sealedMeshes.size())) {}
 
   void run() {
-    instance.agreement.listTerms(instance.sealedMeshes, ofSeal, seals.terms, seals.columns);
+    instance.running.agreement.listTerms(instance.running.sealedMeshes, ofSeal, seals.terms,
+                                         seals.columns);
     seals.seals.resize(size_t(zero) + 1);
     for (const plan::Command &command : instance.library.plan.commands)
       if (const auto *start = std::get_if<plan::Start>(&command))
-        list(instance.exchanges[size_t(started++)], start->kernel);
+        list(instance.prepared.exchanges[size_t(started++)], start->kernel);
       else if (const auto *await = std::get_if<plan::Await>(&command))
-        listCheck(instance.exchanges[size_t(await->start.value)], await->kernel);
+        listCheck(instance.prepared.exchanges[size_t(await->start.value)], await->kernel);
   }
 
 private:
@@ -93,12 +94,12 @@ void prepareDeviceSeals(stepc_instance &instance) {
 }
 
 std::string placeDeviceSeals(stepc_instance &instance, const AddressOf &addressOf) {
-  DeviceSeals &seals = instance.deviceSeals;
+  DeviceSeals &seals = instance.running.deviceSeals;
   const stepc_device_table &device = instance.device();
   if (seals.rows.empty())
     return {};
   auto parameters = int64_t(instance.library.plan.parameters.size());
-  int64_t columns = instance.agreement.longestRow();
+  int64_t columns = instance.running.agreement.longestRow();
   auto bytes =
       int64_t(sizeof(stepc_seal_report)) + parameters * (1 + columns) * int64_t(sizeof(int64_t));
   seals.report = static_cast<stepc_seal_report *>(device.report(instance.deviceContext, bytes));
@@ -114,7 +115,7 @@ std::string placeDeviceSeals(stepc_instance &instance, const AddressOf &addressO
     for (const void *argument :
          {static_cast<const void *>(rows + one.firstRow), addressOf(seals.terms.data()),
           addressOf(seals.columns.data()), addressOf(seals.messages.data()),
-          addressOf(instance.records.data()), addressOf(seals.seals.data())})
+          addressOf(instance.running.records.data()), addressOf(seals.seals.data())})
       one.arguments.push_back(const_cast<void *>(argument));
     if (reports)
       one.arguments.push_back(seals.report);
@@ -124,7 +125,7 @@ std::string placeDeviceSeals(stepc_instance &instance, const AddressOf &addressO
     if (wrong.empty() && device.checkLaunch)
       wrong = device.checkLaunch(instance.deviceContext, one.launch);
   };
-  for (PreparedExchange &exchange : instance.exchanges) {
+  for (PreparedExchange &exchange : instance.prepared.exchanges) {
     place(exchange.seal, /*reports=*/false);
     place(exchange.check, /*reports=*/true);
   }
@@ -132,7 +133,7 @@ std::string placeDeviceSeals(stepc_instance &instance, const AddressOf &addressO
 }
 
 int32_t findDisagreement(const stepc_instance &instance, std::string &message) {
-  stepc_seal_report *report = instance.deviceSeals.report;
+  stepc_seal_report *report = instance.running.deviceSeals.report;
   if (!report || !std::atomic_ref(report->is_there).load(std::memory_order_acquire))
     return STEPC_OK;
   const auto *steps = reinterpret_cast<const int64_t *>(report + 1);
@@ -143,8 +144,8 @@ int32_t findDisagreement(const stepc_instance &instance, std::string &message) {
   std::memcpy(&theirs, &report->theirs, sizeof(theirs));
   const stepc_sealed_message &found = report->message;
   message = exchangeName(instance.library, found.exchange) + ": " +
-            disagreement(instance, instance.sealedMeshes[size_t(found.seal)], numbers, own, theirs,
-                         int32_t(found.peer), instance.rank);
+            disagreement(instance, instance.running.sealedMeshes[size_t(found.seal)], numbers, own,
+                         theirs, int32_t(found.peer), instance.rank);
   return STEPC_ERROR_AGREEMENT;
 }
 

@@ -68,7 +68,7 @@ int64_t meetingOf(stepc_instance &instance, const plan::Start &start) {
   const std::vector<int64_t> found =
       plan::members(instance.library.plan, start.communicator, instance.rank);
   std::vector<int32_t> members(found.begin(), found.end());
-  auto &all = instance.meetings;
+  auto &all = instance.prepared.meetings;
   auto known = std::find_if(all.begin(), all.end(),
                             [&](const Meeting &one) { return one.members == members; });
   if (known == all.end()) {
@@ -113,7 +113,7 @@ public:
       : instance(instance), meeting(meeting), exchange(exchange) {
     const plan::Plan &plan = instance.library.plan;
     for (int64_t table : start.tables)
-      for (const plan::Message &part : instance.tables.tables[table].messages) {
+      for (const plan::Message &part : instance.prepared.tables.tables[table].messages) {
         int64_t mesh = plan.groups[plan.segments[plan.tables[table].from.segment].group].mesh;
         if (part.sendCount > 0)
           ofValues[{part.peer, true}].insert(mesh);
@@ -129,7 +129,7 @@ public:
     std::set<int64_t> meshes = ofValues[{peer, isSent}];
     meshes.insert(meeting.meshes.begin(), meeting.meshes.end());
     std::vector<int64_t> list(meshes.begin(), meshes.end());
-    auto &all = instance.sealedMeshes;
+    auto &all = instance.running.sealedMeshes;
     auto number = size_t(std::find(all.begin(), all.end(), list) - all.begin());
     if (number == all.size())
       all.push_back(std::move(list));
@@ -150,12 +150,12 @@ PreparedExchange prepare(stepc_instance &instance, const plan::Start &start, int
   exchange.instance = &instance;
   exchange.order = order;
   exchange.meeting = where;
-  const Meeting &meeting = instance.meetings[where];
+  const Meeting &meeting = instance.prepared.meetings[where];
   int64_t tag = kFirstExchangeTag + order;
-  char *arena = static_cast<char *>(instance.arena.data());
+  char *arena = static_cast<char *>(instance.prepared.arena.data());
   char *sends = arena + start.sent.value, *receives = arena + start.received.value;
-  const std::vector<plan::Message> &messages = instance.tables.starts[order].messages;
-  for (const plan::PartCopy &copy : instance.tables.starts[order].sent.copies)
+  const std::vector<plan::Message> &messages = instance.prepared.tables.starts[order].messages;
+  for (const plan::PartCopy &copy : instance.prepared.tables.starts[order].sent.copies)
     exchange.repeated.push_back({sends + copy.from, sends + copy.to, copy.bytes});
   SealPlacer seals(instance, start, meeting, exchange);
   if (isAllGather(instance, start, messages, meeting)) {
@@ -208,21 +208,21 @@ std::string prepareExchanges(stepc_instance &instance) {
     if (int64_t(order) > std::numeric_limits<int32_t>::max() - kFirstExchangeTag)
       return exchangeName(instance.library, order) + " has no tag left for its messages";
     int64_t where = meetingOf(instance, *starts[order]);
-    std::string wrong =
-        checkMessages(instance, instance.meetings[where], instance.tables.starts[order].messages);
+    std::string wrong = checkMessages(instance, instance.prepared.meetings[where],
+                                      instance.prepared.tables.starts[order].messages);
     if (!wrong.empty())
       return exchangeName(instance.library, order) + wrong;
-    instance.exchanges.push_back(prepare(instance, *starts[order], order, where));
+    instance.prepared.exchanges.push_back(prepare(instance, *starts[order], order, where));
   }
-  instance.seals.resize(instance.sealedMeshes.size());
+  instance.running.seals.resize(instance.running.sealedMeshes.size());
   return {};
 }
 
 void prepareSeals(stepc_instance &instance) {
   if (instance.isOnDevice())
     return; // kernels add them up
-  for (size_t i = 0; i < instance.seals.size(); ++i)
-    instance.seals[i] = instance.agreement.of(instance.sealedMeshes[i]);
+  for (size_t i = 0; i < instance.running.seals.size(); ++i)
+    instance.running.seals[i] = instance.running.agreement.of(instance.running.sealedMeshes[i]);
 }
 
 // An all-gather counts as the messages that it stands for, whatever the transport makes of it.
@@ -230,7 +230,7 @@ void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
   for (const stepc_operation &operation : exchange.operations) {
     int64_t peers = 1;
     if (operation.kind > STEPC_RECEIVE)
-      peers = int64_t(exchange.instance->meetings[exchange.meeting].members.size()) - 1;
+      peers = int64_t(exchange.instance->prepared.meetings[exchange.meeting].members.size()) - 1;
     if (operation.kind != STEPC_RECEIVE) {
       counters.messages_sent += peers;
       counters.bytes_sent += peers * operation.bytes;
@@ -324,19 +324,19 @@ namespace stepc::runtime {
 void startExchange(void *argument) {
   PreparedExchange &exchange = *static_cast<PreparedExchange *>(argument);
   stepc_instance &instance = *exchange.instance;
-  if (instance.failure)
+  if (instance.running.failure)
     return;
   if (exchange.started)
     return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
                                                  " was started twice in one step");
   exchange.started = true;
-  ++instance.executed.exchanges;
+  ++instance.running.executed.exchanges;
   if (exchange.operations.empty())
     return;
   // The sent bytes are the exchange's until it is done; no command writes them meanwhile.
   if (!instance.isOnDevice()) {
     for (const PreparedExchange::MessageSeal &seal : exchange.sealsSent)
-      std::memcpy(const_cast<void *>(seal.sent(exchange)), &instance.seals[seal.number],
+      std::memcpy(const_cast<void *>(seal.sent(exchange)), &instance.running.seals[seal.number],
                   sizeof(Seal));
     // A message that a transport loses leaves no seal of an earlier step: counters find it.
     for (const PreparedExchange::MessageSeal &seal : exchange.sealsReceived)
@@ -375,22 +375,22 @@ static void compareSeals(stepc_instance &instance, const PreparedExchange &excha
   if (!instance.deviceContext.failure.empty() || instance.device().declare)
     return;
   for (const PreparedExchange::MessageSeal &place : exchange.sealsReceived) {
-    const Seal &own = instance.seals[place.number];
+    const Seal &own = instance.running.seals[place.number];
     Seal theirs;
     std::memcpy(&theirs, place.received(exchange), sizeof(Seal));
     if (theirs == own || !theirs.isKnown() || !own.isKnown())
       continue;
     return instance.fail(STEPC_ERROR_AGREEMENT,
                          exchangeName(instance.library, exchange.order) + ": " +
-                             disagreement(instance, instance.sealedMeshes[place.number], theirs,
-                                          place.peer, instance.rank));
+                             disagreement(instance, instance.running.sealedMeshes[place.number],
+                                          theirs, place.peer, instance.rank));
   }
 }
 
 void awaitExchange(void *argument) {
   PreparedExchange &exchange = *static_cast<PreparedExchange *>(argument);
   stepc_instance &instance = *exchange.instance;
-  if (instance.failure)
+  if (instance.running.failure)
     return;
   if (!exchange.started || exchange.finished)
     return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
@@ -404,7 +404,7 @@ void awaitExchange(void *argument) {
     exchange.inFlight = false;
     // Else the transport itself says what it did.
     if (!instance.transport.traffic)
-      countMessages(exchange, instance.executed);
+      countMessages(exchange, instance.running.executed);
     compareSeals(instance, exchange);
   }
   exchange.finished = true;
@@ -417,11 +417,11 @@ static stepc_traffic trafficOf(const stepc_instance &instance) {
   return traffic;
 }
 
-void beginTraffic(stepc_instance &instance) { instance.before = trafficOf(instance); }
+void beginTraffic(stepc_instance &instance) { instance.running.before = trafficOf(instance); }
 
 void countTraffic(stepc_instance &instance) {
-  stepc_traffic now = trafficOf(instance), &before = instance.before;
-  stepc_counters &done = instance.executed;
+  stepc_traffic now = trafficOf(instance), &before = instance.running.before;
+  stepc_counters &done = instance.running.executed;
   done.messages_sent += now.messages_sent - before.messages_sent;
   done.messages_received += now.messages_received - before.messages_received;
   done.bytes_sent += now.bytes_sent - before.bytes_sent;

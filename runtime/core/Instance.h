@@ -2,11 +2,12 @@
 #ifndef STEPC_RUNTIME_CORE_INSTANCE_H
 #define STEPC_RUNTIME_CORE_INSTANCE_H
 
-#include "runtime/core/Agreement.h"
-#include "runtime/core/DeviceSeals.h"
+#include "runtime/core/Bindings.h"
+#include "runtime/core/Failures.h"
 #include "runtime/core/Library.h"
+#include "runtime/core/RankProgram.h"
+#include "runtime/core/RunningStep.h"
 #include "runtime/core/Watchdog.h"
-#include "runtime/core/commands/Prepared.h"
 #include "runtime/devices/Device.h"
 
 #include <chrono>
@@ -15,64 +16,6 @@
 #include <vector>
 
 namespace stepc::runtime {
-
-/// What a rank holds of a group's parameters, which are all alike.
-struct LocalGroup {
-  bool member = false;
-  int64_t position = 0; ///< in the group's mesh, of a member
-  struct LocalShard {
-    std::vector<int64_t> shape;
-    int64_t bytes = 0;
-  };
-  LocalShard parameter, gradient;
-  std::vector<LocalShard> states; // parallel to GroupText::states
-  /// World ranks with a non-empty gradient; filled if a route of the group may skip.
-  std::vector<int32_t> holders;
-};
-
-/// An exchange with all that does not change from step to step.
-struct PreparedExchange {
-  struct LocalCopy {
-    const char *from;
-    char *to;
-    int64_t bytes;
-  };
-  stepc_instance *instance = nullptr;
-  int64_t order = 0;
-  std::vector<stepc_operation> operations;
-  int64_t meeting = 0;             ///< whose ranks take part
-  std::vector<LocalCopy> repeated; ///< in the send buffer, before anything leaves
-  std::vector<LocalCopy> own;      ///< of the rank to itself
-  /// Where a message has its seal: bytes from the begin of what an operation sends or receives, and the
-  /// number of the seal in the instance. It goes by the operation, because a device may give that other
-  /// memory.
-  struct MessageSeal {
-    size_t operation;
-    int64_t offset;
-    size_t number;
-    int32_t peer;
-    const void *sent(const PreparedExchange &exchange) const {
-      return static_cast<const char *>(exchange.operations[operation].send) + offset;
-    }
-    void *received(const PreparedExchange &exchange) const {
-      return static_cast<char *>(exchange.operations[operation].receive) + offset;
-    }
-  };
-  std::vector<MessageSeal> sealsSent, sealsReceived;
-  SealLaunch seal,
-      check; ///< where they stand on a stream: before messages leave, and when they came
-  void *handle = nullptr;
-  bool started = false, inFlight = false, finished = false;
-};
-
-/// Ranks that meet in exchanges, this one among them, and how operations name them to the transport:
-/// by a communicator, or as ranks of the world.
-struct Meeting {
-  std::vector<int32_t> members; ///< world ranks, ascending
-  std::vector<int64_t> meshes;  ///< that each of them is a member of
-  bool isOpened = false;
-  void *communicator = nullptr;
-};
 
 using Clock = std::chrono::steady_clock;
 
@@ -93,23 +36,6 @@ inline stepc_operation receiveFrom(int32_t peer, void *buffer, int64_t bytes, in
   return {STEPC_RECEIVE, peer, nullptr, nullptr, buffer, bytes, tag, STEPC_ELEMENT_NONE, 0};
 }
 
-/// Values of hyperparameters that some parameters of one route read; `parameter` is the first of them.
-struct HyperparameterRow {
-  const double *values;
-  int64_t parameter;
-};
-
-/// Memory that the trainer lends: a parameter, its gradient or a state, as Overlaps.cpp numbers them.
-struct LentRange {
-  uintptr_t begin, end; ///< 0 if nothing is bound
-  int64_t bytes, parameter, what;
-  uintptr_t freeBegin,
-      freeEnd; ///< of a gradient: where it stood between two ranges that are written
-};
-
-/// What a pointer that the trainer bound is known to be.
-enum class Bound : uint8_t { Never, Null, Given };
-
 } // namespace stepc::runtime
 
 struct stepc_instance {
@@ -127,83 +53,17 @@ struct stepc_instance {
   stepc::runtime::Parallel parallel;
 
   // Stands before the memory that it allocates. The members that it refers to are made before it is used.
-  stepc::runtime::DeviceContext deviceContext{parallel,        executed, library.plan,
-                                              library.program, records,  someInactive};
+  stepc::runtime::DeviceContext deviceContext{parallel,        running.executed,
+                                              library.plan,    library.program,
+                                              running.records, running.someInactive};
 
-  // --- expanded at create ---
-  stepc::plan::RankTables tables;
-  std::vector<stepc::runtime::LocalGroup> groups;
-  std::vector<stepc::runtime::PreparedExchange> exchanges;
-  std::vector<stepc::runtime::Meeting> meetings; // each set of ranks once
-  std::vector<std::unique_ptr<stepc::runtime::PreparedCommand>> program;
-  stepc::runtime::Memory arena;
-  stepc::runtime::Memory zeros; // what an absent gradient reads where its route says zero
-  stepc_counters planned{}, executed{};
-  bool maySkip = false;
-  // For a step that was recorded as a graph: what a replay counts, and whether it calls functions of the
-  // host.
-  bool hasGraph = false, isRecording = false, replayCalls = false;
-  stepc_counters recorded{};
-
-  // --- bound by the trainer ---
-  std::vector<void *> parameters;
-  std::vector<void *> gradients;           // what kernels read; see boundGradients
-  std::vector<std::vector<void *>> states; // [rule's state][parameter]
-  std::vector<const void *> boundGradients;
-  std::vector<stepc::runtime::Bound> parameterBound, gradientBound;
-  std::vector<std::vector<stepc::runtime::Bound>> stateBound;
-  int64_t *steps = nullptr;
-  bool areStepsOnDevice = false, areHyperparametersOnDevice = false;
-  // What kernels read of step counts that the host holds, as of this step, and its address for them.
-  std::vector<int64_t> stepsTaken;
-  int64_t *stepsAddress = nullptr;
-  std::vector<std::vector<double>> routeValues;
-  bool areHyperparametersBound = false;
-  std::vector<stepc::runtime::HyperparameterRow> hyperparameterRows; // each once
-  // What kernels read of hyperparameters, as of this step: rows of `hyperparameterStride`.
-  std::vector<double> hyperparameterValues;
-  int64_t hyperparameterStride = 0;
-  const double *hyperparameterAddress = nullptr;        // where kernels find these
-  bool shardsChecked = false, gradientsChecked = false; // since they were bound
-  // The memory that a step writes, and the gradients that it reads, by their addresses at the last look.
-  std::vector<stepc::runtime::LentRange> writtenRanges, gradientRanges;
-  bool writtenDisjoint = false, gradientsDisjoint = false; // since an address changed
-
-  // --- one step ---
-  // One record per parameter. Behind them, one per parameter for each group that has a further part of its
-  // parameters.
-  std::vector<stepc_parameter_record> records;
-  std::vector<int64_t> firstRecord; // per group, of its records; -1: those of its parameters
-  bool someInactive = false;
-  // What ranks tell each other outside of exchanges: a seal per mesh and, if a route may skip, a bit per
-  // parameter that says whether its gradient is present.
-  std::unique_ptr<uint8_t[]> told; // [size][toldBytes]
-  int64_t toldBytes = 0;
-  std::vector<stepc_operation> tellMessages;
-  stepc::runtime::Agreement agreement;
-  // Each distinct set of meshes to which a message's values belong, and its seal in this step.
-  std::vector<std::vector<int64_t>> sealedMeshes;
-  std::vector<stepc::runtime::Seal> seals; // where the host carries out exchanges
-  stepc::runtime::DeviceSeals deviceSeals; // where they stand on a stream
-  bool hasAgreed = false;                  // once, in the first step
-  stepc_traffic before{};                  // of the transport, when the program began
-  bool stepsAdvanced = false;
-  Status failure = STEPC_OK; // of the running step
+  stepc::runtime::RankProgram prepared;
+  stepc::runtime::Bindings bound;
+  stepc::runtime::RunningStep running;
 
   // Watches exchanges on a device. It uses the transport, so it must be destroyed first.
   std::unique_ptr<stepc::runtime::Watchdog> watchdog;
-
-  // --- after failures ---
-  bool poisoned = false;
-  bool aborted = false;      // the transport
-  bool leftInFlight = false; // a peer's bytes may still arrive in our buffers
-  std::vector<uint8_t> halfStepped;
-  // Mutable, because functions that only ask also refuse with a message.
-  mutable std::string error;     // the last message, beginning with this rank
-  mutable std::string cause;     // the same without the rank: transports name it themselves
-  std::string poisonedText;      // of the failure that poisoned the instance
-  std::string memoryText;        // made at create, for when no message can be put together
-  mutable bool textLost = false; // memoryText stands for `error`
+  stepc::runtime::Failures failures;
 
   /// Sets the message, prefixed with this rank, and returns the status.
   Status refuse(Status status, const std::string &message) const;
@@ -211,7 +71,9 @@ struct stepc_instance {
   void fail(Status status, const std::string &message);
   /// Fails the running step because of an exception: no memory, or one from a function that the trainer gave.
   void failWithoutText() noexcept;
-  const char *lastError() const { return textLost ? memoryText.c_str() : error.c_str(); }
+  const char *lastError() const {
+    return failures.textLost ? failures.memoryText.c_str() : failures.error.c_str();
+  }
   /// Waits until the device has done all; false if it does not come to an end.
   bool drainOrGiveUp() noexcept;
   /// Gives up the transport. Peers that wait learn the reason.
@@ -237,7 +99,7 @@ struct stepc_instance {
   bool takesBack() const { return transport.traits & STEPC_TRANSPORT_TAKES_BACK; }
 
   bool isMember(int64_t parameter) const {
-    return groups[library.parameter(parameter).group].member;
+    return prepared.groups[library.parameter(parameter).group].member;
   }
   std::string here() const { return stepc::runtime::rankName(library, rank); }
 };

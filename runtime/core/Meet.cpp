@@ -52,7 +52,7 @@ int32_t openTogether(stepc_instance &instance, std::string &error) {
         continue;
       someNew = true;
       if (place == places[size_t(instance.rank)])
-        own = &*std::find_if(instance.meetings.begin(), instance.meetings.end(),
+        own = &*std::find_if(instance.prepared.meetings.begin(), instance.prepared.meetings.end(),
                              [&](const Meeting &one) { return one.members == members; });
     }
     if (int32_t status = someNew ? openCommunicator(instance, own, error) : STEPC_OK)
@@ -171,14 +171,14 @@ int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
     if (int32_t status = openTogether(instance, error))
       return status;
   } else {
-    for (Meeting &meeting : instance.meetings)
+    for (Meeting &meeting : instance.prepared.meetings)
       if (int32_t status =
               meeting.isOpened ? openCommunicator(instance, &meeting, error) : STEPC_OK)
         return status;
   }
-  for (PreparedExchange &exchange : instance.exchanges)
+  for (PreparedExchange &exchange : instance.prepared.exchanges)
     for (stepc_operation &operation : exchange.operations)
-      operation.communicator = instance.meetings[exchange.meeting].communicator;
+      operation.communicator = instance.prepared.meetings[exchange.meeting].communicator;
   return STEPC_OK;
 } catch (...) {
   error.assign("out of memory"); // short: does not allocate
@@ -186,10 +186,10 @@ int32_t openCommunicators(stepc_instance &instance, std::string &error) try {
 }
 
 void closeCommunicators(stepc_instance &instance) noexcept {
-  for (Meeting &meeting : instance.meetings)
+  for (Meeting &meeting : instance.prepared.meetings)
     if (meeting.communicator)
       instance.transport.close_communicator(instance.transport.context, meeting.communicator);
-  instance.meetings.clear();
+  instance.prepared.meetings.clear();
 }
 
 int32_t openConnections(stepc_instance &instance, std::string &error) try {
@@ -197,8 +197,8 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
   std::string what = "reaching the peers of steps";
   instance.device().begin(context);
   int32_t status = STEPC_OK;
-  for (PreparedExchange &exchange : instance.exchanges) {
-    instance.leftInFlight |= !exchange.operations.empty();
+  for (PreparedExchange &exchange : instance.prepared.exchanges) {
+    instance.failures.leftInFlight |= !exchange.operations.empty();
     if (!status)
       status = instance.start(exchange.operations, instance.exchangeStream(), &exchange.handle,
                               exchangeName(instance.library, exchange.order), error);
@@ -207,15 +207,15 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
   if (!status)
     status = instance.waitForDevice(instance.timeout, what, error);
   // Before its first exchange a step may tell other ranks something through the host.
-  if (void *handle = nullptr; !status && !instance.tellMessages.empty()) {
-    status = instance.start(instance.tellMessages, nullptr, &handle, what, error);
+  if (void *handle = nullptr; !status && !instance.running.tellMessages.empty()) {
+    status = instance.start(instance.running.tellMessages, nullptr, &handle, what, error);
     status = status ? status : instance.wait(handle, what, error);
   }
   if (status)
     return status;
-  instance.leftInFlight = false;
-  int32_t *words = instance.device().marks(context, Watchdog::kFirstExchange +
-                                                        int64_t(instance.exchanges.size()));
+  instance.failures.leftInFlight = false;
+  int32_t *words = instance.device().marks(
+      context, Watchdog::kFirstExchange + int64_t(instance.prepared.exchanges.size()));
   if (!words)
     return fault(error, STEPC_ERROR_MEMORY,
                  "expected memory to watch exchanges by: " + context.failure);

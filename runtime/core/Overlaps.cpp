@@ -36,13 +36,13 @@ std::string nameOf(const stepc_instance &instance, const LentRange &range) {
 const void *addressOf(const stepc_instance &instance, const LentRange &range) {
   switch (range.what) {
   case kParameter:
-    return instance.parameters[range.parameter];
+    return instance.bound.parameters[range.parameter];
   case kGradient:
-    return instance.boundGradients[range.parameter];
+    return instance.bound.givenGradients[range.parameter];
   case kStepCounts:
-    return instance.steps;
+    return instance.bound.steps;
   default:
-    return instance.states[range.what][range.parameter];
+    return instance.bound.states[range.what][range.parameter];
   }
 }
 
@@ -75,7 +75,7 @@ int32_t refuseOverlap(const stepc_instance &instance, const LentRange &one,
 /// Finds ranges that begin inside of one before them, among ranges in order.
 int32_t checkWritten(const stepc_instance &instance) {
   const LentRange *last = nullptr;
-  for (const LentRange &range : instance.writtenRanges) {
+  for (const LentRange &range : instance.bound.writtenRanges) {
     if (last && range.begin < last->end)
       return refuseOverlap(instance, *last, range);
     if (range.begin)
@@ -88,7 +88,7 @@ int32_t checkWritten(const stepc_instance &instance) {
 bool areApart(const stepc_instance &instance, std::vector<LentRange> &gradients) {
   uintptr_t before = 0;
   for (LentRange &range : gradients) {
-    auto begin = reinterpret_cast<uintptr_t>(instance.boundGradients[range.parameter]);
+    auto begin = reinterpret_cast<uintptr_t>(instance.bound.givenGradients[range.parameter]);
     uintptr_t end = begin + uintptr_t(range.bytes);
     if (!begin)
       continue;
@@ -100,12 +100,12 @@ bool areApart(const stepc_instance &instance, std::vector<LentRange> &gradients)
 }
 
 int32_t checkGradients(stepc_instance &instance) {
-  if (areApart(instance, instance.gradientRanges))
+  if (areApart(instance, instance.bound.gradientRanges))
     return STEPC_OK;
-  update(instance, instance.gradientRanges);
+  update(instance, instance.bound.gradientRanges);
   const LentRange *longest = nullptr; // of those that begin where the last one did
-  auto written = instance.writtenRanges.begin(), end = instance.writtenRanges.end();
-  for (LentRange &range : instance.gradientRanges) {
+  auto written = instance.bound.writtenRanges.begin(), end = instance.bound.writtenRanges.end();
+  for (LentRange &range : instance.bound.gradientRanges) {
     if (!range.begin)
       continue;
     if (longest && range.begin != longest->begin && range.begin < longest->end)
@@ -116,7 +116,7 @@ int32_t checkGradients(stepc_instance &instance) {
       ++written;
     if (written != end && written->begin < range.end)
       return refuseOverlap(instance, *written, range);
-    range.freeBegin = written == instance.writtenRanges.begin() ? 0 : (written - 1)->end;
+    range.freeBegin = written == instance.bound.writtenRanges.begin() ? 0 : (written - 1)->end;
     range.freeEnd = written == end ? UINTPTR_MAX : written->begin;
   }
   return STEPC_OK;
@@ -133,29 +133,30 @@ void prepareOverlaps(stepc_instance &instance) {
   };
   for (int64_t p = 0; p < count; ++p) {
     int64_t index = lib.parameter(p).group;
-    const LocalGroup &local = instance.groups[index];
-    add(instance.writtenRanges, local.parameter.bytes, p, kParameter);
+    const LocalGroup &local = instance.prepared.groups[index];
+    add(instance.bound.writtenRanges, local.parameter.bytes, p, kParameter);
     for (size_t i = 0; i < local.states.size(); ++i)
-      add(instance.writtenRanges, local.states[i].bytes, p, lib.groups[index].states[i].index);
-    add(instance.gradientRanges, local.gradient.bytes, p, kGradient);
+      add(instance.bound.writtenRanges, local.states[i].bytes, p,
+          lib.groups[index].states[i].index);
+    add(instance.bound.gradientRanges, local.gradient.bytes, p, kGradient);
   }
-  add(instance.writtenRanges, count * int64_t(sizeof(int64_t)), -1, kStepCounts);
+  add(instance.bound.writtenRanges, count * int64_t(sizeof(int64_t)), -1, kStepCounts);
 }
 
 int32_t checkOverlaps(stepc_instance &instance) {
-  if (!instance.writtenDisjoint) {
-    update(instance, instance.writtenRanges);
+  if (!instance.bound.writtenDisjoint) {
+    update(instance, instance.bound.writtenRanges);
     if (int32_t status = checkWritten(instance))
       return status;
-    for (LentRange &range : instance.gradientRanges)
+    for (LentRange &range : instance.bound.gradientRanges)
       range.freeBegin = range.freeEnd = 0;
-    instance.writtenDisjoint = true;
-    instance.gradientsDisjoint = false;
+    instance.bound.writtenDisjoint = true;
+    instance.bound.gradientsDisjoint = false;
   }
-  if (!instance.gradientsDisjoint) {
+  if (!instance.bound.gradientsDisjoint) {
     if (int32_t status = checkGradients(instance))
       return status;
-    instance.gradientsDisjoint = true;
+    instance.bound.gradientsDisjoint = true;
   }
   return STEPC_OK;
 }

@@ -11,11 +11,11 @@ namespace stepc::runtime {
 namespace {
 
 void countPlanned(stepc_instance &instance) {
-  stepc_counters &planned = instance.planned;
-  for (const auto &command : instance.program)
+  stepc_counters &planned = instance.prepared.planned;
+  for (const auto &command : instance.prepared.commands)
     command->count(planned);
-  planned.exchanges = int64_t(instance.exchanges.size());
-  for (const PreparedExchange &exchange : instance.exchanges) {
+  planned.exchanges = int64_t(instance.prepared.exchanges.size());
+  for (const PreparedExchange &exchange : instance.prepared.exchanges) {
     countMessages(exchange, planned);
     for (const SealLaunch *one : {&exchange.seal, &exchange.check}) {
       planned.launches += one->launch.items > 0;
@@ -32,7 +32,7 @@ std::string prepareProgram(stepc_instance &instance) {
     return wrong;
   Preparer preparer(instance);
   for (const plan::Command &command : plan.commands) {
-    instance.program.push_back(std::visit(preparer, command));
+    instance.prepared.commands.push_back(std::visit(preparer, command));
     ++preparer.number;
   }
   prepareDeviceSeals(instance);
@@ -46,16 +46,16 @@ std::string lendLists(stepc_instance &instance) {
   auto lend = [&](const auto &list, bool changes) {
     lists.push_back({list.data(), int64_t(list.size() * sizeof(list[0])), changes});
   };
-  lend(instance.records, true);
-  lend(instance.stepsTaken, true);
-  lend(instance.hyperparameterValues, true);
-  lend(instance.parameters, true);
-  lend(instance.gradients, true);
-  for (const std::vector<void *> &shards : instance.states)
+  lend(instance.running.records, true);
+  lend(instance.bound.stepsTaken, true);
+  lend(instance.bound.hyperparameterValues, true);
+  lend(instance.bound.parameters, true);
+  lend(instance.bound.gradients, true);
+  for (const std::vector<void *> &shards : instance.bound.states)
     lend(shards, true);
-  for (const auto &command : instance.program)
+  for (const auto &command : instance.prepared.commands)
     command->lend(lists);
-  const DeviceSeals &seals = instance.deviceSeals;
+  const DeviceSeals &seals = instance.running.deviceSeals;
   lend(seals.rows, false);
   lend(seals.terms, false);
   lend(seals.columns, false);
@@ -72,12 +72,12 @@ std::string lendLists(stepc_instance &instance) {
     auto found = addresses.find(list);
     return found == addresses.end() ? list : found->second;
   };
-  instance.hyperparameterAddress =
-      static_cast<const double *>(addressOf(instance.hyperparameterValues.data()));
-  instance.stepsAddress =
-      static_cast<int64_t *>(const_cast<void *>(addressOf(instance.stepsTaken.data())));
+  instance.bound.hyperparameterAddress =
+      static_cast<const double *>(addressOf(instance.bound.hyperparameterValues.data()));
+  instance.bound.stepsAddress =
+      static_cast<int64_t *>(const_cast<void *>(addressOf(instance.bound.stepsTaken.data())));
   placeSteps(instance);
-  for (const auto &command : instance.program)
+  for (const auto &command : instance.prepared.commands)
     if (wrong = command->place(addressOf); !wrong.empty())
       return wrong;
   return placeDeviceSeals(instance, addressOf);

@@ -30,7 +30,7 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
                                STEPC_PARAMETER, STEPC_GRADIENT, states.size(),
                                lib.parameter(parameter).name.c_str(), of));
   *count = 0;
-  const LocalGroup &local = self->groups[index];
+  const LocalGroup &local = self->prepared.groups[index];
   if (!local.member)
     return STEPC_OK;
   plan::ValueKind kind = of < 0 ? plan::ValueKind::Full : states[of].value;

@@ -10,35 +10,35 @@
 using namespace stepc::runtime;
 
 int32_t stepc_instance::refuse(Status status, const std::string &message) const {
-  cause = message;
-  error = here() + ": " + message;
-  textLost = false;
+  failures.cause = message;
+  failures.error = here() + ": " + message;
+  failures.textLost = false;
   return status;
 }
 
 void stepc_instance::fail(Status status, const std::string &message) {
-  if (failure)
+  if (running.failure)
     return;
-  failure = status;
+  running.failure = status;
   refuse(status, message);
 }
 
 void stepc_instance::failWithoutText() noexcept {
-  failure = STEPC_ERROR_MEMORY;
-  textLost = true;
+  running.failure = STEPC_ERROR_MEMORY;
+  failures.textLost = true;
 }
 
 void stepc_instance::abortTransport(const char *reason) noexcept {
-  for (PreparedExchange &exchange : exchanges)
-    leftInFlight |= exchange.inFlight;
-  if (!hasTransport || size == 1 || aborted)
+  for (PreparedExchange &exchange : prepared.exchanges)
+    failures.leftInFlight |= exchange.inFlight;
+  if (!hasTransport || size == 1 || failures.aborted)
     return;
-  aborted = true;
+  failures.aborted = true;
   try {
     transport.abort(transport.context, reason);
   } catch (...) {
     // A trainer's transport that throws: nothing more can be done for the peers.
-    leftInFlight = true;
+    failures.leftInFlight = true;
   }
 }
 
@@ -48,14 +48,16 @@ namespace {
 /// Marks the parameters whose shards a command of the failed step may have written.
 void markHalfStepped(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;
-  auto mark = [&](int64_t p) { instance.halfStepped[p] |= uint8_t(instance.records[p].active); };
-  for (const auto &command : instance.program) {
+  auto mark = [&](int64_t p) {
+    instance.failures.halfStepped[p] |= uint8_t(instance.running.records[p].active);
+  };
+  for (const auto &command : instance.prepared.commands) {
     if (!command->begun)
       continue;
     for (const plan::Effect &effect : plan::effects(plan, command->planned())) {
       if (!effect.writes() || !effect.operand || !effect.operand->isShards())
         continue;
-      const plan::RankTable &rows = instance.tables.tables[effect.table];
+      const plan::RankTable &rows = instance.prepared.tables.tables[effect.table];
       for (const plan::Chunk &chunk : rows.chunks)
         mark(chunk.parameter);
       for (const plan::CopyRow &row : rows.copies)
@@ -69,8 +71,8 @@ std::string halfSteppedText(const stepc_instance &instance) {
   constexpr int64_t kNamed = 3;
   int64_t count = 0;
   std::string names;
-  for (size_t p = 0; p < instance.halfStepped.size(); ++p) {
-    if (!instance.halfStepped[p])
+  for (size_t p = 0; p < instance.failures.halfStepped.size(); ++p) {
+    if (!instance.failures.halfStepped[p])
       continue;
     if (count++ < kNamed)
       names += (names.empty() ? "'" : ", '") + instance.library.parameter(p).name + "'";
@@ -86,33 +88,34 @@ std::string halfSteppedText(const stepc_instance &instance) {
 constexpr const char *kMemoryCause = "memory ran out, or a function of the trainer threw";
 
 int32_t poison(stepc_instance &instance) noexcept {
-  instance.poisoned = true;
-  instance.poisonedText.clear();
+  instance.failures.poisoned = true;
+  instance.failures.poisonedText.clear();
   markHalfStepped(instance);
   // A device may fail after its last command was enqueued.
-  if (instance.stepsAdvanced)
+  if (instance.running.stepsAdvanced)
     countSteps(instance, -1);
-  instance.stepsAdvanced = false;
+  instance.running.stepsAdvanced = false;
   try {
-    if (!instance.textLost) {
-      instance.error += "; " + halfSteppedText(instance);
-      instance.poisonedText = instance.error;
+    if (!instance.failures.textLost) {
+      instance.failures.error += "; " + halfSteppedText(instance);
+      instance.failures.poisonedText = instance.failures.error;
     }
   } catch (...) {
     instance.failWithoutText();
   }
-  instance.abortTransport(instance.textLost ? kMemoryCause : instance.cause.c_str());
-  return instance.failure;
+  instance.abortTransport(instance.failures.textLost ? kMemoryCause
+                                                     : instance.failures.cause.c_str());
+  return instance.running.failure;
 }
 
 void beginStep(stepc_instance &instance) noexcept {
-  instance.failure = STEPC_OK;
-  instance.textLost = false;
-  instance.executed = stepc_counters{};
-  instance.stepsAdvanced = false;
-  for (const auto &command : instance.program)
+  instance.running.failure = STEPC_OK;
+  instance.failures.textLost = false;
+  instance.running.executed = stepc_counters{};
+  instance.running.stepsAdvanced = false;
+  for (const auto &command : instance.prepared.commands)
     command->begun = false;
-  for (PreparedExchange &exchange : instance.exchanges) {
+  for (PreparedExchange &exchange : instance.prepared.exchanges) {
     exchange.started = exchange.finished = false;
     // On a device that of an earlier step may be under way.
     exchange.inFlight &= instance.isOnDevice();
@@ -139,14 +142,14 @@ void checkLoops(stepc_instance &instance) {
 
 void checkCounts(stepc_instance &instance) {
   checkLoops(instance);
-  for (size_t order = 0; order < instance.exchanges.size(); ++order) {
-    const PreparedExchange &exchange = instance.exchanges[order];
+  for (size_t order = 0; order < instance.prepared.exchanges.size(); ++order) {
+    const PreparedExchange &exchange = instance.prepared.exchanges[order];
     if (!exchange.started || !exchange.finished)
       return instance.fail(STEPC_ERROR_COUNTS,
                            exchangeName(instance.library, order) +
                                (exchange.started ? " was never waited for" : " was never started"));
   }
-  const stepc_counters &done = instance.executed, &planned = instance.planned;
+  const stepc_counters &done = instance.running.executed, &planned = instance.prepared.planned;
   auto compare = [&](const char *what, int64_t executed, int64_t expected) {
     if (executed != expected)
       instance.fail(STEPC_ERROR_COUNTS, format("the step made %lld %s, planned are %lld",
@@ -163,13 +166,14 @@ void checkCounts(stepc_instance &instance) {
 
 /// Whether the instance may step, and whether a graph captures what it enqueues.
 static int32_t checkReady(stepc_instance &instance) {
-  if (instance.poisoned) {
+  if (instance.failures.poisoned) {
     // The first cause stays readable, whatever was tried since.
-    instance.textLost = instance.poisonedText.empty();
+    instance.failures.textLost = instance.failures.poisonedText.empty();
     try {
-      instance.error = instance.poisonedText + "; the instance is poisoned until recover()";
+      instance.failures.error =
+          instance.failures.poisonedText + "; the instance is poisoned until recover()";
     } catch (...) {
-      instance.textLost = true;
+      instance.failures.textLost = true;
     }
     return STEPC_ERROR_POISONED;
   }
@@ -202,9 +206,9 @@ static int32_t enqueueReady(stepc_instance &instance) {
     return status;
   beginStep(instance);
   runStep(instance);
-  if (instance.failure)
+  if (instance.running.failure)
     return poison(instance);
-  instance.error.clear();
+  instance.failures.error.clear();
   return STEPC_OK;
 }
 
@@ -239,9 +243,9 @@ int32_t refresh(stepc_instance *self) {
 static int32_t conclude(stepc_instance &instance, bool isDone) {
   if (!instance.deviceContext.failure.empty())
     instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
-  if (instance.failure)
-    return instance.poisoned ? instance.failure : poison(instance);
-  for (PreparedExchange &exchange : instance.exchanges)
+  if (instance.running.failure)
+    return instance.failures.poisoned ? instance.running.failure : poison(instance);
+  for (PreparedExchange &exchange : instance.prepared.exchanges)
     exchange.inFlight &= !isDone;
   return STEPC_OK;
 }
@@ -274,9 +278,10 @@ int32_t poll(stepc_instance *self, int32_t *done) {
     return STEPC_ERROR_ARGUMENT;
   if (!done)
     return self->refuse(STEPC_ERROR_ARGUMENT, "poll: the place for the answer is null");
-  *done = self->failure || self->device().poll(self->deviceContext);
+  *done = self->running.failure || self->device().poll(self->deviceContext);
   std::string error;
-  if (int32_t status = self->isOnDevice() && !self->failure ? self->findTransportProblem(error) : 0)
+  if (int32_t status =
+          self->isOnDevice() && !self->running.failure ? self->findTransportProblem(error) : 0)
     self->fail(status, error);
   int32_t status = conclude(*self, *done);
   *done |= status != STEPC_OK;
@@ -288,35 +293,35 @@ int32_t halfStepped(const stepc_instance *self, uint8_t *flags, int64_t count) {
     return STEPC_ERROR_ARGUMENT;
   if (!flags)
     return self->refuse(STEPC_ERROR_ARGUMENT, "half_stepped: the array of flags is null");
-  if (count != int64_t(self->halfStepped.size()))
+  if (count != int64_t(self->failures.halfStepped.size()))
     return self->refuse(STEPC_ERROR_ARGUMENT,
                         format("half_stepped: expected %zu flags, one per parameter, found %lld",
-                               self->halfStepped.size(), (long long)count));
-  std::copy(self->halfStepped.begin(), self->halfStepped.end(), flags);
+                               self->failures.halfStepped.size(), (long long)count));
+  std::copy(self->failures.halfStepped.begin(), self->failures.halfStepped.end(), flags);
   return STEPC_OK;
 }
 
 int32_t recover(stepc_instance *self) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
-  if (self->aborted)
+  if (self->failures.aborted)
     return self->refuse(STEPC_ERROR_TRANSPORT,
                         "the transport was aborted and cannot be used again: make a new instance");
-  self->poisoned = false;
-  self->failure = STEPC_OK;
+  self->failures.poisoned = false;
+  self->running.failure = STEPC_OK;
   self->deviceContext.failure.clear();
   self->parallel.takeProblem();
-  std::fill(self->halfStepped.begin(), self->halfStepped.end(), uint8_t(0));
-  self->error.clear();
-  self->textLost = false;
+  std::fill(self->failures.halfStepped.begin(), self->failures.halfStepped.end(), uint8_t(0));
+  self->failures.error.clear();
+  self->failures.textLost = false;
   return STEPC_OK;
 }
 
 int32_t counters(const stepc_instance *self, stepc_counters *executed, stepc_counters *planned) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;
-  int32_t status = executed ? fill(self, "counters", executed, self->executed) : STEPC_OK;
-  return !status && planned ? fill(self, "counters", planned, self->planned) : status;
+  int32_t status = executed ? fill(self, "counters", executed, self->running.executed) : STEPC_OK;
+  return !status && planned ? fill(self, "counters", planned, self->prepared.planned) : status;
 }
 
 int32_t abortInstance(stepc_instance *self, const char *reason) {
@@ -324,15 +329,15 @@ int32_t abortInstance(stepc_instance *self, const char *reason) {
     return STEPC_ERROR_ARGUMENT;
   if (!reason || !*reason)
     reason = "given up by the trainer";
-  bool first = !self->poisoned;
-  self->poisoned = true;
+  bool first = !self->failures.poisoned;
+  self->failures.poisoned = true;
   // The peers hear of it, whether or not memory is left for the message.
   self->abortTransport(reason);
   if (first)
-    self->poisonedText.clear();
+    self->failures.poisonedText.clear();
   self->refuse(STEPC_OK, reason);
   if (first)
-    self->poisonedText = self->error;
+    self->failures.poisonedText = self->failures.error;
   return STEPC_OK;
 }
 

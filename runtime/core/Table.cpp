@@ -88,7 +88,7 @@ int32_t parameterInfo(const Library &own, const stepc_instance *instance, int64_
   int64_t index = lib.parameter(parameter).group;
   const plan::Group &group = lib.plan.groups[index];
   const GroupText &text = lib.groups[index];
-  const LocalGroup *local = instance ? &instance->groups[index] : nullptr;
+  const LocalGroup *local = instance ? &instance->prepared.groups[index] : nullptr;
   bool member = local && local->member;
   return fill(instance, "parameter_info", info,
               {.struct_size = 0,
@@ -119,7 +119,7 @@ int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t pa
                          lib.parameter(parameter).name.c_str(), state,
                          lib.groups[group].states.size()));
   const StateText &text = lib.groups[group].states[state];
-  bool member = instance && instance->groups[group].member;
+  bool member = instance && instance->prepared.groups[group].member;
   return fill(instance, "state_info", info,
               {.struct_size = 0,
                .axes = int32_t(text.shape.size()),
@@ -128,7 +128,8 @@ int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t pa
                .kind = text.kind.c_str(),
                .placements = text.placements.c_str(),
                .global_shape = text.shape.data(),
-               .local_shape = member ? instance->groups[group].states[state].shape.data() : nullptr,
+               .local_shape =
+                   member ? instance->prepared.groups[group].states[state].shape.data() : nullptr,
                .init = text.init,
                .master = text.master,
                .reserved = 0});
@@ -181,7 +182,7 @@ struct Guard<Function> {
       return Function(instance, arguments...);
     } catch (...) {
       if (instance)
-        instance->textLost = true;
+        instance->failures.textLost = true;
       return STEPC_ERROR_MEMORY;
     }
   }

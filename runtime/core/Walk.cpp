@@ -2,6 +2,8 @@
 #include "runtime/core/Instance.h"
 #include "runtime/text/Text.h"
 
+#include <span>
+
 namespace stepc::runtime {
 namespace {
 
@@ -10,12 +12,14 @@ bool hasFailed(stepc_instance &instance) {
   checkLoops(instance);
   if (!instance.deviceContext.failure.empty())
     instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
-  return instance.failure != STEPC_OK;
+  return instance.running.failure != STEPC_OK;
 }
 
-void carryOutAll(stepc_instance &instance) {
+using Commands = std::span<const std::unique_ptr<PreparedCommand>>;
+
+void carryOut(stepc_instance &instance, Commands commands) {
   const stepc_device_table &device = instance.device();
-  for (const auto &command : instance.program) {
+  for (const std::unique_ptr<PreparedCommand> &command : commands) {
     // What would come next reads what did not arrive.
     if (hasFailed(instance))
       break;
@@ -31,18 +35,18 @@ void carryOutAll(stepc_instance &instance) {
 void replay(stepc_instance &instance) {
   if (hasFailed(instance))
     return;
-  for (const auto &command : instance.program)
+  for (const auto &command : instance.prepared.commands)
     command->begun = true;
-  instance.executed = instance.recorded;
+  instance.running.executed = instance.prepared.recorded;
   instance.device().graphs->replay(instance.deviceContext);
-  if (hasFailed(instance) || instance.replayCalls)
+  if (hasFailed(instance) || instance.prepared.replayCalls)
     return;
-  for (PreparedExchange &exchange : instance.exchanges) {
+  for (PreparedExchange &exchange : instance.prepared.exchanges) {
     exchange.started = exchange.finished = true;
     exchange.inFlight = !exchange.operations.empty();
   }
   countSteps(instance, 1);
-  instance.stepsAdvanced = true;
+  instance.running.stepsAdvanced = true;
 }
 
 /// Ends the walk, even if it throws.
@@ -67,21 +71,22 @@ int32_t recordGraph(stepc_instance &instance, std::string &error) {
   completeRecords(instance);
   beginTraffic(instance);
   instance.deviceContext.failure.clear();
-  instance.isRecording = true;
+  instance.prepared.isRecording = true;
   {
     Walk walk{instance.device(), instance.deviceContext};
     graphs->begin(instance.deviceContext);
-    carryOutAll(instance);
+    carryOut(instance, instance.prepared.commands);
     graphs->end(instance.deviceContext);
     walk.hasEnded = true;
   }
-  instance.isRecording = false;
+  instance.prepared.isRecording = false;
   if (hasFailed(instance))
-    return fault(error, instance.failure, "recording the step as a graph: " + instance.cause);
-  instance.recorded = instance.executed;
-  instance.replayCalls = !instance.stepsAdvanced;
-  instance.hasGraph = true;
-  for (PreparedExchange &exchange : instance.exchanges)
+    return fault(error, instance.running.failure,
+                 "recording the step as a graph: " + instance.failures.cause);
+  instance.prepared.recorded = instance.running.executed;
+  instance.prepared.replayCalls = !instance.running.stepsAdvanced;
+  instance.prepared.hasGraph = true;
+  for (PreparedExchange &exchange : instance.prepared.exchanges)
     exchange.inFlight = false; // nothing was sent
   return STEPC_OK;
 }
@@ -94,13 +99,13 @@ void walkProgram(stepc_instance &instance) {
   Walk walk{instance.device(), context};
   instance.device().begin(context);
   // A graph of the trainer's holds the commands themselves.
-  if (instance.hasGraph && !context.isCaptured)
+  if (instance.prepared.hasGraph && !context.isCaptured)
     replay(instance);
   else
-    carryOutAll(instance);
+    carryOut(instance, instance.prepared.commands);
   instance.device().finish(context);
   walk.hasEnded = true;
-  if (!hasFailed(instance) && !instance.stepsAdvanced)
+  if (!hasFailed(instance) && !instance.running.stepsAdvanced)
     instance.fail(STEPC_ERROR_COUNTS, format("device '%s' did not come to the end of the program",
                                              instance.device().name));
 }

@@ -74,7 +74,7 @@ private:
   static int64_t parts(const PreparedExchange &exchange, const stepc_operation &operation) {
     if (operation.kind != STEPC_ALL_GATHER)
       return 1;
-    return int64_t(exchange.instance->meetings[exchange.meeting].members.size());
+    return int64_t(exchange.instance->prepared.meetings[exchange.meeting].members.size());
   }
 
   std::vector<Message> messages;

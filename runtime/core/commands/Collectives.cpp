@@ -11,7 +11,7 @@ public:
   int64_t exchange() const override { return order; }
 
 protected:
-  PreparedExchange &prepared() { return instance.exchanges[size_t(order)]; }
+  PreparedExchange &prepared() { return instance.prepared.exchanges[size_t(order)]; }
   const int64_t order;
 };
 

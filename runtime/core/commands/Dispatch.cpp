@@ -7,8 +7,9 @@
 namespace stepc::runtime {
 
 void PreparedKernel::findRecords() {
-  recordsArgument = size_t(std::find(arguments.begin(), arguments.end(), instance.records.data()) -
-                           arguments.begin());
+  recordsArgument =
+      size_t(std::find(arguments.begin(), arguments.end(), instance.running.records.data()) -
+             arguments.begin());
 }
 
 void PreparedKernel::enqueue() {
@@ -38,7 +39,8 @@ std::string PreparedKernel::place(const AddressOf &addressOf) {
 void PreparedKernel::declare(const AddUse &add) const {
   if (launch.stride != 0)
     add(arguments[0], int64_t(rows.size() * sizeof(int64_t)), "the command's rows");
-  add(arguments[recordsArgument], int64_t(instance.records.size() * sizeof(stepc_parameter_record)),
+  add(arguments[recordsArgument],
+      int64_t(instance.running.records.size() * sizeof(stepc_parameter_record)),
       "the parameters' records");
 }
 
@@ -52,7 +54,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchChunks
   auto made = std::make_unique<PreparedKernel>(instance, number);
   made->launch = instance.library.launch(command.kernel);
   // The first argument is set to the rows when they stand where they stay.
-  made->arguments = {nullptr, arena(), instance.records.data()};
+  made->arguments = {nullptr, arena(), instance.running.records.data()};
   made->launch.stride = kWords;
   for (const plan::Operand &operand : command.runs[0].operands) {
     void *shards = shardsOf(operand);
@@ -83,7 +85,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchChunks
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParameters &command) {
   auto made = std::make_unique<PreparedKernel>(instance, number);
   made->launch = instance.library.launch(command.kernel);
-  made->arguments = {nullptr, arena(), instance.records.data()};
+  made->arguments = {nullptr, arena(), instance.running.records.data()};
   made->launch.grain = kParameterGrain;
   made->launch.stride = 1 + int64_t(command.runs[0].operands.size());
   for (const plan::DispatchParameters::Run &run : command.runs)
@@ -102,15 +104,15 @@ namespace {
 /// Called when the last command's stream has come so far: what is counted is complete.
 void advanceSteps(void *argument) {
   stepc_instance &instance = *static_cast<stepc_instance *>(argument);
-  if (instance.failure)
+  if (instance.running.failure)
     return;
   countTraffic(instance);
   checkCounts(instance);
-  if (instance.failure)
+  if (instance.running.failure)
     return;
-  if (!instance.isRecording)
+  if (!instance.prepared.isRecording)
     countSteps(instance, 1);
-  instance.stepsAdvanced = true;
+  instance.running.stepsAdvanced = true;
 }
 
 class PreparedAdvance : public PreparedKernel {
@@ -139,7 +141,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::AdvanceSteps &
   if (command.kernel.isNone())
     return made;
   made->launch = instance.library.launch(command.kernel);
-  made->arguments = {instance.records.data()};
+  made->arguments = {instance.running.records.data()};
   made->launch.items = int64_t(plan.parameters.size());
   made->launch.grain = kParameterGrain;
   made->findRecords();

@@ -28,12 +28,12 @@ public:
                  copy.to,
                  const_cast<void **>(copy.fromShards),
                  const_cast<void **>(copy.toShards),
-                 addressed(instance.records.data())};
+                 addressed(instance.running.records.data())};
     return checkLaunch(instance, copy.launch, arguments);
   }
   void declare(const AddUse &add) const override {
     add(arguments[0], int64_t(rows.size() * sizeof(plan::CopyRow)), "the command's rows");
-    add(arguments[5], int64_t(instance.records.size() * sizeof(stepc_parameter_record)),
+    add(arguments[5], int64_t(instance.running.records.size() * sizeof(stepc_parameter_record)),
         "the parameters' records");
   }
   const void *shardList(int64_t operand) const override { return arguments[size_t(3 + operand)]; }
@@ -82,7 +82,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Sum &command) 
   for (int64_t first : rows.lists)
     made->rows.push_back(first * table.elementBytes + shiftOf(command.source, table.from, first));
   made->arguments = {nullptr, arena() + beginOf(instance, command.source),
-                     arena() + beginOf(instance, command.target), instance.records.data()};
+                     arena() + beginOf(instance, command.target), instance.running.records.data()};
   made->launch.stride = kWords;
   made->launch.items = int64_t(rows.sums.size());
   made->findRecords();

@@ -8,15 +8,15 @@ const plan::Command &PreparedCommand::planned() const {
 }
 
 Preparer::Preparer(stepc_instance &instance)
-    : instance(instance), plan(instance.library.plan), tables(instance.tables.tables),
+    : instance(instance), plan(instance.library.plan), tables(instance.prepared.tables.tables),
       starts(plan.starts()) {}
 
 int64_t Preparer::recordOf(int64_t group, int64_t parameter) const {
-  int64_t first = instance.firstRecord[group];
+  int64_t first = instance.running.firstRecord[group];
   return first < 0 ? parameter : first + plan.parameters[parameter].indexInGroup;
 }
 
-char *Preparer::arena() const { return static_cast<char *>(instance.arena.data()); }
+char *Preparer::arena() const { return static_cast<char *>(instance.prepared.arena.data()); }
 
 void *Preparer::shardsOf(const plan::Operand &operand) const {
   std::vector<void *> *shards = runtime::shardsOf(instance, operand);
@@ -27,7 +27,7 @@ int64_t Preparer::shiftOf(const plan::Operand &operand, const plan::Place &place
                           int64_t element) const {
   if (!place.isMoving() || operand.kind != plan::OperandKind::Workspace || element < 0)
     return 0;
-  const plan::RankStart &start = instance.tables.starts[operand.start];
+  const plan::RankStart &start = instance.prepared.tables.starts[operand.start];
   const plan::Part *part = (place.end == plan::End::Received ? start.received : start.sent)
                                .find(operand.traveller, element);
   int64_t table = starts[operand.start]->tables[operand.traveller];
@@ -48,11 +48,11 @@ int64_t Preparer::wordOf(const plan::Operand &operand, int64_t group, int64_t pa
 std::vector<void *> *shardsOf(stepc_instance &instance, const plan::Operand &operand) {
   switch (operand.kind) {
   case plan::OperandKind::Parameters:
-    return &instance.parameters;
+    return &instance.bound.parameters;
   case plan::OperandKind::Gradients:
-    return &instance.gradients;
+    return &instance.bound.gradients;
   case plan::OperandKind::State:
-    return &instance.states[operand.value];
+    return &instance.bound.states[operand.value];
   default:
     return nullptr;
   }
@@ -60,7 +60,9 @@ std::vector<void *> *shardsOf(stepc_instance &instance, const plan::Operand &ope
 
 int64_t beginOf(const stepc_instance &instance, const plan::Operand &operand) {
   return operand.value +
-         (operand.pool.isNone() ? 0 : instance.tables.pools[operand.pool].begins[operand.member]);
+         (operand.pool.isNone()
+              ? 0
+              : instance.prepared.tables.pools[operand.pool].begins[operand.member]);
 }
 
 std::string checkLaunch(stepc_instance &instance, Launch &launch, std::vector<void *> &arguments) {

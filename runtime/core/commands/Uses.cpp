@@ -33,7 +33,7 @@ public:
     if (command.countsSteps())
       numbers(/*counts=*/true);
     if (command.exchange() >= 0)
-      exchange(instance.exchanges[size_t(command.exchange())]);
+      exchange(instance.prepared.exchanges[size_t(command.exchange())]);
     uses.command += ")";
   }
 
@@ -45,7 +45,7 @@ private:
 
   void follow(const plan::Effect &effect) {
     if (!effect.operand)
-      add({static_cast<const char *>(instance.arena.data()) + plan.scratchOffset(),
+      add({static_cast<const char *>(instance.prepared.arena.data()) + plan.scratchOffset(),
            plan.scratchBytes, true, true, "the scratch"});
     else if (effect.operand->isShards())
       shards(effect);
@@ -60,12 +60,12 @@ private:
     if (effect.extent == plan::Effect::Row)
       bytes *= int64_t(plan.groups[groupOf(effect)].parameters.size());
     if (effect.extent == plan::Effect::Blocks && effect.blockBytes > 0)
-      bytes = instance.tables.tables[effect.table].blocks * effect.blockBytes;
+      bytes = instance.prepared.tables.tables[effect.table].blocks * effect.blockBytes;
     if (!operand.pool.isNone())
-      bytes = std::min(bytes, instance.tables.pools[operand.pool].room(plan.pools[operand.pool],
-                                                                       operand.member));
-    add({static_cast<const char *>(instance.arena.data()) + beginOf(instance, operand), bytes,
-         effect.reads(), effect.writes(), "a part of the workspace", effect.number});
+      bytes = std::min(bytes, instance.prepared.tables.pools[operand.pool].room(
+                                  plan.pools[operand.pool], operand.member));
+    add({static_cast<const char *>(instance.prepared.arena.data()) + beginOf(instance, operand),
+         bytes, effect.reads(), effect.writes(), "a part of the workspace", effect.number});
   }
 
   int64_t groupOf(const plan::Effect &effect) const {
@@ -81,12 +81,12 @@ private:
     add({command.shardList(effect.number), int64_t(pointers.size() * sizeof(void *)), true, false,
          "the list of shards", effect.number});
     std::set<int64_t> of;
-    for (const plan::Chunk &chunk : instance.tables.tables[effect.table].chunks)
+    for (const plan::Chunk &chunk : instance.prepared.tables.tables[effect.table].chunks)
       of.insert(chunk.parameter);
-    for (const plan::CopyRow &row : instance.tables.tables[effect.table].copies)
+    for (const plan::CopyRow &row : instance.prepared.tables.tables[effect.table].copies)
       of.insert(row.parameter);
     for (int64_t p : of) {
-      const LocalGroup &group = instance.groups[plan.parameters[p].group];
+      const LocalGroup &group = instance.prepared.groups[plan.parameters[p].group];
       const LocalGroup::LocalShard &shard = operand.kind == Parameters ? group.parameter
                                             : operand.kind == Gradients
                                                 ? group.gradient
@@ -103,7 +103,7 @@ private:
   void numbers(bool counts) {
     std::set<const void *> known;
     for (size_t p = 0; p < plan.parameters.size(); ++p) {
-      const stepc_parameter_record &record = instance.records[p];
+      const stepc_parameter_record &record = instance.running.records[p];
       const std::string *name = &instance.library.parameter(int64_t(p)).name;
       const plan::Rule &rule = plan.rules[instance.library.group(int64_t(p)).rule];
       if (!counts && known.insert(record.hyperparameters).second)
@@ -119,7 +119,7 @@ private:
     uses.command += " of " + exchangeName(instance.library, exchange.order);
     for (const stepc_operation &operation : exchange.operations) {
       int64_t parts = operation.kind == STEPC_ALL_GATHER
-                          ? int64_t(instance.meetings[exchange.meeting].members.size())
+                          ? int64_t(instance.prepared.meetings[exchange.meeting].members.size())
                           : 1;
       if (operation.send)
         uses.carriedOut.push_back({operation.send, operation.bytes, true, false, "", -1, nullptr});

@@ -1,0 +1,93 @@
+//===- RankProgram.h - A plan as one rank carries it out --------*- C++ -*-===//
+#ifndef STEPC_RUNTIME_CORE_RANKPROGRAM_H
+#define STEPC_RUNTIME_CORE_RANKPROGRAM_H
+
+#include "runtime/core/DeviceSeals.h"
+#include "runtime/core/commands/Prepared.h"
+#include "runtime/host/Memory.h"
+#include "runtime/plan/Tables.h"
+#include "stepc/stepc.h"
+
+#include <memory>
+#include <vector>
+
+namespace stepc::runtime {
+
+/// What a rank holds of a group's parameters, which are all alike.
+struct LocalGroup {
+  bool member = false;
+  int64_t position = 0; ///< in the group's mesh, of a member
+  struct LocalShard {
+    std::vector<int64_t> shape;
+    int64_t bytes = 0;
+  };
+  LocalShard parameter, gradient;
+  std::vector<LocalShard> states; // parallel to GroupText::states
+  /// World ranks with a non-empty gradient; filled if a route of the group may skip.
+  std::vector<int32_t> holders;
+};
+
+/// An exchange with all that does not change from step to step.
+struct PreparedExchange {
+  struct LocalCopy {
+    const char *from;
+    char *to;
+    int64_t bytes;
+  };
+  stepc_instance *instance = nullptr;
+  int64_t order = 0;
+  std::vector<stepc_operation> operations;
+  int64_t meeting = 0;             ///< whose ranks take part
+  std::vector<LocalCopy> repeated; ///< in the send buffer, before anything leaves
+  std::vector<LocalCopy> own;      ///< of the rank to itself
+  /// Where a message has its seal: bytes from the begin of what an operation sends or receives, and the
+  /// number of the seal in the instance. It goes by the operation, because a device may give that other
+  /// memory.
+  struct MessageSeal {
+    size_t operation;
+    int64_t offset;
+    size_t number;
+    int32_t peer;
+    const void *sent(const PreparedExchange &exchange) const {
+      return static_cast<const char *>(exchange.operations[operation].send) + offset;
+    }
+    void *received(const PreparedExchange &exchange) const {
+      return static_cast<char *>(exchange.operations[operation].receive) + offset;
+    }
+  };
+  std::vector<MessageSeal> sealsSent, sealsReceived;
+  SealLaunch seal,
+      check; ///< where they stand on a stream: before messages leave, and when they came
+  void *handle = nullptr;
+  bool started = false, inFlight = false, finished = false;
+};
+
+/// Ranks that meet in exchanges, this one among them, and how operations name them to the transport:
+/// by a communicator, or as ranks of the world.
+struct Meeting {
+  std::vector<int32_t> members; ///< world ranks, ascending
+  std::vector<int64_t> meshes;  ///< that each of them is a member of
+  bool isOpened = false;
+  void *communicator = nullptr;
+};
+
+/// What `create` makes of the plan for its rank.
+struct RankProgram {
+  plan::RankTables tables;
+  std::vector<LocalGroup> groups;
+  std::vector<PreparedExchange> exchanges;
+  std::vector<Meeting> meetings;                          // each set of ranks once
+  std::vector<std::unique_ptr<PreparedCommand>> commands; // in the order of the plan
+  Memory arena;
+  Memory zeros; // what an absent gradient reads where its route says zero
+  stepc_counters planned{};
+  bool maySkip = false;
+  // For a step that was recorded as a graph: what a replay counts, and whether it calls functions of the
+  // host.
+  bool hasGraph = false, isRecording = false, replayCalls = false;
+  stepc_counters recorded{};
+};
+
+} // namespace stepc::runtime
+
+#endif
