@@ -67,7 +67,7 @@ LogicalResult Numbering::pool(Operation *op, PoolAttr attribute) {
 
 PoolAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan, const plan::Pool &pool) {
   SmallVector<MemberAttr> members;
-  for (const plan::Pool::Member &member : pool.members)
+  for (const plan::Pool::Batch &member : pool.members)
     members.push_back(MemberAttr::get(
         context, FlatSymbolRefAttr::get(context, plan.segments[member.segment].name),
         member.blockBytes));

@@ -125,7 +125,7 @@ public:
       optional(hyper.defaultValue);
       os << ")\n";
     }
-    for (const State &state : rule.states) {
+    for (const StateDeclaration &state : rule.states) {
       os << "  (state " << state.name.text << " " << spell(state.element) << " "
          << unsigned(state.shape);
       optional(state.initial);

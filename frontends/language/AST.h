@@ -53,7 +53,7 @@ struct Hyperparameter {
 };
 
 /// `state NAME : dtype[kind] = initial`.
-struct State {
+struct StateDeclaration {
   Name name;
   ElementType element = ElementType::Invalid; ///< Invalid after a syntax error.
   Shape shape = Shape::Full;                  ///< Never Scalar.
@@ -140,7 +140,7 @@ struct NameExpr : Expr {
   std::string name;
   Symbol symbol = Symbol::Unresolved;             ///< analysis
   const Hyperparameter *hyperparameter = nullptr; ///< analysis
-  const State *state = nullptr;                   ///< analysis
+  const StateDeclaration *state = nullptr;        ///< analysis
   const LetStatement *let = nullptr;              ///< analysis
 
   NameExpr(SourceRange range, std::string name) : Expr(Kind::Name, range), name(std::move(name)) {}
@@ -291,7 +291,7 @@ struct LetStatement : Statement {
 /// `NAME = value` for a state, or `param = value`. Later statements read the
 /// value as the state stores it, rounded to the state's dtype.
 struct AssignStatement : Statement {
-  const State *state = nullptr; ///< analysis; null for `param`
+  const StateDeclaration *state = nullptr; ///< analysis; null for `param`
   AssignStatement(SourceRange range, Name target, ExprPtr value)
       : Statement(Kind::Assign, range, std::move(target), std::move(value)) {}
   bool isParam() const { return target.text == "param"; }
@@ -308,7 +308,7 @@ struct MatrixNeed {
 struct Rule {
   Name name;
   std::vector<Hyperparameter> hyperparameters;
-  std::vector<State> states;
+  std::vector<StateDeclaration> states;
   std::optional<Master> master;
   std::vector<SourceRange> furtherMasters; ///< An error of analysis.
   std::vector<std::unique_ptr<Statement>> statements;
@@ -338,8 +338,8 @@ struct Claim {
   std::optional<Name> routeName; ///< Written after `as`.
   std::vector<Setting> settings;
   bool lacksSettings = false; ///< Some may be missing.
-  bool isRest = false;   ///< Whatever no other claim takes.
-  bool isMatrix = false; ///< Matrices only; with globs, those that match one.
+  bool isRest = false;        ///< Whatever no other claim takes.
+  bool isMatrix = false;      ///< Matrices only; with globs, those that match one.
   std::vector<StringLiteral> globs;
   std::optional<SourceRange> ifPresent; ///< The globs may match nothing.
   std::vector<StringLiteral> except;

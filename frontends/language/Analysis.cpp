@@ -37,7 +37,7 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
       if (!hyper.isUsed)
         diagnostics.warning(hyper.name.range,
                             "hyperparameter '" + hyper.name.text + "' is never used");
-    for (const State &state : rule->states) {
+    for (const StateDeclaration &state : rule->states) {
       if (!state.isAssigned && !state.isRead)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never used");
       else if (!state.isAssigned)
@@ -237,7 +237,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
     if (!isFirstMention(target.text))
       return;
     std::vector<StringRef> candidates{"param"};
-    for (const State &state : rule.states)
+    for (const StateDeclaration &state : rule.states)
       candidates.push_back(state.name.text);
     Diagnostic &error =
         diagnostics.error(target.range, "unknown state '" + Twine(target.text) + "'");

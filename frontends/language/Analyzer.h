@@ -25,7 +25,7 @@ private:
   /// What a name of the rule stands for; exactly one pointer is set.
   struct Symbol {
     Hyperparameter *hyperparameter = nullptr;
-    State *state = nullptr;
+    StateDeclaration *state = nullptr;
     LetStatement *let = nullptr;
     SourceRange range; ///< The name's, where it is declared.
   };

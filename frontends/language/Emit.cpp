@@ -115,7 +115,7 @@ Value RuleEmitter::toShape(Location loc, Value value, Shape shape) {
 ArrayAttr RuleEmitter::stateAttributes() {
   MLIRContext *context = builder.getContext();
   SmallVector<Attribute> attributes;
-  for (const State &state : rule.states)
+  for (const StateDeclaration &state : rule.states)
     attributes.push_back(optim::StateAttr::get(
         context, builder.getStringAttr(state.name.text), elementType(state.element),
         valueKind(state.shape), builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
@@ -133,7 +133,7 @@ void RuleEmitter::addArguments(Block &block) {
   Location loc = locate(rule.name.range);
   param = block.addArgument(full, loc);
   grad = block.addArgument(full, loc);
-  for (const State &state : rule.states)
+  for (const StateDeclaration &state : rule.states)
     states[&state] =
         block.addArgument(tensorType(state.shape, builder.getF32Type()), locate(state.name.range));
   if (rule.master)
@@ -182,7 +182,7 @@ optim::RuleOp RuleEmitter::run() {
     }
   }
   SmallVector<Value> results{param};
-  for (const State &state : rule.states)
+  for (const StateDeclaration &state : rule.states)
     results.push_back(states[&state]);
   // Ignored by contract: the parameter's value is the master's.
   if (rule.master)

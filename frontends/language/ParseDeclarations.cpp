@@ -240,7 +240,7 @@ bool Parser::atPlannedStatement() const {
 }
 
 /// `[rows]`, `[cols]` or `[]` behind the dtype, whose bracket is taken.
-bool Parser::parseStateKind(State &state) {
+bool Parser::parseStateKind(StateDeclaration &state) {
   SourceRange open = previousRange();
   auto takeAxis = [&]() -> std::optional<Shape> {
     if (consumeIf(TokenKind::KwRows))
@@ -294,7 +294,7 @@ bool Parser::parseState(Rule &rule) {
     return false;
   }
   // Declared even if the rest is wrong, so that its uses are no errors.
-  State &state = rule.states.emplace_back();
+  StateDeclaration &state = rule.states.emplace_back();
   state.name = std::move(*name);
   state.range = begin.to(state.name.range);
   if (!at(TokenKind::Colon)) {

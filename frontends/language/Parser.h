@@ -98,7 +98,7 @@ private:
   bool parseClaim(Route &route);
   bool parseIfPresent(std::optional<SourceRange> &ifPresent, llvm::StringRef what);
   bool parseSetting(Claim &claim);
-  bool parseStateKind(State &state);
+  bool parseStateKind(StateDeclaration &state);
   bool parseSelector(Claim &claim);
   bool asksForAxes() const;
   bool expectClosingBrace(SourceRange openRange);

@@ -61,7 +61,7 @@ private:
   mlir::OpBuilder builder;
   mlir::Value param, grad, step, rows, cols, numel;
   llvm::DenseMap<const Hyperparameter *, mlir::Value> hyperparameters;
-  llvm::DenseMap<const State *, mlir::Value> states; ///< Their values by now.
+  llvm::DenseMap<const StateDeclaration *, mlir::Value> states; ///< Their values by now.
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;
 };
 

@@ -39,7 +39,7 @@ void readBuckets(const json::Value &value, JsonText &json, std::vector<Bucket> &
       json.error(at + "/parameters", "expected at least one parameter in the bucket, found none");
     for (size_t j = 0; each && j < each->size(); ++j) {
       std::string memberAt = pointerOf(i, j);
-      Bucket::Member &member = bucket.parameters.emplace_back();
+      Bucket::Range &member = bucket.parameters.emplace_back();
       const json::Object *fields =
           json.object((*each)[j], memberAt, "a parameter of a bucket", {"name", "offset"});
       if (!fields)
@@ -62,7 +62,7 @@ BucketIndex::BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &
              "expected a name that no other bucket has, found '" + bucket.name +
                  "', also at /buckets/" + number(found->second) + "/name");
     for (auto [j, member] : llvm::enumerate(bucket.parameters)) {
-      auto [other, isFirst] = members.try_emplace(member.name, Member{i, j, -1, ""});
+      auto [other, isFirst] = members.try_emplace(member.name, BucketMember{i, j, -1, ""});
       if (!isFirst && !member.name.empty())
         report(pointerOf(i, j) + "/name", "expected each parameter in one bucket once, found '" +
                                               member.name + "', also at " +
@@ -81,7 +81,7 @@ void BucketIndex::cut(const Parameter &parameter, std::vector<Placement> &list, 
                              "', which says where its ranges begin, found none");
     return;
   }
-  Member &member = found->second;
+  BucketMember &member = found->second;
   const Bucket &bucket = buckets[member.bucket];
   int64_t ranks = 1;
   std::vector<Placement> others = list;
@@ -130,13 +130,13 @@ void BucketIndex::check(const Manifest &manifest) const {
     known[parameter.name] = 0;
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
     std::vector<std::pair<int64_t, size_t>> order; // by offset
-    const Member *first = nullptr;
+    const BucketMember *first = nullptr;
     for (auto [j, each] : llvm::enumerate(bucket.parameters)) {
       auto found = members.find(each.name);
       if (each.name.empty() || found == members.end() || found->second.bucket != i ||
           found->second.index != j)
         continue;
-      const Member &member = found->second;
+      const BucketMember &member = found->second;
       if (!known.contains(each.name)) {
         report(pointerOf(i, j) + "/name",
                "expected the name of a parameter, found '" + each.name + "'");
@@ -156,7 +156,7 @@ void BucketIndex::check(const Manifest &manifest) const {
     }
     llvm::sort(order);
     for (size_t k = 1; k < order.size(); ++k) {
-      const Bucket::Member &before = bucket.parameters[order[k - 1].second];
+      const Bucket::Range &before = bucket.parameters[order[k - 1].second];
       int64_t end = before.offset + members.find(before.name)->second.elements;
       if (order[k].first < end)
         report(pointerOf(i, order[k].second) + "/offset",

@@ -31,7 +31,7 @@ public:
   bool has(llvm::StringRef parameter) const { return members.contains(parameter); }
 
 private:
-  struct Member {
+  struct BucketMember {
     size_t bucket, index;
     int64_t elements = -1; // of its largest shard; -1: it is not flat, or was not seen
     std::string ranks;     // which share the bucket
@@ -39,7 +39,7 @@ private:
   const std::vector<Bucket> &buckets;
   CheckReport report;
   std::set<std::string> reported; // where errors of figures stand that are said already
-  llvm::StringMap<Member> members;
+  llvm::StringMap<BucketMember> members;
 };
 
 } // namespace stepc::manifest

@@ -82,15 +82,15 @@ struct Parameter {
 /// One flat buffer in which a trainer keeps parameters one after the other, and which ranks share in equal
 /// parts (ZeRO): the ranges of its parameters follow.
 struct Bucket {
-  struct Member {
+  struct Range {
     std::string name;   // of a parameter
     int64_t offset = 0; // of its first element; what lies between parameters is padding
-    bool operator==(const Member &) const = default;
+    bool operator==(const Range &) const = default;
   };
   std::string name;
   int64_t size = 0;      // elements, with the padding
   int64_t alignment = 1; // elements; each rank's part is a multiple of it
-  std::vector<Member> parameters;
+  std::vector<Range> parameters;
   bool operator==(const Bucket &) const = default;
 };
 

@@ -14,9 +14,9 @@ constexpr int64_t kMaxRank = std::numeric_limits<int32_t>::max();
 
 /// Turns JSON into structs. A part with a bad value is not checked further, so that one mistake gives one
 /// error. Everything else is checked.
-class Reader {
+class ManifestReader {
 public:
-  Reader(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)
+  ManifestReader(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)
       : errors(errors), json(text, file, errors) {}
 
   std::optional<Manifest> read() {
@@ -53,7 +53,7 @@ private:
   std::vector<bool> meshIsGood;
 };
 
-void Reader::readRoot(const json::Value &root) {
+void ManifestReader::readRoot(const json::Value &root) {
   // Another version means other keys, whose errors would mislead: it is looked
   // at first.
   if (const json::Object *raw = root.getAsObject()) {
@@ -99,7 +99,7 @@ void Reader::readRoot(const json::Value &root) {
              });
 }
 
-void Reader::readMesh(const json::Value &value, const Pointer &at) {
+void ManifestReader::readMesh(const json::Value &value, const Pointer &at) {
   size_t before = errors.size();
   // An entry per element, whatever it holds, keeps indices those of the text.
   Mesh &mesh = manifest.meshes.emplace_back();
@@ -144,7 +144,7 @@ void Reader::readMesh(const json::Value &value, const Pointer &at) {
   meshIsGood.push_back(errors.size() == before);
 }
 
-void Reader::checkClusterRanks(const json::Object &root) {
+void ManifestReader::checkClusterRanks(const json::Object &root) {
   std::optional<cost::Level> last = manifest.cluster ? manifest.cluster->lastLevel() : std::nullopt;
   if (!last)
     return;
@@ -159,19 +159,19 @@ void Reader::checkClusterRanks(const json::Object &root) {
                    (isListed ? "/ranks/" + std::to_string(beyond - mesh.ranks.begin()) : "/axes"),
                (isListed ? "expected a rank below " : "expected ranks below ") +
                    llvm::Twine(last->ranks) + ", because the cluster's level '" + last->name +
-                   "' has " + count(last->ranks, "rank") +
-                   ", found " + (isListed ? "" : "ranks 0 to ") + llvm::Twine(found));
+                   "' has " + count(last->ranks, "rank") + ", found " +
+                   (isListed ? "" : "ranks 0 to ") + llvm::Twine(found));
   }
 }
 
-void Reader::readNames(const json::Value *value, const Pointer &at,
-                       std::vector<std::string> &names) {
+void ManifestReader::readNames(const json::Value *value, const Pointer &at,
+                               std::vector<std::string> &names) {
   const json::Array *list = value ? json.array(*value, at, "an array of names") : nullptr;
   for (size_t i = 0; list && i < list->size(); ++i)
     names.push_back(json.name((*list)[i], at + "/" + std::to_string(i), "a name").value_or(""));
 }
 
-void Reader::readDType(const json::Value *value, const Pointer &at, DType &dtype) {
+void ManifestReader::readDType(const json::Value *value, const Pointer &at, DType &dtype) {
   if (!value)
     return;
   std::optional<DType> read = parseDType(value->getAsString().value_or(""));
@@ -181,8 +181,8 @@ void Reader::readDType(const json::Value *value, const Pointer &at, DType &dtype
     json.mismatch(at, "f32, bf16 or f16", *value);
 }
 
-void Reader::readPlacements(const json::Value *value, const Pointer &at, bool ofGradient,
-                            std::vector<Placement> &placements) {
+void ManifestReader::readPlacements(const json::Value *value, const Pointer &at, bool ofGradient,
+                                    std::vector<Placement> &placements) {
   const json::Array *list = value ? json.array(*value, at, "an array of placements") : nullptr;
   if (list)
     placements.clear();
@@ -199,8 +199,8 @@ void Reader::readPlacements(const json::Value *value, const Pointer &at, bool of
   }
 }
 
-void Reader::readBlocks(const json::Value *value, const Pointer &at, bool shapeIsGood,
-                        Parameter &parameter) {
+void ManifestReader::readBlocks(const json::Value *value, const Pointer &at, bool shapeIsGood,
+                                Parameter &parameter) {
   plan::Division &blocks = parameter.blocks;
   const json::Object *object =
       value ? json.object(*value, at, "blocks", {"axis", "runs", "sizes", "repeat"}) : nullptr;
@@ -279,7 +279,7 @@ void Reader::readBlocks(const json::Value *value, const Pointer &at, bool shapeI
       part.push_back({part[0].begin + i * end, part[0].end + i * end});
 }
 
-void Reader::readParameter(const json::Value &value, const Pointer &at) {
+void ManifestReader::readParameter(const json::Value &value, const Pointer &at) {
   Parameter &parameter = manifest.parameters.emplace_back();
   if (const json::Object *raw = value.getAsObject())
     json.setParameter(raw->getString("name").value_or(""));
@@ -351,7 +351,7 @@ void Reader::readParameter(const json::Value &value, const Pointer &at) {
 
 std::optional<Manifest> readManifest(llvm::StringRef text, llvm::StringRef file,
                                      ErrorList &errors) {
-  return Reader(text::withoutByteOrderMark(text), file, errors).read();
+  return ManifestReader(text::withoutByteOrderMark(text), file, errors).read();
 }
 
 } // namespace stepc::manifest

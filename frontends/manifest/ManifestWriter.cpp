@@ -38,7 +38,7 @@ void writeBucket(json::OStream &out, const Bucket &bucket) {
   if (bucket.alignment != 1)
     out.attribute("alignment", bucket.alignment);
   out.attributeArray("parameters", [&] {
-    for (const Bucket::Member &member : bucket.parameters)
+    for (const Bucket::Range &member : bucket.parameters)
       out.rawValue([&](llvm::raw_ostream &os) {
         os << "{\"name\": " << json::Value(member.name) << ", \"offset\": " << member.offset << "}";
       });

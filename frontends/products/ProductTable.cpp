@@ -39,9 +39,9 @@ constexpr Attribute kAttributes[] = {
     {"cluster_shape", &plan::PinnedAlgorithm::clusterShape},
 };
 
-class Reader {
+class ProductTableReader {
 public:
-  Reader(llvm::StringRef text, llvm::StringRef file, manifest::ErrorList &errors)
+  ProductTableReader(llvm::StringRef text, llvm::StringRef file, manifest::ErrorList &errors)
       : errors(errors), json(text, file, errors) {}
 
   std::optional<std::vector<Entry>> read() {
@@ -228,7 +228,7 @@ bool Entry::hasKeyOf(const Entry &other) const {
 
 std::optional<std::vector<Entry>> readTable(llvm::StringRef text, llvm::StringRef file,
                                             manifest::ErrorList &errors) {
-  return Reader(text, file, errors).read();
+  return ProductTableReader(text, file, errors).read();
 }
 
 } // namespace stepc::products

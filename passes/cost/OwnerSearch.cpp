@@ -74,16 +74,16 @@ private:
 };
 
 /// What of one kind may be split between two ranks: the first gets from `low` to `high` blocks of all.
-struct Part {
+struct SplitKind {
   size_t kind;
   int64_t cost, all, low, high, now;
 };
 
 /// All sums of some parts, with their counts in mixed radix.
-std::vector<std::pair<int64_t, int64_t>> sumsOf(const std::vector<Part> &parts) {
+std::vector<std::pair<int64_t, int64_t>> sumsOf(const std::vector<SplitKind> &parts) {
   std::vector<std::pair<int64_t, int64_t>> sums{{0, 0}};
   int64_t radix = 1;
-  for (const Part &part : parts) {
+  for (const SplitKind &part : parts) {
     size_t before = sums.size();
     for (int64_t count = 1; count <= part.high - part.low; ++count)
       for (size_t i = 0; i < before; ++i)
@@ -134,9 +134,9 @@ private:
     for (auto [load, other] : others) {
       if (other == rank || other == except)
         continue;
-      std::vector<Part> parts = partsOf(rank, other);
+      std::vector<SplitKind> parts = partsOf(rank, other);
       std::vector<int64_t> key{load, dense.alike(other)};
-      for (const Part &part : parts)
+      for (const SplitKind &part : parts)
         key.insert(key.end(), {static_cast<int64_t>(part.kind), part.all});
       work += 64;
       if (parts.empty() || !known.insert(std::move(key)).second)
@@ -151,21 +151,21 @@ private:
 
   /// Splits the blocks of a rank and of another one so that both have less than `below`.
   bool relieve(size_t rank, int64_t below, size_t except) {
-    return anyPartner(rank, below, except, [&](size_t other, std::vector<Part> parts) {
+    return anyPartner(rank, below, except, [&](size_t other, std::vector<SplitKind> parts) {
       return split(rank, other, std::move(parts), below, below);
     });
   }
 
   /// The same where the other one has to be relieved by a third then.
   bool passOn(size_t busy, int64_t below) {
-    return anyPartner(busy, below, busy, [&](size_t other, std::vector<Part> parts) {
+    return anyPartner(busy, below, busy, [&](size_t other, std::vector<SplitKind> parts) {
       constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-      std::vector<Part> before = parts;
+      std::vector<SplitKind> before = parts;
       if (!split(busy, other, std::move(parts), below, kAny))
         return false;
       if (relieve(other, below, busy))
         return true;
-      for (Part &part : before) {
+      for (SplitKind &part : before) {
         int64_t mine = std::exchange(part.now, count(part.kind, busy));
         give(part, busy, other, mine);
       }
@@ -177,10 +177,10 @@ private:
     return counts[kind][static_cast<size_t>(dense.slotOf(kind, rank))];
   }
 
-  std::vector<Part> partsOf(size_t a, size_t b) {
+  std::vector<SplitKind> partsOf(size_t a, size_t b) {
     std::set<size_t> kinds = owned[a];
     kinds.insert(owned[b].begin(), owned[b].end());
-    std::vector<Part> parts;
+    std::vector<SplitKind> parts;
     for (size_t kind : kinds)
       if (dense.slotOf(kind, a) >= 0 && dense.slotOf(kind, b) >= 0) {
         int64_t now = count(kind, a), all = now + count(kind, b);
@@ -191,21 +191,21 @@ private:
 
   /// Fewer choices where there are too many: the widest range shrinks around what is, and of equally wide
   /// ones that of every second cost first, so that coarse and fine ones are left.
-  static void narrow(std::vector<Part> &parts) {
-    std::sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) {
+  static void narrow(std::vector<SplitKind> &parts) {
+    std::sort(parts.begin(), parts.end(), [](const SplitKind &a, const SplitKind &b) {
       return std::tie(a.cost, a.kind) < std::tie(b.cost, b.kind);
     });
     auto sums = [&] {
       double product = 1;
-      for (const Part &part : parts)
+      for (const SplitKind &part : parts)
         product *= static_cast<double>(part.high - part.low + 1);
       return product;
     };
     for (size_t turn = 1;
          sums() > static_cast<double>(kMostSums) * static_cast<double>(kMostSums) / 4; ++turn) {
-      Part *widest = nullptr;
+      SplitKind *widest = nullptr;
       for (size_t i = 0; i < parts.size(); ++i) {
-        Part &part = parts[(i * 2 + turn) % parts.size()];
+        SplitKind &part = parts[(i * 2 + turn) % parts.size()];
         if (!widest || part.high - part.low > widest->high - widest->low)
           widest = &part;
       }
@@ -220,12 +220,13 @@ private:
 
   /// The split by which the busier of both has least, the first less than `below` and the second than
   /// `others`; false where there is none.
-  bool split(size_t busy, size_t other, std::vector<Part> parts, int64_t below, int64_t others) {
+  bool split(size_t busy, size_t other, std::vector<SplitKind> parts, int64_t below,
+             int64_t others) {
     narrow(parts);
     int64_t mine = loads[busy], theirs = loads[other];
-    std::vector<Part> halves[2];
+    std::vector<SplitKind> halves[2];
     double sizes[2] = {1, 1};
-    for (const Part &part : parts) {
+    for (const SplitKind &part : parts) {
       mine -= (part.now - part.low) * part.cost;
       theirs += (part.now - part.low) * part.cost;
       if (part.high == part.low)
@@ -260,7 +261,7 @@ private:
       return false;
     for (int half : {0, 1}) {
       int64_t rest = chosen[half]->second;
-      for (const Part &part : halves[half]) {
+      for (const SplitKind &part : halves[half]) {
         int64_t width = part.high - part.low + 1;
         give(part, busy, other, part.low + rest % width);
         rest /= width;
@@ -275,7 +276,7 @@ private:
       busiest.emplace(loads[rank], rank);
   }
 
-  void give(const Part &part, size_t busy, size_t other, int64_t mine) {
+  void give(const SplitKind &part, size_t busy, size_t other, int64_t mine) {
     for (auto [rank, now, then] : {std::tuple(busy, part.now, mine),
                                    std::tuple(other, part.all - part.now, part.all - mine)}) {
       byLoad.erase({loads[rank], rank});

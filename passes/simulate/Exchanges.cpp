@@ -52,7 +52,7 @@ void Exchanges::count(size_t exchange, int64_t rank) {
 }
 
 void Exchanges::reset() {
-  State fresh;
+  ExchangeProgress fresh;
   fresh.begun.resize(topology.ranks());
   fresh.left.resize(topology.ranks());
   fresh.last.resize(topology.ranks());
@@ -74,7 +74,7 @@ void Exchanges::sends(int64_t exchange, int64_t rank, std::vector<Message> &mess
 
 void Exchanges::begin(int64_t exchange, int64_t rank, const std::vector<Message> &sends,
                       std::vector<Message> &ready) {
-  State &state = states[size_t(exchange)];
+  ExchangeProgress &state = states[size_t(exchange)];
   state.begun[size_t(rank)] = true;
   state.left[size_t(rank)] = int32_t(sends.size()) + allReceives[size_t(exchange)][size_t(rank)];
   ready = std::move(state.pending[size_t(rank)]);
@@ -85,7 +85,7 @@ void Exchanges::begin(int64_t exchange, int64_t rank, const std::vector<Message>
 }
 
 void Exchanges::arrive(const Message &message, double time) {
-  State &state = states[size_t(message.exchange)];
+  ExchangeProgress &state = states[size_t(message.exchange)];
   for (int32_t end : {message.from, message.to}) {
     --state.left[size_t(end)];
     state.last[size_t(end)] = std::max(state.last[size_t(end)], time);
@@ -93,7 +93,7 @@ void Exchanges::arrive(const Message &message, double time) {
 }
 
 bool Exchanges::isDone(int64_t exchange, int64_t rank) const {
-  const State &state = states[size_t(exchange)];
+  const ExchangeProgress &state = states[size_t(exchange)];
   return state.begun[size_t(rank)] && state.left[size_t(rank)] == 0;
 }
 

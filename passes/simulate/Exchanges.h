@@ -45,7 +45,7 @@ public:
   double last(int64_t exchange, int64_t rank) const;
 
 private:
-  struct State {
+  struct ExchangeProgress {
     std::vector<char> begun;                   // by rank
     std::vector<int32_t> left;                 // messages
     std::vector<double> last;                  // arrival
@@ -57,7 +57,7 @@ private:
   plan::Expander &expander;
   const Topology &topology;
   std::vector<const plan::Start *> starts;
-  std::vector<State> states;
+  std::vector<ExchangeProgress> states;
   std::vector<Copies> allCopies; // by exchange and rank
   std::vector<std::vector<int32_t>> allReceives;
   std::vector<std::vector<Traffic>> allSent, allReceived;

@@ -7,7 +7,7 @@
 namespace stepc::verify {
 
 using plan::Message;
-using plan::Part;
+using plan::PackedRun;
 
 ParcelCheck::ParcelCheck(std::vector<Value> of, int64_t rank, int64_t ranks)
     : values(std::move(of)), rank(rank), next(ranks, -1) {
@@ -72,7 +72,7 @@ bool ParcelCheck::check(const plan::RankStart &start, const plan::Parcel &parcel
 bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field offset, Field count,
                              const char *does) {
   int64_t bytes = values[value].elementBytes;
-  const std::vector<Part> &parts = parcel.values[value];
+  const std::vector<PackedRun> &parts = parcel.values[value];
   for (size_t i = 1; i < parts.size(); ++i)
     if (parts[i].first < parts[i - 1].first + parts[i - 1].count)
       return fail(value, "expected parts by ascending elements of what rank " +
@@ -89,10 +89,10 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
                              ", found one of rank " + std::to_string(row.peer));
     auto known =
         std::lower_bound(parts.begin(), parts.begin() + used, row.*offset,
-                         [](const Part &part, int64_t first) { return part.first < first; });
-    const Part *part = known != parts.begin() + used ? &*known
-                       : used < parts.size()         ? &parts[used++]
-                                                     : nullptr;
+                         [](const PackedRun &part, int64_t first) { return part.first < first; });
+    const PackedRun *part = known != parts.begin() + used ? &*known
+                            : used < parts.size()         ? &parts[used++]
+                                                          : nullptr;
     if (!part || part->first != row.*offset || part->count != row.*count)
       return fail(value, "expected elements " + std::to_string(row.*offset) + " to " +
                              std::to_string(row.*offset + row.*count) +
@@ -136,7 +136,7 @@ bool ParcelCheck::checkRanges(const plan::RankStart &start, const plan::Parcel &
     end = to;
   }
   for (size_t value = 0; value < values.size(); ++value)
-    for (const Part &part : parcel.values[value])
+    for (const PackedRun &part : parcel.values[value])
       inParts += part.count * values[value].elementBytes;
   for (const plan::PartCopy &copy : parcel.copies) {
     apart &= copy.bytes > 0;

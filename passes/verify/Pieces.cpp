@@ -119,10 +119,10 @@ std::optional<std::pair<Piece, Piece>> findOverlap(std::span<Piece> pieces) {
 namespace {
 
 /// Reads a packed buffer from an element on.
-class Reader {
+class PieceReader {
 public:
   /// `near`: where the last one ended, and then this one.
-  Reader(PieceView view, int64_t at, size_t &near)
+  PieceReader(PieceView view, int64_t at, size_t &near)
       : view(view), pieces(view.pieces), index(near), end(near) {
     auto isAt = [&](size_t i) {
       return i < pieces.size() && pieces[i].start <= at && at < pieces[i].start + pieces[i].size();
@@ -137,7 +137,7 @@ public:
       col = inside % pieces[index].cols;
     }
   }
-  ~Reader() { end = index; }
+  ~PieceReader() { end = index; }
   /// What it is of.
   Piece resolved() const { return view.at(index); }
   /// How large it is, and where.
@@ -185,7 +185,7 @@ std::optional<Difference> findDifference(PieceView sent, int64_t sentAt, PieceVi
                                          int64_t receivedAt, int64_t count, Near &near) {
   if (count <= 0)
     return std::nullopt;
-  Reader a(sent, sentAt, near.sent), b(received, receivedAt, near.received);
+  PieceReader a(sent, sentAt, near.sent), b(received, receivedAt, near.received);
   for (int64_t done = 0; done < count;) {
     // Mostly both sides have the same pieces.
     if (a.isAtStart() && b.isAtStart() && done + a.piece().size() < count &&

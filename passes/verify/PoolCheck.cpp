@@ -19,7 +19,7 @@ std::string TableProof::checkPool(int64_t index) {
     // From behind: a member ends where the next one begins at the latest.
     int64_t end = pool.bytes;
     for (size_t i = pool.members.size(); i-- > 0;) {
-      const plan::Pool::Member &member = pool.members[i];
+      const plan::Pool::Batch &member = pool.members[i];
       int64_t position = truth.position(truth.groupOf(member.segment), rank);
       int64_t blocks = position < 0 ? 0 : int64_t(truth.computed(member.segment, position).size());
       if (blocks == 0)

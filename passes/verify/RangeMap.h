@@ -23,7 +23,7 @@ public:
     if (strip.rows < 1 || strip.cols < 1 || strip.first < 0 || strip.firstStride < 0)
       return false;
     int64_t end = strip.first + (strip.rows - 1) * strip.firstStride + strip.cols;
-    for (const Part &part : parts) { // mostly of one alone
+    for (const PlacedMap &part : parts) { // mostly of one alone
       if (strip.first < part.begin || end > part.begin + part.blocks.elements())
         continue;
       Strip inside = strip;
@@ -33,7 +33,7 @@ public:
     for (int64_t row = 0; row < strip.rows; ++row) {
       int64_t at = strip.first + row * strip.firstStride;
       int64_t second = strip.second + row * strip.secondStride, left = strip.cols;
-      for (const Part &part : parts) {
+      for (const PlacedMap &part : parts) {
         int64_t inside = at - part.begin, here = part.blocks.elements() - inside;
         if (left == 0 || inside < 0 || here <= 0)
           continue;
@@ -51,11 +51,11 @@ public:
   }
 
 private:
-  struct Part {
+  struct PlacedMap {
     MemoryMap blocks;
     int64_t begin;
   };
-  std::vector<Part> parts;
+  std::vector<PlacedMap> parts;
 };
 
 } // namespace stepc::verify

@@ -97,9 +97,9 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
 namespace {
 
 /// The terms of one rule's body.
-class Reader {
+class RuleReader {
 public:
-  Reader(Terms &terms, optim::RuleOp rule, const plan::Group &group)
+  RuleReader(Terms &terms, optim::RuleOp rule, const plan::Group &group)
       : terms(terms), rule(rule), group(group) {}
 
   void read(Operation *op) {
@@ -166,7 +166,7 @@ RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group 
                                optim::toType(context, group.gradientType));
   result.before.push_back(
       terms.leaf("the old parameter", optim::toType(context, group.parameterType)));
-  Reader reader(terms, rule, group);
+  RuleReader reader(terms, rule, group);
   reader.of[rule.getParameterArgument()] = terms.convert(result.before[0], f32);
   reader.of[rule.getGradientArgument()] = terms.convert(
       isPartial ? terms.sum(result.gradient, contributions.divisor) : result.gradient, f32);

@@ -87,11 +87,11 @@ private:
   MemoryUses uses;
   std::vector<uintptr_t> ends;           ///< of `uses`, the furthest so far
   std::map<uint32_t, std::string> names; ///< of commands since `begin`
-  struct Reader {
+  struct StagingRead {
     int64_t bytes;
     Clocks clocks;
   };
-  std::map<const void *, Reader> stagingReaders; ///< the last copies from it
+  std::map<const void *, StagingRead> stagingReaders; ///< the last copies from it
   Shadow shadow;
   uint32_t barriers = 0;
   uintptr_t memory = 0, memoryBytes = 0; ///< of the block that runs

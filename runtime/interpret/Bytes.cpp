@@ -35,10 +35,10 @@ public:
   void fail(const std::string &) {}
 };
 
-class Reader {
+class RecordReader {
 public:
   static constexpr bool reading = true;
-  Reader(const uint8_t *bytes, int64_t size) : bytes(bytes), left(size) {}
+  RecordReader(const uint8_t *bytes, int64_t size) : bytes(bytes), left(size) {}
 
   void number(int64_t &value) {
     value = 0;
@@ -174,7 +174,7 @@ std::vector<uint8_t> encode(const std::vector<NamedKernel> &kernels) {
 }
 
 std::string decode(const uint8_t *bytes, int64_t size, std::vector<NamedKernel> &kernels) {
-  Reader reader(bytes, size);
+  RecordReader reader(bytes, size);
   int64_t magic = 0, version = 0;
   reader.number(magic);
   reader.number(version);
@@ -183,7 +183,7 @@ std::string decode(const uint8_t *bytes, int64_t size, std::vector<NamedKernel> 
   if (version != kVersion)
     return "expected kernels of version " + std::to_string(kVersion) + ", found " +
            std::to_string(version);
-  Walk<Reader>(reader).field(kernels);
+  Walk<RecordReader>(reader).field(kernels);
   if (!reader.failed() && reader.left != 0)
     reader.fail("expected the end behind the last kernel, found " + std::to_string(reader.left) +
                 " more bytes");

@@ -46,11 +46,11 @@ const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, 
   SharedRects &result = kind(group, form).shared[{other, own.like, own.row, own.col}];
   if (result.filled)
     return result;
-  struct Part {
+  struct SharedRect {
     Rect rect;
     int64_t which;
   };
-  std::vector<Part> parts;
+  std::vector<SharedRect> parts;
   const std::vector<BlockCuts> &others = cuts(group, {form.value, other});
   for (const Rect &a : own.rects) {
     const BlockCuts &block = at(others, a.block);
@@ -71,16 +71,16 @@ const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, 
     }
   }
   // In the same order, whichever of the two shards is cut.
-  std::sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) {
+  std::sort(parts.begin(), parts.end(), [](const SharedRect &a, const SharedRect &b) {
     return std::tie(a.rect.block, a.rect.row, a.rect.col, a.which) <
            std::tie(b.rect.block, b.rect.row, b.rect.col, b.which);
   });
-  for (const Part &part : parts)
+  for (const SharedRect &part : parts)
     result.classes.push_back(part.which);
   std::sort(result.classes.begin(), result.classes.end());
   result.classes.erase(std::unique(result.classes.begin(), result.classes.end()),
                        result.classes.end());
-  for (const Part &part : parts) {
+  for (const SharedRect &part : parts) {
     result.rects.push_back(part.rect);
     auto found = std::lower_bound(result.classes.begin(), result.classes.end(), part.which);
     result.with.push_back(found - result.classes.begin());

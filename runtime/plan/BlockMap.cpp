@@ -37,14 +37,14 @@ BlockMap::BlockMap(const Plan &plan) : thePlan(plan), ranks(plan.world()) {
 void BlockMap::trim() {
   constexpr int64_t kMostBytes = int64_t(32) << 20;
   if (likeBytes > kMostBytes) {
-    for (std::vector<KnownKind> &each : kinds)
+    for (std::forward_list<KnownKind> &each : kinds)
       for (KnownKind &known : each)
         std::vector<int32_t>().swap(known.likes);
     likeBytes = 0;
   }
   if (heldBytes <= kMostBytes)
     return;
-  for (std::vector<KnownKind> &each : kinds)
+  for (std::forward_list<KnownKind> &each : kinds)
     for (KnownKind &known : each)
       known.view.reset();
   for (std::unique_ptr<SegmentBlocks> &blocks : segments)
@@ -60,11 +60,11 @@ int64_t BlockMap::position(int64_t segment, int64_t rank) const {
 
 BlockMap::KnownKind &BlockMap::known(int64_t group, Form form) {
   int64_t index = group * kShardsKinds + static_cast<int64_t>(form.whose);
-  std::vector<KnownKind> &all = kinds[static_cast<size_t>(index)];
+  std::forward_list<KnownKind> &all = kinds[static_cast<size_t>(index)];
   for (KnownKind &known : all)
     if (known.value == form.value)
       return known;
-  return all.emplace_back(form.value);
+  return all.emplace_front(form.value);
 }
 
 KindView &BlockMap::kind(int64_t group, Form form) {

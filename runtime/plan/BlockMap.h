@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <forward_list>
 #include <map>
 #include <optional>
 #include <span>
@@ -365,7 +366,8 @@ private:
   std::vector<MeshView> meshes;
   std::vector<int64_t> blocksPerParameter;      // per group
   std::vector<ValueKind> presences;             // per group
-  std::vector<std::vector<KnownKind>> kinds;    // per group and kind of shards; few of each
+  /// Per group and kind of shards; few of each, and each stays where it is.
+  std::vector<std::forward_list<KnownKind>> kinds;
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   std::map<std::pair<int64_t, int64_t>, Teams> teams; // per group and class along its slabs
   Memo<std::vector<int64_t>, std::vector<PeerPart>>

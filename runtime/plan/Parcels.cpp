@@ -46,7 +46,7 @@ public:
       if (next[message] < 0)
         return;
       int64_t bytes = part.*count * values[value].elementBytes;
-      if (const Part *packed = parcel.find(static_cast<int64_t>(value), part.*offset))
+      if (const PackedRun *packed = parcel.find(static_cast<int64_t>(value), part.*offset))
         parcel.copies.push_back({packed->byte, next[message], bytes});
       else
         parcel.values[value].push_back({part.*offset, part.*count, next[message]});
@@ -126,10 +126,10 @@ RankStart layOut(CollectiveKind kind, std::span<const Traveller> values, int64_t
   return start;
 }
 
-const Part *Parcel::find(int64_t value, int64_t element) const {
-  const std::vector<Part> &parts = values[static_cast<size_t>(value)];
+const PackedRun *Parcel::find(int64_t value, int64_t element) const {
+  const std::vector<PackedRun> &parts = values[static_cast<size_t>(value)];
   auto next = std::upper_bound(parts.begin(), parts.end(), element,
-                               [](int64_t e, const Part &part) { return e < part.first; });
+                               [](int64_t e, const PackedRun &part) { return e < part.first; });
   if (next == parts.begin() || element >= std::prev(next)->first + std::prev(next)->count)
     return nullptr;
   return &*std::prev(next);

@@ -165,13 +165,13 @@ constexpr int64_t aligned(int64_t bytes, int64_t alignment = kAlignment) {
 /// those before it end there (Tables.h). So a pool is as large as the most that any rank needs of all
 /// members, and not the sum of what different ranks need of each.
 struct Pool {
-  struct Member {
+  struct Batch {
     int64_t segment = 0;
     int64_t blockBytes = 0;
   };
   int64_t offset = 0; // in the workspace
   int64_t bytes = 0;
-  std::vector<Member> members;
+  std::vector<Batch> members;
 };
 
 } // namespace stepc::plan

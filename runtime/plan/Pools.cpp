@@ -9,7 +9,7 @@ namespace stepc::plan {
 RankPool Expander::pool(const Pool &pool, int64_t rank) {
   RankPool made;
   made.begins.reserve(pool.members.size());
-  for (const Pool::Member &member : pool.members) {
+  for (const Pool::Batch &member : pool.members) {
     int64_t begin = aligned(made.bytes);
     int64_t blocks = computedBlocks(member.segment, rank);
     made.begins.push_back(begin);

@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
 constexpr int64_t kVersion = 19;
 
-class Writer {
+class PlanWriter {
 public:
   static constexpr bool reading = false;
   std::vector<uint8_t> bytes;
@@ -41,10 +41,10 @@ public:
   void fail(const std::string &) {}
 };
 
-class Reader {
+class PlanReader {
 public:
   static constexpr bool reading = true;
-  Reader(const uint8_t *bytes, size_t size) : bytes(bytes), left(size) {}
+  PlanReader(const uint8_t *bytes, size_t size) : bytes(bytes), left(size) {}
 
   void number(uint64_t &value) {
     value = 0;
@@ -181,7 +181,7 @@ public:
   void field(Ref<Distribution> v) { fields(v.kind, v.hop); }
   void field(Ref<Place> v) { fields(v.segment, v.value, v.from, v.to, v.end); }
   void field(Ref<Table> v) { fields(v.kind, v.from, v.to, v.elementBytes); }
-  void field(Ref<Pool::Member> v) { fields(v.segment, v.blockBytes); }
+  void field(Ref<Pool::Batch> v) { fields(v.segment, v.blockBytes); }
   void field(Ref<Pool> v) {
     fields(v.offset, v.bytes);
     list(v.members, "members of a pool");
@@ -266,15 +266,15 @@ private:
 } // namespace
 
 std::vector<uint8_t> serialize(const Plan &plan) {
-  Writer writer;
+  PlanWriter writer;
   writer.number(kMagic);
   writer.number(static_cast<uint64_t>(kVersion));
-  Walk<Writer>(writer).field(plan);
+  Walk<PlanWriter>(writer).field(plan);
   return std::move(writer.bytes);
 }
 
 std::optional<Plan> deserialize(const uint8_t *bytes, size_t size, std::string &error) {
-  Reader reader(bytes, size);
+  PlanReader reader(bytes, size);
   uint64_t magic = 0, version = 0;
   reader.number(magic);
   reader.number(version);
@@ -288,7 +288,7 @@ std::optional<Plan> deserialize(const uint8_t *bytes, size_t size, std::string &
     return std::nullopt;
   }
   Plan plan;
-  Walk<Reader>(reader).field(plan);
+  Walk<PlanReader>(reader).field(plan);
   if (!reader.failed() && reader.left != 0)
     reader.fail(std::to_string(reader.left) + " bytes follow the plan's end");
   if (reader.failed()) {

@@ -114,9 +114,9 @@ struct CommonTable {
 };
 
 /// A run of a packed value's elements, and the byte of the start's buffer where it begins.
-struct Part {
+struct PackedRun {
   int64_t first, count, byte;
-  bool operator==(const Part &) const = default;
+  bool operator==(const PackedRun &) const = default;
 };
 
 /// Bytes of a start's buffer that are needed in a second place of it.
@@ -135,12 +135,12 @@ inline constexpr int64_t kSealBytes = 32;
 /// share a part. When several peers get a value beside different other values, it is packed for the first of
 /// them and copied for the others as the start begins.
 struct Parcel {
-  std::vector<std::vector<Part>> values; // of each value that travels, by element
+  std::vector<std::vector<PackedRun>> values; // of each value that travels, by element
   std::vector<PartCopy> copies;
   int64_t bytes = 0;
 
   /// The part that holds an element of a value, or nothing.
-  const Part *find(int64_t value, int64_t element) const;
+  const PackedRun *find(int64_t value, int64_t element) const;
 };
 
 /// Where the members of a pool begin on one rank, in bytes: multiples of 64, in their order, without overlap.

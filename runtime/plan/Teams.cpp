@@ -67,13 +67,13 @@ std::vector<Team> BlockMap::teamsAt(const Place &place, int64_t position) {
 
 std::vector<TeamPart> BlockMap::teamParts(const Place &place, const std::vector<Team> &teams) {
   const MeshView &mesh = at(meshes, groupOf(place.segment).mesh);
-  struct Member {
+  struct TeamMember {
     int64_t rank, position;
     size_t team;
     int64_t number;
-    auto operator<=>(const Member &) const = default;
+    auto operator<=>(const TeamMember &) const = default;
   };
-  std::vector<Member> members;
+  std::vector<TeamMember> members;
   for (size_t i = 0; i < teams.size(); ++i)
     for (size_t number = 0; number < teams[i].positions->size(); ++number) {
       int64_t position = (*teams[i].positions)[number];

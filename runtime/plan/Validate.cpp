@@ -70,6 +70,9 @@ private:
     if (!inside(place.segment, plan.segments))
       return outside("segment", place.segment, plan.segments);
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
+    // Of joined axes a parameter is one block, and all other values are of the blocks before.
+    if (group.joined > 0 && place.value != ValueKind::Full)
+      return "expected full values of a group with joined axes, found " + describe(place);
     for (const Distribution &each : {place.from, place.to}) {
       if (!isKnown(each.kind))
         return unknown("a distribution", each.kind);
@@ -209,7 +212,7 @@ private:
         pool.offset > kMostArenaBytes || pool.bytes > kMostArenaBytes)
       return "expected a pool at a multiple of " + std::to_string(kAlignment) + " bytes, found " +
              std::to_string(pool.bytes) + " bytes from byte " + std::to_string(pool.offset);
-    for (const Pool::Member &member : pool.members) {
+    for (const Pool::Batch &member : pool.members) {
       if (!inside(member.segment, plan.segments))
         return outside("segment", member.segment, plan.segments);
       if (member.blockBytes < 0 || member.blockBytes > kMostArenaBytes)

@@ -32,7 +32,7 @@ constexpr int kNoticeTag = 1;
 constexpr int kNoticeBytes = 512;
 
 /// What a request moves.
-struct Part {
+struct Transfer {
   int32_t peer;
   bool isSend, isFirst; // of its message
   int64_t bytes, tag;
@@ -40,7 +40,7 @@ struct Part {
 
 struct Handle {
   std::vector<MPI_Request> requests;
-  std::vector<Part> parts;
+  std::vector<Transfer> parts;
   std::vector<int> indices;
   std::vector<MPI_Status> statuses;
   int remaining = 0;
@@ -172,7 +172,7 @@ std::string progress(World &world, Handle &handle) {
   if (count == MPI_UNDEFINED)
     return {};
   for (int i = 0; i < count; ++i) {
-    const Part &part = handle.parts[handle.indices[i]];
+    const Transfer &part = handle.parts[handle.indices[i]];
     const MPI_Status &status = handle.statuses[i];
     if (code == MPI_ERR_IN_STATUS && status.MPI_ERROR != MPI_SUCCESS &&
         status.MPI_ERROR != MPI_ERR_PENDING)

@@ -28,8 +28,8 @@ int64_t Preparer::shiftOf(const plan::Operand &operand, const plan::Place &place
   if (!place.isMoving() || operand.kind != plan::OperandKind::Workspace || element < 0)
     return 0;
   const plan::RankStart &start = instance.prepared.tables.starts[operand.start];
-  const plan::Part *part = (place.end == plan::End::Received ? start.received : start.sent)
-                               .find(operand.traveller, element);
+  const plan::PackedRun *part = (place.end == plan::End::Received ? start.received : start.sent)
+                                    .find(operand.traveller, element);
   int64_t table = starts[operand.start]->tables[operand.traveller];
   return part ? part->byte - part->first * plan.tables[table].elementBytes : 0;
 }

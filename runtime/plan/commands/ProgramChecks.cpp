@@ -151,7 +151,7 @@ Check ProgramChecks::pooled(const Operand &operand, const Place &place, int64_t 
   const Pool &pool = at(plan.pools, operand.pool);
   if (!inside(operand.member, pool.members))
     return outside("member of pool " + std::to_string(operand.pool), operand.member, pool.members);
-  const Pool::Member &member = at(pool.members, operand.member);
+  const Pool::Batch &member = at(pool.members, operand.member);
   if (place.isBatch() && place.segment == member.segment &&
       (blockBytes == -1 || blockBytes == member.blockBytes) && operand.value == pool.offset &&
       operand.bytes == pool.bytes)

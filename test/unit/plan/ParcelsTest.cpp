@@ -13,7 +13,7 @@ using namespace plan;
 
 namespace {
 
-using Parts = std::vector<Part>;
+using Parts = std::vector<PackedRun>;
 
 TEST(Parcels, ValuesStandByFallingSizeAndPeersApart) {
   // Three bf16 elements, then one f32, go to each of two peers; a third gets bf16 alone.
@@ -113,7 +113,7 @@ private:
   void fill(size_t rank) {
     const Parcel &parcel = ranks[rank].sent;
     for (size_t value = 0; value < parcel.values.size(); ++value)
-      for (const Part &part : parcel.values[value]) {
+      for (const PackedRun &part : parcel.values[value]) {
         if (part.byte % bytesOf(value))
           error = "a part is not aligned";
         for (int64_t i = 0; i < part.count * bytesOf(value); ++i) {
@@ -179,7 +179,7 @@ private:
     for (const Message &row : rows(rank)) {
       std::vector<Message> theirs = rows(row.peer);
       for (int64_t i = 0; i < row.receiveCount; ++i) {
-        const Part *part = parcel.find(static_cast<int64_t>(value), row.receiveOffset + i);
+        const PackedRun *part = parcel.find(static_cast<int64_t>(value), row.receiveOffset + i);
         if (!part) {
           error = "an element has no part";
           return;

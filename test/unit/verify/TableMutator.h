@@ -143,7 +143,7 @@ private:
       for (plan::Message &message : m.moved.messages)
         message.*offset += 1;
       for (auto &parts : values)
-        for (plan::Part &part : parts)
+        for (plan::PackedRun &part : parts)
           part.byte += 1;
       parcel.bytes += 1;
       return parcel.bytes > 1;
@@ -152,7 +152,7 @@ private:
       m.what = "a part shifted by an element";
       if (values[value].empty())
         return false;
-      plan::Part &part = values[value][draw(random, 0, int64_t(values[value].size()) - 1)];
+      plan::PackedRun &part = values[value][draw(random, 0, int64_t(values[value].size()) - 1)];
       part.byte += plan.tables[start.tables[value]].elementBytes;
       return true;
     }
@@ -239,7 +239,7 @@ private:
     }
     return shift(m, fields);
   }
-  bool shift(Mutation &m, plan::Part &c) {
+  bool shift(Mutation &m, plan::PackedRun &c) {
     return shift(
         m, {{"part's first", &c.first}, {"part's count", &c.count}, {"part's byte", &c.byte}});
   }

@@ -16,7 +16,7 @@ namespace {
 using namespace stepc;
 
 /// A parameter of a group, told by its address as long as nobody has seen that it is alive.
-struct Member {
+struct GroupMember {
   const PyObject *tensor;
   bool requiresGrad;
   /// Whether it is a record's, which looks at it anyway.
@@ -25,7 +25,7 @@ struct Member {
 
 struct Group {
   Owned route;
-  std::vector<Member> members;
+  std::vector<GroupMember> members;
 };
 
 struct Table {
@@ -129,7 +129,7 @@ bool haveMembers(const Table &table, PyObject *groups, bool askRecords) {
         PyObject_RichCompareBool(route, bound.route.get(), Py_EQ) != 1)
       return false;
     for (size_t j = 0; j < bound.members.size(); ++j) {
-      const Member &member = bound.members[j];
+      const GroupMember &member = bound.members[j];
       PyObject *tensor = PyList_GET_ITEM(params, static_cast<Py_ssize_t>(j));
       if (tensor != member.tensor)
         return false;

@@ -114,7 +114,7 @@ struct Held {
 };
 
 /// A state as it is bound.
-struct State {
+struct BoundState {
   PyObject *name;
   PyObject *tensor;
   PyTypeObject *type;
@@ -134,7 +134,7 @@ struct Record {
   /// Strides of a shard that is not contiguous and stepped as a copy.
   std::optional<Shape> strides;
   PyObject *stateDict;
-  std::vector<State> states;
+  std::vector<BoundState> states;
   PyObject *step;
   Held stepHeld;
   at::ScalarType gradientType;
@@ -186,7 +186,7 @@ inline PyObject *entry(PyObject *dict, Py_ssize_t &position, PyObject *name) {
 
 /// Whether a state's tensor is what is bound: it may have got other memory, or its memory another
 /// meaning.
-inline bool isBound(const State &state) {
+inline bool isBound(const BoundState &state) {
   if (Py_TYPE(state.tensor) != state.type)
     return false;
   Shard shard = shardOf(state.tensor, state.spec);
@@ -216,7 +216,7 @@ inline bool isBound(const Record &record) {
   if (record.strides ? shard.tensor->strides() != *record.strides : !shard.tensor->is_contiguous())
     return false;
   Py_ssize_t position = 0;
-  for (const State &state : record.states)
+  for (const BoundState &state : record.states)
     if (entry(record.stateDict, position, state.name) != state.tensor || !isBound(state))
       return false;
   if (entry(record.stateDict, position, stepName) != record.step ||
