@@ -70,6 +70,11 @@ private:
     if (!inside(place.segment, plan.segments))
       return outside("segment", place.segment, plan.segments);
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
+    if (group.joined > 0 && place.value != ValueKind::Full)
+      return "expected full values where axes are joined, found " + name(place.value);
+    if (Check wrong = place.value.isStored() ? Check() : checkValue(group, place.value);
+        !wrong.empty())
+      return wrong;
     for (const Distribution &each : {place.from, place.to}) {
       if (!isKnown(each.kind))
         return unknown("a distribution", each.kind);
