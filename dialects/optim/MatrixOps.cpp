@@ -87,9 +87,11 @@ LogicalResult OrthogonalizeOp::verify() {
   if (!(eps >= kLeastEps) || !std::isfinite(float(eps)))
     return emitOpError("expected an eps of at least 2^-100, finite in f32, found ") << eps;
   auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getType());
-  if (from.getShape() != to.getShape())
+  if (extentsOf(from) != extentsOf(to))
     return emitOpError("expected a source and a result of one shape, found ")
            << from << " and " << to;
+  if (from.getRank() == 2 && kindOf(from) != ValueKind::Full)
+    return emitOpError("expected a full source, found ") << from;
   Type source = from.getElementType(), result = to.getElementType();
   if (source != result && !source.isF32())
     return emitOpError("expected a source of ") << result << " or f32, found " << source;

@@ -105,6 +105,8 @@ llvm::SmallVector<StrategyAttrInterface> strategies(mlir::MLIRContext *context);
 /// one. A batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Other
 /// shapes are told by an encoding (KindAttr). Nothing for other types.
 std::optional<ValueKind> kindOf(mlir::Type type);
+/// The extents of a value, to be compared: those of its kind in a rule, and numbers in a batch of blocks.
+llvm::SmallVector<int64_t> extentsOf(mlir::ShapedType type);
 /// The tensor type of a kind in a rule.
 mlir::RankedTensorType tensorType(ValueKind kind, mlir::Type element);
 

@@ -88,11 +88,18 @@ SmallVector<Value> optim::placedOperands(Value operand) {
   return found;
 }
 
+SmallVector<int64_t> optim::extentsOf(ShapedType type) {
+  if (type.getRank() != 2)
+    return SmallVector<int64_t>(type.getShape());
+  ValueKind kind = *kindOf(type);
+  return {kind.rows, kind.cols};
+}
+
 LogicalResult BroadcastOp::verify() {
   auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getResult().getType());
   if (from.getElementType() != to.getElementType() || from.getRank() != to.getRank())
     return emitOpError("expected equal element types and ranks, found ") << from << " and " << to;
-  for (auto [a, b] : llvm::zip(from.getShape(), to.getShape()))
+  for (auto [a, b] : llvm::zip(extentsOf(from), extentsOf(to)))
     if (a != b && a != 1)
       return emitOpError("expected axes that are equal or 1 in the source, found ")
              << from << " and " << to;
@@ -103,7 +110,7 @@ LogicalResult BroadcastOp::verify() {
 static LogicalResult verifyReduced(Operation *op, ShapedType from, ShapedType to) {
   if (from.getRank() != to.getRank())
     return op->emitOpError("expected equal ranks, found ") << from << " and " << to;
-  for (auto [a, b] : llvm::zip(from.getShape(), to.getShape()))
+  for (auto [a, b] : llvm::zip(extentsOf(from), extentsOf(to)))
     if (a != b && b != 1)
       return op->emitOpError("expected axes that are equal or 1 in the result, found ")
              << from << " and " << to;

@@ -88,7 +88,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     }
     ```
     Constraints: argument and yield types as above; names distinct; initial values finite in their
-    state's type; at most one master state, full and f32; no fast-math flags in the body.
+    state's type; at most one master state, full and f32; no fast-math flags in the body. Tensors have two
+    axes and the type of their kind; a constant has one number for all elements.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$hyperparameters,
                        Optim_StateArray:$states, UnitAttr:$needs_matrix);

@@ -3,6 +3,7 @@
 #include "dialects/optim/Optim.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 #include "runtime/geometry/Geometry.h"
 #include "llvm/ADT/StringSet.h"
@@ -119,6 +120,24 @@ LogicalResult RuleOp::verify() {
   return success();
 }
 
+/// Tensors in a rule are matrices, whose types tell their kinds in one way.
+static LogicalResult verifyTensors(Operation *op) {
+  for (Type type : op->getResultTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor)
+      continue;
+    if (tensor.getRank() != 2)
+      return op->emitOpError("expected values of two axes in a rule, found ") << type;
+    if (Type known = tensorType(*kindOf(type), tensor.getElementType()); type != known)
+      return op->emitOpError("expected ") << known << " for values of that kind, found " << type;
+  }
+  Attribute value;
+  if (matchPattern(op, m_Constant(&value)) && isa<ElementsAttr>(value) &&
+      !isa<SplatElementsAttr>(value))
+    return op->emitOpError("expected one number for all elements, found ") << value;
+  return success();
+}
+
 LogicalResult RuleOp::verifyRegions() {
   Block &block = getBody().front();
   Builder b(getContext());
@@ -133,6 +152,9 @@ LogicalResult RuleOp::verifyRegions() {
   auto yield = cast<YieldOp>(block.getTerminator());
   if (TypeRange(yield.getOperandTypes()) != TypeRange(yields))
     return yield.emitOpError("expected values ") << yields << ", found " << yield.getOperandTypes();
+  for (Operation &op : block.without_terminator())
+    if (failed(verifyTensors(&op)))
+      return failure();
   // What a rule writes is what is computed, in that order and with those roundings.
   WalkResult walk = getBody().walk([](arith::ArithFastMathInterface op) {
     auto flags = op.getFastMathFlagsAttr();
@@ -149,7 +171,7 @@ bool RuleOp::isElementwise() {
     if (getState(i).getKind() != ValueKind::Full)
       return false;
   return llvm::none_of(getBody().getOps(),
-                       [](Operation &op) { return isa<ReduceOp, OrthogonalizeOp>(op); });
+                       [](Operation &op) { return isa<MatrixOpInterface>(op); });
 }
 
 bool RuleOp::seesBlocks() {

@@ -26,7 +26,8 @@ def Optim_BroadcastOp : Optim_Op<"broadcast", [Pure]> {
     ```mlir
     %f = optim.broadcast %v : tensor<?x1xf32> to tensor<?x?xf32>
     ```
-    Constraints: same element type and rank; each axis equal or 1 in the source.
+    Constraints: same element type and rank; each axis equal or 1 in the source. (In a rule, axes are compared
+    by their kinds here and below.)
   }];
   let arguments = (ins AnyTensorOf:$source);
   let results = (outs AnyTensorOf:$result);
@@ -132,7 +133,7 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize",
         to tensor<?x?xf16>
     ```
     Constraints: at least one coefficient, three numbers each, finite in f32; eps at least 2^-100 and finite
-    in f32; equal shapes; a source of the result's element type, or of f32.
+    in f32; equal shapes, in a rule full; a source of the result's element type, or of f32.
   }];
   let arguments = (ins FloatTensor:$source, ArrayAttr:$coefficients, F64Attr:$eps);
   let results = (outs FloatTensor:$result);

@@ -187,7 +187,7 @@ BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
   MatrixWork work(rule, MatrixExtents(rows, cols));
   BlockBytes bytes{work.sourceBytes, 0, work.scratch()};
   for (const MatrixStep &step : work.steps)
-    bytes.work = std::max(bytes.work, step.bytes * step.elements);
+    bytes.work = std::max(bytes.work, saturatingMul(step.bytes, step.elements));
   if (!work.multiplies())
     bytes.work = 8 * rows * cols;
   return bytes;
@@ -204,13 +204,13 @@ BlockBytes decide::modelledSlabBytes(RuleOp rule, const GroupGeometry &geometry)
     return bytes;
   int64_t most = 0, summed = 0, size = 0;
   for (const MatrixStep &step : work.steps) {
-    most = std::max(most, step.bytes * step.elements);
+    most = std::max(most, saturatingMul(step.bytes, step.elements));
     summed = std::max(summed, step.summed());
     size = step.isProduct ? step.bytes : size;
   }
   // Beside the iterate what is sent and what is received, or made of it; and the sums of a range.
   bytes.resting = size * extents.rows * extents.cols + 8 * summed;
   int64_t sums = bytes.resting + (isOfAll ? 4 : 8) * summed / plan::slabsPerBlock(group);
-  bytes.work = std::max(most + size * summed, sums);
+  bytes.work = std::max(saturatingAdd(most, size * summed), sums);
   return bytes;
 }

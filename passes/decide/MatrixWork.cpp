@@ -11,7 +11,7 @@ using namespace stepc::decide;
 using namespace stepc::optim;
 
 int64_t MatrixStep::flops() const {
-  return isProduct ? cost::productFlops(m, n, k, isSymmetric) : 2 * m * k;
+  return isProduct ? cost::productFlops(m, n, k, isSymmetric) : saturatingMul(2 * m, k);
 }
 
 namespace {
@@ -52,7 +52,8 @@ public:
       if (!seen.insert(value.number).second)
         continue;
       auto [r, c] = extents.of(value.kind);
-      step.elements += r * c;
+      // Extents of odd kinds may be large constants.
+      step.elements = saturatingAdd(step.elements, saturatingMul(r, c));
       step.elementsOfBlock += value.kind == ValueKind::Full ? r * c : 0;
     }
     steps.push_back(step);

@@ -220,6 +220,9 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     if (auto reduce = dyn_cast<ReduceOp>(op))
       return name + " takes the " + std::string(plan::name(reduce.getKind())) +
              " of values where blocks have to be whole";
+    if (matrix)
+      return name + " has " + op.getName().stripDialect().str() +
+             " of blocks, which have to be whole";
     for (Value value : op.getOperands())
       if (ValueKind kind = kindOf(value.getType()).value_or(ValueKind::Full);
           kind != ValueKind::Full)

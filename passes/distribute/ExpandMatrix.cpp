@@ -248,12 +248,12 @@ private:
     SymbolTable symbols(getOperation());
     for (optim::MatrixOpInterface op : ops) {
       FlatSymbolRefAttr segment = segmentOfBatch(op);
-      auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
-      if (!segment || !type || type.getRank() != 3) {
-        op->emitOpError("expected a batch of blocks with a place, found ")
-            << op->getOperand(0).getType();
-        return signalPassFailure();
-      }
+      for (Value operand : op->getOperands())
+        if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+            !segment || !type || type.getRank() != 3 || !placeOf(operand)) {
+          op->emitOpError("expected a batch of blocks with a place, found ") << operand.getType();
+          return signalPassFailure();
+        }
       auto group =
           symbols.lookup<optim::GroupOp>(symbols.lookup<SegmentOp>(segment.getAttr()).getGroup());
       BatchBuilder builder(op, segment, group, beside.contains(segment.getAttr()));

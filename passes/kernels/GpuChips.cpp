@@ -62,6 +62,8 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
   StringRef products, found;
   SmallVector<StringRef> words;
   text.split(words, ',');
+  if (is_contained(words, ""))
+    return createStringError("expected a name on both sides of each comma, found '" + text + "'");
   for (StringRef word : words) {
     if (word == kPtx) {
       target.ptx = true;
@@ -113,11 +115,11 @@ Expected<GpuTarget> cudaTarget(StringRef chip) {
 }
 
 Expected<std::string> cudaChip(StringRef names) {
-  if (!names.consume_front(":") || names.empty())
+  if (!names.starts_with(":") || names.size() == 1)
     return createStringError("expected target 'cuda:<gpu>,…' with the GPUs to make code for, "
                              "say cuda:sm_80,sm_90a, found 'cuda" +
                              names + "'");
-  Expected<GpuTarget> target = cudaTarget((kCuda + names).str());
+  Expected<GpuTarget> target = cudaTarget((kCuda + names.drop_front()).str());
   if (!target)
     return target.takeError();
   return (kCuda + target->text(/*tensorCoresUnlessSaid=*/true)).str();
@@ -138,7 +140,7 @@ std::vector<std::string> targetsByChip(StringRef target) {
     else if (word != kPtx)
       chips.insert(word);
   }
-  if (chips.size() < 2)
+  if (chips.size() < 2 || chips.contains(""))
     return {target.str()};
   std::vector<std::string> targets;
   StringSet<> written; // the PTX of several chips is the same

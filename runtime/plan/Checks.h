@@ -69,6 +69,8 @@ Check validateModel(const Plan &plan, int64_t &wrongGroup);
 /// What is wrong with the elements that one rank has of a group, or computes of a block: a rank's
 /// tables have a row for every few thousand of them.
 Check checkHeld(const Plan &plan, const Group &group);
+/// The same of a value that each block of a group has.
+Check checkValue(const Group &group, ValueKind kind);
 /// What is wrong with the hops of a group whose mesh and placements are in order.
 Check checkHops(const Plan &plan, const Group &group);
 /// What is wrong with the ranks that a collective is for.

@@ -72,7 +72,10 @@ private:
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
     // Of joined axes a parameter is one block, and all other values are of the blocks before.
     if (group.joined > 0 && place.value != ValueKind::Full)
-      return "expected full values of a group with joined axes, found " + describe(place);
+      return "expected full values where axes are joined, found " + name(place.value);
+    if (Check wrong = place.value.isStored() ? Check() : checkValue(group, place.value);
+        !wrong.empty())
+      return wrong;
     for (const Distribution &each : {place.from, place.to}) {
       if (!isKnown(each.kind))
         return unknown("a distribution", each.kind);

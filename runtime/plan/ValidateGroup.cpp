@@ -10,6 +10,15 @@ namespace stepc::plan {
 // Far above any device's memory: 256 GiB of f32.
 static constexpr int64_t kMaxHeld = int64_t(1) << 36;
 
+Check checkValue(const Group &group, ValueKind kind) {
+  View of = view(group, kind);
+  if (of.rows == 0 || of.cols <= kMaxHeld / of.rows)
+    return {};
+  return "expected at most " + std::to_string(kMaxHeld) +
+         " elements in a value of a block, found " + std::to_string(of.rows) + " x " +
+         std::to_string(of.cols);
+}
+
 Check checkHeld(const Plan &plan, const Group &group) {
   const Mesh &mesh = plan.meshes[static_cast<size_t>(group.mesh)];
   std::string expected = "expected at most " + std::to_string(kMaxHeld) + " elements ";

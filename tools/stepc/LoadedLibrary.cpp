@@ -8,6 +8,8 @@
 #include "runtime/geometry/Geometry.h"
 #include "tools/stepc/MatchDefinition.h"
 
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -93,11 +95,11 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
   StringRef asked = command.targets.front(), kind = asked.split(':').first;
   while (table && table->target != kind)
     table = table->next;
-  std::string kinds;
+  llvm::SetVector<StringRef> kinds; // of cuda there may be several
   for (const stepc_library *one = first; one; one = one->next)
-    kinds += (kinds.empty() ? "" : ", ") + std::string(one->target);
+    kinds.insert(one->target);
   if (!table)
-    return refuse(path, "expected one of the library's targets (" + kinds +
+    return refuse(path, "expected one of the library's targets (" + llvm::join(kinds, ", ") +
                             ") after --target, found '" + asked + "'");
   if (kind == asked)
     return true;

@@ -15,6 +15,7 @@
 // REMARK: Reason="expected shards that cut blocks by columns alone, found placements [S(0), S(1)]", group=both, strategy=gram
 // REMARK: Reason="rule Twice has orthogonalize of what it makes of blocks, which needs slabs of equal length, found 5 rows on rank 0 and 4 rows on rank 2", group=twice, strategy=gram
 // REMARK: Reason="rule Rows takes the norm of values where blocks have to be whole", group=rows, strategy=gram
+// REMARK: Reason="rule Multiply has matmul of blocks, which have to be whole", group=multiply, strategy=gram
 module @fast attributes {stepc.numerics = "fast"} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -34,6 +35,12 @@ optim.rule @Rows hyperparameters [] states [] needs_matrix {
   %b = optim.broadcast %n {optim.space = #optim.space<matrix>} : tensor<?x1xf32> to tensor<?x?xf32>
   optim.yield %b : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
+optim.rule @Multiply hyperparameters [] states [] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %g = optim.matmul %grad, %grad {optim.space = #optim.space<matrix>, transpose_rhs} : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+  optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+}
 optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
 optim.parameter @w1 shape [65536, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
 optim.parameter @w2 shape [64, 128] batch 0 type f32 gradient f32 mesh @world placements [#optim.strided_shard<1, 2>, #optim.shard<1>] aliases []
@@ -43,6 +50,7 @@ optim.parameter @c shape [4, 64] batch 0 type f32 gradient f32 mesh @world place
 optim.parameter @d shape [9, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
 optim.parameter @f shape [9, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
 optim.parameter @e shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
+optim.parameter @h shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
 optim.group @tall rule @Matrix parameters [@w1]
 optim.group @wide rule @Matrix parameters [@w2]
 optim.group @short rule @Matrix parameters [@a]
@@ -51,4 +59,5 @@ optim.group @both rule @Matrix parameters [@c]
 optim.group @uneven rule @Matrix parameters [@d]
 optim.group @twice rule @Twice parameters [@f]
 optim.group @rows rule @Rows parameters [@e]
+optim.group @multiply rule @Multiply parameters [@h]
 }

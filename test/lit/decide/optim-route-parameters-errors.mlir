@@ -146,6 +146,22 @@ optim.parameter @w shape [2, 12, 3] batch 0 type f32 gradient f32 mesh @world pl
 
 // -----
 
+// A rule that only multiplies is not elementwise.
+optim.rule @Multiply hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %g = optim.matmul %grad, %grad {transpose_rhs} : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+  %p = optim.matmul %g, %grad : tensor<?x?xf32, #optim.kind<[rows, rows]>>, tensor<?x?xf32> -> tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route Multiply claims it}}
+optim.route @Multiply rule @Multiply rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{expected a matrix, a vector or a declared stack of matrices for rule Multiply, which reduces whole tensors, found parameter 'w' of shape [2, 12, 3]}}
+// expected-note @below {{leading axes that count matrices are its batch_axes, and axes that are one row or column together are named by flatten}}
+optim.parameter @w shape [2, 12, 3] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
 // Of an optional and another pattern only the other must match.
 optim.rule @Plain hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

@@ -330,6 +330,46 @@ optim.rule @R hyperparameters [] states [] {
 
 // -----
 
+// Values of a rule are matrices.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{'optim.splat' op expected values of two axes in a rule, found 'tensor<?xf32>'}}
+  %v = optim.splat %step : tensor<?xf32>
+  optim.yield %param : tensor<?x?xf32>
+}
+
+// -----
+
+// A kind has one type.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{'optim.splat' op expected 'tensor<?x8xf32, #optim.kind<[cols, 8]>>' for values of that kind, found 'tensor<?x9xf32, #optim.kind<[cols, 8]>>'}}
+  %v = optim.splat %step : tensor<?x9xf32, #optim.kind<[cols, 8]>>
+  optim.yield %param : tensor<?x?xf32>
+}
+
+// -----
+
+// Sizes are kinds.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{'optim.splat' op expected 'tensor<?x?xf32>' for values of that kind, found 'tensor<4x6xf32>'}}
+  %v = optim.splat %step : tensor<4x6xf32>
+  optim.yield %param : tensor<?x?xf32>
+}
+
+// -----
+
+// Constants are the same for all elements.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{'arith.constant' op expected one number for all elements, found dense<}}
+  %v = arith.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32, #optim.kind<[1, 2]>>
+  optim.yield %param : tensor<?x?xf32>
+}
+
+// -----
+
 // expected-error @+1 {{expected an initial value that 'f16' can hold, found 1.000000e+06 : f64 for "m"}}
 optim.rule @R hyperparameters [] states [#optim.state<"m", f16, full, 1.0e+06 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

@@ -144,6 +144,40 @@ func.func @f(%x: tensor<?x?xf32, #optim.kind<[columns, 8]>>) {
 
 // -----
 
+// Rows are no columns, where they are broadcast, reduced or orthogonalized, not even of a square block.
+func.func @f(%x: tensor<?x1xf32>) {
+  // expected-error @below {{'optim.broadcast' op expected axes that are equal or 1 in the source, found 'tensor<?x1xf32>' and 'tensor<?x?xf32, #optim.kind<[cols, cols]>>'}}
+  %0 = optim.broadcast %x : tensor<?x1xf32> to tensor<?x?xf32, #optim.kind<[cols, cols]>>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?xf32, #optim.kind<[cols, cols]>>) {
+  // expected-error @below {{'optim.reduce' op expected axes that are equal or 1 in the result, found 'tensor<?x?xf32, #optim.kind<[cols, cols]>>' and 'tensor<?x1xf32>'}}
+  %0 = optim.reduce sum %x : tensor<?x?xf32, #optim.kind<[cols, cols]>> to tensor<?x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x?xf32, #optim.kind<[cols, rows]>>) {
+  // expected-error @below {{expected a source and a result of one shape, found 'tensor<?x?xf32, #optim.kind<[cols, rows]>>' and 'tensor<?x?xbf16>'}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32, #optim.kind<[cols, rows]>> to tensor<?x?xbf16>
+  return
+}
+
+// -----
+
+// Newton–Schulz is of blocks.
+func.func @f(%x: tensor<?x?xf32, #optim.kind<gram>>) {
+  // expected-error @below {{expected a full source, found 'tensor<?x?xf32, #optim.kind<gram>>'}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32, #optim.kind<gram>>
+  return
+}
+
+// -----
+
 // Newton–Schulz keeps the shape.
 func.func @f(%x: tensor<?x1xf32>) {
   // expected-error @below {{expected a source and a result of one shape, found 'tensor<?x1xf32>' and 'tensor<?x?xf32>'}}

@@ -70,9 +70,9 @@ class Rule:
                         + type_of(kind), kind, left @ right)  # fmt: skip
 
 
-def module_of(folder, shape, rule):
+def module_of(folder, shape, rule, **more):
     """Level 1 with that body in the place of the specification's."""
-    parameter = {"name": "w", "shape": shape, **PARAMETER}
+    parameter = {"name": "w", "shape": shape, **PARAMETER, **more}
     mesh = {"name": "one", "axes": [{"name": "dp", "size": 1}]}
     (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": [parameter]}))
     (folder / "a.optim").write_text(SPEC)
@@ -121,3 +121,23 @@ def test_a_value_times_its_transpose_is_symmetric(tmp_path):
     text = stepc("compile", path, "--emit", "comm", "-o", "-")
     lines = [line for line in text.splitlines() if "= optim.product" in line]
     assert [("symmetric" in line, "[rows, rows], blocks" in line) for line in lines] == [(True, True), (False, True)]
+
+
+@pytest.mark.parametrize("shape, more", [((6, 5), {"blocks": {"axis": "rows", "sizes": [2, 4]}}), ((3, 4, 5), {"batch_axes": 1})])
+def test_each_block_is_multiplied_apart(tmp_path, shape, more):
+    """Also by a rule that does nothing but multiply."""
+    gradient = np.random.default_rng(4).normal(size=shape).astype(np.float32)
+    rule = Rule(random.Random(4), np.zeros(shape[-2:], np.float32))
+    gram = type_of(("rows", "rows"))
+    rule.lines = [
+        "    %g = optim.matmul %arg1, %arg1 {transpose_rhs} : tensor<?x?xf32>, tensor<?x?xf32> -> " + gram,
+        f"    %h = optim.matmul %g, %arg1 {{}} : {gram}, tensor<?x?xf32> -> tensor<?x?xf32>",
+    ]
+    rule.result = "%h"
+    stepc("compile", module_of(tmp_path, list(shape), rule, **more), "--target", "interpret", "-o", tmp_path / "out")
+    bound = Bound(Library(tmp_path / "out" / "liba.so"))
+    bound.instance.bind_gradient(0, gradient.ctypes.data, gradient.nbytes)
+    bound.instance.step()
+    blocks = [gradient[:2], gradient[2:]] if "blocks" in more else list(gradient)
+    expected = np.concatenate([block @ block.T @ block for block in blocks]).reshape(shape)
+    np.testing.assert_allclose(bound.parameters["w"], expected, rtol=1e-4, atol=1e-4)

@@ -134,6 +134,9 @@ TEST(Target, TextsOfGpusAreSpelledInOneWay) {
   EXPECT_EQ(text("ptx", true), "expected a GPU, say 'sm_80,ptx', found 'ptx'");
   EXPECT_EQ(text("chain", true), "expected a GPU, say 'sm_80,chain', found 'chain'");
   EXPECT_THAT(text("sm_75", true), testing::EndsWith("found 'sm_75'"));
+  for (std::string other : {"sm_80,", ",sm_80", "sm_80,,sm_90", ","})
+    EXPECT_EQ(text(other, true),
+              "expected a name on both sides of each comma, found '" + other + "'");
   for (std::string other : {"SM_90a", "sm90a", "90a"})
     EXPECT_THAT(text(other, true), testing::EndsWith(", did you mean 'sm_90a'?"));
 }
@@ -143,8 +146,9 @@ TEST(Target, EachGpuIsATargetOfItsOwn) {
   EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx,sm_80,chain,sm_90a,sm_86"),
               ElementsAre("cuda:sm_90a,chain,ptx", "cuda:sm_80,chain,ptx", "cuda:sm_86,chain"));
   // Where there is one GPU, or none, the text is as it was, right or wrong.
-  for (const char *one : {"cuda:sm_80", "cuda:sm_80,ptx", "cuda:ptx", "cuda", "cuda:", "cpu:a,b",
-                          "emulated:sm_80,sm_90,races", "cuda:sm_80,sm_80"})
+  for (const char *one :
+       {"cuda:sm_80", "cuda:sm_80,ptx", "cuda:ptx", "cuda", "cuda:", "cpu:a,b",
+        "emulated:sm_80,sm_90,races", "cuda:sm_80,sm_80", "cuda:sm_80,", "cuda:sm_80,,sm_90"})
     EXPECT_THAT(targetsByChip(one), ElementsAre(one));
   EXPECT_THAT(targetsByChip("cuda:sm_80,nonsense"), ElementsAre("cuda:sm_80", "cuda:nonsense"));
 }

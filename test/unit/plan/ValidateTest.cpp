@@ -134,6 +134,33 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
                                       Distribution::Blocks, End::Kept};
               }),
               HasSubstr("expected a copy of shards, found one in blocks"));
+  auto valued = [&](ValueKind kind) {
+    return message([&](Plan &p) { p.tables.back().from.value = kind; });
+  };
+  EXPECT_THAT(valued({0, 1}), HasSubstr("expected extents of a value between 1 and 2^40, or of its "
+                                        "block, found 0 and 1"));
+  EXPECT_THAT(valued({1, -4}), HasSubstr(", found 1 and -4"));
+  EXPECT_THAT(valued({kMostExtent + 1, 1}), HasSubstr(", found 1099511627777 and 1"));
+  EXPECT_THAT(valued({kMostExtent, kMostExtent}),
+              HasSubstr("expected at most 68719476736 elements in a value of a block, found "
+                        "1099511627776 x 1099511627776"));
+  EXPECT_THAT(valued({ValueKind::OfCols, 8}),
+              HasSubstr("expected values of shards to travel, and all others in blocks, found "
+                        "[cols, 8] ("));
+  // Values of rows would have more blocks than the group.
+  EXPECT_THAT(message([](Plan &p) {
+                Group &group = p.groups[0];
+                p.rules[group.rule].states.clear();
+                group.computes = false;
+                group.hops.clear();
+                group.division.parts.clear();
+                group.parts.clear();
+                group.statePlacements.clear();
+                group.joined = 1;
+                auto rows = Place::resting(0, ValueKind::Rows, Distribution::Shards);
+                p.tables = {{TableKind::ShardChunks, rows, rows, 4}};
+              }),
+              HasSubstr("expected full values where axes are joined, found "));
   EXPECT_THAT(message([](Plan &p) { p.tables.back().to.value = ValueKind::Cols; }),
               HasSubstr("expected the two ends of one move, found "));
   EXPECT_THAT(message([](Plan &p) { p.tables.back().kind = TableKind::Copy; }),
