@@ -34,7 +34,7 @@ struct MatrixExtents {
   int64_t rows, cols;
   int64_t small; ///< the smaller extent of the whole block
   bool isTall;   ///< whether the whole block has more rows than columns, or its slabs cut rows
-  bool areSlabs = false;
+  bool areSlabs = false; ///< whether rows and cols are a slab's
 
   std::pair<int64_t, int64_t> of(plan::ValueKind kind) const {
     return kind.extents(rows, cols, small);
@@ -54,6 +54,7 @@ struct MatrixProduct {
   std::optional<MatrixValue> replaced = {};
 };
 
+/// What an expansion asks for. Each function gives the value that it makes.
 class MatrixBuilder {
 public:
   explicit MatrixBuilder(const MatrixExtents &extents) : extents(extents) {}

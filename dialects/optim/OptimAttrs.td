@@ -108,7 +108,7 @@ def Optim_State : Optim_Attr<"State", "state"> {
   let summary = "a state of a rule: name, storage type, shape kind, initial value";
   let description = [{`master` marks the full-precision copy of a low-precision parameter; it
     does not exist for parameters that are f32.
-    Constraints: a kind of values that rules have, which Gram matrices are not.}];
+    Constraints: the kind is full, rows, cols or one.}];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::Type":$type,
                         "::stepc::plan::ValueKind":$kind, "::mlir::FloatAttr":$init,
                         "bool":$master);

@@ -47,7 +47,7 @@ struct Program {
 /// Object code of what a library has once: the table of its programs, and `<name>_library`.
 llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs);
 
-/// Links programs, one of each kind of target at most, and the runtime into a shared library that
+/// Links programs, one for each target (programKey), and the runtime into a shared library that
 /// exports `stepc_library_table` and `<name>_library`. LLVM's linker is part of the compiler: no other
 /// program is called, and nothing of a toolchain is read. The libraries of C are those of this machine.
 llvm::Error linkLibrary(llvm::ArrayRef<Program> programs, llvm::ArrayRef<std::string> archives,

@@ -90,9 +90,13 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
   rule.walk([&](MatrixOpInterface op) {
     size_t before = steps.size();
     SmallVector<MatrixValue> operands;
-    for (Value operand : op->getOperands())
-      operands.push_back(counter.make(kindOf(operand.getType()).value_or(ValueKind::Full),
-                                      getElementTypeOrSelf(operand)));
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      size_t same = llvm::find(op->getOperands(), operand) - op->operand_begin();
+      operands.push_back(same < index
+                             ? operands[same]
+                             : counter.make(kindOf(operand.getType()).value_or(ValueKind::Full),
+                                            getElementTypeOrSelf(operand)));
+    }
     op.expand(counter, operands, kindOf(op->getResult(0).getType()).value_or(ValueKind::Full));
     if (std::any_of(steps.begin() + before, steps.end(), isProduct))
       sourceBytes = operands[0].element.getIntOrFloatBitWidth() / 8;

@@ -24,8 +24,8 @@ struct MatrixStep {
 
   /// Floating-point operations: of one triangle if a product is symmetric.
   int64_t flops() const;
-  /// Elements of a value that is summed.
-  int64_t summed() const { return isSummed ? m * n : 0; }
+  /// Elements of a block's value that is summed: a product's, or a norm.
+  int64_t summed() const { return !isSummed ? 0 : isProduct ? m * n : 1; }
 };
 
 struct MatrixWork {

@@ -272,9 +272,10 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
                 "kernels";
   let description = [{
     Gives symbols, tables and kernels their numbers, and defines the `stepc_program` of kernel_abi.h:
-    `stepc_program_cpu` in a module for CPUs, likewise for the other kinds of targets. It leads to the plan,
-    to the kernels that commands name and to the device. The link says which programs a library has, and its
-    entry. The `stepc_program` has the hash of the plan's bytes, by which the runtime finds damage to them.
+    `stepc_program_cpu` in a module for CPUs, `stepc_program_cuda_sm_90a` in one for that GPU, and so on. It
+    leads to the plan, to the kernels that commands name and to the device. The link says which programs a
+    library has, and its entry. The `stepc_program` has the hash of the plan's bytes, by which the runtime
+    finds damage to them.
     Kernels for the target interpret become an image of records (runtime/interpret) here. The plan's program
     hash is that of the kernels, without locations. Symbols of optim and comm, and the
     program, are gone afterwards. A command that names what is not there, leaves the workspace, or awaits what

@@ -114,10 +114,32 @@ TEST(MatrixWork, KnowsWhatSlabsAddUp) {
   for (const MatrixStep &step : work.steps)
     summed.push_back(step.isSummed);
   EXPECT_THAT(summed, testing::ElementsAre(true, true, false, false, false));
+  EXPECT_EQ(work.steps[0].summed(), 1);
   EXPECT_EQ(work.steps[1].summed(), 36);
   // The iterate once, however often it is read, and the polynomial.
   EXPECT_EQ(work.steps[3].elements, 2 * 96 + 36);
   EXPECT_EQ(work.steps[3].elementsOfBlock, 2 * 96);
+}
+
+/// A factor that is both is in memory once.
+TEST(MatrixWork, CountsAFactorOnce) {
+  MLIRContext context;
+  context.loadDialect<optim::OptimDialect>();
+  auto module = parseSourceString<ModuleOp>(R"(
+      optim.rule @R hyperparameters [] states [] {
+      ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+        %s = optim.matmul %g, %g {transpose_rhs} : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+        %b = optim.matmul %s, %g : tensor<?x?xf32, #optim.kind<[rows, rows]>>, tensor<?x?xf32> -> tensor<?x?xf32>
+        optim.yield %b : tensor<?x?xf32>
+      })",
+                                            &context);
+  ASSERT_TRUE(module);
+  MatrixWork work(*module->getOps<optim::RuleOp>().begin(), optim::MatrixExtents(4, 6));
+  ASSERT_EQ(work.steps.size(), 2u);
+  EXPECT_EQ(stepOf(work.steps[0]), (Step{true, 4, 4, 6, true}));
+  EXPECT_EQ(stepOf(work.steps[1]), (Step{true, 4, 6, 4, false}));
+  EXPECT_EQ(work.steps[0].elements, 24 + 16);
+  EXPECT_EQ(work.steps[1].elements, 16 + 24 + 24);
 }
 
 } // namespace
