@@ -228,6 +228,9 @@ int32_t createInstance(const stepc_options *options, stepc_instance **instance, 
   try {
     return create(programsLike<Slot>(), options, instance, error, errorSize);
   } catch (...) {
+    if (instance)
+      *instance = nullptr;
+    copyText(error, errorSize, "memory ran out");
     return STEPC_ERROR_MEMORY;
   }
 }
