@@ -227,4 +227,4 @@ def test_random_patterns_mean_the_same_in_routes_manifests_and_python(tmp_path):
         assert routed(stepc, tmp_path, pattern, names) == expected, pattern
         assert placed(stepc, tmp_path, pattern, names) == expected, pattern
     print(f"{taken} names matched, {refused} patterns refused")
-    assert taken > 20 and refused > 2
+    assert taken > 10 and refused > 1

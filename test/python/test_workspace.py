@@ -40,11 +40,11 @@ def write(path, shapes, ranks):
 
 
 def test_a_number_of_waves_between_round_ones_is_found(tmp_path):
-    """Seven waves hold less than six or eight: blocks of one shape come together."""
+    """Nine waves hold less than eight or sixteen: blocks of one shape come together."""
     shapes = [[64, 64], [48, 200], [333, 20], [128, 128]]
     manifest = write(tmp_path / "m.json", [shapes[i % 4] for i in range(24)], 4)
-    limit = arena(manifest, "--waves", 7, "--strategy", "*=owner")
-    assert limit < min(arena(manifest, "--waves", waves, "--strategy", "*=owner") for waves in (6, 8))
+    limit = arena(manifest, "--waves", 9, "--strategy", "*=owner")
+    assert limit < min(arena(manifest, "--waves", waves, "--strategy", "*=owner") for waves in (8, 16))
     assert arena(manifest, "--workspace-limit", limit, "--strategy", "*=owner") <= limit
 
 
