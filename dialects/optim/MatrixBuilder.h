@@ -26,7 +26,8 @@ struct MatrixValue {
 
 /// The extents for which an operation is expanded.
 struct MatrixExtents {
-  /// Of a block of the group or, in a group with slabs, of the slab that a rank computes.
+  /// The extents of the group's blocks. In a group with slabs, a rank computes slabs, and rows and cols are
+  /// theirs.
   MatrixExtents(const plan::Group &group);
   MatrixExtents(int64_t rows, int64_t cols)
       : rows(rows), cols(cols), small(std::min(rows, cols)), isTall(rows > cols) {}
@@ -54,7 +55,7 @@ struct MatrixProduct {
   std::optional<MatrixValue> replaced = {};
 };
 
-/// What an expansion asks for. Each function gives the value that it makes.
+/// The operations that an expansion is built from. Each function returns the value that it makes.
 class MatrixBuilder {
 public:
   explicit MatrixBuilder(const MatrixExtents &extents) : extents(extents) {}

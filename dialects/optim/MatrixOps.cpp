@@ -36,7 +36,7 @@ LogicalResult MatmulOp::verify() {
   if (getElementTypeOrSelf(getLhs()) != getElementTypeOrSelf(getRhs()))
     return emitOpError("expected factors of one element type, found ")
            << getLhs().getType() << " and " << getRhs().getType();
-  // Of batches of blocks, places tell the shapes, and those are numbers.
+  // The types of batches have numbers as extents; their places tell the kinds.
   if (getLhs().getType().getRank() != 2)
     return success();
   ValueKind lhs = transposedIf(getTransposeLhs(), kind(getLhs()));

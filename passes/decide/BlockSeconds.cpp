@@ -37,7 +37,8 @@ double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::De
   MatrixExtents extents(group);
   MatrixWork work(rule, group);
   double bytes = 8 * double(extents.rows) * double(extents.cols) + bytesOfProducts(work);
-  // What is added up is made, packed, received, added up, gathered, unpacked, rounded and squared.
+  // A sum over ranks moves its matrix often: it is made, packed, received, added up, gathered, unpacked,
+  // rounded and squared.
   for (const MatrixStep &step : work.steps)
     bytes += step.isProduct ? 4 * 12 * double(step.summed()) : 0;
   return device.seconds(double(modelledFlops(work, extents.rows, extents.cols)), bytes);

@@ -174,10 +174,6 @@ bool decide::hasMatrixSpace(RuleOp rule) {
                       [](Operation &op) { return spaceOf(&op) == Space::Matrix; });
 }
 
-int64_t decide::modelledFlops(RuleOp rule, int64_t rows, int64_t cols) {
-  return modelledFlops(MatrixWork(rule, MatrixExtents(rows, cols)), rows, cols);
-}
-
 int64_t decide::modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols) {
   // At most 2^40 elements: every single term fits, their sum need not.
   return saturatingAdd(16 * rows * cols, work.flops());

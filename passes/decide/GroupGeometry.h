@@ -75,7 +75,6 @@ bool hasMatrixSpace(optim::RuleOp rule);
 
 /// Modelled floating-point operations of a block's matrix space: those of its products and reductions, plus a
 /// few per element.
-int64_t modelledFlops(optim::RuleOp rule, int64_t rows, int64_t cols);
 int64_t modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols);
 /// The memory that a block needs: bytes per element on the wire and, where it is computed, bytes of buffers
 /// and of scratch, which products share.

@@ -29,10 +29,11 @@ struct MatrixStep {
 };
 
 struct MatrixWork {
-  /// What a rule's matrix operations do to each block of these extents. `cut`: what slabs cut.
+  /// Expands the matrix operations of a rule for blocks of these extents. If these are slabs, `cut` is the
+  /// axis that they divide.
   MatrixWork(optim::RuleOp rule, const optim::MatrixExtents &extents,
              plan::Division::Axis cut = plan::Division::Rows);
-  /// The same for the blocks of a group, or for its slabs.
+  /// Expands them for the blocks of a group, or for its slabs if it has some.
   MatrixWork(optim::RuleOp rule, const plan::Group &group)
       : MatrixWork(rule, optim::MatrixExtents(group), group.slabs.axis) {}
 

@@ -12,6 +12,9 @@ namespace stepc::runtime {
 /// ("+prfchw") are not looked at; a vector extension that is unknown here counts as lacking.
 std::string missingFeature(std::string_view chip);
 
+/// A chip of a plan without its features: "cuda:sm_90a", "emulated:sm_80 on znver5", "znver5".
+inline std::string shortChip(const std::string &chip) { return chip.substr(0, chip.find(';')); }
+
 } // namespace stepc::runtime
 
 #endif

@@ -78,8 +78,7 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
         error, STEPC_ERROR_CHIP,
         format("library '%s' is for chip '%s', this CPU lacks '%s'; where machines differ, "
                "compile for the target 'cpu:x86-64-v3', or 'cpu:x86-64-v2'",
-               lib.plan.name.c_str(), lib.plan.chip.substr(0, lib.plan.chip.find(';')).c_str(),
-               missing.c_str()));
+               lib.plan.name.c_str(), shortChip(lib.plan.chip).c_str(), missing.c_str()));
   for (auto [kind, name] : {std::pair(STEPC_SEND, "send"), std::pair(STEPC_RECEIVE, "receive")})
     if (given > 1 && !(options->transport->kinds >> kind & 1))
       return fault(error, STEPC_ERROR_TRANSPORT,

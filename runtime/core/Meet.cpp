@@ -1,4 +1,5 @@
 //===- Meet.cpp - What ranks do together before the first step ---------------===//
+#include "runtime/core/Chip.h"
 #include "runtime/core/Instance.h"
 #include "runtime/plan/Pinned.h"
 #include "runtime/text/Text.h"
@@ -60,9 +61,6 @@ int32_t openTogether(stepc_instance &instance, std::string &error) {
   }
   return STEPC_OK;
 }
-
-/// "cuda:sm_90a", "emulated:sm_80 on znver5", "znver5".
-std::string shortChip(const std::string &chip) { return chip.substr(0, chip.find(';')); }
 
 std::string chipOf(const Hello &hello) {
   return std::string(hello.chip, strnlen(hello.chip, sizeof(hello.chip)));
