@@ -88,7 +88,7 @@ def span(values: dict, digits: str = "{:,}") -> str:
 def launches(plan: dict) -> str:
     kinds = Counter(command["kind"] for command in plan["commands"])
     return ", ".join(
-        f"{kinds[kind]} {kind}" for kind in ("chunks", "parameters", "product", "reduce", "copy")
+        f"{kinds[kind]} {kind}" for kind in ("chunks", "parameters", "product", "apply", "copy")
     )
 
 

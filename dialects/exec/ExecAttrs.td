@@ -6,6 +6,7 @@ include "dialects/exec/ExecBase.td"
 include "dialects/exec/ExecInterfaces.td"
 include "dialects/comm/CommAttrs.td"
 include "dialects/optim/OptimEnums.td"
+include "dialects/optim/OptimInterfaces.td"
 
 def Exec_Accumulation
     : PlanEnumAttr<Exec_Dialect, "::stepc::plan::Accumulation", "Accumulation", "accumulation"> {

@@ -29,4 +29,21 @@ def Exec_CommandInterface : OpInterface<"CommandOpInterface"> {
   ];
 }
 
+def Exec_BatchInterface : OpInterface<"BatchOpInterface"> {
+  let cppNamespace = "::stepc::exec";
+  let description = [{
+    A command on computed blocks. A device may do it by means of its own. Otherwise it runs the kernels that
+    the target makes on the way to level 6, with `scratch` bytes per block. All kernels get the scratch, then
+    the batches in order.
+  }];
+  let methods = [
+    InterfaceMethod<"The batches that its kernels get, in order.",
+      "::llvm::SmallVector<::mlir::Attribute>", "getBatches">,
+    InterfaceMethod<"Bytes of scratch for each block.", "uint64_t", "getScratch">,
+    InterfaceMethod<"", "void", "setScratch", (ins "uint64_t":$bytes)>,
+    InterfaceMethod<"Its kernels; none before level 6.", "::mlir::ArrayAttr", "getKernelsAttr">,
+    InterfaceMethod<"", "void", "setKernelsAttr", (ins "::mlir::ArrayAttr":$kernels)>,
+  ];
+}
+
 #endif

@@ -10,6 +10,26 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::exec;
 
+/// Batches without the name of their attribute, one at least.
+static void printBatches(OpAsmPrinter &printer, Operation *, ArrayAttr batches) {
+  llvm::interleaveComma(batches.getAsRange<BatchAttr>(), printer,
+                        [&](BatchAttr batch) { printer.printStrippedAttrOrType(batch); });
+}
+static ParseResult parseBatches(OpAsmParser &parser, ArrayAttr &batches) {
+  SmallVector<Attribute> parsed;
+  auto parseOne = [&]() -> ParseResult {
+    BatchAttr batch;
+    if (parser.parseCustomAttributeWithFallback(batch, Type()))
+      return failure();
+    parsed.push_back(batch);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  batches = parser.getBuilder().getArrayAttr(parsed);
+  return success();
+}
+
 #include "dialects/exec/ExecOpInterfaces.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/exec/ExecOps.cpp.inc"
@@ -78,7 +98,7 @@ template <typename Op> static LogicalResult verifyBatch(Op op, SymbolTableCollec
 LogicalResult ProductOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyBatch(*this, symbols);
 }
-LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult ApplyOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyBatch(*this, symbols);
 }
 
@@ -175,7 +195,11 @@ SmallVector<Attribute> ProductOp::getBatches() {
   return batches;
 }
 
-SmallVector<Attribute> ReduceOp::getBatches() { return {getSource(), getOut()}; }
+SmallVector<Attribute> ApplyOp::getBatches() {
+  SmallVector<Attribute> batches(getSources().getValue());
+  batches.push_back(getOut());
+  return batches;
+}
 
 std::array<int64_t, 3> ProductOp::getSizes() {
   return {getOut().getRows(), getOut().getCols(),
@@ -233,19 +257,11 @@ bool ProductOp::tensorCoresTake(Type lhs, Type rhs) {
   return lhs == rhs && lhs.getIntOrFloatBitWidth() == 16;
 }
 
-LogicalResult ReduceOp::verify() {
-  BatchAttr from = getSource(), to = getOut();
-  auto fits = [](int64_t out, int64_t in) { return out == 1 || out == in; };
-  if (!to.getType().isF32() || !fits(to.getRows(), from.getRows()) ||
-      !fits(to.getCols(), from.getCols()) || (to.getRows() != 1 && to.getCols() != 1))
-    return emitOpError("expected an out of f32 with one value per block, row or column, found ")
-           << to.getBlock() << " of " << from.getBlock();
-  bool scales = getKind() == optim::Reduction::Norm || getKind() == optim::Reduction::Rms;
-  if (int64_t exponent = getExponent(); exponent < -30 || exponent > 30 || (exponent && !scales))
-    return emitOpError(
-               "expected an exponent between -30 and 30, and 0 but for norm and rms, found ")
-           << exponent;
-  return success();
+LogicalResult ApplyOp::verify() {
+  SmallVector<RankedTensorType> sources;
+  for (auto source : getSources().getAsRange<BatchAttr>())
+    sources.push_back(source.getBlock());
+  return getFunction().verifyBlocks([&] { return emitOpError(); }, sources, getOut().getBlock());
 }
 
 //===----------------------------------------------------------------------===//
@@ -345,7 +361,7 @@ FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
   return plan::Command(command);
 }
 
-/// Lowers what products and reductions have in common.
+/// Lowers what commands on computed blocks have in common.
 template <typename Op>
 static FailureOr<int64_t> lowerMatrix(Op op, Numbering &numbering, plan::MatrixCommand &command) {
   FailureOr<int64_t> table = numbering.table(op, op.getTable());
@@ -380,14 +396,18 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
   return plan::Command(command);
 }
 
-FailureOr<plan::Command> ReduceOp::lower(Numbering &numbering) {
-  plan::Reduce command;
+FailureOr<plan::Command> ApplyOp::lower(Numbering &numbering) {
+  plan::Apply command;
   FailureOr<int64_t> group = lowerMatrix(*this, numbering, command);
-  if (failed(group) || failed(numbering.operand(*this, getSource(), *group, command.source)) ||
+  if (failed(group) ||
+      failed(numbering.operands(*this, getSources().getValue(), *group, command.sources)) ||
       failed(numbering.operand(*this, getOut(), *group, command.out)))
     return failure();
-  command.reduction = getKind();
-  command.exponent = getExponent();
+  SmallVector<RankedTensorType> blocks;
+  for (auto source : getSources().getAsRange<BatchAttr>())
+    blocks.push_back(source.getBlock());
+  command.function = getFunction().describe();
+  command.flops = getFunction().flops(blocks, getOut().getBlock());
   return plan::Command(command);
 }
 

@@ -6,6 +6,7 @@ include "dialects/exec/ExecAttrs.td"
 include "mlir/IR/SymbolInterfaces.td"
 
 def Exec_Operands : TypedArrayAttrBase<Exec_OperandInterface, "places that a command reads or writes">;
+def Exec_Batches : TypedArrayAttrBase<Exec_Batch, "batches of blocks">;
 def Exec_Tables : TypedArrayAttrBase<Exec_Table, "tables">;
 def Exec_Kernels : TypedArrayAttrBase<Exec_Kernel, "kernels, one after another">;
 def Exec_PinnedAlgorithms : TypedArrayAttrBase<Exec_PinnedAlgorithm,
@@ -90,20 +91,15 @@ def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Matrix space. A device may do these by means of its own. Otherwise it runs the kernels that the target
-// makes on the way to level 6, with `scratch` bytes per block. All kernels of a command get the scratch, then
-// its operands in order.
+// Matrix space
 //===----------------------------------------------------------------------===//
 
-class Exec_BatchOp<string mnemonic> : Exec_CommandOp<mnemonic> {
+class Exec_BatchOp<string mnemonic> : Exec_CommandOp<mnemonic, [Exec_BatchInterface]> {
   dag common = (ins Exec_Table:$table,
                     DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,
                     OptionalAttr<Exec_Kernels>:$kernels);
   let hasVerifier = 1;
-  code batchDeclaration = [{
-    /// The batches that its kernels get, in order.
-    ::llvm::SmallVector<::mlir::Attribute> getBatches();
-  }];
+  code batchDeclaration = "::llvm::SmallVector<::mlir::Attribute> getBatches();";
 }
 
 def Exec_ProductOp : Exec_BatchOp<"product"> {
@@ -138,6 +134,7 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
     (`kernels` $kernels^)? (`pinned` $pinned^)? attr-dict
   }];
   let extraClassDeclaration = batchDeclaration # [{
+
     /// m, n, k of one block's product.
     ::std::array<int64_t, 3> getSizes();
     /// Whether tensor cores multiply such operands: both bf16 or both f16.
@@ -146,23 +143,23 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
   }];
 }
 
-def Exec_ReduceOp : Exec_BatchOp<"reduce"> {
-  let summary = "for every computed block: one value, one per row or one per column";
+def Exec_ApplyOp : Exec_BatchOp<"apply"> {
+  let summary = "a function of whole blocks, for every computed block";
   let description = [{
-    Computes to the last bit what `optim.block_reduce` says (dialects/optim/OptimBatchOps.td).
+    Computes to the last bit what the function is documented to be (dialects/optim/OptimAttrs.td).
     ```mlir
-    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>>
+    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@g0, full, blocks>>
       <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
       to <offset = 256, bytes = 4, block = tensor<1x1xf32>>
     ```
-    Constraints: the segment exists; a table of `block_chunks`; an out of f32, smaller along one axis or both,
-    where it is 1; the exponent between -30 and 30, and 0 unless the kind is `norm` or `rms`; the kernels
-    exist.
+    Constraints: the segment exists; a table of `block_chunks`; the function makes such an out of such
+    sources; the kernels exist.
   }];
-  let arguments = !con((ins Optim_Reduction:$kind, Exec_Batch:$source, Exec_Batch:$out,
-                            DefaultValuedAttr<I64Attr, "0">:$exponent), common);
+  let arguments = !con((ins Optim_BlockFunctionInterface:$function, Exec_Batches:$sources, Exec_Batch:$out),
+                       common);
   let assemblyFormat = [{
-    custom<Word>($kind) `of` $table $source `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)? attr-dict
+    $function `of` $table custom<Batches>($sources) `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)?
+    attr-dict
   }];
   let extraClassDeclaration = batchDeclaration;
 }

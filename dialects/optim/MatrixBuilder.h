@@ -1,8 +1,8 @@
 //===- MatrixBuilder.h - What matrix operations are made of -----*- C++ -*-===//
 //
-// A matrix operation says once, by its `expand` (OptimInterfaces.td), from which products, reductions and
-// elementwise stages it is computed. Who asks gives a MatrixBuilder. One builds operations on batches of
-// blocks (passes/distribute), another counts what they cost (passes/decide).
+// A matrix operation says once, by its `expand` (OptimInterfaces.td), from which products, functions of
+// blocks and elementwise stages it is computed. Who asks gives a MatrixBuilder. One builds operations on
+// batches of blocks (passes/distribute), another counts what they cost (passes/decide).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_MATRIXBUILDER_H
@@ -15,6 +15,8 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace stepc::optim {
+
+class BlockFunctionAttrInterface;
 
 /// A value of an expansion, one matrix per block.
 struct MatrixValue {
@@ -64,8 +66,10 @@ public:
   /// Builds the scalar that a stage makes of its inputs' elements.
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
-  /// A reduction of each block, in f32, as `optim.reduce` says.
-  virtual MatrixValue reduce(plan::Reduction kind, MatrixValue source, plan::ValueKind to) = 0;
+  /// A function of whole blocks, or of each slab by itself.
+  virtual MatrixValue apply(BlockFunctionAttrInterface function,
+                            llvm::ArrayRef<MatrixValue> sources, plan::ValueKind kind,
+                            mlir::Type element) = 0;
   /// The Frobenius norm of each block times 2 to `exponent`, in f32. In a group with slabs it is computed
   /// from the norms of the slabs, which are divided by their sum or, if that is smaller, by `least`.
   virtual MatrixValue norm(MatrixValue source, int64_t exponent, double least) = 0;

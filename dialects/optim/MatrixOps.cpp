@@ -1,6 +1,7 @@
 //===- MatrixOps.cpp - Operations of a rule on whole blocks -------------------===//
 
 #include "dialects/optim/Optim.h"
+#include "dialects/optim/Saturate.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -22,9 +23,49 @@ MatrixExtents::MatrixExtents(const plan::Group &group)
   isTall = group.slabs.axis == plan::Division::Rows;
 }
 
+LogicalResult BlockReduceAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                      Reduction kind, int64_t exponent) {
+  bool scales = kind == Reduction::Norm || kind == Reduction::Rms;
+  if (exponent < -30 || exponent > 30 || (exponent != 0 && !scales))
+    return emitError()
+           << "expected an exponent between -30 and 30, and 0 but for norm and rms, found "
+           << exponent;
+  return success();
+}
+
+std::string BlockReduceAttr::describe() const {
+  std::string text(plan::name(getKind()));
+  return getExponent() == 0 ? text : text + " times 2^" + std::to_string(getExponent());
+}
+
+LogicalResult BlockReduceAttr::verifyBlocks(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                            ArrayRef<RankedTensorType> sources,
+                                            RankedTensorType out) const {
+  if (sources.size() != 1)
+    return emitError() << "expected one source of a reduction, found " << sources.size();
+  ArrayRef<int64_t> from = sources[0].getShape(), to = out.getShape();
+  auto fits = [&](int axis) { return to[axis] == 1 || to[axis] == from[axis]; };
+  if (!out.getElementType().isF32() || !fits(0) || !fits(1) || (to[0] != 1 && to[1] != 1))
+    return emitError() << "expected an out of f32 with one value per block, row or column, found "
+                       << out << " of " << sources[0];
+  return success();
+}
+
+int64_t BlockReduceAttr::flops(ArrayRef<RankedTensorType> sources, RankedTensorType) const {
+  return saturatingMul(saturatingMul(2, sources[0].getDimSize(0)), sources[0].getDimSize(1));
+}
+
+/// One number of f32 per row, where rows are reduced first.
+int64_t BlockReduceAttr::scratchBound(ArrayRef<RankedTensorType> sources,
+                                      RankedTensorType out) const {
+  bool isOne = out.getDimSize(0) == 1 && out.getDimSize(1) == 1;
+  return isOne ? saturatingMul(4, sources[0].getDimSize(0)) : 0;
+}
+
 MatrixValue ReduceOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,
                              ValueKind kind) {
-  return builder.reduce(getKind(), operands[0], kind);
+  auto function = BlockReduceAttr::get(getContext(), getKind(), /*exponent=*/0);
+  return builder.apply(function, operands, kind, Float32Type::get(getContext()));
 }
 
 static ValueKind transposedIf(bool isTransposed, ValueKind kind) {

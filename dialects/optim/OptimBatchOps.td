@@ -57,26 +57,28 @@ def Optim_ProductOp : Optim_BatchOp<"product"> {
   let hasVerifier = 1;
 }
 
-def Optim_BlockReduceOp : Optim_BatchOp<"block_reduce"> {
-  let summary = "`optim.reduce` on a batch of blocks, destination style";
+def Optim_ApplyOp : Optim_BatchOp<"apply"> {
+  let summary = "a function of whole blocks, for each block of a batch";
   let description = [{
     ```mlir
-    %n = optim.block_reduce norm %x outs(%init : tensor<?x1x1xf32>) : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
+    %n = optim.apply #optim.block_reduce<norm> %x outs(%init : tensor<?x1x1xf32>)
+      : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
     ```
-    The source may be bf16 or f16: it is extended to f32. A `norm` or `rms` is multiplied by 2 to the
-    `exponent` before it is rounded, so that a norm above the largest f32 can be told.
-    Constraints: ranks 3; as for `optim.reduce`, with the out in f32; the exponent between -30 and 30, and 0
-    unless the kind is `norm` or `rms`.
+    The sources may be bf16 or f16: elements are extended to f32.
+    Constraints: ranks 3; the function makes such an out of such sources.
   }];
-  let arguments = (ins Optim_Reduction:$kind, FloatTensorOrMemRef:$source,
-                       FloatTensorOrMemRef:$init,
-                       DefaultValuedAttr<I64Attr, "0">:$exponent);
+  let arguments = (ins Optim_BlockFunctionInterface:$function, Variadic<FloatTensorOrMemRef>:$sources,
+                       FloatTensorOrMemRef:$init);
   let results = (outs Optional<RankedTensorOf<[F32, BF16, F16]>>:$result);
   let assemblyFormat = [{
-    custom<Word>($kind) $source `outs` `(` $init `:` type($init) `)` attr-dict
-    `:` type($source) (`->` type($result)^)?
+    $function $sources `outs` `(` $init `:` type($init) `)` attr-dict
+    `:` type($sources) (`->` type($result)^)?
   }];
-  let extraClassDeclaration = batchDeclaration;
+  let extraClassDeclaration = batchDeclaration # [{
+    /// One block of each source, and of the out.
+    ::llvm::SmallVector<::mlir::RankedTensorType> getSourceBlocks();
+    ::mlir::RankedTensorType getOutBlock();
+  }];
   let hasVerifier = 1;
 }
 

@@ -1,4 +1,4 @@
-//===- OptimInterfaces.td - What placements and strategies answer -*- tablegen -*-===//
+//===- OptimInterfaces.td - What passes ask attributes and operations -*- tablegen -*-===//
 #ifndef STEPC_DIALECTS_OPTIM_OPTIMINTERFACES_TD
 #define STEPC_DIALECTS_OPTIM_OPTIMINTERFACES_TD
 
@@ -40,6 +40,28 @@ def Optim_StrategyInterface : AttrInterface<"StrategyAttrInterface"> {
   ];
 }
 
+def Optim_BlockFunctionInterface : AttrInterface<"BlockFunctionAttrInterface"> {
+  let cppNamespace = "::stepc::optim";
+  let description = [{
+    A function of whole blocks that has kernels of its own. `optim.apply` and `exec.apply` compute it. Levels
+    3 to 5 and the plan know of it what stands here. Its kernels are those of a class in
+    passes/kernels/BlockKernels.h. Elements of the sources are extended to f32. Blocks are given by their
+    types, for example `tensor<16x8xbf16>`.
+  }];
+  let methods = [
+    InterfaceMethod<"What it makes, for people: norm times 2^-24.", "::std::string", "describe">,
+    InterfaceMethod<"Checks that it makes blocks `out` of blocks `sources`; an error says what it expects.",
+      "::llvm::LogicalResult", "verifyBlocks",
+      (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError,
+           "::llvm::ArrayRef<::mlir::RankedTensorType>":$sources, "::mlir::RankedTensorType":$out)>,
+    InterfaceMethod<"Floating-point operations for one block.", "int64_t", "flops",
+      (ins "::llvm::ArrayRef<::mlir::RankedTensorType>":$sources, "::mlir::RankedTensorType":$out)>,
+    InterfaceMethod<"The most bytes of scratch that its kernels take for one block, on any target.",
+      "int64_t", "scratchBound",
+      (ins "::llvm::ArrayRef<::mlir::RankedTensorType>":$sources, "::mlir::RankedTensorType":$out)>,
+  ];
+}
+
 def Optim_MatrixOpInterface : OpInterface<"MatrixOpInterface"> {
   let cppNamespace = "::stepc::optim";
   let description = [{
@@ -49,8 +71,9 @@ def Optim_MatrixOpInterface : OpInterface<"MatrixOpInterface"> {
     (passes/reference) spell each operation again, because they are there to find what is wrong here.
   }];
   let methods = [
-    InterfaceMethod<[{Builds the operation from products, reductions and stages, and gives its result. The
-      operands are values of the operation's own, in its own element types. `kind` is its result's shape.}],
+    InterfaceMethod<[{Builds the operation from products, functions of blocks and stages, and gives its
+      result. The operands are values of the operation's own, in its own element types. `kind` is its result's
+      shape.}],
       "::stepc::optim::MatrixValue", "expand",
       (ins "::stepc::optim::MatrixBuilder &":$builder,
            "::llvm::ArrayRef<::stepc::optim::MatrixValue>":$operands,

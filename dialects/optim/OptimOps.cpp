@@ -106,20 +106,15 @@ LogicalResult BroadcastOp::verify() {
   return success();
 }
 
-/// Shared by both reductions: each axis of the result is the source's, or 1.
-static LogicalResult verifyReduced(Operation *op, ShapedType from, ShapedType to) {
+LogicalResult ReduceOp::verify() {
+  auto from = cast<ShapedType>(getSource().getType()), to = cast<ShapedType>(getType());
   if (from.getRank() != to.getRank())
-    return op->emitOpError("expected equal ranks, found ") << from << " and " << to;
+    return emitOpError("expected equal ranks, found ") << from << " and " << to;
   for (auto [a, b] : llvm::zip(extentsOf(from), extentsOf(to)))
     if (a != b && b != 1)
-      return op->emitOpError("expected axes that are equal or 1 in the result, found ")
+      return emitOpError("expected axes that are equal or 1 in the result, found ")
              << from << " and " << to;
   return success();
-}
-
-LogicalResult ReduceOp::verify() {
-  return verifyReduced(*this, cast<ShapedType>(getSource().getType()),
-                       cast<ShapedType>(getResult().getType()));
 }
 
 std::array<int64_t, 3> ProductOp::getSizes() {
@@ -150,20 +145,21 @@ LogicalResult ProductOp::verify() {
   return success();
 }
 
-LogicalResult BlockReduceOp::verify() {
-  auto from = cast<ShapedType>(getSource().getType());
-  if (from.getRank() != 3)
-    return emitOpError("expected a source of rank 3, found ") << from;
-  auto to = cast<ShapedType>(getInit().getType());
-  if (!to.getElementType().isF32())
-    return emitOpError("expected an out of f32, found ") << to;
-  bool squares = getKind() == Reduction::Norm || getKind() == Reduction::Rms;
-  int64_t exponent = getExponent();
-  if (exponent < -30 || exponent > 30 || (exponent != 0 && !squares))
-    return emitOpError(
-               "expected an exponent between -30 and 30, and 0 but for norm and rms, found ")
-           << exponent;
-  return verifyReduced(*this, from, to);
+static RankedTensorType blockOf(Value batch) {
+  auto type = cast<ShapedType>(batch.getType());
+  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType());
+}
+SmallVector<RankedTensorType> ApplyOp::getSourceBlocks() {
+  return llvm::map_to_vector(getSources(), blockOf);
+}
+RankedTensorType ApplyOp::getOutBlock() { return blockOf(getInit()); }
+
+LogicalResult ApplyOp::verify() {
+  for (Value value : getOperands())
+    if (cast<ShapedType>(value.getType()).getRank() != 3)
+      return emitOpError("expected operands of rank 3, found ") << value.getType();
+  return getFunction().verifyBlocks([&] { return emitOpError(); }, getSourceBlocks(),
+                                    getOutBlock());
 }
 
 /// Memrefs are read and written; tensors are values and have no effects.
@@ -181,6 +177,6 @@ static void addEffects(Operation *op, Value init,
 void ProductOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   addEffects(*this, getInit(), effects);
 }
-void BlockReduceOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
+void ApplyOp::getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   addEffects(*this, getInit(), effects);
 }

@@ -2,7 +2,7 @@
 
 #include "passes/cost/Cluster.h"
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 #include <algorithm>
 #include <map>

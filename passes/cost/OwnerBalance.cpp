@@ -8,8 +8,8 @@
 
 #include "passes/cost/OwnerBalance.h"
 
+#include "dialects/optim/Saturate.h"
 #include "passes/cost/OwnerSearch.h"
-#include "passes/cost/Saturate.h"
 
 #include <algorithm>
 #include <numeric>

@@ -2,7 +2,7 @@
 
 #include "passes/cost/OwnerQueues.h"
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 #include <tuple>
 

@@ -1,14 +1,14 @@
 //===- ScratchBound.h - How much scratch kernels may take -------*- C++ -*-===//
 //
-// Products and reductions may use memory beside their operands (packed panels, partial results).
-// How much is the target's decision, which levels 1 to 4 do not know. They allow for these bounds,
-// which follow from shapes alone, and no target may exceed them.
+// Products may use memory beside their operands (packed panels). How much is the target's decision, which
+// levels 1 to 4 do not know. They allow for this bound, which follows from shapes alone, and no target may
+// exceed it. Functions of blocks say theirs themselves (BlockFunctionAttrInterface).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_COST_SCRATCHBOUND_H
 #define STEPC_PASSES_COST_SCRATCHBOUND_H
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 namespace stepc::cost {
 
@@ -19,10 +19,6 @@ inline int64_t productScratchBound(int64_t m, int64_t n, int64_t k) {
   int64_t lines = saturatingAdd(saturatingAdd(m, m / 3), saturatingAdd(n, 48));
   return k == 0 ? 0 : saturatingMul(4, saturatingAdd(saturatingMul(lines, k), 32));
 }
-
-/// Bytes per block of a reduction of a block of `rows` rows to one value: one number of f32 per
-/// row.
-inline int64_t reduceScratchBound(int64_t rows) { return saturatingMul(4, rows); }
 
 } // namespace stepc::cost
 

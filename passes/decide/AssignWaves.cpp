@@ -9,7 +9,7 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 #include "passes/decide/ClusterOfModule.h"
 #include "passes/decide/WaveModel.h"
 #include "runtime/text/Plural.h"

@@ -3,7 +3,7 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 #include "passes/decide/Selectors.h"
 
 #include "mlir/IR/Remarks.h"

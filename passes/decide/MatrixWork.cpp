@@ -2,6 +2,7 @@
 
 #include "passes/decide/MatrixWork.h"
 
+#include "dialects/optim/Saturate.h"
 #include "passes/cost/Cluster.h"
 #include "passes/cost/ScratchBound.h"
 
@@ -9,10 +10,6 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
-
-int64_t MatrixStep::flops() const {
-  return isProduct ? cost::productFlops(m, n, k, isSymmetric) : saturatingMul(2 * m, k);
-}
 
 namespace {
 
@@ -22,11 +19,25 @@ public:
   Counter(const MatrixExtents &extents, plan::Division::Axis cut, std::vector<MatrixStep> &steps)
       : MatrixBuilder(extents), cut(cut), steps(steps) {}
 
-  MatrixValue reduce(plan::Reduction, MatrixValue source, ValueKind to) override {
-    return addReduction(source, to, false);
+  MatrixValue apply(BlockFunctionAttrInterface function, ArrayRef<MatrixValue> sources,
+                    ValueKind kind, Type element) override {
+    MatrixStep step;
+    auto blocks =
+        llvm::map_to_vector(sources, [&](const MatrixValue &value) { return blockOf(value); });
+    MatrixValue out = make(kind, element);
+    step.flops = function.flops(blocks, blockOf(out));
+    step.scratch = function.scratchBound(blocks, blockOf(out));
+    step.bytes = element.getIntOrFloatBitWidth() / 8;
+    step.result = kind;
+    steps.push_back(step);
+    return out;
   }
-  MatrixValue norm(MatrixValue source, int64_t, double) override {
-    return addReduction(source, ValueKind::One, extents.areSlabs);
+  MatrixValue norm(MatrixValue source, int64_t exponent, double) override {
+    MLIRContext *context = source.element.getContext();
+    MatrixValue made = apply(BlockReduceAttr::get(context, Reduction::Norm, exponent), source,
+                             ValueKind::One, Float32Type::get(context));
+    steps.back().isSummed = extents.areSlabs;
+    return made;
   }
 
   MatrixValue product(const MatrixProduct &product) override {
@@ -38,6 +49,8 @@ public:
     step.n = n;
     step.k = product.transposeLhs ? rows : cols;
     step.isSymmetric = product.isSymmetric;
+    step.flops = cost::productFlops(m, n, step.k, product.isSymmetric);
+    step.scratch = cost::productScratchBound(m, n, step.k);
     step.bytes = product.element.getIntOrFloatBitWidth() / 8;
     step.result = product.kind;
     auto inner = product.transposeLhs ? plan::Division::Rows : plan::Division::Columns;
@@ -67,15 +80,9 @@ public:
   MatrixValue make(ValueKind kind, Type element) { return {Value(), kind, element, ++made}; }
 
 private:
-  MatrixValue addReduction(MatrixValue source, ValueKind to, bool isSummed) {
-    MatrixStep step;
-    std::tie(step.m, step.k) = extents.of(source.kind);
-    step.n = 1;
-    step.bytes = 4;
-    step.isSummed = isSummed;
-    step.result = to;
-    steps.push_back(step);
-    return make(to, Float32Type::get(source.element.getContext()));
+  RankedTensorType blockOf(const MatrixValue &value) const {
+    auto [rows, cols] = extents.of(value.kind);
+    return RankedTensorType::get({rows, cols}, value.element);
   }
 
   plan::Division::Axis cut;
@@ -106,14 +113,13 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
 int64_t MatrixWork::flops() const {
   int64_t total = 0;
   for (const MatrixStep &step : steps)
-    total = saturatingAdd(total, step.flops());
+    total = saturatingAdd(total, step.flops);
   return total;
 }
 
 int64_t MatrixWork::scratch() const {
   int64_t most = 0;
   for (const MatrixStep &step : steps)
-    most = std::max(most, step.isProduct ? cost::productScratchBound(step.m, step.n, step.k)
-                                         : cost::reduceScratchBound(step.m));
+    most = std::max(most, step.scratch);
   return most;
 }

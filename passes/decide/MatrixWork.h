@@ -1,6 +1,7 @@
 //===- MatrixWork.h - What a rule's matrix operations are made of -*- C++ -*-===//
 //
-// Costs are sums over the products and reductions that matrix operations expand to (MatrixBuilder.h).
+// Costs are sums over the products and functions of blocks that matrix operations expand to
+// (MatrixBuilder.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_DECIDE_MATRIXWORK_H
@@ -10,20 +11,20 @@
 
 namespace stepc::decide {
 
-/// A product or a reduction of each block, or of each slab in a group with slabs.
+/// A product or a function of each block, or of each slab in a group with slabs.
 struct MatrixStep {
   bool isProduct = false;
-  int64_t m = 0, n = 0, k = 0; ///< m × k times k × n; a reduction reads m × k
+  int64_t m = 0, n = 0, k = 0; ///< of a product: m × k times k × n
   bool isSymmetric = false;
-  int64_t bytes = 0;           ///< of an element of the result
-  int64_t elements = 0;        ///< of different operands and the result, together
+  int64_t flops = 0;    ///< floating-point operations: of one triangle if a product is symmetric
+  int64_t scratch = 0;  ///< the most bytes that its kernels may take for a block
+  int64_t bytes = 0;    ///< of an element of the result
+  int64_t elements = 0; ///< of different operands and the result, together
   int64_t elementsOfBlock = 0; ///< the same of those that have the block's extents
   /// Whether ranks add up what each slab contributes.
   bool isSummed = false;
   plan::ValueKind result = plan::ValueKind::Full;
 
-  /// Floating-point operations: of one triangle if a product is symmetric.
-  int64_t flops() const;
   /// Elements of a block's value that is summed: a product's, or a norm.
   int64_t summed() const { return !isSummed ? 0 : isProduct ? m * n : 1; }
 };

@@ -2,7 +2,7 @@
 
 #include "passes/decide/OwnerTable.h"
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 #include <tuple>
 

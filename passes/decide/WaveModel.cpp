@@ -2,7 +2,7 @@
 
 #include "passes/decide/WaveModel.h"
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -126,7 +126,8 @@ std::vector<int64_t> WaveModel::assign(int64_t count) const {
 }
 
 /// A group without exchanges, between its products too, is whole on its ranks.
-void WaveModel::addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const {
+void WaveModel::addLoads(size_t group, double part, const Counted &counted,
+                         WaveLoads &loads) const {
   const GroupGeometry &geometry = geometries[group];
   double summing = 0;
   if (const plan::Slabs &slabs = geometry.group.slabs; !slabs.factors.empty()) {
@@ -159,9 +160,9 @@ void WaveModel::addLoads(size_t group, double part, const Counted &counted, Wave
       loads.travel(rank, round, leg.back, *leg.meeting, leg.travels[position].messages,
                    leg.travels[position].bytes);
     if (!bases[group].empty())
-      load.whole = saturatingAdd(load.whole, saturatingMul(blocks, bytesOf[group].element *
-                                                                       geometry.group.rows() *
-                                                                       geometry.group.cols()));
+      load.whole = saturatingAdd(
+          load.whole, saturatingMul(blocks, bytesOf[group].element * geometry.group.rows() *
+                                                geometry.group.cols()));
   }
 }
 

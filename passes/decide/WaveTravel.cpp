@@ -2,7 +2,7 @@
 
 #include "passes/decide/WaveModel.h"
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 using namespace mlir;
 using namespace stepc;

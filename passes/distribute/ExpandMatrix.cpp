@@ -45,19 +45,17 @@ public:
                              PlaceAttr::blocks(segment, ValueKind::Full));
   }
 
-  MatrixValue reduce(plan::Reduction kind, MatrixValue source, ValueKind to) override {
-    Value init = empty(to, builder.getF32Type());
-    return valueOf(
-        optim::BlockReduceOp::create(builder, loc, init.getType(), kind, source.batch, init)
-            .getResult());
+  MatrixValue apply(optim::BlockFunctionAttrInterface function, ArrayRef<MatrixValue> sources,
+                    ValueKind kind, Type element) override {
+    return valueOf(apply(function, sources, empty(kind, element)));
   }
 
   MatrixValue norm(MatrixValue source, int64_t exponent, double least) override {
     Value init =
         extents.areSlabs ? parts(ValueKind::One) : empty(ValueKind::One, builder.getF32Type());
-    Value norm = optim::BlockReduceOp::create(builder, loc, init.getType(), optim::Reduction::Norm,
-                                              source.batch, init, uint64_t(exponent))
-                     .getResult();
+    auto function =
+        optim::BlockReduceAttr::get(builder.getContext(), optim::Reduction::Norm, exponent);
+    Value norm = apply(function, source, init);
     return valueOf(extents.areSlabs ? normOfSlabs(norm, least) : norm);
   }
 
@@ -75,10 +73,7 @@ public:
   }
 
   MatrixValue stage(ArrayRef<MatrixValue> ins, ValueKind kind, Type element, Body body) override {
-    SmallVector<Value> batches;
-    for (const MatrixValue &in : ins)
-      batches.push_back(in.batch);
-    return valueOf(stage(batches, empty(kind, element), body));
+    return valueOf(stage(batchesOf(ins), empty(kind, element), body));
   }
 
 private:
@@ -87,9 +82,18 @@ private:
                                    type, ValueRange{count}, place);
   }
 
+  static SmallVector<Value> batchesOf(ArrayRef<MatrixValue> values) {
+    return llvm::map_to_vector(values, [](const MatrixValue &one) { return one.batch; });
+  }
   /// A value by its batch, whose place tells what it is.
   static MatrixValue valueOf(Value batch) {
     return {batch, placeOf(batch).getValue(), elementOf(batch)};
+  }
+
+  Value apply(optim::BlockFunctionAttrInterface function, ArrayRef<MatrixValue> sources,
+              Value init) {
+    return optim::ApplyOp::create(builder, loc, init.getType(), function, batchesOf(sources), init)
+        .getResult();
   }
 
   /// Room for a value of every block.

@@ -47,7 +47,7 @@ def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
     %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07
         : tensor<?x8x16xbf16, #comm.place<@g0, full, blocks>>
     // becomes
-    %n = optim.block_reduce norm %x …
+    %n = optim.apply #optim.block_reduce<norm> %x …
     %0 = comm.stage @g0 over blocks … // x / max(n, eps)
     %a = optim.product %0, %0 … {alpha = 1.0, beta = 0.0, symmetric, transpose_rhs}
     %b = optim.product %a, %a plus %a … {alpha = 2.0, beta = -4.0, symmetric}

@@ -2,7 +2,7 @@
 
 #include "passes/explain/Explain.h"
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 using namespace stepc;
 using namespace stepc::explain;

@@ -2,7 +2,7 @@
 
 #include "passes/explain/Explain.h"
 
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 #include "passes/decide/ClusterOfModule.h"
 #include "passes/decide/OwnerTable.h"
 #include "passes/decide/StrategyModel.h"
@@ -178,10 +178,8 @@ private:
       auto [m, n, k] = product.getSizes();
       return cost::productFlops(m, n, k, product.getSymmetric());
     }
-    if (auto reduce = dyn_cast<optim::BlockReduceOp>(op)) {
-      auto type = cast<ShapedType>(reduce.getSource().getType());
-      return 2 * type.getDimSize(1) * type.getDimSize(2);
-    }
+    if (auto apply = dyn_cast<optim::ApplyOp>(op))
+      return apply.getFunction().flops(apply.getSourceBlocks(), apply.getOutBlock());
     return 0;
   }
 

@@ -7,8 +7,8 @@
 #ifndef STEPC_PASSES_EXPLAIN_EXPLAIN_H
 #define STEPC_PASSES_EXPLAIN_EXPLAIN_H
 
+#include "dialects/optim/Saturate.h"
 #include "passes/cost/Cluster.h"
-#include "passes/cost/Saturate.h"
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
 #include "passes/plan/MoveKinds.h"

@@ -1,5 +1,6 @@
 //===- CpuTarget.cpp - Processors of this machine's architecture -----------===//
 
+#include "passes/kernels/BlockKernels.h"
 #include "passes/kernels/CpuKernels.h"
 #include "passes/kernels/Target.h"
 #include "passes/kernels/products/Tiling.h"
@@ -29,24 +30,18 @@ public:
     Tiling tiling(m, n, k, accumulation == exec::Accumulation::FusedChain, shape);
     return {tiling.tileRows, tiling.tileCols, k, 1};
   }
-  int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
-    return stepc::kernels::scratchBytesPerBlock(op, shape);
+  int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
+    if (auto product = llvm::dyn_cast<exec::ProductOp>(*command))
+      return stepc::kernels::scratchBytesPerBlock(product, shape);
+    auto apply = llvm::cast<exec::ApplyOp>(*command);
+    return blockKernels(apply).scratchBytesPerBlock(apply);
   }
-  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
-    return stepc::kernels::scratchBytesPerBlock(op, shape);
-  }
-  Kernels kernels(mlir::SymbolTable &, exec::CopyOp) const override { return {}; }
-  Kernels kernels(mlir::SymbolTable &symbols, exec::SumOp op) const override {
-    return {{addCpuSumKernel(symbols, op), 1}};
-  }
-  Kernels kernels(mlir::SymbolTable &, exec::AdvanceStepsOp) const override { return {}; }
-  Kernels kernels(mlir::SymbolTable &, exec::StartOp) const override { return {}; }
-  Kernels kernels(mlir::SymbolTable &, exec::AwaitOp) const override { return {}; }
-  Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const override {
-    return emit(symbols, op, shape);
-  }
-  Kernels kernels(mlir::SymbolTable &symbols, exec::ReduceOp op) const override {
-    return emit(symbols, op, shape);
+  Kernels kernels(mlir::SymbolTable &symbols, mlir::Operation *command) const override {
+    return llvm::TypeSwitch<mlir::Operation *, Kernels>(command)
+        .Case([&](exec::ProductOp op) { return emit(symbols, op, shape); })
+        .Case([&](exec::ApplyOp op) { return blockKernels(op).onCpu(symbols, op); })
+        .Case([&](exec::SumOp op) { return Kernels{{addCpuSumKernel(symbols, op), 1}}; })
+        .Default(Kernels());
   }
   mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
   kernel(mlir::func::FuncOp kernel,

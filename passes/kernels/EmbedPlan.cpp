@@ -105,8 +105,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
   }
 
   static LogicalResult checkBatches(ModuleOp module) {
-    WalkResult walk = module.walk([](Operation *op) -> WalkResult {
-      if (!isa<exec::ProductOp, exec::ReduceOp>(op) || op->hasAttr("kernels"))
+    WalkResult walk = module.walk([](exec::BatchOpInterface op) -> WalkResult {
+      if (op.getKernelsAttr())
         return success();
       return op->emitOpError("expected kernels, which exec-lower-to-target makes, found none");
     });

@@ -7,7 +7,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace stepc::kernels {
 #define GEN_PASS_DEF_LOWERTOTARGET
@@ -17,34 +16,30 @@ namespace {
 using namespace mlir;
 
 struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
-  /// Gives a product or a reduction its kernels.
-  template <typename Command>
-  static LogicalResult lower(Command op, const Target &target, SymbolTable &symbols) {
-    if constexpr (std::is_same_v<Command, exec::ProductOp>) {
+  /// Gives a command on computed blocks its kernels, and any other its kernel, where the device needs one.
+  static LogicalResult lower(Operation &op, const Target &target, SymbolTable &symbols) {
+    if (auto product = dyn_cast<exec::ProductOp>(op)) {
       exec::Accumulation expected =
-          target.accumulation(op.getLhs().getType(), op.getRhs().getType());
-      if (op.getAccumulation() != expected)
-        return op.emitOpError("expected the target's accumulation, ")
-               << plan::name(expected) << ", found " << plan::name(op.getAccumulation());
+          target.accumulation(product.getLhs().getType(), product.getRhs().getType());
+      if (product.getAccumulation() != expected)
+        return product.emitOpError("expected the target's accumulation, ")
+               << plan::name(expected) << ", found " << plan::name(product.getAccumulation());
     }
-    int64_t needed = target.scratchBytesPerBlock(op);
-    if (needed > int64_t(op.getScratch()))
+    auto batch = dyn_cast<exec::BatchOpInterface>(op);
+    if (int64_t needed = batch ? target.scratchBytesPerBlock(batch) : 0;
+        batch && needed > int64_t(batch.getScratch()))
       return op.emitOpError("expected at least ")
              << needed << " bytes of scratch per block, which the target needs, found "
-             << op.getScratch();
-    SmallVector<Attribute> kernels;
-    for (const Kernel &kernel : target.kernels(symbols, op))
-      kernels.push_back(exec::KernelAttr::get(
-          op.getContext(), FlatSymbolRefAttr::get(kernel.function), kernel.itemsPerBlock));
-    op.setKernelsAttr(ArrayAttr::get(op.getContext(), kernels));
-    return success();
-  }
-
-  /// Gives a command its kernel, where the device needs one for it.
-  template <typename Command>
-  static LogicalResult lowerToOne(Command op, const Target &target, SymbolTable &symbols) {
-    for (const Kernel &kernel : target.kernels(symbols, op))
-      op.setKernelAttr(FlatSymbolRefAttr::get(kernel.function));
+             << batch.getScratch();
+    SmallVector<Attribute> made;
+    for (const Kernel &kernel : target.kernels(symbols, &op)) {
+      auto symbol = FlatSymbolRefAttr::get(kernel.function);
+      made.push_back(exec::KernelAttr::get(op.getContext(), symbol, kernel.itemsPerBlock));
+      if (!batch)
+        op.setAttr("kernel", symbol);
+    }
+    if (batch)
+      batch.setKernelsAttr(ArrayAttr::get(op.getContext(), made));
     return success();
   }
 
@@ -68,17 +63,9 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
       return failure();
     SymbolTable symbols(module);
     for (auto program : module.getOps<exec::ProgramOp>())
-      for (Operation &op : program.getBody().front()) {
-        auto result = llvm::TypeSwitch<Operation *, LogicalResult>(&op)
-                          .Case<exec::ProductOp, exec::ReduceOp>(
-                              [&](auto op) { return lower(op, **target, symbols); })
-                          .Case<exec::CopyOp, exec::SumOp, exec::StartOp, exec::AwaitOp,
-                                exec::AdvanceStepsOp>(
-                              [&](auto op) { return lowerToOne(op, **target, symbols); })
-                          .Default(success());
-        if (failed(result))
+      for (Operation &op : program.getBody().front())
+        if (failed(lower(op, **target, symbols)))
           return failure();
-      }
     return success(succeeded(lower<exec::DispatchParametersOp>(module, **target, symbols)) &&
                    succeeded(lower<exec::DispatchChunksOp>(module, **target, symbols)));
   }

@@ -127,13 +127,13 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
 
     Before:
     ```mlir
-    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>>
+    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@g0, full, blocks>>
       <offset = 0, bytes = 512, block = tensor<8x16xf32>>
       to <offset = 512, bytes = 4, block = tensor<1x1xf32>>
     ```
     After:
     ```mlir
-    exec.reduce norm of <kind = block_chunks, from = <@g0, full, blocks>>
+    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@g0, full, blocks>>
       <offset = 0, bytes = 512, block = tensor<8x16xf32>>
       to <offset = 512, bytes = 4, block = tensor<1x1xf32>>
       kernels [#exec.kernel<@stepc_reduce_norm_one_8x16_f32, items = 1>]

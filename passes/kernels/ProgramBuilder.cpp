@@ -1,7 +1,7 @@
 //===- ProgramBuilder.cpp - The scheduled step as commands -----------------===//
 
 #include "passes/kernels/ProgramBuilder.h"
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -46,7 +46,7 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
         return success();
       })
       .Case([&](optim::ProductOp op) { return lowerProduct(op); })
-      .Case([&](optim::BlockReduceOp op) { return lowerReduce(op); })
+      .Case([&](optim::ApplyOp op) { return lowerApply(op); })
       .Default([](Operation *op) {
         return op->emitOpError("expected operations of a scheduled program, found one that no "
                                "command or kernel computes");
@@ -146,7 +146,7 @@ LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
   return success();
 }
 
-template <typename Command> LogicalResult ProgramBuilder::sizeScratch(Operation *op, Command made) {
+LogicalResult ProgramBuilder::sizeScratch(Operation *op, exec::BatchOpInterface made) {
   int64_t each = target.scratchBytesPerBlock(made), bound = scratchBoundPerBlock(op);
   if (each > bound)
     return op->emitOpError("expected a target that needs at most ")
@@ -178,13 +178,20 @@ LogicalResult ProgramBuilder::lowerProduct(optim::ProductOp op) {
   return sizeScratch(op, made);
 }
 
-LogicalResult ProgramBuilder::lowerReduce(optim::BlockReduceOp op) {
-  FailureOr<exec::BatchAttr> source = batchOf(op, op.getSource()), out = batchOf(op, op.getInit());
-  if (failed(source) || failed(out))
+LogicalResult ProgramBuilder::lowerApply(optim::ApplyOp op) {
+  SmallVector<Attribute> sources;
+  for (Value value : op.getSources()) {
+    FailureOr<exec::BatchAttr> source = batchOf(op, value);
+    if (failed(source))
+      return failure();
+    sources.push_back(*source);
+  }
+  FailureOr<exec::BatchAttr> out = batchOf(op, op.getInit());
+  if (failed(out))
     return failure();
-  auto made = exec::ReduceOp::create(b, op.getLoc(), op.getKindAttr(), *source, *out,
-                                     op.getExponentAttr(), tableOf(program.table(op)),
-                                     /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
+  auto made = exec::ApplyOp::create(b, op.getLoc(), op.getFunction(), b.getArrayAttr(sources), *out,
+                                    tableOf(program.table(op)),
+                                    /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
   return sizeScratch(op, made);
 }
 

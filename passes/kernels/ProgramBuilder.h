@@ -27,9 +27,9 @@ private:
   mlir::LogicalResult lowerStart(comm::StartOp op);
   mlir::LogicalResult lowerWait(comm::WaitOp op);
   mlir::LogicalResult lowerProduct(optim::ProductOp op);
-  mlir::LogicalResult lowerReduce(optim::BlockReduceOp op);
+  mlir::LogicalResult lowerApply(optim::ApplyOp op);
   /// Sizes the scratch of the command that `op` became.
-  template <typename Command> mlir::LogicalResult sizeScratch(mlir::Operation *op, Command made);
+  mlir::LogicalResult sizeScratch(mlir::Operation *op, exec::BatchOpInterface made);
 
   /// A place in the workspace, or shards, as what a command names.
   mlir::FailureOr<exec::OperandAttrInterface> operandOf(mlir::Operation *user, mlir::Value value);

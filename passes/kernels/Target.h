@@ -29,10 +29,9 @@ public:
   /// How a product m × n of k steps is cut up, for messages.
   virtual ProductTile productTile(int64_t m, int64_t n, int64_t k,
                                   exec::Accumulation accumulation) const = 0;
-  /// Bytes per block that products and reductions need beside their operands. At most what earlier levels
-  /// reserve (passes/cost/ScratchBound.h).
-  virtual int64_t scratchBytesPerBlock(exec::ProductOp op) const = 0;
-  virtual int64_t scratchBytesPerBlock(exec::ReduceOp op) const = 0;
+  /// Bytes per block that a command's kernels need beside its operands. At most what earlier levels reserve
+  /// (scratchBoundPerBlock).
+  virtual int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const = 0;
   /// Builds the function that the device runs instead of a kernel of level 5, for all `dispatches` of it. An
   /// error if they do not fit the kernel.
   virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
@@ -40,20 +39,13 @@ public:
   virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
   kernel(mlir::func::FuncOp kernel,
          llvm::ArrayRef<exec::DispatchParametersOp> dispatches) const = 0;
-  /// Builds the kernels of a product or reduction and adds them to the module's symbols.
-  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ProductOp op) const = 0;
-  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::ReduceOp op) const = 0;
-
-  /// Builds the kernel that copies rows. Null if the device copies by itself. One item is one row.
-  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::CopyOp op) const = 0;
-  /// Builds the kernel that adds up contributions. One item is one row.
-  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::SumOp op) const = 0;
-  /// Builds the kernel that counts the step in the device's memory. None if the host counts.
-  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::AdvanceStepsOp op) const = 0;
-  /// Builds the kernel that puts seals on messages, and the one that compares the seals of messages that
-  /// came. None if the host does both.
-  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::StartOp op) const = 0;
-  virtual Kernels kernels(mlir::SymbolTable &symbols, exec::AwaitOp op) const = 0;
+  /// Builds the kernels of any other command and adds them to the module's symbols. None for a command that
+  /// the device, or the host, carries out by itself.
+  ///
+  /// One item of a copy or of a sum is one row. A start's kernel puts seals on messages, and that of an await
+  /// compares the seals of messages that came. The one of exec.advance_steps counts the step in the device's
+  /// memory.
+  virtual Kernels kernels(mlir::SymbolTable &symbols, mlir::Operation *command) const = 0;
 
   /// Adds the passes that turn the module's kernels, when numerics are expanded, into what level 6
   /// holds.

@@ -2,7 +2,7 @@
 //-------------------===//
 
 #include "passes/plan/PlanFromIR.h"
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 #include "passes/plan/Definition.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -186,7 +186,7 @@ private:
           .Case([&](comm::SumOp op) { return addSum(op); })
           .Case([&](comm::StartOp op) { return addExchange(op); })
           .Case([&](comm::BufferOp op) { return op.isPool() ? addPool(op) : success(); })
-          .Case<optim::ProductOp, optim::BlockReduceOp>([&](auto op) { return addBatch(op); })
+          .Case<optim::ProductOp, optim::ApplyOp>([&](auto op) { return addBatch(op); })
           .Default([](Operation *) { return success(); });
     });
     return failure(walk.wasInterrupted());

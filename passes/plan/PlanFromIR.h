@@ -22,7 +22,7 @@ struct ProgramPlan {
   plan::Plan plan;
 
   /// Table indices of an operation: one for comm.stage, comm.copy,
-  /// optim.product and optim.block_reduce, one per send/receive pair for
+  /// optim.product and optim.apply, one per send/receive pair for
   /// comm.start.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t>> tables;
 

@@ -13,12 +13,8 @@ int64_t scratchBoundPerBlock(Operation *op) {
     auto [m, n, k] = product.getSizes();
     return cost::productScratchBound(m, n, k);
   }
-  if (auto reduce = dyn_cast<optim::BlockReduceOp>(op)) {
-    auto to = cast<ShapedType>(reduce.getInit().getType());
-    bool toOne = to.getDimSize(1) == 1 && to.getDimSize(2) == 1;
-    auto from = cast<ShapedType>(reduce.getSource().getType());
-    return toOne ? cost::reduceScratchBound(from.getDimSize(1)) : 0;
-  }
+  if (auto apply = dyn_cast<optim::ApplyOp>(op))
+    return apply.getFunction().scratchBound(apply.getSourceBlocks(), apply.getOutBlock());
   return 0;
 }
 

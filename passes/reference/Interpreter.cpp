@@ -127,31 +127,14 @@ LogicalResult Interpreter::runOp(Operation &op) {
     std::fill(value.data.begin(), value.data.end(), number);
     return success();
   }
-  if (auto reduceOp = dyn_cast<optim::ReduceOp>(op)) {
-    Matrix extents = shaped(result);
-    Matrix reduced =
-        reduce(reduceOp.getKind(), values.at(reduceOp.getSource()), extents.rows, extents.cols);
-    values[result] = std::move(reduced);
-    return success();
-  }
-  if (auto matmul = dyn_cast<optim::MatmulOp>(op)) {
-    const Matrix &lhs = values.at(matmul.getLhs()), &rhs = values.at(matmul.getRhs());
-    Matrix made = multiply(matmul.getTransposeLhs() ? transpose(lhs) : lhs,
-                           matmul.getTransposeRhs() ? transpose(rhs) : rhs);
-    values[result] = std::move(made);
-    return success();
-  }
-  if (auto orthogonalizeOp = dyn_cast<optim::OrthogonalizeOp>(op)) {
-    Matrix made = orthogonalize(values.at(orthogonalizeOp.getSource()), orthogonalizeOp.getSteps(),
-                                orthogonalizeOp.getEps().convertToDouble());
-    values[result] = std::move(made);
-    return success();
-  }
-
   Matrix out = shaped(result);
   SmallVector<const Matrix *, 4> operands;
   for (Value operand : op.getOperands())
     operands.push_back(&values.at(operand));
+  if (std::optional<Matrix> made = computeMatrix(&op, operands, out.rows, out.cols)) {
+    values[result] = std::move(*made);
+    return success();
+  }
   SmallVector<double, 4> x(operands.size());
   for (int64_t i = 0; i < out.rows; ++i)
     for (int64_t j = 0; j < out.cols; ++j) {

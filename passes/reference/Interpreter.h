@@ -20,13 +20,10 @@ struct Matrix {
   double at(int64_t row, int64_t col) const { return data[static_cast<size_t>(row * cols + col)]; }
 };
 
-/// `x` reduced to rows × cols, each of them x's own or 1.
-Matrix reduce(optim::Reduction kind, const Matrix &x, int64_t rows, int64_t cols);
-
-Matrix transpose(const Matrix &x);
-Matrix multiply(const Matrix &a, const Matrix &b);
-/// The recurrence that optim.orthogonalize documents, in double.
-Matrix orthogonalize(const Matrix &x, llvm::ArrayRef<std::array<double, 3>> steps, double eps);
+/// What an operation with MatrixOpInterface is documented to make of these operands, in double: a matrix of
+/// rows × cols. Nothing for an operation that is not known.
+std::optional<Matrix> computeMatrix(mlir::Operation *op, llvm::ArrayRef<const Matrix *> operands,
+                                    int64_t rows, int64_t cols);
 
 /// Runs the operations of a rule's body on one block.
 class Interpreter {

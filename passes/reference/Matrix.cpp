@@ -1,13 +1,16 @@
-//===- Matrix.cpp - Reductions and orthogonalization in double -------------===//
+//===- Matrix.cpp - Matrix operations in double ----------------------------===//
 
 #include "passes/reference/Interpreter.h"
+
+#include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
 
 using namespace stepc;
 using namespace stepc::reference;
 
-Matrix reference::reduce(optim::Reduction kind, const Matrix &x, int64_t rows, int64_t cols) {
+/// `x` reduced to rows × cols, each of them x's own or 1.
+static Matrix reduce(optim::Reduction kind, const Matrix &x, int64_t rows, int64_t cols) {
   bool squares = kind == optim::Reduction::Rms || kind == optim::Reduction::Norm;
   bool largest = kind == optim::Reduction::Max;
   // Wider than double, so that the order of additions does not matter.
@@ -34,7 +37,7 @@ Matrix reference::reduce(optim::Reduction kind, const Matrix &x, int64_t rows, i
   return result;
 }
 
-Matrix reference::transpose(const Matrix &x) {
+static Matrix transpose(const Matrix &x) {
   Matrix result(x.cols, x.rows);
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < x.cols; ++j)
@@ -42,7 +45,7 @@ Matrix reference::transpose(const Matrix &x) {
   return result;
 }
 
-Matrix reference::multiply(const Matrix &a, const Matrix &b) {
+static Matrix multiply(const Matrix &a, const Matrix &b) {
   Matrix result(a.rows, b.cols);
   for (int64_t i = 0; i < a.rows; ++i)
     for (int64_t k = 0; k < a.cols; ++k) {
@@ -53,8 +56,9 @@ Matrix reference::multiply(const Matrix &a, const Matrix &b) {
   return result;
 }
 
-Matrix reference::orthogonalize(const Matrix &source, llvm::ArrayRef<std::array<double, 3>> steps,
-                                double eps) {
+/// The recurrence that optim.orthogonalize documents.
+static Matrix orthogonalize(const Matrix &source, llvm::ArrayRef<std::array<double, 3>> steps,
+                            double eps) {
   bool tall = source.rows > source.cols;
   Matrix x = tall ? transpose(source) : source;
   double norm = reduce(optim::Reduction::Norm, x, 1, 1).data[0];
@@ -73,4 +77,21 @@ Matrix reference::orthogonalize(const Matrix &source, llvm::ArrayRef<std::array<
     x = std::move(next);
   }
   return tall ? transpose(x) : x;
+}
+
+std::optional<Matrix> reference::computeMatrix(mlir::Operation *op,
+                                               llvm::ArrayRef<const Matrix *> operands,
+                                               int64_t rows, int64_t cols) {
+  using Found = std::optional<Matrix>;
+  return llvm::TypeSwitch<mlir::Operation *, Found>(op)
+      .Case([&](optim::ReduceOp op) { return reduce(op.getKind(), *operands[0], rows, cols); })
+      .Case([&](optim::MatmulOp op) {
+        const Matrix &lhs = *operands[0], &rhs = *operands[1];
+        return multiply(op.getTransposeLhs() ? transpose(lhs) : lhs,
+                        op.getTransposeRhs() ? transpose(rhs) : rhs);
+      })
+      .Case([&](optim::OrthogonalizeOp op) {
+        return orthogonalize(*operands[0], op.getSteps(), op.getEps().convertToDouble());
+      })
+      .Default(Found());
 }

@@ -3,7 +3,7 @@
 #include "passes/schedule/Passes.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 #include "passes/plan/StepScratch.h"
 #include "passes/schedule/PackArena.h"
 #include "runtime/plan/Tables.h"

@@ -69,6 +69,6 @@ void schedule::registerBufferizationModels(DialectRegistry &registry) {
            comm::AllGatherOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, optim::OptimDialect *) {
-    attach<optim::ProductOp, optim::BlockReduceOp>(context);
+    attach<optim::ProductOp, optim::ApplyOp>(context);
   });
 }

@@ -3,7 +3,7 @@
 #include "passes/schedule/PackArena.h"
 
 #include "dialects/comm/Comm.h"
-#include "passes/cost/Saturate.h"
+#include "dialects/optim/Saturate.h"
 
 using namespace stepc;
 using namespace stepc::schedule;

@@ -10,9 +10,12 @@ static std::string nameOf(const plan::Plan &plan, const plan::Command &command) 
     auto [m, n, k] = product->sizes();
     return "product " + std::to_string(m) + "×" + std::to_string(n) + "×" + std::to_string(k);
   }
-  if (const auto *reduce = std::get_if<plan::Reduce>(&command))
-    return "reduce " + std::to_string(reduce->source.rows) + "×" +
-           std::to_string(reduce->source.cols);
+  if (const auto *apply = std::get_if<plan::Apply>(&command)) {
+    std::string text = apply->function;
+    for (const plan::Operand &source : apply->sources)
+      text += " " + std::to_string(source.rows) + "×" + std::to_string(source.cols);
+    return text;
+  }
   if (std::holds_alternative<plan::Start>(command))
     return "copies of a start";
   std::string name(plan::name(command));

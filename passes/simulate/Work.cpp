@@ -106,9 +106,8 @@ Work::Extra Work::extra(const plan::Product &product, const Sums &sums) const {
           double(cost::productFlops(m, n, k, product.symmetric)) * double(sums.blocks)};
 }
 
-Work::Extra Work::extra(const plan::Reduce &reduce, const Sums &sums) const {
-  return {double(reduce.kernels.size()) * device.launch,
-          2 * double(reduce.source.rows) * double(reduce.source.cols) * double(sums.blocks)};
+Work::Extra Work::extra(const plan::Apply &apply, const Sums &sums) const {
+  return {double(apply.kernels.size()) * device.launch, double(apply.flops) * double(sums.blocks)};
 }
 
 Work::Extra Work::extra(const plan::Sum &, const Sums &sums) const {

@@ -52,7 +52,7 @@ private:
     double launch, flops = 0;
   };
   Extra extra(const plan::Product &, const Sums &) const;
-  Extra extra(const plan::Reduce &, const Sums &) const;
+  Extra extra(const plan::Apply &, const Sums &) const;
   Extra extra(const plan::Sum &, const Sums &) const;
   Extra extra(const plan::AdvanceSteps &, const Sums &) const;
   template <typename Command> Extra extra(const Command &, const Sums &) const {

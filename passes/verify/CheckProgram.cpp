@@ -190,7 +190,7 @@ Site ProgramCheck::batchSite(const plan::MatrixCommand &command, const plan::Ope
                 typeOf(operand.type));
 }
 
-/// The terms of what a product or a reduction reads; nothing after an error.
+/// The terms of what a command on computed blocks reads; nothing after an error.
 std::optional<SmallVector<Term>>
 ProgramCheck::readBatches(const plan::MatrixCommand &command,
                           ArrayRef<const plan::Operand *> operands) {
@@ -236,15 +236,21 @@ bool ProgramCheck::execute(const plan::Product &command) {
   return write(command.out, {batchSite(command, command.out), {made}}, 0);
 }
 
-bool ProgramCheck::execute(const plan::Reduce &command) {
+bool ProgramCheck::execute(const plan::Apply &command) {
   if (isEmpty(plan.tables[command.table].from.segment))
     return true;
-  std::optional<SmallVector<Term>> terms = readBatches(command, {&command.source});
+  SmallVector<const plan::Operand *> sources;
+  SmallVector<Extents> extents;
+  for (const plan::Operand &source : command.sources) {
+    sources.push_back(&source);
+    extents.push_back({source.rows, source.cols});
+  }
+  std::optional<SmallVector<Term>> terms = readBatches(command, sources);
   if (!terms)
     return false;
-  const plan::Operand &source = command.source, &out = command.out;
-  Term made = versions.terms.reduce(command.reduction, (*terms)[0], {source.rows, source.cols},
-                                    {out.rows, out.cols}, command.exponent);
+  const plan::Operand &out = command.out;
+  Term made = versions.terms.apply(cast<exec::ApplyOp>(user).getFunction(), *terms, extents,
+                                   {out.rows, out.cols}, typeOf(out.type));
   return write(out, {batchSite(command, out), {made}}, 0);
 }
 

@@ -25,7 +25,7 @@ private:
   bool execute(const plan::DispatchChunks &command);
   bool execute(const plan::DispatchParameters &command);
   bool execute(const plan::Product &command);
-  bool execute(const plan::Reduce &command);
+  bool execute(const plan::Apply &command);
   bool execute(const plan::Copy &command);
   bool execute(const plan::Sum &command);
   bool execute(const plan::Start &command);

@@ -101,11 +101,16 @@ Term Terms::elementwise(Operation *op, ArrayRef<Term> operands) {
   return add(op->getName().getStringRef(), detail, element, sorted);
 }
 
-Term Terms::reduce(optim::Reduction kind, Term source, Extents from, Extents to, int64_t exponent) {
-  Type f32 = Float32Type::get(context);
-  Attribute detail = DenseI64ArrayAttr::get(
-      context, {int64_t(kind), from.rows, from.cols, to.rows, to.cols, exponent});
-  return add("reduce", detail, f32, convert(source, f32));
+Term Terms::apply(optim::BlockFunctionAttrInterface function, ArrayRef<Term> sources,
+                  ArrayRef<Extents> from, Extents to, Type element) {
+  SmallVector<int64_t> extents = {to.rows, to.cols};
+  for (Extents each : from)
+    extents.append({each.rows, each.cols});
+  SmallVector<Term> wide;
+  for (Term source : sources)
+    wide.push_back(convert(source, Float32Type::get(context)));
+  Attribute detail = ArrayAttr::get(context, {function, DenseI64ArrayAttr::get(context, extents)});
+  return add("apply", detail, element, wide);
 }
 
 Term Terms::product(const Product &p, Type element) {
@@ -175,11 +180,9 @@ std::string Terms::describe(Term term) const {
       os << " plus another times ";
       describeLiteral(os, detail[2]);
     }
-  } else if (node.what == "reduce") {
-    auto detail = cast<DenseI64ArrayAttr>(node.detail);
-    os << "the result of a " << plan::name(optim::Reduction(detail[0]));
-    if (int64_t exponent = detail[5])
-      os << " times 2^" << exponent;
+  } else if (node.what == "apply") {
+    auto function = cast<optim::BlockFunctionAttrInterface>(cast<ArrayAttr>(node.detail)[0]);
+    os << "the result of a " << function.describe();
   } else if (node.what == "comm.sum")
     os << "the result of comm.sum by " << cast<IntegerAttr>(node.detail).getInt();
   else

@@ -49,8 +49,14 @@ public:
   Term written(Term slab, Term before) {
     return before == number(elementOf(slab), 0.0) ? padded(slab) : unknown(elementOf(slab));
   }
+  /// A function of matrices of these extents, whose elements are extended to f32.
+  Term apply(optim::BlockFunctionAttrInterface function, llvm::ArrayRef<Term> sources,
+             llvm::ArrayRef<Extents> from, Extents to, mlir::Type element);
   /// The reduction of a matrix, in f32, times 2 to `exponent`.
-  Term reduce(optim::Reduction kind, Term source, Extents from, Extents to, int64_t exponent = 0);
+  Term reduce(optim::Reduction kind, Term source, Extents from, Extents to, int64_t exponent = 0) {
+    return apply(optim::BlockReduceAttr::get(context, kind, exponent), source, from, to,
+                 mlir::Float32Type::get(context));
+  }
 
   struct Product {
     Term lhs, rhs;

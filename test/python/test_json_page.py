@@ -73,7 +73,7 @@ def kind(value):
 
 def shared(key):
     """The key that the page has in place of one of an object that stands in several places."""
-    operand = r"commands\[\]\.(lhs|rhs|addend|out|source|target|sent|received|runs\[\]\.operands\[\])\."
+    operand = r"commands\[\]\.(lhs|rhs|addend|out|source|sources\[\]|target|sent|received|runs\[\]\.operands\[\])\."
     for pattern, name in (
         (operand, "operand."),
         (r"tables\[\]\.to\.", "tables[].from."),

@@ -44,30 +44,19 @@ public:
                           exec::Accumulation accumulation) const override {
     return gpuProductTile(m, n, accumulation);
   }
-  int64_t scratchBytesPerBlock(exec::ProductOp) const override { return 0; }
-  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
-    return stepc::kernels::scratchBytesPerBlock(op, TargetShape());
+  int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
+    return gpuScratchBytesPerBlock(command);
   }
-  Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
-    return onHost(symbols, addGpuProductKernels(codeOf(moduleOf(symbols)), op));
-  }
-  Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
-    return onHost(symbols, addGpuReduceKernels(codeOf(moduleOf(symbols)), op));
-  }
-  Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
-    return onHost(symbols, addGpuCopyKernel(codeOf(moduleOf(symbols)), op));
-  }
-  Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
-    return onHost(symbols, addGpuSumKernel(codeOf(moduleOf(symbols)), op));
-  }
-  Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
-    return onHost(symbols, addGpuAdvanceKernel(codeOf(moduleOf(symbols)), op));
-  }
-  Kernels kernels(SymbolTable &symbols, exec::StartOp op) const override {
-    return onHost(symbols, addGpuSealKernel(codeOf(moduleOf(symbols)), op));
-  }
-  Kernels kernels(SymbolTable &symbols, exec::AwaitOp op) const override {
-    return onHost(symbols, addGpuSealCheckKernel(codeOf(moduleOf(symbols)), op));
+  Kernels kernels(SymbolTable &symbols, Operation *command) const override {
+    auto module = cast<ModuleOp>(symbols.getOp());
+    Kernels kernels;
+    for (auto [function, blocksPerSlot] : addGpuKernels(codeOf(module), command)) {
+      auto known = symbols.lookup<LLVM::LLVMFuncOp>(function.getName());
+      if (!known)
+        symbols.insert(known = declare(module, function));
+      kernels.push_back({known, blocksPerSlot});
+    }
+    return kernels;
   }
 
   void addKernelPasses(OpPassManager &manager) const override {
@@ -85,8 +74,6 @@ public:
   bool convertsHalf() const override { return true; }
 
 private:
-  static ModuleOp moduleOf(SymbolTable &symbols) { return cast<ModuleOp>(symbols.getOp()); }
-
   gpu::GPUModuleOp codeOf(ModuleOp module) const {
     for (auto known : module.getOps<gpu::GPUModuleOp>())
       return known;
@@ -107,16 +94,6 @@ private:
     if (failed(made))
       return failure();
     return declare(module, *made);
-  }
-  static Kernels onHost(SymbolTable &symbols, const GpuKernels &made) {
-    Kernels kernels;
-    for (auto [function, blocksPerSlot] : made) {
-      auto known = symbols.lookup<LLVM::LLVMFuncOp>(function.getName());
-      if (!known)
-        symbols.insert(known = declare(moduleOf(symbols), function));
-      kernels.push_back({known, blocksPerSlot});
-    }
-    return kernels;
   }
 
   GpuTarget target;

@@ -41,31 +41,24 @@ public:
                           exec::Accumulation accumulation) const override {
     return gpuProductTile(m, n, accumulation);
   }
-  int64_t scratchBytesPerBlock(exec::ProductOp op) const override { return 0; }
-  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
-    return host->scratchBytesPerBlock(op);
+  int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
+    return gpuScratchBytesPerBlock(command);
   }
-  Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
-    return emulate(symbols, op, addGpuProductKernels);
-  }
-  Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
-    return emulate(symbols, op, addGpuReduceKernels);
-  }
-  Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
-    return emulate(symbols, op, addGpuCopyKernel);
-  }
-  Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
-    return emulate(symbols, op, addGpuSumKernel);
-  }
-  Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
-    return emulate(symbols, op, addGpuAdvanceKernel);
-  }
-  // For drivers that stand in for NVIDIA's. Its own device leaves messages to the host.
-  Kernels kernels(SymbolTable &symbols, exec::StartOp op) const override {
-    return emulate(symbols, op, addGpuSealKernel);
-  }
-  Kernels kernels(SymbolTable &symbols, exec::AwaitOp op) const override {
-    return emulate(symbols, op, addGpuSealCheckKernel);
+  /// Seals are for drivers that stand in for NVIDIA's. Its own device leaves messages to the host.
+  Kernels kernels(SymbolTable &symbols, Operation *command) const override {
+    auto module = cast<ModuleOp>(symbols.getOp());
+    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, command->getLoc());
+    Kernels kernels;
+    for (auto [function, blocksPerSlot] : addGpuKernels(*code, command)) {
+      LLVM::LLVMFuncOp known = findKernel(symbols, function.getName());
+      if (!known) {
+        FailureOr<LLVM::LLVMFuncOp> onHost = threadsOnHost(function, module, gpu.races);
+        assert(succeeded(onHost) && "our own kernels keep to what is emulated");
+        symbols.insert(known = *onHost);
+      }
+      kernels.push_back({known, blocksPerSlot}); // a block is an item
+    }
+    return kernels;
   }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   /// Its own device has no library. Its programs also run on drivers that stand in for NVIDIA's, with one.
@@ -77,24 +70,6 @@ private:
   static OwningOpRef<gpu::GPUModuleOp> makeModule(ModuleOp module, Location loc) {
     OpBuilder builder(module.getBodyRegion());
     return gpu::GPUModuleOp::create(builder, loc, "emulated");
-  }
-  /// A block is an item.
-  template <typename Command>
-  Kernels emulate(SymbolTable &symbols, Command op,
-                  GpuKernels (*add)(gpu::GPUModuleOp, Command)) const {
-    auto module = cast<ModuleOp>(symbols.getOp());
-    OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, op.getLoc());
-    Kernels kernels;
-    for (auto [function, blocksPerSlot] : add(*code, op)) {
-      LLVM::LLVMFuncOp known = findKernel(symbols, function.getName());
-      if (!known) {
-        FailureOr<LLVM::LLVMFuncOp> onHost = threadsOnHost(function, module, gpu.races);
-        assert(succeeded(onHost) && "our own kernels keep to what is emulated");
-        symbols.insert(known = *onHost);
-      }
-      kernels.push_back({known, blocksPerSlot});
-    }
-    return kernels;
   }
   /// The kernel that `add` makes, in a GPU's module that goes again.
   FailureOr<LLVM::LLVMFuncOp>

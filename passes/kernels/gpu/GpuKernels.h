@@ -38,15 +38,18 @@ struct GpuKernel {
 };
 using GpuKernels = llvm::SmallVector<GpuKernel>;
 
-/// The kernels of a reduction, in order; missing ones are added at the end of `code`. Arguments are the
-/// scratch, the source and the out; the scratch is as the CPU's. None for an empty result.
-GpuKernels addGpuReduceKernels(mlir::gpu::GPUModuleOp code, exec::ReduceOp op);
+/// The kernels that a command has on GPUs, in order; missing ones are added at the end of `code`. None for a
+/// command that a GPU carries out by itself, and for an empty result.
+GpuKernels addGpuKernels(mlir::gpu::GPUModuleOp code, mlir::Operation *command);
+/// Bytes of scratch that they take for each block. Products take none.
+int64_t gpuScratchBytesPerBlock(exec::BatchOpInterface command);
+
 /// The order in which a GPU adds up a product of operands of these types: on its tensor cores, if they take
 /// the types and `tensorCores` is set.
 exec::Accumulation gpuAccumulation(bool tensorCores, mlir::Type lhs, mlir::Type rhs);
 /// How a GPU cuts up a product m × n.
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);
-/// The kernels of a product of one of these accumulations, likewise. Arguments are the scratch, which it does
+/// The kernels of a product of one of these accumulations. Arguments are the scratch, which it does
 /// not use, the operands, the addend if there is one, the out, and stepc_factors.
 GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
 

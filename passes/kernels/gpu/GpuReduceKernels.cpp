@@ -1,10 +1,11 @@
-//===- GpuReduceKernels.cpp - exec.reduce by a GPU's blocks ----------------===//
+//===- GpuReduceKernels.cpp - #optim.block_reduce by a GPU's blocks --------===//
 //
 // Sixteen threads side by side, half a warp, are the sixteen partial results of a chain: thread j takes
 // every sixteenth element from j on. What is added to what is the meaning of optim.reduce, on every chip.
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/kernels/BlockKernels.h"
 #include "passes/kernels/gpu/BlockBuilder.h"
 #include "passes/kernels/products/Reducer.h"
 #include "passes/kernels/products/Tiling.h"
@@ -28,15 +29,15 @@ enum : unsigned { kScratch, kSource, kOut, kBuffers };
 
 class Emitter {
 public:
-  Emitter(gpu::GPUModuleOp code, exec::ReduceOp op)
-      : code(code), op(op), b(op.getContext(), op.getLoc()),
-        r(b, op.getKind(), int64_t(op.getExponent())),
-        shape{op.getSource().getType(), op.getSource().getRows(), op.getSource().getCols()},
+  Emitter(gpu::GPUModuleOp code, const BlockReduction &reduction)
+      : code(code), reduction(reduction), b(code.getContext(), reduction.loc),
+        r(b, reduction.function),
+        shape{reduction.source.getType(), reduction.source.getRows(), reduction.source.getCols()},
         f32(b.getF32Type()) {}
 
   GpuKernels emit() {
-    exec::BatchAttr to = op.getOut();
-    if (isShared(op)) {
+    exec::BatchAttr to = reduction.out;
+    if (reduction.isShared()) {
       add("partials", rowBlocks(), [&] { emitRows(/*raw=*/true); });
       add("combine", 1, [&] { emitCombine(); });
       if (r.squares()) {
@@ -57,7 +58,7 @@ private:
   void add(StringRef what, int64_t blocksPerSlot, function_ref<void()> body) {
     if (blocksPerSlot == 0)
       return;
-    std::string name = kernelName(op, what);
+    std::string name = reduction.kernelName(what);
     auto known = code.lookupSymbol<gpu::GPUFuncOp>(name);
     if (!known) {
       b.begin(code, name, kBuffers, blocksPerSlot);
@@ -296,7 +297,7 @@ private:
   }
 
   gpu::GPUModuleOp code;
-  exec::ReduceOp op;
+  const BlockReduction &reduction;
   BlockBuilder b;
   Reducer r;
   Shape shape;
@@ -308,8 +309,9 @@ private:
 
 } // namespace
 
-GpuKernels addGpuReduceKernels(gpu::GPUModuleOp code, exec::ReduceOp op) {
-  return Emitter(code, op).emit();
+GpuKernels ReduceKernels::onGpu(gpu::GPUModuleOp code, exec::ApplyOp op) const {
+  BlockReduction reduction(op);
+  return Emitter(code, reduction).emit();
 }
 
 } // namespace stepc::kernels

@@ -1,10 +1,10 @@
 //===- KernelsToGpu.cpp - Kernels of level 5 in a gpu.module ---------------===//
 
+#include "passes/kernels/BlockKernels.h"
 #include "passes/kernels/Expansions.h"
 #include "passes/kernels/ForEachKernel.h"
 #include "passes/kernels/ParameterKernel.h"
 #include "passes/kernels/Passes.h"
-#include "passes/kernels/gpu/GpuKernels.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -89,6 +89,23 @@ void ifActive(KernelBuilder &b, Value records, Value parameter, function_ref<voi
   body();
 }
 
+GpuKernels addGpuKernels(gpu::GPUModuleOp code, Operation *command) {
+  return llvm::TypeSwitch<Operation *, GpuKernels>(command)
+      .Case([&](exec::ProductOp op) { return addGpuProductKernels(code, op); })
+      .Case([&](exec::ApplyOp op) { return blockKernels(op).onGpu(code, op); })
+      .Case([&](exec::CopyOp op) { return addGpuCopyKernel(code, op); })
+      .Case([&](exec::SumOp op) { return addGpuSumKernel(code, op); })
+      .Case([&](exec::AdvanceStepsOp op) { return addGpuAdvanceKernel(code, op); })
+      .Case([&](exec::StartOp op) { return addGpuSealKernel(code, op); })
+      .Case([&](exec::AwaitOp op) { return addGpuSealCheckKernel(code, op); })
+      .Default(GpuKernels());
+}
+
+int64_t gpuScratchBytesPerBlock(exec::BatchOpInterface command) {
+  auto apply = dyn_cast<exec::ApplyOp>(*command);
+  return apply ? blockKernels(apply).scratchBytesPerBlock(apply) : 0;
+}
+
 namespace {
 
 struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
@@ -108,25 +125,11 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
       return failure();
     for (auto program : module.getOps<exec::ProgramOp>())
       for (Operation &op : program.getBody().front()) {
-        if (auto copy = dyn_cast<exec::CopyOp>(op))
-          addGpuCopyKernel(code, copy);
-        if (auto sum = dyn_cast<exec::SumOp>(op))
-          addGpuSumKernel(code, sum);
-        if (auto advance = dyn_cast<exec::AdvanceStepsOp>(op))
-          addGpuAdvanceKernel(code, advance);
-        if (auto start = dyn_cast<exec::StartOp>(op))
-          addGpuSealKernel(code, start);
-        if (auto await = dyn_cast<exec::AwaitOp>(op))
-          addGpuSealCheckKernel(code, await);
-        if (auto reduce = dyn_cast<exec::ReduceOp>(op))
-          addGpuReduceKernels(code, reduce);
         auto product = dyn_cast<exec::ProductOp>(op);
-        if (!product)
-          continue;
-        if (product.getAccumulation() == exec::Accumulation::RoundedChain)
+        if (product && product.getAccumulation() == exec::Accumulation::RoundedChain)
           return product.emitOpError("expected a product of the accumulation fused_chain or "
                                      "tensorcore, which a GPU has, found rounded_chain");
-        addGpuProductKernels(code, product);
+        addGpuKernels(code, &op);
       }
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());
     return expandNumerics(made, /*fuses=*/true, /*convertsHalf=*/true);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/kernels/BlockKernels.h"
 #include "passes/kernels/SumKernel.h"
 #include "passes/kernels/Target.h"
 #include "passes/kernels/interpret/Records.h"
@@ -29,8 +30,7 @@ public:
                           exec::Accumulation accumulation) const override {
     return host->productTile(m, n, k, accumulation);
   }
-  int64_t scratchBytesPerBlock(exec::ProductOp) const override { return 0; }
-  int64_t scratchBytesPerBlock(exec::ReduceOp) const override { return 0; }
+  int64_t scratchBytesPerBlock(exec::BatchOpInterface) const override { return 0; }
 
   FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
                                      ArrayRef<exec::DispatchChunksOp> dispatches) const override {
@@ -41,7 +41,30 @@ public:
     return recordFunction(kernel, dispatches);
   }
 
-  Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
+  /// The host does all others.
+  Kernels kernels(SymbolTable &symbols, Operation *command) const override {
+    return llvm::TypeSwitch<Operation *, Kernels>(command)
+        .Case([&](exec::ProductOp op) { return product(symbols, op); })
+        .Case([&](exec::ApplyOp op) -> Kernels {
+          auto [kernel, items] = blockKernels(op).interpreted(op);
+          if (items == 0)
+            return {};
+          return {{recordFunction(symbols, op.getLoc(), kernel), items}};
+        })
+        .Case([&](exec::SumOp op) -> Kernels {
+          interpret::SumKernel record{*optim::toPlan(op.getType()), int64_t(op.getDivisor())};
+          return {{recordFunction(symbols, op.getLoc(), {nameOf(op), record}), 1}};
+        })
+        .Default(Kernels());
+  }
+
+  void addKernelPasses(OpPassManager &) const override {} // embed-plan leaves no kernel
+  bool fuses() const override { return host->fuses(); }
+  /// By integers: the interpreter does not ask the chip.
+  bool convertsHalf() const override { return false; }
+
+private:
+  static Kernels product(SymbolTable &symbols, exec::ProductOp op) {
     auto [m, n, k] = op.getSizes();
     interpret::ProductKernel record;
     std::tie(record.m, record.n, record.k) = std::tuple(m, n, k);
@@ -66,45 +89,6 @@ public:
     return {{recordFunction(symbols, op.getLoc(), {name, record}), record.itemsPerBlock()}};
   }
 
-  Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
-    exec::BatchAttr from = op.getSource(), to = op.getOut();
-    interpret::ReduceKernel record;
-    record.reduction = op.getKind();
-    record.exponent = int64_t(op.getExponent());
-    record.remains = to.getRows() == 1 && to.getCols() == 1 ? interpret::Remains::One
-                     : to.getCols() == 1                    ? interpret::Remains::Rows
-                                                            : interpret::Remains::Columns;
-    record.type = *optim::toPlan(from.getType());
-    record.rows = from.getRows();
-    record.cols = from.getCols();
-    if (record.itemsPerBlock() == 0)
-      return {};
-    std::string name = llvm::formatv("stepc_reduce_{0}_{1}_{2}x{3}_{4}", plan::name(op.getKind()),
-                                     plan::name(record.remains), record.rows, record.cols,
-                                     plan::name(record.type));
-    if (record.exponent != 0)
-      name += llvm::formatv("_{0}{1}", record.exponent < 0 ? "m" : "p", std::abs(record.exponent))
-                  .str();
-    return {{recordFunction(symbols, op.getLoc(), {name, record}), record.itemsPerBlock()}};
-  }
-
-  Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
-    interpret::SumKernel record{*optim::toPlan(op.getType()), int64_t(op.getDivisor())};
-    return {{recordFunction(symbols, op.getLoc(), {nameOf(op), record}), 1}};
-  }
-
-  // The host does these.
-  Kernels kernels(SymbolTable &, exec::CopyOp) const override { return {}; }
-  Kernels kernels(SymbolTable &, exec::AdvanceStepsOp) const override { return {}; }
-  Kernels kernels(SymbolTable &, exec::StartOp) const override { return {}; }
-  Kernels kernels(SymbolTable &, exec::AwaitOp) const override { return {}; }
-
-  void addKernelPasses(OpPassManager &) const override {} // embed-plan leaves no kernel
-  bool fuses() const override { return host->fuses(); }
-  /// By integers: the interpreter does not ask the chip.
-  bool convertsHalf() const override { return false; }
-
-private:
   std::unique_ptr<Target> host;
 };
 

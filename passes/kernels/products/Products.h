@@ -1,8 +1,8 @@
-//===- Products.h - Kernels of products and reductions ----------*- C++ -*-===//
+//===- Products.h - A CPU's kernels of products -----------------*- C++ -*-===//
 //
-// Functions of the kernel ABI (runtime/include/stepc/kernel_abi.h) for exec.product and
-// exec.reduce, and the scratch that they need. All of an operation are given the scratch, then its
-// batches in order, and run one after another, each over all slots.
+// Functions of the kernel ABI (runtime/include/stepc/kernel_abi.h) for commands on computed blocks, and the
+// scratch that they need. All kernels of a command are given the scratch, then its batches in order, and run
+// one after another, each over all slots.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTS_H
@@ -29,15 +29,12 @@ struct ProductTile {
   int64_t stages;        ///< of so many steps: one is used while others are brought
 };
 
-/// Memory that the kernels use beside the operands, for each block by itself: packed panels, or
-/// partial results of rows, which threads then share.
+/// Memory that the kernels use beside the operands, for each block by itself: packed panels.
 int64_t scratchBytesPerBlock(exec::ProductOp op, const TargetShape &target);
-int64_t scratchBytesPerBlock(exec::ReduceOp op, const TargetShape &target);
 
 /// Kernels are found by name among the module's symbols, so equal products share theirs. There are
 /// none for an empty result.
 Kernels emit(mlir::SymbolTable &symbols, exec::ProductOp op, const TargetShape &target);
-Kernels emit(mlir::SymbolTable &symbols, exec::ReduceOp op, const TargetShape &target);
 
 } // namespace stepc::kernels
 

@@ -1,5 +1,6 @@
-//===- Reduce.cpp - exec.reduce as kernels ---------------------------------===//
+//===- Reduce.cpp - Kernels of #optim.block_reduce --------------------------===//
 
+#include "passes/kernels/BlockKernels.h"
 #include "passes/kernels/products/Products.h"
 #include "passes/kernels/products/Reducer.h"
 #include "passes/kernels/products/Tiling.h"
@@ -185,57 +186,53 @@ void emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shap
 
 } // namespace
 
-bool isShared(exec::ReduceOp op) {
-  exec::BatchAttr from = op.getSource(), to = op.getOut();
-  return to.getRows() == 1 && to.getCols() == 1 && from.getRows() > 1 &&
-         from.getRows() * from.getCols() > kItemElements;
+bool BlockReduction::isShared() const {
+  return out.getRows() == 1 && out.getCols() == 1 && source.getRows() > 1 &&
+         source.getRows() * source.getCols() > kItemElements;
 }
 
-/// With `shape` between what the kernel does and the type that it reads.
-static std::string nameOf(exec::ReduceOp op, StringRef what, StringRef shape) {
-  std::string name = llvm::formatv("stepc_reduce_{0}_{1}{2}_{3}", plan::name(op.getKind()), what,
-                                   shape, op.getSource().getType());
-  int64_t exponent = int64_t(op.getExponent());
+std::string BlockReduction::nameOf(StringRef what, StringRef shape) const {
+  std::string name = llvm::formatv("stepc_reduce_{0}_{1}{2}_{3}", plan::name(function.getKind()),
+                                   what, shape, source.getType());
+  int64_t exponent = function.getExponent();
   if (exponent != 0)
     name += llvm::formatv("_{0}{1}", exponent < 0 ? "m" : "p", std::abs(exponent));
   return name;
 }
 
-std::string kernelName(exec::ReduceOp op, StringRef what) {
-  exec::BatchAttr from = op.getSource();
-  return nameOf(op, what, llvm::formatv("_{0}x{1}", from.getRows(), from.getCols()).str());
+std::string BlockReduction::kernelName(StringRef what) const {
+  return nameOf(what, llvm::formatv("_{0}x{1}", source.getRows(), source.getCols()).str());
 }
 
-/// The name of the function that all shapes share.
-static std::string functionName(exec::ReduceOp op, StringRef what) { return nameOf(op, what, ""); }
-
-int64_t scratchBytesPerBlock(exec::ReduceOp op, const TargetShape &) {
-  return isShared(op) ? 4 * op.getSource().getRows() : 0;
+int64_t ReduceKernels::scratchBytesPerBlock(exec::ApplyOp op) const {
+  BlockReduction reduction(op);
+  return reduction.isShared() ? 4 * reduction.source.getRows() : 0;
 }
 
-Kernels emit(SymbolTable &symbols, exec::ReduceOp op, const TargetShape &) {
-  exec::BatchAttr from = op.getSource(), to = op.getOut();
-  Shape shape{from.getType(), from.getRows(), from.getCols()};
+Kernels ReduceKernels::onCpu(SymbolTable &symbols, exec::ApplyOp op) const {
+  BlockReduction reduction(op);
+  Shape shape{reduction.source.getType(), reduction.source.getRows(), reduction.source.getCols()};
   Kernels kernels;
-  bool squares = op.getKind() == Reduction::Rms || op.getKind() == Reduction::Norm;
+  Reduction kind = reduction.function.getKind();
+  bool squares = kind == Reduction::Rms || kind == Reduction::Norm;
   auto add = [&](StringRef what, int64_t items,
                  function_ref<void(Reducer &, LLVM::LLVMFuncOp, const ShapeValues &)> emit) {
     if (items == 0)
       return;
     auto all = [&](VectorBuilder &b, LLVM::LLVMFuncOp function) {
-      Reducer reducer(b, op.getKind(), int64_t(op.getExponent()));
+      Reducer reducer(b, reduction.function);
       emit(reducer, function,
            {shape.type, shapeNumber(function, kRowCount), shapeNumber(function, kColCount)});
     };
     kernels.push_back(
-        {kernelOfShape(symbols, kernelName(op, what), functionName(op, what),
+        {kernelOfShape(symbols, reduction.kernelName(what), reduction.functionName(what),
                        {shape.rows, shape.cols, items, rowsPerItem(shape)}, op.getLoc(), all),
          items});
   };
   using Function = LLVM::LLVMFuncOp;
   using Values = const ShapeValues &;
   int64_t rowItems = ceilDivide(shape.rows, rowsPerItem(shape));
-  if (isShared(op)) {
+  if (reduction.isShared()) {
     add("partials", rowItems, [&](Reducer &r, Function f, Values s) { emitRows(r, f, s, true); });
     add("combine", 1, [&](Reducer &r, Function f, Values s) { emitCombine(r, f, s, squares); });
     if (squares) {
@@ -243,14 +240,29 @@ Kernels emit(SymbolTable &symbols, exec::ReduceOp op, const TargetShape &) {
       add("rescale", rowItems, emitRescale);
       add("root", 1, emitRoot);
     }
-  } else if (to.getRows() == 1 && to.getCols() == 1) {
+  } else if (reduction.out.getRows() == 1 && reduction.out.getCols() == 1) {
     add("one", 1, emitOne);
-  } else if (to.getCols() == 1) {
+  } else if (reduction.out.getCols() == 1) {
     add("rows", rowItems, [&](Reducer &r, Function f, Values s) { emitRows(r, f, s, false); });
   } else {
     add("cols", ceilDivide(shape.cols, kItemColumns), emitCols);
   }
   return kernels;
+}
+
+BlockKernels::Interpreted ReduceKernels::interpreted(exec::ApplyOp op) const {
+  BlockReduction reduction(op);
+  exec::BatchAttr to = reduction.out;
+  interpret::ReduceKernel record;
+  record.reduction = reduction.function.getKind();
+  record.exponent = reduction.function.getExponent();
+  record.remains = to.getRows() == 1 && to.getCols() == 1 ? interpret::Remains::One
+                   : to.getCols() == 1                    ? interpret::Remains::Rows
+                                                          : interpret::Remains::Columns;
+  record.type = *optim::toPlan(reduction.source.getType());
+  record.rows = reduction.source.getRows();
+  record.cols = reduction.source.getCols();
+  return {{reduction.kernelName(plan::name(record.remains)), record}, record.itemsPerBlock()};
 }
 
 } // namespace stepc::kernels

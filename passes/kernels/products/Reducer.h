@@ -1,6 +1,6 @@
 //===- Reducer.h - Chains of a reduction ------------------------*- C++ -*-===//
 //
-// The pieces that the kernels of optim.block_reduce are made of: chains of 16 partial results, and
+// The pieces that the kernels of #optim.block_reduce are made of: chains of 16 partial results, and
 // what becomes of a chain.
 //
 //===----------------------------------------------------------------------===//
@@ -37,16 +37,35 @@ struct ShapeValues {
   mlir::Value rows, cols;
 };
 
-/// Whether several kernels reduce a block to one value, by way of partial results of rows in the scratch. One
-/// kernel is faster if the block is only one item's worth.
-bool isShared(exec::ReduceOp op);
-/// The name of a kernel that does `what` of a reduction: letters, digits and _.
-std::string kernelName(exec::ReduceOp op, llvm::StringRef what);
+/// What an exec.apply of #optim.block_reduce says.
+struct BlockReduction {
+  explicit BlockReduction(exec::ApplyOp op)
+      : function(llvm::cast<optim::BlockReduceAttr>(op.getFunction())),
+        source(llvm::cast<exec::BatchAttr>(op.getSources()[0])), out(op.getOut()),
+        loc(op.getLoc()) {}
+
+  /// Whether several kernels reduce a block to one value, by way of partial results of rows in the scratch.
+  /// One kernel is faster if the block is only one item's worth.
+  bool isShared() const;
+  /// The name of a kernel that does `what` of a reduction: letters, digits and _.
+  std::string kernelName(llvm::StringRef what) const;
+  /// The name of the function that all shapes share.
+  std::string functionName(llvm::StringRef what) const { return nameOf(what, ""); }
+
+  optim::BlockReduceAttr function;
+  exec::BatchAttr source, out;
+  mlir::Location loc;
+
+private:
+  /// With `shape` between what the kernel does and the type that it reads.
+  std::string nameOf(llvm::StringRef what, llvm::StringRef shape) const;
+};
 
 class Reducer {
 public:
-  Reducer(VectorBuilder &builder, optim::Reduction kind, int64_t exponent)
-      : b(builder), kind(kind), isMax(kind == optim::Reduction::Max), exponent(int(exponent)) {
+  Reducer(VectorBuilder &builder, optim::BlockReduceAttr function)
+      : b(builder), kind(function.getKind()), isMax(kind == optim::Reduction::Max),
+        exponent(int(function.getExponent())) {
     // Sums start at +0 and so never become -0: padding with the start value changes nothing.
     neutral = isMax ? -std::numeric_limits<float>::infinity() : 0.0f;
   }

@@ -1,4 +1,4 @@
-//===- Matrix.cpp - Products and reductions of computed blocks ---------------===//
+//===- Matrix.cpp - Products and functions of computed blocks ----------------===//
 #include "runtime/core/Instance.h"
 
 #include <cstring>
@@ -60,7 +60,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Product &comma
   return prepareMatrix(command, command.operands(), &command);
 }
 
-std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Reduce &command) {
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Apply &command) {
   return prepareMatrix(command, command.operands(), nullptr);
 }
 

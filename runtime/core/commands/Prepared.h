@@ -86,7 +86,7 @@ public:
   std::unique_ptr<PreparedCommand> operator()(const plan::DispatchChunks &);
   std::unique_ptr<PreparedCommand> operator()(const plan::DispatchParameters &);
   std::unique_ptr<PreparedCommand> operator()(const plan::Product &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::Reduce &);
+  std::unique_ptr<PreparedCommand> operator()(const plan::Apply &);
   std::unique_ptr<PreparedCommand> operator()(const plan::Copy &);
   std::unique_ptr<PreparedCommand> operator()(const plan::Sum &);
   std::unique_ptr<PreparedCommand> operator()(const plan::Start &);

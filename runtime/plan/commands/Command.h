@@ -23,8 +23,8 @@ namespace stepc::plan {
 
 /// One command of a step. Commands and tables tell what a rank must have done at the end of a step; the
 /// runtime refuses a step that did anything else. The order is part of the serialized form.
-using Command = std::variant<DispatchChunks, DispatchParameters, Product, Reduce, Copy, Start,
-                             Await, AdvanceSteps, Sum>;
+using Command = std::variant<DispatchChunks, DispatchParameters, Product, Apply, Copy, Start, Await,
+                             AdvanceSteps, Sum>;
 
 /// "chunks", "parameters", "product", …
 inline std::string_view name(const Command &command) {

@@ -1,4 +1,4 @@
-//===- Matrix.cpp - Products and reductions of computed blocks ------------===//
+//===- Matrix.cpp - Products and functions of computed blocks -------------===//
 
 #include "runtime/plan/Pinned.h"
 #include "runtime/plan/commands/ProgramChecks.h"
@@ -109,19 +109,20 @@ void Product::effects(const Plan &plan, Effects &list) const {
   }
 }
 
-bool Reduce::doExtentsAgree() const {
-  return out.type == DType::F32 && (out.rows == 1 || out.rows == source.rows) &&
-         (out.cols == 1 || out.cols == source.cols) && (out.rows == 1 || out.cols == 1);
+std::vector<const Operand *> Apply::operands() const {
+  std::vector<const Operand *> all;
+  for (const Operand &source : sources)
+    all.push_back(&source);
+  all.push_back(&out);
+  return all;
 }
 
-std::string Reduce::check(ProgramChecks &checks) const {
+std::string Apply::check(ProgramChecks &checks) const {
   if (Check wrong = MatrixCommand::check(checks, operands()); !wrong.empty())
     return wrong;
-  return doExtentsAgree() ? calls(checks, kernels) : disagree(operands());
+  return calls(checks, kernels);
 }
 
-void Reduce::effects(const Plan &, Effects &list) const {
-  MatrixCommand::effects(operands(), list);
-}
+void Apply::effects(const Plan &, Effects &list) const { MatrixCommand::effects(operands(), list); }
 
 } // namespace stepc::plan

@@ -1,4 +1,4 @@
-//===- Matrix.h - Products and reductions of computed blocks ----*- C++ -*-===//
+//===- Matrix.h - Products and functions of computed blocks -----*- C++ -*-===//
 #ifndef STEPC_RUNTIME_PLAN_COMMANDS_MATRIX_H
 #define STEPC_RUNTIME_PLAN_COMMANDS_MATRIX_H
 
@@ -63,8 +63,8 @@ struct BlockKernel {
   }
 };
 
-/// What products and reductions have in common. If the device has no means of its own, the kernels do it, one
-/// after another. Each gets the scratch, then the command's operands.
+/// What commands on computed blocks have in common. If the device has no means of its own, the kernels do
+/// it, one after another. Each gets the scratch, then the command's operands.
 struct MatrixCommand {
   TableNumber table; // of its computed blocks
   std::vector<BlockKernel> kernels;
@@ -116,22 +116,24 @@ struct Product : MatrixCommand {
   void effects(const Plan &, Effects &) const;
 };
 
-/// One value of every computed block, or one of each of its rows or columns.
-struct Reduce : MatrixCommand {
-  static constexpr std::string_view kName = "reduce";
-  Operand source, out;
-  Reduction reduction = Reduction::Sum;
-  int64_t exponent = 0; // the result is multiplied by 2 to this
+/// A function of whole blocks, for every computed block (optim::BlockFunctionAttrInterface). Its kernels
+/// alone know what it computes.
+struct Apply : MatrixCommand {
+  static constexpr std::string_view kName = "apply";
+  std::string function; // what it makes, for people
+  std::vector<Operand> sources;
+  Operand out;
+  int64_t flops = 0; // floating-point operations for one block
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     MatrixCommand::fields(self, visit);
-    visit("source", self.source);
+    visit("function", self.function);
+    visit("sources", self.sources);
     visit("out", self.out);
-    visit("reduction", self.reduction);
-    visit("exponent", self.exponent);
+    visit("flops", self.flops);
   }
-  std::vector<const Operand *> operands() const { return {&source, &out}; }
-  bool doExtentsAgree() const;
+  /// The sources, then the out: the order in which kernels get them.
+  std::vector<const Operand *> operands() const;
   std::string check(ProgramChecks &) const;
   void effects(const Plan &, Effects &) const;
 };

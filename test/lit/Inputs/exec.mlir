@@ -35,7 +35,7 @@ module @small attributes {stepc.level = "exec", stepc.numerics = "exact"} {
       #exec.table<kind = message, from = <@sb, full, shards to blocks, sent>, to = <@sb, full, shards to blocks, received>, element_bytes = 2>] from <offset = 640, bytes = 192> to <offset = 1024, bytes = 256>
     exec.await %0
     exec.copy <kind = copy, from = <@sa, full, shards to blocks, received>, to = <@sa, full, blocks>, element_bytes = 2> from #exec.workspace<offset = 1024, bytes = 256, start = 0> to #exec.workspace<offset = 128, bytes = 64>
-    exec.reduce norm of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 128, bytes = 64, block = tensor<8x4xbf16>> to <offset = 256, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
+    exec.apply #optim.block_reduce<norm, exponent = -24> of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 128, bytes = 64, block = tensor<8x4xbf16>> to <offset = 256, bytes = 4, block = tensor<1x1xf32>>
     exec.dispatch_chunks @blocks of [#exec.table<kind = block_chunks, from = <@sa, full, blocks>>]
       [#exec.workspace<offset = 128, bytes = 64>, #exec.workspace<offset = 256, bytes = 4>, #exec.workspace<offset = 192, bytes = 64>]
     exec.product fused_chain of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 192, bytes = 64, block = tensor<8x4xbf16>> by <offset = 192, bytes = 64, block = tensor<8x4xbf16>> to <offset = 128, bytes = 32, block = tensor<4x4xbf16>> scratch 1536 {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
@@ -43,7 +43,7 @@ module @small attributes {stepc.level = "exec", stepc.numerics = "exact"} {
     exec.product fused_chain of <kind = block_chunks, from = <@sa, full, blocks>> <offset = 192, bytes = 64, block = tensor<8x4xbf16>> by <offset = 320, bytes = 32, block = tensor<4x4xbf16>> plus <offset = 192, bytes = 64, block = tensor<8x4xbf16>> to <offset = 256, bytes = 64, block = tensor<8x4xbf16>> scratch 768 {alpha = 1.000000e+00 : f64, beta = 3.000000e+00 : f64}
     exec.copy <kind = copy, from = <@sa, full, blocks>, to = <@sa, full, blocks to shards, sent>, element_bytes = 2> from #exec.workspace<offset = 256, bytes = 64> to #exec.workspace<offset = 640, bytes = 224, start = 1>
     exec.copy <kind = copy, from = <@sb, full, shards to blocks, received>, to = <@sb, full, blocks>, element_bytes = 2> from #exec.workspace<offset = 1024, bytes = 256, start = 0, traveller = 1> to #exec.workspace<offset = 256, bytes = 128>
-    exec.reduce norm of <kind = block_chunks, from = <@sb, full, blocks>> <offset = 256, bytes = 128, block = tensor<8x8xbf16>> to <offset = 384, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
+    exec.apply #optim.block_reduce<norm, exponent = -24> of <kind = block_chunks, from = <@sb, full, blocks>> <offset = 256, bytes = 128, block = tensor<8x8xbf16>> to <offset = 384, bytes = 4, block = tensor<1x1xf32>>
     exec.dispatch_chunks @blocks of [#exec.table<kind = block_chunks, from = <@sb, full, blocks>>]
       [#exec.workspace<offset = 256, bytes = 128>, #exec.workspace<offset = 384, bytes = 4>, #exec.workspace<offset = 0, bytes = 128>]
     exec.product fused_chain of <kind = block_chunks, from = <@sb, full, blocks>> <offset = 0, bytes = 128, block = tensor<8x8xbf16>> by <offset = 0, bytes = 128, block = tensor<8x8xbf16>> to <offset = 256, bytes = 128, block = tensor<8x8xbf16>> scratch 1536 {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}

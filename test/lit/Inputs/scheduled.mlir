@@ -110,7 +110,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
     %x0 = comm.buffer offset 128 bytes 64 (%bn0) : memref<?x8x4xbf16, #x0>
     comm.copy ins(%r0 : memref<?xbf16, #r0>) outs(%x0 : memref<?x8x4xbf16, #x0>)
     %n0 = comm.buffer offset 512 bytes 4 (%bn0) : memref<?x1x1xf32, #n0>
-    optim.block_reduce norm %x0 outs(%n0 : memref<?x1x1xf32, #n0>) : memref<?x8x4xbf16, #x0>
+    optim.apply #optim.block_reduce<norm> %x0 outs(%n0 : memref<?x1x1xf32, #n0>) : memref<?x8x4xbf16, #x0>
     comm.stage @g0_w0 over blocks ins(%x0, %n0 : memref<?x8x4xbf16, #x0>, memref<?x1x1xf32, #n0>) outs(%x0 : memref<?x8x4xbf16, #x0>) {
     ^bb0(%x: bf16, %n: f32):
       %f = arith.extf %x : bf16 to f32
@@ -131,7 +131,7 @@ module @tiny attributes {stepc.level = "scheduled", stepc.numerics = "exact", co
     %x1 = comm.buffer offset 640 bytes 64 (%bn1) : memref<?x8x4xbf16, #x1>
     comm.copy ins(%r1 : memref<?xbf16, #r1>) outs(%x1 : memref<?x8x4xbf16, #x1>)
     %n1 = comm.buffer offset 512 bytes 4 (%bn1) : memref<?x1x1xf32, #n1>
-    optim.block_reduce norm %x1 outs(%n1 : memref<?x1x1xf32, #n1>) : memref<?x8x4xbf16, #x1>
+    optim.apply #optim.block_reduce<norm> %x1 outs(%n1 : memref<?x1x1xf32, #n1>) : memref<?x8x4xbf16, #x1>
     comm.stage @g0_w1 over blocks ins(%x1, %n1 : memref<?x8x4xbf16, #x1>, memref<?x1x1xf32, #n1>) outs(%x1 : memref<?x8x4xbf16, #x1>) {
     ^bb0(%x: bf16, %n: f32):
       %f = arith.extf %x : bf16 to f32

@@ -35,7 +35,7 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
     }
     %4 = comm.extent <@group.0.w0, full, blocks>
     %5 = comm.buffer offset 192 bytes 4(%4) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>
-    optim.block_reduce norm %3 outs(%5 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>) {exponent = -24 : i64} : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.apply #optim.block_reduce<norm, exponent = -24> %3 outs(%5 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>) : memref<?x4x4xbf16, #comm.place<@group.0.w0, full, blocks>>
     %6 = comm.extent <@group.0.w0, one, parts to ranges, sent>
     %7 = comm.buffer offset 256 bytes 36(%6) : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>
     comm.copy ins(%5 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, parts>>) outs(%7 : memref<?xf32, #comm.place<@group.0.w0, one, parts to ranges, sent>>)

@@ -58,7 +58,7 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
       comm.yield %c : f32
     }
     // end of new w 0
-    optim.block_reduce norm %x0 outs(%n0 : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>) : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>
+    optim.apply #optim.block_reduce<norm> %x0 outs(%n0 : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>) : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>
     comm.stage @s0 over blocks ins(%x0, %n0 : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>, memref<?x1x1xf32, #comm.place<@s0, one, blocks>>) outs(%x0 : memref<?x3x4xf32, #comm.place<@s0, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.divf %a, %b : f32
@@ -88,7 +88,7 @@ module @versions attributes {stepc.level = "scheduled", stepc.numerics = "exact"
       %c = arith.addf %a, %b : f32
       comm.yield %c : f32
     }
-    optim.block_reduce norm %x1 outs(%n1 : memref<?x1x1xf32, #comm.place<@s1, one, blocks>>) : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>
+    optim.apply #optim.block_reduce<norm> %x1 outs(%n1 : memref<?x1x1xf32, #comm.place<@s1, one, blocks>>) : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>
     comm.stage @s1 over blocks ins(%x1, %n1 : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>, memref<?x1x1xf32, #comm.place<@s1, one, blocks>>) outs(%x1 : memref<?x3x4xf32, #comm.place<@s1, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %c = arith.divf %a, %b : f32

@@ -27,7 +27,7 @@ comm.segment @s group @g all
 // Among the ranks that have slabs of a block: the norms first, then the squares of what they are of their sum.
 // CHECK-LABEL: func.func @slabs
 // CHECK-SAME: %[[X:.*]]: tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
-// CHECK: %[[N:.*]] = optim.block_reduce norm %[[X]] outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, parts>>) {exponent = -24 : i64}
+// CHECK: %[[N:.*]] = optim.apply #optim.block_reduce<norm, exponent = -24> %[[X]] outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, parts>>)
 // CHECK: %[[SENT:.*]] = comm.copy ins(%[[N]] : {{.*}}) outs(%{{.*}} : tensor<?xf32, #comm.place<@s, one, parts to ranges, sent>>)
 // CHECK: %[[C:.*]] = comm.communicator <@world, [<1, 1, 2>]>
 // CHECK: %[[R:.*]] = comm.exchange %[[C]] sends(%[[SENT]] : {{.*}})

@@ -25,7 +25,7 @@ comm.segment @t group @h all
 // CHECK-LABEL: func.func @wide
 // CHECK-SAME: %[[X:.*]]: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
 // CHECK: comm.extent <@s, full, blocks>
-// CHECK: %[[N:.*]] = optim.block_reduce norm %[[X]] outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) {exponent = -24 : i64}
+// CHECK: %[[N:.*]] = optim.apply #optim.block_reduce<norm, exponent = -24> %[[X]] outs(%{{.*}} : tensor<?x1x1xf32, #comm.place<@s, one, blocks>>)
 // CHECK: %[[Y:.*]] = comm.stage @s over blocks ins(%[[X]], %[[N]] : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>, tensor<?x1x1xf32, #comm.place<@s, one, blocks>>)
 // CHECK-NEXT: ^bb0(%[[E:.*]]: bf16, %[[NE:.*]]: f32):
 // CHECK-NEXT: %[[EPS:.*]] = arith.constant 5.96046455E-15 : f32
@@ -48,7 +48,7 @@ func.func @wide(%x: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor
 // An f32 source is normalized in f32 and rounded to f16 once.
 // CHECK-LABEL: func.func @half
 // CHECK-SAME: %[[X:.*]]: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
-// CHECK: optim.block_reduce norm %[[X]]
+// CHECK: optim.apply #optim.block_reduce<norm, exponent = -24> %[[X]]
 // CHECK: comm.stage @s over blocks ins(%[[X]], %{{.*}} : tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, tensor<?x1x1xf32, #comm.place<@s, one, blocks>>) outs(%{{.*}} : tensor<?x4x6xf16, #comm.place<@s, full, blocks>>)
 // CHECK-NEXT: ^bb0(%[[E:.*]]: f32, %{{.*}}: f32):
 // CHECK: arith.divf %[[E]], %{{.*}} : f32
@@ -84,10 +84,10 @@ func.func @cubic(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor
 
 // Each step starts from the last one's X; the norm is taken once.
 // CHECK-LABEL: func.func @steps
-// CHECK: optim.block_reduce
+// CHECK: optim.apply
 // CHECK: optim.product
 // CHECK: %[[X1:.*]] = optim.product {{.*}} beta = 1.500000e+00
-// CHECK-NOT: optim.block_reduce
+// CHECK-NOT: optim.apply
 // CHECK: optim.product %[[X1]], %[[X1]]
 // CHECK: optim.product {{.*}} plus %[[X1]] {{.*}} beta = 2.500000e+00
 func.func @steps(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xf32, #comm.place<@s, full, blocks>> {
@@ -99,7 +99,7 @@ func.func @steps(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor
 // CHECK-LABEL: func.func @reduce
 // CHECK-SAME: %[[X:.*]]: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>
 // CHECK: %[[INIT:.*]] = tensor.empty(%{{.*}}) : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
-// CHECK: %[[R:.*]] = optim.block_reduce rms %[[X]] outs(%[[INIT]] : {{.*}}) : {{.*}} -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
+// CHECK: %[[R:.*]] = optim.apply #optim.block_reduce<rms> %[[X]] outs(%[[INIT]] : {{.*}}) : {{.*}} -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
 // CHECK: return %[[R]]
 func.func @reduce(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>> {
   %r = optim.reduce rms %x : tensor<?x4x6xf32, #comm.place<@s, full, blocks>> to tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>

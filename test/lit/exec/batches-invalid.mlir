@@ -15,7 +15,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program arena 8192 {
   // expected-error @below {{expected a table of kind block_chunks, found shard_chunks}}
-  exec.reduce sum of <kind = shard_chunks, from = <@s, full, shards>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
+  exec.apply #optim.block_reduce<sum> of <kind = shard_chunks, from = <@s, full, shards>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
     to <offset = 128, bytes = 4, block = tensor<1x1xf32>>
 }
 
@@ -34,7 +34,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program arena 8192 {
-  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
     // expected-error @below {{expected at least one item per block, found 0}}
     to <offset = 128, bytes = 4, block = tensor<1x1xf32>> kernels [#exec.kernel<@k, items = 0>]
 }
@@ -55,7 +55,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program arena 8192 {
   // expected-error @below {{expected a kernel, found no function named @nobody}}
-  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<1x1xf32>> kernels [#exec.kernel<@nobody, items = 1>]
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<1x1xf32>> kernels [#exec.kernel<@nobody, items = 1>]
 }
 
 // -----
@@ -150,7 +150,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program arena 8192 {
   // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x6xf32>' of 'tensor<4x6xf32>'}}
-  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x6xf32>>
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x6xf32>>
 }
 
 // -----
@@ -169,7 +169,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program arena 8192 {
   // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<4x1xbf16>' of 'tensor<4x6xf32>'}}
-  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xbf16>>
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xbf16>>
 }
 
 // -----
@@ -188,7 +188,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program arena 8192 {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found 3}}
-  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>> {exponent = 3 : i64}
+  exec.apply #optim.block_reduce<sum, exponent = 3> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
 }
 
 // -----
@@ -207,7 +207,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program arena 8192 {
   // expected-error @below {{expected a block of two static axes that are not empty, of f32, bf16 or f16, found 'tensor<4x6x2xf32>'}}
-  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6x2xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6x2xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
 }
 
 // -----
@@ -224,5 +224,5 @@ exec.program arena 8192 {
 exec.program arena 8192 {
   // expected-error @below {{expected shard_chunks, block_chunks, copy, message or sum, found chunks}}
   // expected-error @below {{failed to parse Exec_Table parameter 'kind'}}
-  exec.reduce sum of <kind = chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xf32>>
+  exec.apply #optim.block_reduce<sum> of <kind = chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xf32>>
 }

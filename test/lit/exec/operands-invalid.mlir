@@ -201,7 +201,7 @@ exec.program arena 8192 {
 // Nor a block.
 exec.program arena 8192 {
   // expected-error @below {{expected a block of two static axes that are not empty, of f32, bf16 or f16, found 'tensor<0x4xf32>'}}
-  exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<0x4xf32>> to <offset = 128, bytes = 4, block = tensor<1x1xf32>>
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<0x4xf32>> to <offset = 128, bytes = 4, block = tensor<1x1xf32>>
 }
 
 // -----

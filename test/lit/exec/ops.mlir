@@ -66,9 +66,9 @@ exec.program arena 8192 scratch 512 chunk 1000 {
         swizzling = 1, custom_option = 2, inner_shape = 3, cluster_shape = 4, workspace = 512>,
       #exec.pinned_algorithm<cublaslt = 120805, chip = 80, multiprocessors = 108, alignment = 16, algorithm = 6, workspace = 0>]
     {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs}
-  // CHECK-NEXT: exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>> to <offset = 576, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
-  exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>>
-    to <offset = 576, bytes = 4, block = tensor<1x1xf32>> {exponent = -24 : i64}
+  // CHECK-NEXT: exec.apply #optim.block_reduce<norm, exponent = -24> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>> to <offset = 576, bytes = 4, block = tensor<1x1xf32>>
+  exec.apply #optim.block_reduce<norm, exponent = -24> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>>
+    to <offset = 576, bytes = 4, block = tensor<1x1xf32>>
   // CHECK-NEXT: exec.advance_steps
   exec.advance_steps
 }

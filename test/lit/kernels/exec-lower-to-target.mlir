@@ -22,8 +22,8 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 3072, bytes = 2048, block = tensor<16x32xf32>>
       by <offset = 3072, bytes = 2048, block = tensor<16x32xf32>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>> scratch 5120
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
-    // CHECK-NEXT: exec.reduce norm {{.*}} kernels [#exec.kernel<@stepc_reduce_norm_one_16x32_f32, items = 1>]
-    exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
+    // CHECK-NEXT: exec.apply #optim.block_reduce<norm> {{.*}} kernels [#exec.kernel<@stepc_reduce_norm_one_16x32_f32, items = 1>]
+    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       to <offset = 2048, bytes = 4, block = tensor<1x1xf32>>
     exec.advance_steps
   }
@@ -65,9 +65,9 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     exec.product fused_chain of <kind = block_chunks, from = <@t, full, blocks>> <offset = 2048, bytes = 3072, block = tensor<16x48xf32>>
       by <offset = 2048, bytes = 3072, block = tensor<16x48xf32>> to <offset = 6144, bytes = 1024, block = tensor<16x16xf32>> scratch 7680
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
-    exec.reduce norm of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
+    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       to <offset = 7168, bytes = 4, block = tensor<1x1xf32>>
-    exec.reduce norm of <kind = block_chunks, from = <@t, full, blocks>> <offset = 2048, bytes = 3072, block = tensor<16x48xf32>>
+    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@t, full, blocks>> <offset = 2048, bytes = 3072, block = tensor<16x48xf32>>
       to <offset = 7168, bytes = 4, block = tensor<1x1xf32>>
     exec.advance_steps
   }
@@ -131,11 +131,11 @@ module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
   comm.segment @s group @g all
 
   exec.program arena 8192 scratch 5120 {
-    // CHECK: exec.reduce max {{.*}} kernels [#exec.kernel<@stepc_reduce_max_one_16x32_f32, items = 1>]
-    exec.reduce max of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
+    // CHECK: exec.apply #optim.block_reduce<max> {{.*}} kernels [#exec.kernel<@stepc_reduce_max_one_16x32_f32, items = 1>]
+    exec.apply #optim.block_reduce<max> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       to <offset = 2048, bytes = 4, block = tensor<1x1xf32>>
-    // CHECK: exec.reduce sum {{.*}} kernels [#exec.kernel<@stepc_reduce_sum_cols_16x70_f32, items = 3>]
-    exec.reduce sum of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 4480, block = tensor<16x70xf32>>
+    // CHECK: exec.apply #optim.block_reduce<sum> {{.*}} kernels [#exec.kernel<@stepc_reduce_sum_cols_16x70_f32, items = 3>]
+    exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 4480, block = tensor<16x70xf32>>
       to <offset = 4480, bytes = 280, block = tensor<1x70xf32>>
     // A GPU counts steps where they stand.
     // CHECK: exec.advance_steps {kernel = @stepc_advance_steps}

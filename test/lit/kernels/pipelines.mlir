@@ -12,7 +12,7 @@
 // EXEC: stepc.level = "exec"
 // EXEC: comm.segment
 // EXEC: exec.program arena
-// EXEC: exec.reduce norm of
+// EXEC: exec.apply #optim.block_reduce<norm{{.*}}> of
 // EXEC: exec.product fused_chain of
 // EXEC: exec.advance_steps
 // EXEC: func.func private @Muon_in_f32_bf16

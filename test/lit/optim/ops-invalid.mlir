@@ -306,10 +306,10 @@ func.func @f(%x: tensor<?x8x6xf32>, %y: tensor<?x6x4xf32>, %o: tensor<?x8x4xf32>
 
 // -----
 
-// A block reduction has an out.
-func.func @f(%x: tensor<?x8x6xf32>) {
-  // expected-error @below {{expected 2 operands, but found 1}}
-  "optim.block_reduce"(%x) <{kind = #optim.reduction<sum>}> : (tensor<?x8x6xf32>) -> ()
+// A function of blocks has an out.
+func.func @f() {
+  // expected-error @below {{expected 1 or more operands, but found 0}}
+  "optim.apply"() <{function = #optim.block_reduce<sum>}> : () -> ()
   return
 }
 
@@ -317,8 +317,8 @@ func.func @f(%x: tensor<?x8x6xf32>) {
 
 // A block reduction is of a batch.
 func.func @f(%x: tensor<8x6xf32>, %o: tensor<8x1xf32>) {
-  // expected-error @below {{expected a source of rank 3, found 'tensor<8x6xf32>'}}
-  %0 = optim.block_reduce sum %x outs(%o : tensor<8x1xf32>) : tensor<8x6xf32> -> tensor<8x1xf32>
+  // expected-error @below {{expected operands of rank 3, found 'tensor<8x6xf32>'}}
+  %0 = optim.apply #optim.block_reduce<sum> %x outs(%o : tensor<8x1xf32>) : tensor<8x6xf32> -> tensor<8x1xf32>
   return
 }
 
@@ -326,8 +326,8 @@ func.func @f(%x: tensor<8x6xf32>, %o: tensor<8x1xf32>) {
 
 // The out of a block reduction keeps the axes or has 1.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x3xf32>) {
-  // expected-error @below {{expected axes that are equal or 1 in the result, found 'tensor<?x8x6xf32>' and 'tensor<?x8x3xf32>'}}
-  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x3xf32>) : tensor<?x8x6xf32> -> tensor<?x8x3xf32>
+  // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<8x3xf32>' of 'tensor<8x6xf32>'}}
+  %0 = optim.apply #optim.block_reduce<sum> %x outs(%o : tensor<?x8x3xf32>) : tensor<?x8x6xf32> -> tensor<?x8x3xf32>
   return
 }
 
@@ -335,8 +335,8 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x3xf32>) {
 
 // Reductions are in f32.
 func.func @f(%x: tensor<?x8x6xbf16>, %o: tensor<?x8x1xbf16>) {
-  // expected-error @below {{expected an out of f32, found 'tensor<?x8x1xbf16>'}}
-  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x1xbf16>) : tensor<?x8x6xbf16> -> tensor<?x8x1xbf16>
+  // expected-error @below {{expected an out of f32 with one value per block, row or column, found 'tensor<8x1xbf16>' of 'tensor<8x6xbf16>'}}
+  %0 = optim.apply #optim.block_reduce<sum> %x outs(%o : tensor<?x8x1xbf16>) : tensor<?x8x6xbf16> -> tensor<?x8x1xbf16>
   return
 }
 
@@ -345,7 +345,16 @@ func.func @f(%x: tensor<?x8x6xbf16>, %o: tensor<?x8x1xbf16>) {
 // Only what has a root is scaled.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -24}}
-  %0 = optim.block_reduce sum %x outs(%o : tensor<?x8x1xf32>) {exponent = -24 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  %0 = optim.apply #optim.block_reduce<sum, exponent = -24> %x outs(%o : tensor<?x8x1xf32>) : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  return
+}
+
+// -----
+
+// A reduction is of one source.
+func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
+  // expected-error @below {{expected one source of a reduction, found 2}}
+  %0 = optim.apply #optim.block_reduce<sum> %x, %x outs(%o : tensor<?x8x1xf32>) : tensor<?x8x6xf32>, tensor<?x8x6xf32> -> tensor<?x8x1xf32>
   return
 }
 
@@ -354,7 +363,7 @@ func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
 // And not so far that small norms are lost.
 func.func @f(%x: tensor<?x8x6xf32>, %o: tensor<?x8x1xf32>) {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found -31}}
-  %0 = optim.block_reduce norm %x outs(%o : tensor<?x8x1xf32>) {exponent = -31 : i64} : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
+  %0 = optim.apply #optim.block_reduce<norm, exponent = -31> %x outs(%o : tensor<?x8x1xf32>) : tensor<?x8x6xf32> -> tensor<?x8x1xf32>
   return
 }
 

@@ -117,17 +117,17 @@ func.func @product(%x: tensor<?x8x6xbf16>, %e: tensor<?x8x8xbf16>,
 
 // Reductions of a batch of blocks, and on memrefs.
 // CHECK-LABEL: func.func @block_reduce
-// CHECK: optim.block_reduce norm %[[X:.*]] outs(%{{.*}} : tensor<?x1x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>
-// CHECK: optim.block_reduce sum %[[X]] outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
-// CHECK: optim.block_reduce rms %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
-// CHECK: optim.block_reduce rms %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>{{$}}
-// GENERIC: "optim.block_reduce"({{.*}}kind = #optim.reduction<norm>
+// CHECK: optim.apply #optim.block_reduce<norm> %[[X:.*]] outs(%{{.*}} : tensor<?x1x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>
+// CHECK: optim.apply #optim.block_reduce<sum> %[[X]] outs(%{{.*}} : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
+// CHECK: optim.apply #optim.block_reduce<rms> %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
+// CHECK: optim.apply #optim.block_reduce<rms, exponent = -24> %{{.*}} outs(%{{.*}} : memref<?x8x1xf32>) : memref<?x8x6xf32>{{$}}
+// GENERIC: "optim.apply"({{.*}}function = #optim.block_reduce<norm>
 func.func @block_reduce(%x: tensor<?x8x6xbf16>, %one: tensor<?x1x1xf32>, %cols: tensor<?x1x6xf32>,
                         %m: memref<?x8x6xf32>, %to: memref<?x8x1xf32>) {
-  %n = optim.block_reduce norm %x outs(%one : tensor<?x1x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>
-  %c = optim.block_reduce sum %x outs(%cols : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
-  optim.block_reduce rms %m outs(%to : memref<?x8x1xf32>) : memref<?x8x6xf32>
-  optim.block_reduce rms %m outs(%to : memref<?x8x1xf32>) {exponent = -24 : i64} : memref<?x8x6xf32>
+  %n = optim.apply #optim.block_reduce<norm> %x outs(%one : tensor<?x1x1xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x1xf32>
+  %c = optim.apply #optim.block_reduce<sum> %x outs(%cols : tensor<?x1x6xf32>) : tensor<?x8x6xbf16> -> tensor<?x1x6xf32>
+  optim.apply #optim.block_reduce<rms> %m outs(%to : memref<?x8x1xf32>) : memref<?x8x6xf32>
+  optim.apply #optim.block_reduce<rms, exponent = -24> %m outs(%to : memref<?x8x1xf32>) : memref<?x8x6xf32>
   return
 }
 

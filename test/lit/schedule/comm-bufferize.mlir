@@ -26,7 +26,7 @@ comm.segment @s group @g all
 // CHECK: %[[X:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x6xbf16, #comm.place<{{.*}}>>
 // CHECK: comm.copy ins(%[[R]] : memref<?xbf16, #comm.place<@s, full, shards to blocks, received>>) outs(%[[X]] : memref<?x4x6xbf16, #comm.place<@s, full, blocks>>){{$}}
 // CHECK: %[[N:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x1xf32, #comm.place<{{.*}}>>
-// CHECK: optim.block_reduce norm %[[X]] outs(%[[N]] : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>) : memref<?x4x6xbf16, #comm.place<@s, full, blocks>>{{$}}
+// CHECK: optim.apply #optim.block_reduce<norm> %[[X]] outs(%[[N]] : memref<?x4x1xf32, #comm.place<@s, rows, blocks>>) : memref<?x4x6xbf16, #comm.place<@s, full, blocks>>{{$}}
 // CHECK: %[[A:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x4xbf16, #comm.place<{{.*}}>>
 // CHECK: optim.product %[[X]], %[[X]] outs(%[[A]] : memref<?x4x4xbf16, #comm.place<@s, full, blocks>>) {{.*}} : memref<?x4x6xbf16, #comm.place<@s, full, blocks>>, memref<?x4x6xbf16, #comm.place<@s, full, blocks>>{{$}}
 // CHECK: %[[Y:.*]] = memref.alloc(%{{.*}}) {{.*}} : memref<?x4x4xbf16, #comm.place<{{.*}}>>
@@ -58,7 +58,7 @@ func.func @step() {
   %xe = tensor.empty(%nb) : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
   %x = comm.copy ins(%r : tensor<?xbf16, #comm.place<@s, full, shards to blocks, received>>) outs(%xe : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
   %ne = tensor.empty(%nb) : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
-  %n = optim.block_reduce norm %x outs(%ne : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>) : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>> -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
+  %n = optim.apply #optim.block_reduce<norm> %x outs(%ne : tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>) : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>> -> tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>
   %ae = tensor.empty(%nb) : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
   %p = optim.product %x, %x outs(%ae : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>) {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs} : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>, tensor<?x4x6xbf16, #comm.place<@s, full, blocks>> -> tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>
   %y = comm.stage @s over blocks ins(%p, %n : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>, tensor<?x4x1xf32, #comm.place<@s, rows, blocks>>) outs(%p : tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>) {

@@ -24,7 +24,7 @@
 // GRADIENT: error: 'exec.dispatch_chunks' op expected writes of parameters and states, because gradients belong to the trainer, found one of the gradient
 // RUN: sed -e '/@out of/,/traveller/s/shards<parameter>/shards<state, "m">/' %{from} | %{check} STATE
 // STATE: error: {{.*}} of parameter 'a', with the result of arith.subf, found the old parameter in its place
-// RUN: sed '/exec.reduce.*8x4/d' %{from} | %{check} MISSING
+// RUN: sed '/exec.apply.*8x4/d' %{from} | %{check} MISSING
 // MISSING: error: 'exec.dispatch_chunks' op expected to read blocks of 1 x 1 of f32 at byte 256, found none
 // RUN: sed -e '/exec.dispatch_parameters/,/576/{H;d}' -e '/exec.await %0/G' %{from} | %{check} LATE
 // LATE: error: 'exec.dispatch_chunks' op expected to read 2 scalars per parameter at byte 512, found none
@@ -35,12 +35,12 @@
 // UNREAD: error: 'exec.start' op expected a reader of all that it receives, found none for what is received, of bf16 at byte 1024
 
 // Another part of the workspace, another layout, bytes that something else stands in, and none at all.
-// RUN: sed '/exec.reduce.*8x4/s/<offset = 128, bytes = 64/<offset = 192, bytes = 64/' %{from} | %{check} OFFSET
-// OFFSET: error: 'exec.reduce' op expected to read blocks of 8 x 4 of bf16 at byte 192, found none
-// RUN: sed '/exec.reduce.*8x4/s/8x4xbf16/4x8xbf16/' %{from} | %{check} LAYOUT
-// LAYOUT: error: 'exec.reduce' op expected to read blocks of 4 x 8 of bf16 at byte 128, found blocks of 8 x 4 of bf16 at byte 128
+// RUN: sed '/exec.apply.*8x4/s/<offset = 128, bytes = 64/<offset = 192, bytes = 64/' %{from} | %{check} OFFSET
+// OFFSET: error: 'exec.apply' op expected to read blocks of 8 x 4 of bf16 at byte 192, found none
+// RUN: sed '/exec.apply.*8x4/s/8x4xbf16/4x8xbf16/' %{from} | %{check} LAYOUT
+// LAYOUT: error: 'exec.apply' op expected to read blocks of 4 x 8 of bf16 at byte 128, found blocks of 8 x 4 of bf16 at byte 128
 // RUN: sed '/@sb.*from #exec.workspace<offset = 1024/s/to #exec.workspace<offset = 256/to #exec.workspace<offset = 128/' %{from} | %{check} OVERWRITTEN
-// OVERWRITTEN: error: 'exec.reduce' op expected to read blocks of 8 x 8 of bf16 at byte 256, found blocks of 8 x 4 of bf16 at byte 256
+// OVERWRITTEN: error: 'exec.apply' op expected to read blocks of 8 x 8 of bf16 at byte 256, found blocks of 8 x 4 of bf16 at byte 256
 // RUN: sed 's/arena 1280 /arena 576 /' %{from} | %{check} OUTSIDE
 // OUTSIDE: error: 'exec.dispatch_parameters' op expected operands of some bytes inside of the workspace of 576 bytes, found 8 bytes at byte 576
 // RUN: sed -e 's/stepc.level/comm.workspace_limit = 1024, stepc.level/' %{from} | %{check} LIMIT

@@ -133,7 +133,7 @@
 // RESENT: note: it is sent here
 // RUN: sed -e '/comm.wait .out1/,$s/ins(.p0, .o1 : \(.*\), memref<?xbf16, #o1>) writes/ins(%%p0 : \1) writes/' -e '/comm.wait .out1/,$s/.o: bf16, //' -e '/comm.wait .out1/,$s/.f = arith.extf .o : bf16 to f32/%%f = arith.addf %%p, %%p : f32/' %{from} | %{check} UNREAD
 // UNREAD: error: 'exec.start' op expected a reader of all that it receives, found none for what is received, of bf16 at byte 704
-// RUN: sed -e '/block_reduce norm .x0/d' %{from} | %{check} UNWRITTEN
+// RUN: sed -e '/block_reduce<norm> .x0/d' %{from} | %{check} UNWRITTEN
 // UNWRITTEN: error: 'exec.dispatch_chunks' op expected to read blocks of 1 x 1 of f32 at byte 512, found none
 
 // What is packed for nobody.
@@ -185,7 +185,7 @@
 // FORGOTTEN: note: the rule yields it here
 
 // Wave 1 lacks an operation that wave 0 has.
-// RUN: sed -e 's/block_reduce norm .x1/block_reduce max %%x1/' %{from} | %{check} UNEQUAL
+// RUN: sed -e 's/block_reduce<norm> .x1/block_reduce<max> %%x1/' %{from} | %{check} UNEQUAL
 // UNEQUAL: error: 'exec.dispatch_chunks' op expected what rule @Muon makes of parameter 'b', with the result of a norm, found the result of a max in its place
 // UNEQUAL: note: the rule yields it here
 
@@ -194,8 +194,8 @@
 // INPLACE: error: 'exec.product' op expected to write apart from all else that the command reads or writes, found blocks of 3 x 4 of f32 at byte 192 over blocks of 3 x 4 of f32 at byte 192
 // RUN: sed -e 's/outs(.x : \(memref<?x3x4xf32, .*>>\)) {/outs(%%x, %%x : \1, \1) {/' -e 's/comm.yield %0 : f32/comm.yield %%0, %%0 : f32, f32/' %S/exec-verify-program-plan.mlir | not stepc-opt --stepc-exec=target=cpu:x86-64-v3 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix SAME
 // SAME: error: 'exec.dispatch_chunks' op expected to write apart from all else that the command reads or writes, found blocks of 3 x 4 of f32 at byte 192 over blocks of 3 x 4 of f32 at byte 192
-// RUN: sed -e 's/\(.*block_reduce norm .x0 .*\)/\1\noptim.block_reduce norm %%n0 outs(%%n0 : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>) : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>/' %S/../Inputs/versions.mlir | %{check} REDUCED
-// REDUCED: error: 'exec.reduce' op expected to write apart from all else that the command reads or writes, found blocks of 1 x 1 of f32 at byte 64 over blocks of 1 x 1 of f32 at byte 64
+// RUN: sed -e 's/\(.*block_reduce<norm> .x0 .*\)/\1\noptim.apply #optim.block_reduce<norm> %%n0 outs(%%n0 : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>) : memref<?x1x1xf32, #comm.place<@s0, one, blocks>>/' %S/../Inputs/versions.mlir | %{check} REDUCED
+// REDUCED: error: 'exec.apply' op expected to write apart from all else that the command reads or writes, found blocks of 1 x 1 of f32 at byte 64 over blocks of 1 x 1 of f32 at byte 64
 
 // RUN: stepc-opt --stepc-exec=target=cpu:x86-64-v3 --split-input-file --verify-diagnostics %s
 

@@ -49,7 +49,7 @@
 // RUN: sed -e 's/c = arith.divf .a, .b : f32/c = arith.divf %%b, %%a : f32/' %{from} | %{check} OPERANDS
 // OPERANDS: error: 'exec.dispatch_chunks' op expected what rule @R makes of parameter 'a', with the result of arith.subf, found the result of a norm in its place
 // OPERANDS: note: the rule yields it here
-// RUN: sed -e 's/block_reduce norm/block_reduce rms/' %{from} | %{check} REDUCTION
+// RUN: sed -e 's/block_reduce<norm/block_reduce<rms/' %{from} | %{check} REDUCTION
 // REDUCTION: error: 'exec.dispatch_chunks' op expected what rule @R makes of parameter 'a', with the result of a norm, found the result of a rms in its place
 // REDUCTION: note: the rule yields it here
 // Operands of a sum may change places.

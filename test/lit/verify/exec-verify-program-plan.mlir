@@ -55,7 +55,7 @@ module @local attributes {stepc.level = "scheduled"} {
     ^bb0(%a: f32):
       comm.yield %a : f32
     }
-    optim.block_reduce norm %x outs(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) : memref<?x3x2xf32, #comm.place<@s, full, blocks>>
+    optim.apply #optim.block_reduce<norm> %x outs(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) : memref<?x3x2xf32, #comm.place<@s, full, blocks>>
     comm.copy active %active ins(%r : memref<?x3x1xf32, #comm.place<@s, rows, blocks>>) writes(%v : !comm.shards<@g, f32>)
     comm.stage @s over shards active %active ins(%x : memref<?x3x2xf32, #comm.place<@s, full, blocks>>) writes(%p : !comm.shards<@g, f32>) {
     ^bb0(%a: f32):
@@ -106,7 +106,7 @@ module @gather attributes {stepc.level = "scheduled"} {
     %x = comm.buffer offset 192 bytes 96 (%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
     comm.copy ins(%r : memref<?xf32, #comm.place<@s, full, shards to blocks, received>>) outs(%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>)
     %e = comm.buffer offset 64 bytes 8 (%nb) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
-    optim.block_reduce norm %x outs(%e : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) {exponent = -24 : i64} : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
+    optim.apply #optim.block_reduce<norm, exponent = -24> %x outs(%e : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>
     comm.stage @s over blocks ins(%x, %e : memref<?x3x4xf32, #comm.place<@s, full, blocks>>, memref<?x1x1xf32, #comm.place<@s, one, blocks>>) outs(%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {
     ^bb0(%a: f32, %b: f32):
       %floor = arith.constant 0x27D6BF95 : f32

@@ -119,7 +119,7 @@ def test_what_a_command_does_not_declare_is_told(waves):
     text = (waves[0] / "exec" / "muon.mlir").read_text()
     commands = re.findall(r"^    (?:%\w+ = )?exec\.(\w+) ", text, re.MULTILINE)
     # The first product is of a matrix by itself: its two operands are the same memory.
-    kinds = {"dispatch_parameters": [0], "dispatch_chunks": [0, 1, 2], "reduce": [0, 1], "product": [2], "copy": [0, 1]}
+    kinds = {"dispatch_parameters": [0], "dispatch_chunks": [0, 1, 2], "apply": [0, 1], "product": [2], "copy": [0, 1]}
     for kind, operands in kinds.items():
         number = commands.index(kind)
         for operand in operands:

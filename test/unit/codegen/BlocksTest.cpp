@@ -59,9 +59,9 @@ module @blocks attributes {stepc.level = "scheduled", stepc.numerics = "exact"} 
     %rows = comm.buffer offset 32768 bytes 32768 (%n) : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>
     %cols = comm.buffer offset 65536 bytes 32768 (%n) : memref<?x1xC0xf32, #comm.place<@s, cols, blocks>>
     %one = comm.buffer offset 98304 bytes 32768 (%n) : memref<?x1x1xf32, #comm.place<@s, one, blocks>>
-    optim.block_reduce max %x outs(%rows : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
-    optim.block_reduce max %x outs(%cols : memref<?x1xC0xf32, #comm.place<@s, cols, blocks>>) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
-    optim.block_reduce max %rows outs(%one : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>
+    optim.apply #optim.block_reduce<max> %x outs(%rows : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
+    optim.apply #optim.block_reduce<max> %x outs(%cols : memref<?x1xC0xf32, #comm.place<@s, cols, blocks>>) : memref<?xR0xC0xbf16, #comm.place<@s, full, blocks>>
+    optim.apply #optim.block_reduce<max> %rows outs(%one : memref<?x1x1xf32, #comm.place<@s, one, blocks>>) : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>
     // Over rows, with one value per block.
     %rows2 = comm.buffer offset 131072 bytes 32768 (%n) : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>
     comm.stage @s over blocks ins(%rows, %one : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>, memref<?x1x1xf32, #comm.place<@s, one, blocks>>) outs(%rows2 : memref<?xR0x1xf32, #comm.place<@s, rows, blocks>>) {

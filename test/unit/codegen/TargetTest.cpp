@@ -36,12 +36,12 @@ public:
                                    exec::Accumulation accumulation) const override {
     return real->productTile(m, n, k, accumulation);
   }
-  int64_t scratchBytesPerBlock(exec::ProductOp op) const override {
-    auto [m, n, k] = op.getSizes();
+  int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
+    auto product = dyn_cast<exec::ProductOp>(*command);
+    if (!product)
+      return real->scratchBytesPerBlock(command);
+    auto [m, n, k] = product.getSizes();
     return cost::productScratchBound(m, n, k) + more;
-  }
-  int64_t scratchBytesPerBlock(exec::ReduceOp op) const override {
-    return real->scratchBytesPerBlock(op);
   }
   FailureOr<LLVM::LLVMFuncOp> kernel(func::FuncOp kernel,
                                      ArrayRef<exec::DispatchChunksOp> dispatches) const override {
@@ -51,26 +51,8 @@ public:
   kernel(func::FuncOp kernel, ArrayRef<exec::DispatchParametersOp> dispatches) const override {
     return real->kernel(kernel, dispatches);
   }
-  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::ProductOp op) const override {
-    return real->kernels(symbols, op);
-  }
-  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::ReduceOp op) const override {
-    return real->kernels(symbols, op);
-  }
-  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::CopyOp op) const override {
-    return real->kernels(symbols, op);
-  }
-  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::SumOp op) const override {
-    return real->kernels(symbols, op);
-  }
-  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::AdvanceStepsOp op) const override {
-    return real->kernels(symbols, op);
-  }
-  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::StartOp op) const override {
-    return real->kernels(symbols, op);
-  }
-  stepc::kernels::Kernels kernels(SymbolTable &symbols, exec::AwaitOp op) const override {
-    return real->kernels(symbols, op);
+  stepc::kernels::Kernels kernels(SymbolTable &symbols, Operation *command) const override {
+    return real->kernels(symbols, command);
   }
   int64_t chunkElements() const override { return real->chunkElements(); }
   void addKernelPasses(OpPassManager &manager) const override { real->addKernelPasses(manager); }

@@ -1,9 +1,9 @@
 //===- CostTest.cpp - What work, messages and blocks cost ------------------===//
 
+#include "dialects/optim/Saturate.h"
 #include "passes/cost/Cluster.h"
 #include "passes/cost/OwnerQueues.h"
 #include "passes/cost/Profiles.h"
-#include "passes/cost/Saturate.h"
 
 #include <gtest/gtest.h>
 

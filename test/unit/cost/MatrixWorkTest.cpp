@@ -3,6 +3,7 @@
 #include "passes/decide/MatrixWork.h"
 
 #include "dialects/comm/Comm.h"
+#include "passes/cost/Cluster.h"
 #include "passes/distribute/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -20,22 +21,26 @@ using namespace mlir;
 namespace stepc::decide {
 namespace {
 
-/// A product, as counted or as it stands in the IR; a reduction has n = 1 and k.
-using Step = std::array<int64_t, 5>;
+/// A product (m, n, k) or a function of blocks with its operations, as counted or as it stands in the IR.
+using Step = std::array<int64_t, 6>;
 
 Step stepOf(const MatrixStep &step) {
-  return {step.isProduct, step.m, step.n, step.k, step.isSymmetric};
+  return {step.isProduct, step.m, step.n, step.k, step.isSymmetric, step.flops};
+}
+
+Step product(int64_t m, int64_t n, int64_t k, bool isSymmetric) {
+  return {true, m, n, k, isSymmetric, cost::productFlops(m, n, k, isSymmetric)};
 }
 
 std::vector<Step> stepsOf(ModuleOp module) {
   std::vector<Step> steps;
   module.walk([&](Operation *op) {
-    if (auto product = dyn_cast<optim::ProductOp>(op)) {
-      auto [m, n, k] = product.getSizes();
-      steps.push_back({true, m, n, k, product.getSymmetric()});
-    } else if (auto reduce = dyn_cast<optim::BlockReduceOp>(op)) {
-      auto type = cast<ShapedType>(reduce.getSource().getType());
-      steps.push_back({false, type.getDimSize(1), 1, type.getDimSize(2), false});
+    if (auto multiply = dyn_cast<optim::ProductOp>(op)) {
+      auto [m, n, k] = multiply.getSizes();
+      steps.push_back(product(m, n, k, multiply.getSymmetric()));
+    } else if (auto apply = dyn_cast<optim::ApplyOp>(op)) {
+      int64_t flops = apply.getFunction().flops(apply.getSourceBlocks(), apply.getOutBlock());
+      steps.push_back({false, 0, 0, 0, false, flops});
     }
   });
   return steps;
@@ -106,10 +111,10 @@ TEST(MatrixWork, KnowsWhatSlabsAddUp) {
   auto group = *module->getOps<optim::GroupOp>().begin();
   MatrixWork work(*module->getOps<optim::RuleOp>().begin(), group.toPlan());
   ASSERT_EQ(work.steps.size(), 5u); // with the rule's own norm, which is of a slab alone
-  EXPECT_EQ(stepOf(work.steps[0]), (Step{false, 16, 1, 6, false}));
-  EXPECT_EQ(stepOf(work.steps[1]), (Step{true, 6, 6, 16, true}));
-  EXPECT_EQ(stepOf(work.steps[2]), (Step{true, 6, 6, 6, true}));
-  EXPECT_EQ(stepOf(work.steps[3]), (Step{true, 16, 6, 6, false}));
+  EXPECT_EQ(stepOf(work.steps[0]), (Step{false, 0, 0, 0, false, 2 * 16 * 6}));
+  EXPECT_EQ(stepOf(work.steps[1]), product(6, 6, 16, true));
+  EXPECT_EQ(stepOf(work.steps[2]), product(6, 6, 6, true));
+  EXPECT_EQ(stepOf(work.steps[3]), product(16, 6, 6, false));
   std::vector<bool> summed;
   for (const MatrixStep &step : work.steps)
     summed.push_back(step.isSummed);
@@ -136,8 +141,8 @@ TEST(MatrixWork, CountsAFactorOnce) {
   ASSERT_TRUE(module);
   MatrixWork work(*module->getOps<optim::RuleOp>().begin(), optim::MatrixExtents(4, 6));
   ASSERT_EQ(work.steps.size(), 2u);
-  EXPECT_EQ(stepOf(work.steps[0]), (Step{true, 4, 4, 6, true}));
-  EXPECT_EQ(stepOf(work.steps[1]), (Step{true, 4, 6, 4, false}));
+  EXPECT_EQ(stepOf(work.steps[0]), product(4, 4, 6, true));
+  EXPECT_EQ(stepOf(work.steps[1]), product(4, 6, 4, false));
   EXPECT_EQ(work.steps[0].elements, 24 + 16);
   EXPECT_EQ(work.steps[1].elements, 16 + 24 + 24);
 }

@@ -74,10 +74,10 @@ TEST(Commands, ListTheirEffects) {
        {Command(Copy{last, gradients, place, {}}), Command(Sum{last, place, place})})
     EXPECT_THAT(effectsOf(plan, command), ElementsAre("0 reads from rows of elements of 2 bytes",
                                                       "1 writes to rows of elements of 2 bytes"));
-  Reduce reduce;
-  reduce.source = {OperandKind::Batch, 64, 128, -1, 0, 6, 4, DType::BF16};
-  reduce.out = {OperandKind::Batch, 192, 64, -1, 0, 1, 4, DType::F32};
-  EXPECT_THAT(effectsOf(plan, reduce),
+  Apply apply;
+  apply.sources = {{OperandKind::Batch, 64, 128, -1, 0, 6, 4, DType::BF16}};
+  apply.out = {OperandKind::Batch, 192, 64, -1, 0, 1, 4, DType::F32};
+  EXPECT_THAT(effectsOf(plan, apply),
               ElementsAre("0 reads blocks of 48 bytes", "1 writes blocks of 16 bytes"));
 }
 
@@ -110,6 +110,9 @@ struct Change {
   void operator()(double &value) {
     change([&] { value += 0.5; });
   }
+  void operator()(std::string &value) {
+    change([&] { value += '?'; });
+  }
   void operator()(bool &value) {
     change([&] { value = !value; });
   }
@@ -141,15 +144,16 @@ struct Change {
 
 TEST(Commands, EveryFieldIsPartOfTheBytes) {
   Plan plan = richPlan();
-  Reduce reduce;
-  reduce.kernels = {{1, 7}};
+  Apply apply;
+  apply.kernels = {{1, 7}};
+  apply.sources = {{OperandKind::Batch, 64, 128, -1, 0, 6, 4, DType::BF16}};
   Product product = std::get<Product>(plan.commands[2]);
   product.pinned.resize(1);
   Operand packed{OperandKind::Workspace, 64, 128, 0, 1}, pooled{OperandKind::Workspace, 64, 128};
   pooled.pool = 0;
   for (const Command &command :
        {Command(DispatchChunks{0, {{0, {packed, pooled, {OperandKind::State, 1}}}}}),
-        plan.commands[0], plan.commands[1], Command(product), Command(reduce),
+        plan.commands[0], plan.commands[1], Command(product), Command(apply),
         Command(Copy{0, packed, pooled, 1}), Command(Sum{0, packed, pooled, 1}),
         Command(Await{0, 1}), Command(AdvanceSteps{1})}) {
     plan.commands = {command};

@@ -57,18 +57,18 @@ Plan program() {
   auto walked = Place::resting(1, ValueKind::Full, Distribution::Blocks);
   p.tables.push_back({TableKind::BlockChunks, walked, walked, 0});
   auto table = static_cast<int64_t>(p.tables.size()) - 1;
-  Reduce reduce;
-  reduce.table = table;
-  reduce.source = {OperandKind::Batch, 64, 384, -1, 0, 6, 4, DType::F32, 0, 1};
-  reduce.out = {OperandKind::Batch, 512, 64, -1, 0, 1, 1, DType::F32, 1, 0};
+  Apply apply;
+  apply.table = table;
+  apply.sources = {{OperandKind::Batch, 64, 384, -1, 0, 6, 4, DType::F32, 0, 1}};
+  apply.out = {OperandKind::Batch, 512, 64, -1, 0, 1, 1, DType::F32, 1, 0};
   Operand staged{OperandKind::Workspace, 64, 384};
   staged.pool = 0;
   staged.member = 1;
-  p.commands = {reduce, DispatchChunks{0, {{table, {staged}}}}, AdvanceSteps{}};
+  p.commands = {apply, DispatchChunks{0, {{table, {staged}}}}, AdvanceSteps{}};
   return p;
 }
 
-Operand &source(Plan &p) { return std::get<Reduce>(p.commands[0]).source; }
+Operand &source(Plan &p) { return std::get<Apply>(p.commands[0]).sources[0]; }
 Operand &staged(Plan &p) { return std::get<DispatchChunks>(p.commands[1]).runs[0].operands[0]; }
 
 TEST(Pools, ValidationNamesWhatIsWrong) {
@@ -87,19 +87,19 @@ TEST(Pools, ValidationNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.pools[1].offset = 32; }),
             "pool 1: expected a pool at a multiple of 64 bytes, found 64 bytes from byte 32");
   EXPECT_EQ(message([](Plan &p) { source(p).pool = 2; }),
-            "command 0 (reduce): expected a pool below 2, found 2");
+            "command 0 (apply): expected a pool below 2, found 2");
   EXPECT_EQ(message([](Plan &p) { source(p).member = 2; }),
-            "command 0 (reduce): expected a member of pool 0 below 2, found 2");
+            "command 0 (apply): expected a member of pool 0 below 2, found 2");
   const char *another =
-      "command 0 (reduce): expected member 0 of pool 0 in that pool, found another";
+      "command 0 (apply): expected member 0 of pool 0 in that pool, found another";
   // A member of another segment, other places on one side alone, and other blocks.
   EXPECT_EQ(message([](Plan &p) { source(p).member = 0; }), another);
   EXPECT_EQ(message([](Plan &p) { std::swap(p.pools[0].members[0], p.pools[0].members[1]); }),
-            "command 0 (reduce): expected member 1 of pool 0 in that pool, found another");
+            "command 0 (apply): expected member 1 of pool 0 in that pool, found another");
   EXPECT_EQ(message([](Plan &p) { source(p).value = 128; }),
-            "command 0 (reduce): expected member 1 of pool 0 in that pool, found another");
+            "command 0 (apply): expected member 1 of pool 0 in that pool, found another");
   EXPECT_EQ(message([](Plan &p) { p.pools[0].members[1].blockBytes = 48; }),
-            "command 0 (reduce): expected member 1 of pool 0 in that pool, found another");
+            "command 0 (apply): expected member 1 of pool 0 in that pool, found another");
   EXPECT_EQ(message([](Plan &p) { staged(p).member = 0; }),
             "command 1 (chunks): expected member 0 of pool 0 in that pool, found another");
   EXPECT_EQ(message([](Plan &p) {

@@ -300,13 +300,13 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 4 (product): expected a kernel below 3, found 3");
   EXPECT_EQ(message([](Plan &p) {
               const Product product = productOf(p);
-              Reduce reduce;
-              static_cast<MatrixCommand &>(reduce) = product;
-              reduce.source = product.lhs;
-              reduce.out = product.out;
-              p.commands[kProduct] = reduce;
+              Apply apply;
+              static_cast<MatrixCommand &>(apply) = product;
+              apply.sources = {product.lhs, copyOf(p).source};
+              apply.out = product.out;
+              p.commands[kProduct] = apply;
             }),
-            "command 4 (reduce): expected operands whose extents agree, found 6 x 4, 4 x 4");
+            "command 4 (apply): expected batches of blocks, found a state");
   EXPECT_EQ(
       message([](Plan &p) { startOf(p).communicator.factors[0].size = 3; }),
       "command 3 (start): expected factors that divide axis 1 of mesh mesh, found 3 ranks that "

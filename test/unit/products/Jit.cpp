@@ -2,6 +2,7 @@
 
 #include "test/unit/products/Jit.h"
 
+#include "passes/kernels/BlockKernels.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/gpu/GpuKernels.h"
 #include "passes/kernels/products/Products.h"
@@ -149,7 +150,7 @@ namespace {
 /// Gives an operation of level 5 its kernels, and says what scratch they need.
 struct Emitter {
   std::function<std::pair<kernels::Kernels, int64_t>(SymbolTable &, exec::ProductOp)> product;
-  std::function<std::pair<kernels::Kernels, int64_t>(SymbolTable &, exec::ReduceOp)> reduce;
+  std::function<std::pair<kernels::Kernels, int64_t>(SymbolTable &, exec::ApplyOp)> apply;
 };
 
 } // namespace
@@ -213,21 +214,29 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
                                  product.getSymmetricAttr(), /*pinned=*/ArrayAttr(),
                                  exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
          emitter.product);
-  } else if (auto reduce = dyn_cast<optim::BlockReduceOp>(op))
-    emit(exec::ReduceOp::create(b, op.getLoc(), reduce.getKindAttr(), batch(reduce.getSource()),
-                                batch(reduce.getInit()), reduce.getExponentAttr(),
-                                exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
-         emitter.reduce);
+  } else if (auto apply = dyn_cast<optim::ApplyOp>(op)) {
+    SmallVector<Attribute> sources;
+    for (Value source : apply.getSources())
+      sources.push_back(batch(source));
+    emit(exec::ApplyOp::create(b, op.getLoc(), apply.getFunction(), b.getArrayAttr(sources),
+                               batch(apply.getInit()), exec::TableAttr(), b.getI64IntegerAttr(0),
+                               ArrayAttr()),
+         emitter.apply);
+  }
   function.erase();
   return lower(std::move(code), *module, names, target, assembly);
 }
 
 Code compile(const std::string &operation, const std::vector<std::string> &argumentTypes,
              const TargetShape &target, bool assembly) {
-  auto emit = [&](SymbolTable &symbols, auto op) {
+  auto product = [&](SymbolTable &symbols, exec::ProductOp op) {
     return std::pair(kernels::emit(symbols, op, target), kernels::scratchBytesPerBlock(op, target));
   };
-  return compileWith({emit, emit}, operation, argumentTypes, target, assembly);
+  auto apply = [&](SymbolTable &symbols, exec::ApplyOp op) {
+    const kernels::BlockKernels &all = kernels::blockKernels(op);
+    return std::pair(all.onCpu(symbols, op), all.scratchBytesPerBlock(op));
+  };
+  return compileWith({product, apply}, operation, argumentTypes, target, assembly);
 }
 
 static void plant(Fault fault, gpu::GPUFuncOp kernel) {
@@ -258,25 +267,19 @@ static void plant(Fault fault, gpu::GPUFuncOp kernel) {
 Code compileEmulated(const std::string &operation, const std::vector<std::string> &argumentTypes,
                      Fault fault, bool tensorCores, bool races) {
   TargetShape target = targetsOfThisMachine().front();
-  auto onHost = [&](SymbolTable &symbols, auto op, auto add) {
+  auto onHost = [&](SymbolTable &symbols, Operation *op) {
     auto module = cast<ModuleOp>(symbols.getOp());
     OpBuilder b(module.getBodyRegion());
-    OwningOpRef<gpu::GPUModuleOp> code = gpu::GPUModuleOp::create(b, op.getLoc(), "emulated");
+    OwningOpRef<gpu::GPUModuleOp> code = gpu::GPUModuleOp::create(b, op->getLoc(), "emulated");
     kernels::Kernels made;
-    for (kernels::GpuKernel kernel : add(*code, op)) {
+    for (kernels::GpuKernel kernel : kernels::addGpuKernels(*code, op)) {
       plant(fault, kernel.function);
       made.push_back(
           {*kernels::threadsOnHost(kernel.function, module, races), kernel.blocksPerSlot});
     }
-    return std::pair(made, kernels::scratchBytesPerBlock(op, target));
+    return std::pair(made, kernels::gpuScratchBytesPerBlock(cast<exec::BatchOpInterface>(op)));
   };
-  auto product = [&](SymbolTable &symbols, exec::ProductOp op) {
-    return std::pair(onHost(symbols, op, kernels::addGpuProductKernels).first, int64_t(0));
-  };
-  auto reduce = [&](SymbolTable &symbols, exec::ReduceOp op) {
-    return onHost(symbols, op, kernels::addGpuReduceKernels);
-  };
-  return compileWith({product, reduce}, operation, argumentTypes, target, /*assembly=*/false,
+  return compileWith({onHost, onHost}, operation, argumentTypes, target, /*assembly=*/false,
                      tensorCores);
 }
 

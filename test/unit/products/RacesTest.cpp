@@ -43,13 +43,14 @@ const Scene kTensorCores{
     {72 * 640 * 2, 640 * 72 * 2, 72 * 72 * 4},
     2,
     true};
-const Scene kNorm{"norm",
-                  "optim.block_reduce norm %0 outs(%1 : memref<?x1x1xf32>) : memref<?x40x48xf32>",
-                  {"memref<?x40x48xf32>", "memref<?x1x1xf32>"},
-                  {40 * 48 * 4, 4},
-                  1};
+const Scene kNorm{
+    "norm",
+    "optim.apply #optim.block_reduce<norm> %0 outs(%1 : memref<?x1x1xf32>) : memref<?x40x48xf32>",
+    {"memref<?x40x48xf32>", "memref<?x1x1xf32>"},
+    {40 * 48 * 4, 4},
+    1};
 const Scene kColumns{"columns",
-                     "optim.block_reduce sum %0 outs(%1 : memref<?x1x75xf32>) : "
+                     "optim.apply #optim.block_reduce<sum> %0 outs(%1 : memref<?x1x75xf32>) : "
                      "memref<?x40x75xf32>",
                      {"memref<?x40x75xf32>", "memref<?x1x75xf32>"},
                      {40 * 75 * 4, 75 * 4},

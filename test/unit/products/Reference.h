@@ -1,6 +1,6 @@
 //===- Reference.h - Products and reductions, one number at a time *- C++ -*-===//
 //
-// The meaning of optim.product and optim.block_reduce in plain loops with the same order of
+// The meaning of optim.product and #optim.block_reduce in plain loops with the same order of
 // operations, so that results can be compared bit for bit.
 //
 //===----------------------------------------------------------------------===//

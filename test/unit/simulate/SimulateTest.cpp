@@ -269,15 +269,16 @@ TEST(Simulate, SumsReadAllContributions) {
   EXPECT_THAT(ends(program.run(cluster)), ElementsAre(5 + 48, 5 + 48));
 }
 
-TEST(Simulate, ReductionsLaunchEachKernel) {
+TEST(Simulate, FunctionsOfBlocksLaunchEachKernel) {
   Program program = shardedRows(2, {8, 8});
   Operand block{OperandKind::Batch, 0, 0, -1, 0, 8, 8}, one{OperandKind::Batch, 0, 0, -1, 0, 1, 1};
-  Reduce reduce;
-  reduce.table = program.tables.compute;
-  reduce.kernels = {{0, 1}, {1, 1}};
-  reduce.source = block;
-  reduce.out = one;
-  program.plan.commands.push_back(reduce);
+  Apply apply;
+  apply.table = program.tables.compute;
+  apply.kernels = {{0, 1}, {1, 1}};
+  apply.sources = {block};
+  apply.out = one;
+  apply.flops = 2 * 8 * 8;
+  program.plan.commands.push_back(apply);
   cost::Cluster cluster = network(2);
   cluster.device = {.flops = 2, .memory = 100, .capacity = 0, .launch = 5, .threads = 1};
   // Two operations of each element, by two kernels; 65 elements of four bytes.

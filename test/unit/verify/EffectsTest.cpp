@@ -99,7 +99,7 @@ TEST_F(Effects, OneLeftOutIsRefused) {
   }
   for (auto &[what, count] : refused)
     std::cout << "  refused without an effect of " << what << ": " << count << "\n";
-  for (const char *what : {"chunks", "parameters", "product", "reduce", "copy", "sum", "start"})
+  for (const char *what : {"chunks", "parameters", "product", "apply", "copy", "sum", "start"})
     EXPECT_GE(refused[what], 1) << what;
 }
 

@@ -56,7 +56,7 @@ TEST_F(PlanFromIR, NumbersTheProgramOfTheInput) {
   // The reduction and the stage over blocks share one table.
   Operation *reduce = nullptr, *stage = nullptr;
   module->walk([&](Operation *op) {
-    if (isa<optim::BlockReduceOp>(op) && !reduce)
+    if (isa<optim::ApplyOp>(op) && !reduce)
       reduce = op;
     auto over = dyn_cast<comm::StageOp>(op);
     if (over && over.getIteration() == plan::Distribution::Blocks && !stage)

@@ -53,7 +53,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     }
     %5 = comm.extent <@group.0.w0, full, blocks>
     %6 = comm.buffer offset 17728 bytes 12(%5) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
-    optim.block_reduce norm %4 outs(%6 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) {exponent = -24 : i64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.apply #optim.block_reduce<norm, exponent = -24> %4 outs(%6 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %8 = comm.buffer offset 87360 bytes 16800(%5) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     comm.stage @group.0.w0 over blocks ins(%4, %6 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) outs(%8 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {
     ^bb0(%arg0: bf16, %arg1: f32):

@@ -61,7 +61,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     comm.copy ins(%7 : memref<?xbf16, #comm.place<@group.0.w0, full, shards to blocks, received>>) outs(%10 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>)
     %11 = comm.extent <@group.0.w0, full, blocks>
     %12 = comm.buffer offset 11264 bytes 4(%11) : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>
-    optim.block_reduce norm %10 outs(%12 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) {exponent = -24 : i64} : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
+    optim.apply #optim.block_reduce<norm, exponent = -24> %10 outs(%12 : memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     %14 = comm.buffer offset 5632 bytes 5600(%11) : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>
     comm.stage @group.0.w0 over blocks ins(%10, %12 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>, memref<?x1x1xf32, #comm.place<@group.0.w0, one, blocks>>) outs(%14 : memref<?x70x40xbf16, #comm.place<@group.0.w0, full, blocks>>) {
     ^bb0(%arg0: bf16, %arg1: f32):

@@ -1,6 +1,6 @@
 //===- Saturate.h - Sums and products that stay in range --------*- C++ -*-===//
-#ifndef STEPC_PASSES_COST_SATURATE_H
-#define STEPC_PASSES_COST_SATURATE_H
+#ifndef STEPC_DIALECTS_OPTIM_SATURATE_H
+#define STEPC_DIALECTS_OPTIM_SATURATE_H
 
 #include <cstdint>
 #include <limits>

@@ -1,0 +1,53 @@
+//===- BlockKernels.h - Kernels of functions of blocks ----------*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_BLOCKKERNELS_H
+#define STEPC_PASSES_KERNELS_BLOCKKERNELS_H
+
+#include "passes/kernels/gpu/GpuKernels.h"
+#include "runtime/interpret/Kernels.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace stepc::kernels {
+
+/// The kernels of an `exec.apply`, on each kind of target. Kernels that are missing among the symbols are
+/// added to them. There are none for an empty result.
+class BlockKernels {
+public:
+  virtual ~BlockKernels() = default;
+
+  /// Bytes of scratch for each block, on a CPU and on a GPU.
+  virtual int64_t scratchBytesPerBlock(exec::ApplyOp op) const = 0;
+  virtual Kernels onCpu(mlir::SymbolTable &symbols, exec::ApplyOp op) const = 0;
+  /// Arguments are the scratch, the sources and the out.
+  virtual GpuKernels onGpu(mlir::gpu::GPUModuleOp code, exec::ApplyOp op) const = 0;
+  /// What the interpreter does, without scratch. Its items are those of one block.
+  struct Interpreted {
+    interpret::NamedKernel kernel;
+    int64_t itemsPerBlock = 0;
+  };
+  virtual Interpreted interpreted(exec::ApplyOp op) const = 0;
+};
+
+/// `optim.block_reduce`.
+class ReduceKernels : public BlockKernels {
+public:
+  int64_t scratchBytesPerBlock(exec::ApplyOp op) const override;
+  Kernels onCpu(mlir::SymbolTable &symbols, exec::ApplyOp op) const override;
+  GpuKernels onGpu(mlir::gpu::GPUModuleOp code, exec::ApplyOp op) const override;
+  Interpreted interpreted(exec::ApplyOp op) const override;
+};
+
+/// The kernels of a function. Each function has a line here.
+inline const BlockKernels &blockKernels(exec::ApplyOp op) {
+  static const ReduceKernels reduce;
+  auto *found = llvm::TypeSwitch<mlir::Attribute, const BlockKernels *>(op.getFunction())
+                    .Case([](optim::BlockReduceAttr) { return &reduce; })
+                    .Default(nullptr);
+  if (!found)
+    llvm::report_fatal_error("expected a function of blocks that has kernels, found another");
+  return *found;
+}
+
+} // namespace stepc::kernels
+
+#endif
