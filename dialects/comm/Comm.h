@@ -27,7 +27,7 @@ enum class Contents {
   Scalars = 1, ///< of a group's parameters
 };
 
-/// What stands behind a comma in the type of shards; nothing for the parameter's.
+/// What stands after a comma in the type of shards; nothing for the parameter's.
 mlir::ParseResult parseStanding(mlir::AsmParser &parser, Distribution &distribution);
 void printStanding(mlir::AsmPrinter &printer, const Distribution &distribution);
 /// A list of factors, which may be empty.

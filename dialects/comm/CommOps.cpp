@@ -369,7 +369,7 @@ LogicalResult SumOp::verify() {
 
 //===----------------------------------------------------------------------===//
 // Effects: shards are read where they are inputs and written where they are
-// written; memrefs and what the instance keeps likewise; tensors are values.
+// written; so are memrefs and what the instance keeps. Tensors are values.
 //===----------------------------------------------------------------------===//
 
 using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;

@@ -53,7 +53,7 @@ struct MatrixProduct {
   bool isSymmetric = false;
   plan::ValueKind kind = plan::ValueKind::Full; ///< of the result
   mlir::Type element;
-  /// A value that nothing reads behind this product, of the result's type: the result may stand in its place.
+  /// A value that nothing reads after this product, of the result's type: the result may stand in its place.
   std::optional<MatrixValue> replaced = {};
 };
 

@@ -71,7 +71,7 @@ std::optional<NamePattern> NamePattern::parse(StringRef text, NamePatternError &
         set.negated = true;
         ++begin;
       }
-      // A `]` in first place is a member, so the search for the closing one starts behind it.
+      // A `]` in first place is a member, so the search for the closing one starts after it.
       size_t close = begin + 1;
       while (close < characters.size() && characters[close] != ']')
         ++close;

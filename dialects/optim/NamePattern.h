@@ -35,7 +35,7 @@ struct NamePatternError {
 ///   *          any characters, also none, dots too
 ///   ?          one character
 ///   [abc]      one of the set; `[a-z]` a range of code points; a `]` that comes first belongs to
-///              the set, and so does a `-` that is first, last or right behind a range
+///              the set, and so does a `-` that is first, last or right after a range
 ///   [!abc]     one that is not in the set
 ///   other      itself, backslash and braces too
 ///

@@ -155,7 +155,7 @@ bool hasSpace(mlir::Operation *op);
 /// operations with a space. Each is listed once, in the order of operands. Conditions among the operands
 /// stand for what they read.
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op);
-/// The tensors that an operand of the yield reads, likewise.
+/// The placed tensors that an operand of the yield reads.
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand);
 /// Set on the yield of a decided rule: per yielded value, the SpaceAttr in which it is stored, or unit if the
 /// value does not change.

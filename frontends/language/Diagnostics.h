@@ -40,8 +40,8 @@ struct Diagnostic {
   }
 };
 
-/// Collects what is wrong with one Source. Beyond the limit of errors nothing
-/// more is kept and `print` says so; hasErrors stays true.
+/// Collects the errors and warnings of one Source. Errors beyond the limit are dropped, and `print` says so;
+/// hasErrors stays true.
 class Diagnostics {
 public:
   explicit Diagnostics(unsigned errorLimit = 50) : errorLimit(errorLimit) {}

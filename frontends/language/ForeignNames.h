@@ -19,7 +19,7 @@ namespace stepc::lang {
 /// The hint for the name of a function in another language; empty if this language has nothing like it.
 /// Nothing for a name that is not known.
 std::optional<llvm::StringRef> foreignFunctionHint(llvm::StringRef name);
-/// The hint for the name of a value, likewise.
+/// The hint for the name of a value that other systems use.
 std::optional<llvm::StringRef> foreignValueHint(llvm::StringRef name);
 /// The hint for a word in the place of a number; empty if there is none.
 llvm::StringRef foreignConstantHint(llvm::StringRef word);

@@ -239,7 +239,7 @@ bool Parser::atPlannedStatement() const {
          spelling(unit) == "steps";
 }
 
-/// `[rows]`, `[cols]` or `[]` behind the dtype, whose bracket is taken.
+/// `[rows]`, `[cols]` or `[]` after the dtype, whose bracket is taken.
 bool Parser::parseStateKind(StateDeclaration &state) {
   SourceRange open = previousRange();
   auto takeAxis = [&]() -> std::optional<Shape> {

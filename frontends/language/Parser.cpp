@@ -190,7 +190,7 @@ void Parser::hintGroupedDigits(Diagnostic &error, const Token &before) const {
     error.withHint("digits are not grouped: write " + spelling(before) + digits);
 }
 
-/// What was probably meant by an operator behind a number where no expression may stand.
+/// What was probably meant by an operator after a number where no expression may stand.
 void Parser::hintAfterConstant(Diagnostic &error) const {
   const Token &before = stream.tokens[position - 1];
   if (before.kind != TokenKind::Number)
@@ -241,7 +241,7 @@ bool Parser::parseStrings(std::vector<StringLiteral> &strings) {
   return true;
 }
 
-/// Stops at the comma behind an item, or at the list's end; false if there is neither.
+/// Stops at the comma after an item, or at the list's end; false if there is neither.
 bool Parser::skipItem(TokenKind close) {
   unsigned open = 0;
   while (!at(TokenKind::End) && !at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) &&

@@ -65,7 +65,7 @@ private:
   std::optional<ElementType> parseDtype();
   bool parseStrings(std::vector<StringLiteral> &strings);
   /// `( item, item, ... )` with an optional trailing comma.
-  /// With `goOn` an item that is wrong is passed over, and the list goes on behind it; false still.
+  /// With `goOn` an item that is wrong is passed over, and the list goes on after it; false still.
   bool parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem,
                  bool goOn = false);
   bool skipItem(TokenKind close);

@@ -16,7 +16,7 @@ std::optional<DType> parseDType(llvm::StringRef text) {
 
 namespace {
 
-/// A kind of placement, and how many numbers stand behind its name.
+/// A kind of placement, and how many numbers stand after its name.
 struct PlacementForm {
   const char *name;
   PlacementKind kind;

@@ -13,7 +13,7 @@
 
 namespace stepc::text {
 
-/// An error that names the place. `message` reads behind "PLACE: error: ".
+/// An error that names the place. `message` reads after "PLACE: error: ".
 llvm::Error fileError(const llvm::Twine &place, const llvm::Twine &message);
 /// The system's reason as messages spell it: "no space left on device".
 std::string reasonOf(std::error_code code);

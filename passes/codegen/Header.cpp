@@ -26,7 +26,7 @@ class Names {
 public:
   explicit Names(StringRef prefix) : prefix(prefix) {}
 
-  /// A constant for `text`, behind a word of the header's own and maybe what it belongs to.
+  /// A constant for `text`, after a word of the header's own and maybe what it belongs to.
   std::string make(StringRef kind, StringRef text) {
     std::string name = prefix + "_";
     // A name without letters of its own (say "λ") still gets a constant.

@@ -2,7 +2,7 @@
 //
 // The system's loader maps a library without looking whether its file is whole: a truncated file ends the
 // process later. So the compiler appends a checksum to the file, and whoever opens a library compares it
-// first. It is 32 bytes behind the last section: 16 bytes of text, the size of the file before them and
+// first. It is 32 bytes after the last section: 16 bytes of text, the size of the file before them and
 // the CRC-32 of these bytes, both as 8 bytes, little-endian. frontends/python/stepc/_file.py reads it.
 //
 //===----------------------------------------------------------------------===//

@@ -235,7 +235,7 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   for (auto write : writesOf(rule))
     if (write == Space::Matrix)
       return name + " stores a state where blocks have to be whole";
-  // What a rule makes of zeros behind a slab need not be zero.
+  // What a rule makes of zeros after a slab need not be zero.
   for (Operation &op : rule.getBody().front())
     if (isa<MatrixOpInterface>(op) && plan::hasPadding(cut))
       for (Value value : op.getOperands())

@@ -18,7 +18,7 @@ public:
     int64_t whole = 0; ///< bytes of blocks that it computes and sends back
   };
   /// Seconds of a rank in a round. `in`: stages that lead to matrix space. `compute`: blocks that have come
-  /// together by then. `sums`: exchanges between their products, which wait for them. `out`: stages behind
+  /// together by then. `sums`: exchanges between their products, which wait for them. `out`: stages after
   /// the last exchange. Each has a launch, whose time is added once, for all groups.
   struct Round {
     double in = 0, compute = 0, sums = 0, out = 0;
@@ -75,7 +75,8 @@ private:
   using Seconds = std::vector<double>; // by rank
   struct Exchange {
     Seconds travel;
-    Seconds sent, ends; // when each rank began it, and when it has ended; empty if it is not under way
+    Seconds sent,
+        ends; // when each rank began it, and when it has ended; empty if it is not under way
   };
   struct Round {
     Seconds in, compute, sums, out;
@@ -98,7 +99,7 @@ private:
   const cost::Cluster &cluster;
   bool beside; // messages travel while ranks compute
   Seconds fill, clock, stream;
-  Seconds left; // when ranks last went on to matrix space in this step, or −1
+  Seconds left;           // when ranks last went on to matrix space in this step, or −1
   std::deque<Wave> waves; // the last one that was added first, and one more than are under way
   size_t added = 0, rounds = 0;
 };

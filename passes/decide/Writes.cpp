@@ -55,7 +55,8 @@ Writes decide::decideWrites(RuleOp rule) {
   }
   if (!anyMatrix)
     return writes;
-  // Until nothing changes: a state stored in `in` whose old value `out` reads moves to `out`.
+  // A state must not be stored in `in` if `out` reads its old value: its store moves to `out`. Each move may
+  // cause others.
   for (bool changed = true; changed;) {
     changed = false;
     llvm::DenseSet<Value> stored, seen;

@@ -28,10 +28,12 @@ static std::vector<Factor> joined(std::vector<Factor> factors) {
   return result;
 }
 
-/// The factors between whose ranks something travels from one list of placements to another. Along an axis
-/// that replicates what leaves, every rank has it already. A rank also has its own part if both ends split an
-/// axis of the tensor alike, up to this axis of the mesh. So it does if both leave it to one owner, or cut
-/// equal ranges of equal shards. Contributions go to all ranks along their axis.
+/// The factors between whose ranks something travels from one list of placements to another. Nothing travels
+/// along an axis of the mesh
+/// - that replicates what leaves, because every rank has it already;
+/// - that splits an axis of the tensor alike at both ends, as all axes of the mesh before it do;
+/// - where both ends leave it to one owner, or cut equal ranges of equal shards.
+/// Contributions go to all ranks along their axis.
 static std::vector<Factor> betweenShards(const plan::Mesh &mesh,
                                          const std::vector<plan::Placement> &from,
                                          const std::vector<plan::Placement> &to) {

@@ -28,7 +28,7 @@ struct RuleInfo {
 };
 
 /// The cut is whole and in order: a space on every operation that has one, none before its
-/// operands', and a place for every yielded value.
+/// operands', and an entry of optim.writes for every yielded value.
 LogicalResult checkDecided(optim::RuleOp rule) {
   for (Operation &op : rule.getBody().front()) {
     std::optional<optim::Space> space = optim::spaceOf(&op);

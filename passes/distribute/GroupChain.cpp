@@ -209,7 +209,7 @@ StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value
 }
 
 //===----------------------------------------------------------------------===//
-// Staging
+// Buffers, copies and exchanges
 //===----------------------------------------------------------------------===//
 
 Value GroupChain::empty(PlaceAttr place, Type element, std::array<int64_t, 2> shape) {

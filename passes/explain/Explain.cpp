@@ -227,7 +227,7 @@ private:
     return starts;
   }
 
-  /// The costs of the mesh's ranks if the group alone were stepped by another strategy.
+  /// The costs of the mesh's ranks of this group by itself, stepped by another strategy.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
                               optim::RuleOp rule, const decide::Judgement &other, int64_t flops) {
     plan::Plan alone;

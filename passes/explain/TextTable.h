@@ -44,7 +44,7 @@ std::string perSecond(double value, llvm::StringRef what);
 std::string capacity(double value); // in powers of 1000
 
 std::string count(int64_t value);
-/// Two digits behind the point.
+/// Two digits after the point.
 std::string fixed(double value);
 /// "2–4", or one of them where both are spelled alike.
 std::string range(int64_t least, int64_t most, std::string (*spell)(int64_t));

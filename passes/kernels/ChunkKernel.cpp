@@ -156,7 +156,8 @@ FailureOr<ChunkKernel> ChunkKernel::read(func::FuncOp function,
   if (failed(kernel.read()))
     return failure();
   for (exec::DispatchChunksOp dispatch : dispatches) {
-    // The loops are made for operands of these kinds; which shards it are, arguments say.
+    // The loops are made for this kind of table and these kinds of operands. Whose shards, or where in the
+    // workspace, the kernel's arguments say.
     auto kindOf = [](exec::DispatchChunksOp op) {
       return cast<exec::TableAttr>(op.getTables()[0]).getKind();
     };

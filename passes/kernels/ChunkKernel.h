@@ -42,7 +42,7 @@ public:
                                            llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
 
   mlir::Attribute operand(size_t index) { return dispatch.getArgs()[index]; }
-  /// Whether a row's value is found by R, the block's number of rows. R then comes behind the other words of
+  /// Whether a row's value is found by R, the block's number of rows. R then comes after the other words of
   /// a chunk.
   bool needsBlockRows() const {
     return llvm::any_of(reads,
@@ -126,10 +126,11 @@ protected:
   ElementwiseBody body;
 
 private:
-  /// The address in the workspace that a word behind the chunk says.
+  /// The address in the workspace that a word of the chunk's row says. Such words follow the fields that all
+  /// rows have.
   mlir::Value place(int64_t index) { return b.address(workspace, b.getI8Type(), word(index)); }
 
-  /// Where an operand comes from: a list of pointers to shards, or a word behind the chunk.
+  /// Where an operand comes from: a list of pointers to shards, or the number of a word of the chunk's row.
   struct Source {
     mlir::Value table;
     int64_t word = -1;

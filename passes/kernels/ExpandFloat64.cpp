@@ -120,7 +120,7 @@ public:
     Value isEdge = either(isZero, compare(Predicate::OEQ, base, infinity));
     Value grows = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, isZero, falls);
     result = choose(isEdge, choose(grows, infinity, zero), result);
-    // Negative bases: odd exponents give the result their sign, and exponents that are not whole give NaN.
+    // Negative bases: odd exponents keep the base's sign, and exponents that are not whole give NaN.
     Value isWhole = wholeNumber(y);
     Value isOdd = conjunction(isWhole, no(wholeNumber(product(y, constant(0.5)))));
     Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, bits(x), number(0));

@@ -31,7 +31,7 @@ llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 /// alone has, and no newer than sm_90. A driver for CUDA 12.0, the oldest that is taken, knows it.
 llvm::StringRef ptxChipOf(const GpuChip &chip);
 
-/// What a target for a GPU says behind its colon: "sm_90a,chain,ptx".
+/// What a target for a GPU says after its colon: "sm_90a,chain,ptx".
 struct GpuTarget {
   GpuChip chip;
   /// Whether products of 16-bit operands run on tensor cores ("tensorcore"), or in fused multiply-adds as all
@@ -62,7 +62,7 @@ std::vector<std::string> targetsByChip(llvm::StringRef target);
 bool isCuda(llvm::StringRef chip);
 /// The target of such a chip; an error if it was written by hand and does not fit.
 llvm::Expected<GpuTarget> cudaTarget(llvm::StringRef chip);
-/// The chip for a plan from the text behind "cuda".
+/// The chip for a plan from the text after "cuda".
 llvm::Expected<std::string> cudaChip(llvm::StringRef names);
 
 } // namespace stepc

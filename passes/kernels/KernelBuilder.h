@@ -43,7 +43,8 @@ public:
     return mlir::LLVM::GEPOp::create(*this, loc, base.getType(), element, base,
                                      mlir::ArrayRef<mlir::LLVM::GEPArg>{int32_t(index)});
   }
-  /// Without an alignment, that of the number or pointer: a GPU's back end assumes less than 8.
+  /// Without an alignment the load states the number's own size, and 8 for a pointer. If it stated none, a
+  /// GPU's back end would assume less than 8 and load 8 bytes in two halves.
   mlir::Value load(mlir::Type type, mlir::Value from, unsigned alignment = 0) {
     if (!alignment)
       alignment = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() / 8 : 8;

@@ -23,7 +23,7 @@ struct Pinning {
 
 /// A module's table, `exec.products`. Null without one; an error if the attribute is no table.
 mlir::FailureOr<mlir::ArrayAttr> tableOfModule(mlir::ModuleOp module);
-/// Bytes that an algorithm may use by the module's limit, behind an arena of `arenaBytes`.
+/// Bytes that an algorithm may use by the module's limit, after an arena of `arenaBytes`.
 int64_t mostWorkspace(mlir::ModuleOp module, int64_t arenaBytes);
 /// Bytes of scratch that an algorithm's workspace takes.
 inline int64_t scratchOf(int64_t workspace) { return plan::aligned(workspace, 256); }

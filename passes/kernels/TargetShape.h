@@ -2,7 +2,7 @@
 //
 // A chip is text, "<llvm cpu>;<features, comma separated>": it stands in the
 // plan, is part of its hash, and the runtime compares it with the CPU that it is on. A GPU's code on a
-// CPU has the CPU's behind its own, "emulated:sm_80 on <llvm cpu>;…". So does "interpret on <llvm cpu>;…".
+// CPU has the CPU's after its own, "emulated:sm_80 on <llvm cpu>;…". So does "interpret on <llvm cpu>;…".
 // Kernels ask only for its shape.
 //
 //===----------------------------------------------------------------------===//

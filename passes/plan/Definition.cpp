@@ -16,7 +16,7 @@ using namespace stepc;
 
 namespace {
 
-/// Raised whenever equal specifications would get other hashes than before.
+/// Part of every hash. It is raised when rules of equal text come to mean something else.
 constexpr uint64_t kVersion = 1;
 
 /// FNV-1a over numbers and texts, each with its length, so that no two lists of them run together.

@@ -20,7 +20,7 @@ namespace {
 template <typename Op>
 struct DestinationModel : DstBufferizableOpInterfaceExternalModel<DestinationModel<Op>, Op> {
   /// Destinations are overwritten whole, so what was in them does not matter. The exception is a batch that
-  /// has zeros behind a slab, into which a stage or a copy brings the slab.
+  /// has zeros after a slab, into which a stage or a copy brings the slab.
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
     return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) ||
            (isa<comm::StageOp, comm::CopyOp>(op) && operand.get().getDefiningOp<comm::StageOp>());

@@ -2,7 +2,7 @@
 //
 // The program comes as chains, one per group and wave: operations, collectives, operations, and so
 // on (in, to matrix space, matrix, back, out). A round is operations of a chain with the collectives
-// behind them; rounds of all chains are laid out anew. Operations without effects (extents,
+// after them; rounds of all chains are laid out anew. Operations without effects (extents,
 // shards, allocations) move to their first use.
 //
 //===----------------------------------------------------------------------===//
@@ -224,7 +224,8 @@ private:
     Round &now = wave.rounds[round];
     SmallVector<Started> none, &before = round > 0 ? wave.rounds[round - 1].starts : none;
     llvm::DenseMap<Attribute, Phase> phases = phasesOf(now, merger, computed);
-    SmallVector<CollectiveOpInterface> collectives; // of what is placed, before their starts stand for them
+    SmallVector<CollectiveOpInterface>
+        collectives; // of what is placed, before their starts stand for them
     for (Phase phase : {Phase::There, Phase::Computes, Phase::Returns, Phase::Ends}) {
       auto isOf = [&](Attribute segment) {
         auto found = phases.find(segment);

@@ -23,7 +23,7 @@ public:
     return cluster.levelOf(world[size_t(from)], world[size_t(to)]);
   }
   /// The place of another rank in the order in which a rank sends, which is NCCL's. It goes through the
-  /// domains of the level below the one at which they meet, beginning behind its own. In each it goes through
+  /// domains of the level below the one at which they meet, beginning after its own. In each it goes through
   /// the places, beginning with its own. So if all ranks of a domain send to all of another, no two send to
   /// one rank at a time.
   std::pair<int64_t, int64_t> turn(int64_t rank, int64_t other) const {

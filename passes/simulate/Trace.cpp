@@ -57,7 +57,7 @@ std::string simulate::toTrace(const Report &report) {
                               {"args", Object{{"segments", llvm::join(named.segments, ", ")}}}});
     }
   }
-  // A process of its own, behind the ranks'.
+  // A process of its own, after the ranks'.
   int64_t network = result.world.back() + 1;
   addName(events, "process", network, 0, "bytes under way");
   for (auto [level, parts] : llvm::enumerate(result.flight.bytes))

@@ -121,7 +121,7 @@ private:
   /// Equal for ranks that differ only along a group's slabs.
   std::vector<int64_t> besideSlabs(int64_t group, int64_t position) const;
   const Teams &teamsOf(int64_t group, int64_t position);
-  /// A position's coordinates along the owned factors of hop `hop`, behind those in `number`, row-major.
+  /// A position's coordinates along the owned factors of hop `hop`, after those in `number`, row-major.
   void addCoordinates(int64_t group, size_t hop, int64_t position, int64_t &number);
   /// The list of placements by which a group's blocks lie before any hop: that of the states or, if the rule
   /// stores none, of the parameter.

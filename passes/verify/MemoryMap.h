@@ -48,7 +48,7 @@ public:
     for (int64_t block : held)
       visit(block);
   }
-  /// Only for shards: where the elements of a block begin, and behind the last one; equal if it has none.
+  /// Only for shards: where the elements of a block begin, and after the last one; equal if it has none.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
   /// Whether `other` has the same blocks and places, with elements that are `rows` and `cols` further on.
   bool isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const;
@@ -68,7 +68,8 @@ private:
     int64_t at, length, inBlock, part;
     bool operator==(const Line &) const = default;
   };
-  /// The lines of a shard, ascending, and the extent of the grid with those of other groups.
+  /// The lines of a shard that belong to this group's blocks, ascending. The extent is the whole grid's,
+  /// other groups' blocks included.
   struct Lines {
     std::vector<Line> lines;
     int64_t extent = 0;
@@ -86,7 +87,7 @@ private:
   template <typename Visit>
   void rectangle(int64_t grid, const Area &asked, int64_t second, int64_t stride,
                  Visit &visit) const;
-  /// The first line that ends behind a place.
+  /// The first line that ends after a place.
   static auto behind(const std::vector<Line> &lines, int64_t at) {
     return std::partition_point(lines.begin(), lines.end(),
                                 [&](const Line &line) { return line.at + line.length <= at; });

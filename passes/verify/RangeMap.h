@@ -6,7 +6,7 @@
 
 namespace stepc::verify {
 
-/// A rank's ranges of sums, one behind the other. There is one per list of blocks of which the same ranks
+/// A rank's ranges of sums, one after the other. There is one per list of blocks of which the same ranks
 /// have slabs: the elements that this rank adds up.
 class RangeMap {
 public:

@@ -19,7 +19,7 @@ class ShardVersions {
 public:
   ShardVersions(const plan::Plan &plan, mlir::ModuleOp module);
 
-  /// The parameter is target 0, behind it the rule's states, then the gradient. Segments hold
+  /// The parameter is target 0, after it the rule's states, then the gradient. Segments hold
   /// each block once, so that no two share a version.
   Version &at(int64_t segment, size_t target) { return versions[segment][target]; }
   optim::RuleOp ruleOf(int64_t group) { return rulesOf[group]; }

@@ -43,7 +43,7 @@ public:
   }
   /// The contributions of ranks, added up, divided and rounded to their type.
   Term sum(Term contribution, int64_t divisor);
-  /// A slab with zeros behind its end, because others are longer.
+  /// A slab with zeros after its end, because others are longer.
   Term padded(Term slab);
   /// A slab that is written over what stood there before.
   Term written(Term slab, Term before) {

@@ -32,7 +32,7 @@ struct StepFacts {
   llvm::DenseMap<int64_t, mlir::Operation *> userOf; ///< the first command that uses a table
 };
 
-/// Whether what comes from shards leaves of a batch what is behind a shorter slab, which has to be zero.
+/// Whether what comes from shards leaves of a batch what is after a shorter slab, which has to be zero.
 inline bool leavesZeros(const plan::Plan &plan, const plan::Table &table) {
   return table.from.isOfShards() && table.to.isResting(plan::Distribution::Blocks) &&
          table.to.value == plan::ValueKind::Full &&

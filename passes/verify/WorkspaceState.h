@@ -53,7 +53,7 @@ class WorkspaceState {
 public:
   explicit WorkspaceState(int64_t bytes) : bytes(bytes) {}
 
-  /// The next command begins. All that it reads is read before it writes.
+  /// The next command begins. `read` is called for all that it reads before `write` for what it writes.
   void advance(mlir::Operation *command) { ++now, user = command; }
   /// The value at a site, for a table of the command; nothing, after an error. `along`: element
   /// (r, c) of a chunk is read for element (r, c) of what is written.

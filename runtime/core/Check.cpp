@@ -352,7 +352,7 @@ int32_t agree(stepc_instance &instance) {
                                                : "comparing hyperparameters and step counts",
               error;
   void *handle = nullptr;
-  // Before the start: one that fails half-way may leave messages behind.
+  // Set before the start: one that fails half-way may leave transfers under way into our buffers.
   instance.failures.leftInFlight = !instance.running.tellMessages.empty();
   int32_t status = instance.start(instance.running.tellMessages, nullptr, &handle, what, error);
   if (!status && instance.failures.leftInFlight)

@@ -103,7 +103,7 @@ std::string checkMessages(const stepc_instance &instance, const Meeting &meeting
   return {};
 }
 
-/// Notes where the operations of an exchange have seals: behind the values of each message. A seal speaks
+/// Notes where the operations of an exchange have seals: after the values of each message. A seal speaks
 /// of the meshes of these values, and of every other mesh to which all ranks of the exchange belong. What
 /// goes to several ranks has one seal for them, so a seal may not depend on the receiver.
 class SealPlacer {

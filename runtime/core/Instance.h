@@ -180,7 +180,7 @@ void checkCounts(stepc_instance &);
 void startExchange(void *exchange);
 void awaitExchange(void *exchange);
 void countMessages(const PreparedExchange &, stepc_counters &);
-/// What the transport carried out from one to the other counts as executed.
+/// What the transport carries out between these two calls counts as executed.
 void beginTraffic(stepc_instance &);
 void countTraffic(stepc_instance &);
 /// What a rank says of itself; compared by each.
@@ -193,7 +193,8 @@ struct Hello {
 /// Meets the other ranks, and finds where they differ: all find the same.
 int32_t meet(stepc_instance &, std::vector<Hello> &hellos, std::string &error);
 int32_t compare(const Library &, const std::vector<Hello> &hellos, std::string &error);
-/// Whether a start's ranks get a communicator, if they are neither one nor all.
+/// Whether the transport opens a communicator for the ranks of a start. The caller sees to it that these are
+/// more than one and fewer than all.
 bool opensFor(const stepc_instance &, const plan::Start &start);
 /// Opens the communicators of all exchanges, once the ranks have met.
 int32_t openCommunicators(stepc_instance &, std::string &error);

@@ -101,9 +101,11 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
          ""};
   std::string chip = shortChip(instance.library.plan.chip);
   chip.copy(own.chip, sizeof(own.chip) - 1);
-  // Whether the others gather is not known yet, but where they could not do without.
+  // That all transports have the same operations is what this meeting finds out. So ranks on the host meet in
+  // messages, which every transport has. On devices messages would open a connection to every rank.
+  bool gathers = instance.isOnDevice() && (instance.transport.kinds >> STEPC_ALL_GATHER & 1);
   std::vector<stepc_operation> messages =
-      tellAll(instance, hellos.data(), sizeof(Hello), kHelloTag, instance.isOnDevice());
+      tellAll(instance, hellos.data(), sizeof(Hello), kHelloTag, gathers);
   void *handle = nullptr;
   std::string what = "comparing libraries when the ranks met";
   int32_t status = instance.start(messages, nullptr, &handle, what, error);

@@ -84,7 +84,7 @@ int32_t checkWritten(const stepc_instance &instance) {
   return STEPC_OK;
 }
 
-/// Whether each gradient stands behind the one before it, in memory to which nothing is written.
+/// Whether each gradient stands after the one before it, in memory to which nothing is written.
 bool areApart(const stepc_instance &instance, std::vector<LentRange> &gradients) {
   uintptr_t before = 0;
   for (LentRange &range : gradients) {

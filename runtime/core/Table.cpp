@@ -207,7 +207,7 @@ template <size_t... Slots> std::vector<GetLibrary> allLibraries(std::index_seque
   return {library<Slots>...};
 }
 
-/// The program in a slot, and behind it all others for devices of its kind.
+/// The program in a slot, and after it all others for devices of its kind.
 template <size_t Slot> std::vector<const Library *> programsLike() {
   const Library &own = library<Slot>();
   std::vector<const Library *> programs = {&own};
@@ -294,7 +294,7 @@ template <size_t Slot> stepc_library makeTable() {
   return table;
 }
 
-/// The tables of this slot and of those behind it, each made once.
+/// The tables of this slot and of those after it, each made once.
 template <size_t Slot> const stepc_library *tablesFrom() {
   if constexpr (Slot < STEPC_MOST_PROGRAMS) {
     if (!stepc_programs[Slot])

@@ -22,7 +22,7 @@ void Races::leave() {
 void Races::begin() {
   clocks[0].join(trainer);
   clocks[1].join(trainer);
-  // Once both streams are behind all that was, nothing of it matters any more.
+  // Once each stream is ordered after all that the other did, no earlier access can be in a conflict.
   for (size_t stream : {0, 1})
     for (size_t other : {0, 1})
       if (clocks[stream].known[other] != clocks[other].known[other])

@@ -45,7 +45,7 @@ public:
   // --- order: streams are 0 and 1 ---
   const Clocks &clocksOf(size_t order) const { return clocks[order]; }
   void join(size_t order, const Clocks &behind) { clocks[order].join(behind); }
-  /// The trainer's stream goes on behind both streams, and these behind it.
+  /// The trainer's stream goes on after both streams, and these after it.
   void leave();
   void begin();
   /// The next command of a stream, whose accesses follow. Without declared uses it may touch anything.

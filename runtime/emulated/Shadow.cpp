@@ -11,7 +11,7 @@ void Clocks::join(const Clocks &other) {
     known[i] = std::max(known[i], other.known[i]);
 }
 
-/// Whether `by`, whose stream knows so much, comes behind an earlier access.
+/// Whether `by`, whose stream knows so much, comes after an earlier access.
 static bool isOrdered(const Access &earlier, const Access &by, const Clocks &known) {
   if (earlier.command != by.command)
     return earlier.command.n() <= known.known[earlier.command.stream()];

@@ -1,7 +1,7 @@
 //===- Shadow.h - Who touched which bytes last -------------------*- C++ -*-===//
 //
 // For every two bytes of memory that kernels and copies touch: the last write, and as many of the last
-// reads as it takes to find those that a later write is not ordered behind. Elements are two bytes at
+// reads as it takes to find those that a later write is not ordered after. Elements are two bytes at
 // least. What is ordered stands in epochs, as in FastTrack (Flanagan, Freund, PLDI 2009): a command is
 // a number on its stream, a thread's place in its block the number of barriers that it has passed.
 //
@@ -45,10 +45,10 @@ struct Access {
   uint32_t thread : 8 = 0;
   uint32_t barriers : 24 = 0; ///< that the block had passed, or kUnderWay
 };
-/// A copy that its thread has not waited for: nothing is ordered behind it.
+/// A copy that its thread has not waited for: nothing is ordered after it.
 inline constexpr uint32_t kUnderWay = (1 << 24) - 1;
 
-/// Two accesses of the same bytes, the second not ordered behind the first, and where.
+/// Two accesses of the same bytes, the second not ordered after the first, and where.
 struct Conflict {
   Access first, second;
   bool firstWrites, secondWrites;
@@ -57,13 +57,14 @@ struct Conflict {
 
 class Shadow {
 public:
-  /// Whether the access is ordered behind all that it conflicts with; otherwise `found` says what it is not
-  /// ordered behind. The shadow keeps the access either way. `known` are its stream's clocks.
+  /// Whether the access is ordered after all that it conflicts with; otherwise `found` says what it is not
+  /// ordered after. The shadow keeps the access either way. `known` are its stream's clocks.
   bool touch(uintptr_t address, size_t bytes, const Access &by, bool writes, const Clocks &known,
              Conflict &found);
   /// A copy of the block that was under way has come, as its thread knows.
   void arrive(uintptr_t address, size_t bytes, const Access &by);
-  /// Memory of its own for each block, which others never touch: forgotten where the next begins.
+  /// A block begins, and its own memory is here. What blocks before it did at these addresses no longer
+  /// counts.
   void beginBlock(uintptr_t memory, size_t bytes);
   /// All so far is ordered before all that comes.
   void forget();

@@ -92,9 +92,9 @@ private:
     int64_t stripes = placement.kind == PlacementKind::Shard ? 1 : placement.factor;
     std::set<int64_t> result;
     for (int64_t length : lengths) {
-      // All stripes are equally long, except a shorter one and empty ones behind it; so are the chunks of a
+      // All stripes are equally long, except a shorter one and empty ones after it; so are the chunks of a
       // stripe. So a rank's length differs from that of the rank before it only in two places: where the full
-      // chunks of either stripe end, and behind the chunk that follows.
+      // chunks of either stripe end, and after the chunk that follows.
       int64_t stripe = chunkLength(length, stripes, 0), count = stripe ? length / stripe : 0;
       int64_t last = length - count * stripe;
       std::set<int64_t> starts{0};

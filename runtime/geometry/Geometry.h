@@ -133,7 +133,7 @@ bool blocksAreWhole(const plan::Group &group, const plan::Mesh &mesh,
 /// cuts them.
 plan::Slabs slabsOf(const plan::Group &group, const plan::Mesh &mesh, plan::ShardsKind of);
 /// The rows (columns) of the slab that a rank has of a block with these rectangles: ascending in the block,
-/// and one behind the other in the slab.
+/// and one after the other in the slab.
 std::vector<Run> slabRuns(std::span<const Rect> rects, plan::Division::Axis axis);
 /// Per block of a parameter and replica, the positions with slabs of it, ascending.
 std::vector<std::vector<int64_t>> slabHolders(const plan::Group &group, const plan::Mesh &mesh,

@@ -159,7 +159,7 @@ struct ChunkKernel {
   }
 };
 
-/// A kernel over parameters. `inputs` are the registers of the hyperparameters, and behind them of step,
+/// A kernel over parameters. `inputs` are the registers of the hyperparameters, and after them of step,
 /// rows, cols and numel, all f64. `outputs` are those of the row of scalars, f32.
 struct ParameterKernel {
   static constexpr std::string_view kName = "parameters";

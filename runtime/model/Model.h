@@ -159,7 +159,8 @@ struct Rule {
   std::string name;
   std::vector<std::string> hyperparameters;
   std::vector<State> states;
-  uint64_t definition = 0; // a hash of what the rule computes (passes/plan/README.md), which tools compare
+  uint64_t definition =
+      0; // a hash of what the rule computes (passes/plan/README.md), which tools compare
 };
 
 enum class MissingGrad : int64_t { Error = 0, Skip = 1, Zero = 2 };
@@ -264,7 +265,7 @@ struct View {
 /// shape [b0, b1, …, R, C] with `batchAxes` leading batch axes has b0·b1·…
 /// blocks of R × C. Without batch axes: [R, C] is one block; [n] is one block of
 /// 1 × n; [] is 1 × 1; more axes (elementwise rules only) collapse the leading
-/// ones into blocks. With `flatten` the axes behind the batch axes are a matrix: those before axis `flatten`
+/// ones into blocks. With `flatten` the axes after the batch axes are a matrix: those before axis `flatten`
 /// are its rows, row-major, and those from it on its columns. Where the matrices are divided, the group has
 /// parts of equal size of each: blocks of these rows or columns alone. A block's index in the group is
 /// indexInGroup · blocksPerParameter + (row-major batch index) · (number of parts) + (number of the part).

@@ -60,8 +60,8 @@ struct Form {
   Form(ValueKind value, ShardsKind whose = ShardsKind::Parameter) : value(value), whose(whose) {}
 };
 
-/// The rectangles that a position holds of one parameter, grouped by block. Their offsets are those in the
-/// shards that they come from.
+/// The rectangles that a position holds of one parameter, grouped by block. Their offsets are those in
+/// shards, even where the position holds pieces.
 struct ShardRects {
   std::vector<geometry::Rect> rects;
   std::vector<int64_t> first;    // block b's are [first[b], first[b + 1])
@@ -149,11 +149,11 @@ struct Bases {
   std::vector<std::vector<std::pair<int64_t, int64_t>>> counts;
 };
 
-/// A segment's blocks by what tells them apart, so that a question about one rank looks at that
-/// rank's blocks alone.
+/// A segment's blocks, found by their number within a parameter and by their owners' bases. So a question
+/// about one rank looks at that rank's blocks alone.
 struct SegmentBlocks {
   std::vector<std::vector<int64_t>> within;           // indices per block within a parameter
-  std::map<std::pair<int64_t, int64_t>, Bases> bases; // per two levels
+  std::map<std::pair<int64_t, int64_t>, Bases> bases; // by two numbers of hops
 };
 
 /// The part of a packed value that goes to or comes from one peer.
@@ -164,7 +164,8 @@ struct PeerPart {
 /// The fields of a place as numbers, for keys of memos.
 std::vector<int64_t> numbersOf(const Place &place);
 
-/// The parts of a packed place in the lower of the two distributions of a move.
+/// The parts of a packed place whose distribution is the one nearer to the shards of its move's two, after
+/// fewer hops.
 struct LowerParts {
   std::vector<int64_t> next;    // per world rank that is the least of a part's receivers: its start
   std::vector<PeerPart> peers;  // ascending; who share a part have equal offsets
@@ -262,9 +263,10 @@ public:
   /// stand there, block in the group, rectangle, offset). Shards are visited whole. The offset is -1 for what
   /// does not travel from here.
   template <typename Visit> void walk(const Place &place, int64_t position, Visit visit);
-  /// Walks over values that are added up. When they arrived to be added up, it visits only the position's own
-  /// ranges. Calls visit(number, block, rectangle, offset, number of the team among those of the position,
-  /// offset in the position's own ranges or -1).
+  /// Walks over what slabs add to their blocks. A received place of distribution Ranges has only the ranges
+  /// that this position adds up itself, and only these are visited. Calls visit(number, block, rectangle,
+  /// offset, the number of the ranks that add up the block (Teams.h) among the position's, offset in the
+  /// position's own ranges or -1).
   template <typename Visit> void walkSums(const Place &place, int64_t position, Visit visit);
 
 private:
@@ -364,8 +366,8 @@ private:
   const Plan &thePlan;
   std::vector<int64_t> ranks;
   std::vector<MeshView> meshes;
-  std::vector<int64_t> blocksPerParameter;      // per group
-  std::vector<ValueKind> presences;             // per group
+  std::vector<int64_t> blocksPerParameter; // per group
+  std::vector<ValueKind> presences;        // per group
   /// Per group and kind of shards; few of each, and each stays where it is.
   std::vector<std::forward_list<KnownKind>> kinds;
   std::vector<std::unique_ptr<SegmentBlocks>> segments;

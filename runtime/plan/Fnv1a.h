@@ -30,7 +30,7 @@ private:
   void byte(uint8_t value) { state = (state ^ value) * 0x100000001b3; }
 };
 
-/// The hash of numbers, and of bytes behind them.
+/// The hash of numbers, and of bytes after them.
 inline uint64_t fnv1a(std::initializer_list<uint64_t> numbers, const void *data = nullptr,
                       int64_t count = 0) {
   Fnv1a hash;

@@ -49,7 +49,7 @@ template <typename Key, typename Value> class Memo {
 public:
   explicit Memo(size_t mostRows = 1 << 17) : mostRows(mostRows) {}
 
-  /// The value of a key: the one that make() once gave, which has rows(value).
+  /// The value of a key: the one that make() once gave. Its size is rows(value).
   template <typename Make, typename Rows>
   std::shared_ptr<const Value> of(const Key &key, Make make, Rows rows) {
     if (auto found = known.find(key); found != known.end())

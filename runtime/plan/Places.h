@@ -161,9 +161,9 @@ constexpr int64_t aligned(int64_t bytes, int64_t alignment = kAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Batches of computed blocks that share a part of the workspace. On each rank every member begins where
-/// those before it end there (Tables.h). So a pool is as large as the most that any rank needs of all
-/// members, and not the sum of what different ranks need of each.
+/// Batches of computed blocks that stand side by side in one part of the workspace. On each rank every
+/// member begins where those before it end there (Tables.h). So a pool is as large as the most that any rank
+/// needs of all members, and not the sum of what different ranks need of each.
 struct Pool {
   struct Batch {
     int64_t segment = 0;

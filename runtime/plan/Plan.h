@@ -27,7 +27,7 @@ struct Plan {
   std::string name; // the library's
   std::string chip; // LLVM cpu that the code is for, with its features
   std::string numerics = "exact";
-  // Workspace per rank: buffers at places that were decided, and behind them one region of scratch
+  // Workspace per rank: buffers at places that were decided, and after them one region of scratch
   // for products and reductions, which run one at a time.
   int64_t arenaBytes = 0;
   int64_t scratchBytes = 0;

@@ -131,7 +131,7 @@ inline constexpr int64_t kSealBytes = 32;
 
 /// The buffer that a start sends, or receives into. Peers' parts begin at multiples of 64 bytes (in an
 /// all-gather, of its largest element); the gap is not sent. A part has the values by falling size of their
-/// elements, then in the start's order, without gaps, and the seal behind them. Peers that get the same bytes
+/// elements, then in the start's order, without gaps, and the seal after them. Peers that get the same bytes
 /// share a part. When several peers get a value beside different other values, it is packed for the first of
 /// them and copied for the others as the start begins.
 struct Parcel {

@@ -29,7 +29,7 @@ public:
   ~NcclStaging();
   std::string open();
 
-  /// Copies what is sent to the GPU, behind what is on another stream if one is given. The operations
+  /// Copies what is sent to the GPU, after what is on another stream if one is given. The operations
   /// are then of the GPU's memory.
   std::string upload(NcclGroup &group, const cuda::StreamHandle *after);
   /// Once these are enqueued on `stream`: copies back what arrives.

@@ -279,7 +279,7 @@ std::string NcclWorld::start(const stepc_operations &given) {
   auto stream = static_cast<cuda::StreamHandle>(given.stream);
   bool isStaged = stream == nullptr;
   if (isStaged) {
-    // Stands behind the exchanges that were begun before, on all ranks, so that all kernels of NCCL are in
+    // Stands after the exchanges that were begun before, on all ranks, so that all kernels of NCCL are in
     // one order.
     wrong = staging->upload(group, hasLatest ? &latest : nullptr);
     stream = staging->stream;

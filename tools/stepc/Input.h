@@ -36,10 +36,11 @@ public:
   bool loadManifest(const std::string &path);
   /// Level 1 from the loaded files; null after an error, and then `exitCode` says of what kind.
   mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
-  /// Lets patterns of the module's routes match nothing; false, after an error, if one is none of
-  /// theirs.
+  /// Lets patterns of the module's routes match nothing; false, after an error, if none of
+  /// the routes has such a pattern.
   bool allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns);
-  /// Remarks whose name or category (the pass) matches become diagnostics; false when `pattern` is none.
+  /// Remarks whose name or category (the pass) matches become diagnostics. False if `pattern` is no
+  /// valid regular expression.
   bool enableRemarks(llvm::StringRef pattern);
   /// Specification and manifest, or any level's text, whichever `options.input` names.
   /// Null after an error; `exitCode` then says of what kind.

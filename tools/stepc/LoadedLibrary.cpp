@@ -81,8 +81,8 @@ bool LoadedLibrary::open(const std::string &path) {
   return true;
 }
 
-/// Takes the table of the target that was asked for, or of the first that steps on this machine. What was
-/// compiled just now has one.
+/// Takes the table of the target that was asked for. If none was, or if this command has just compiled the
+/// library, for one target, takes the table of the first target that steps on this machine.
 bool LoadedLibrary::chooseTarget(const std::string &path) {
   const stepc_library *first = table;
   if (command.targets.empty() || command.library.empty()) {

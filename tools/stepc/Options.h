@@ -115,7 +115,7 @@ bool parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode);
 /// The names of all strategies that the dialects list.
 std::vector<std::string> strategyNames();
 
-/// "4096", "64KiB", "1.5 MiB", "2GiB" as bytes, rounded down behind a unit; -1 if it is none.
+/// "4096", "64KiB", "1.5 MiB", "2GiB" as bytes, rounded down after a unit; -1 if it is none.
 int64_t parseBytes(const std::string &text);
 
 int runCompile(const CompileCommand &command);

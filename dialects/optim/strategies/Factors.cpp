@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-/// How many ranks a mesh has behind an axis: those at neighbouring coordinates are so far apart.
+/// How many ranks a mesh has after an axis: those at neighbouring coordinates are so far apart.
 static int64_t apart(const plan::Mesh &mesh, int64_t axis) {
   int64_t result = 1;
   for (size_t inner = axis + 1; inner < mesh.sizes.size(); ++inner)

@@ -191,7 +191,7 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
   return (*bytes)->getBuffer().str();
 }
 
-/// Code that a driver loads. `symbol` stands behind "stepc_image_" and "stepc_chip_".
+/// Code that a driver loads. `symbol` stands after "stepc_image_" and "stepc_chip_".
 ProgramImage imageOf(const std::string &symbol, const GpuChip &chip, stepc_image_kind kind,
                      std::string code) {
   return {"stepc_image_" + symbol, "stepc_chip_" + symbol, chip.name, chip.major, chip.minor, kind,

@@ -12,7 +12,7 @@ inline constexpr unsigned kWorkgroup = 3;
 inline constexpr int64_t kWarp = 32;
 
 /// What kernels of products and reductions are written in: of each slot some blocks of kThreads threads,
-/// which exchange values inside a warp, and by memory of the block behind a barrier.
+/// which exchange values inside a warp, and by memory of the block after a barrier.
 class BlockBuilder : public VectorBuilder {
 public:
   BlockBuilder(mlir::MLIRContext *context, mlir::Location loc)
@@ -37,7 +37,7 @@ public:
                                         mlir::gpu::ShuffleMode::XOR)
         .getShuffleResult();
   }
-  /// Exchanges a float or an integer of at most 32 bits likewise.
+  /// Exchanges a float or an integer of at most 32 bits between lanes in the same way.
   Value exchangeBits(Value x, int32_t lanes);
 
   //===--- what tensor cores take ---===//

@@ -22,7 +22,7 @@ mlir::gpu::GPUModuleOp makeGpuModule(mlir::ModuleOp module, llvm::StringRef chip
                                      llvm::StringRef features);
 
 /// What a kernel of level 5 says of every chunk, or parameter, as a function at the end of `code`.
-/// `dispatches` are all that run it, one at least. Emits an error where one does not fit.
+/// `dispatches` are all that run it, one at least. Emits an error at a dispatch that does not fit.
 mlir::FailureOr<mlir::gpu::GPUFuncOp>
 addGpuChunkKernel(mlir::gpu::GPUModuleOp code, mlir::func::FuncOp kernel,
                   llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
@@ -53,14 +53,14 @@ ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation
 /// not use, the operands, the addend if there is one, the out, and stepc_factors.
 GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
 
-/// The kernel of a copy, a row per block, likewise. Arguments are those of rows in kernel_abi.h.
+/// The kernel of a copy, a row per block. Arguments are those of rows in kernel_abi.h.
 GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
-/// The kernel of a sum of contributions, likewise.
+/// The kernel of a sum of contributions, a row per block.
 GpuKernels addGpuSumKernel(mlir::gpu::GPUModuleOp code, exec::SumOp op);
-/// The kernel that counts a step, a parameter per thread, likewise.
+/// The kernel that counts a step, a parameter per thread.
 GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
 /// The kernel that adds up seals and puts them on messages, a seal per block, and the one that compares
-/// those of messages that came, in one block, likewise. Arguments are those of seals in kernel_abi.h.
+/// those of messages that came, in one block. Arguments are those of seals in kernel_abi.h.
 GpuKernels addGpuSealKernel(mlir::gpu::GPUModuleOp code, exec::StartOp op);
 GpuKernels addGpuSealCheckKernel(mlir::gpu::GPUModuleOp code, exec::AwaitOp op);
 

@@ -1,7 +1,7 @@
 //===- GpuSealKernels.cpp - Seals of messages that only a GPU touches -------===//
 //
 // What runtime/core/Agreement.cpp does on the host: sums, modulo STEPC_SEAL_PRIME, of the step counts and
-// hyperparameters that a step reads. They stand behind each message and show ranks whether they step with
+// hyperparameters that a step reads. They stand after each message and show ranks whether they step with
 // equal numbers.
 //
 //===----------------------------------------------------------------------===//
@@ -211,7 +211,7 @@ private:
         tell(row, report, element(kMessages, sizeof(stepc_sealed_message), index));
         b.barrier();
         b.when(isFirst, [&] {
-          // What the host finds behind it is complete.
+          // What the host finds after it is complete.
           Value to = at(report, offsetof(stepc_seal_report, is_there));
           LLVM::StoreOp::create(b, b.loc, b.constant(1), to, 8, /*isVolatile=*/false,
                                 /*isNonTemporal=*/false, /*isInvariantGroup=*/false,

@@ -119,7 +119,7 @@ private:
     return result ? made.getResult() : Value();
   }
 
-  /// Attributions stand one behind the other in the block's memory.
+  /// Attributions stand one after the other in the block's memory.
   Value addressOf(BlockArgument attribution) {
     int64_t offset = 0;
     for (BlockArgument before : kernel.getWorkgroupAttributions()) {

@@ -52,7 +52,8 @@ public:
   llvm::SmallVector<mlir::Value> fetch(mlir::Value step0);
   /// Puts it where the slab at `offset` stands.
   void keep(mlir::Value offset, llvm::ArrayRef<mlir::Value> fetched);
-  /// A thread's groups of a step, which begins at `at`; its first line in the tile is given.
+  /// What a thread needs of one step of k: a vector for each group of neighbouring lines (Cut::groups). The
+  /// step begins at `at` in the block's memory; `line` is the thread's first line in the tile.
   llvm::SmallVector<mlir::Value> groups(mlir::Value at, mlir::Value line);
 
 private:

@@ -16,7 +16,7 @@ struct ProductSpec {
   mlir::Location loc;
 };
 
-/// The arguments of every kernel. The addend may be missing; behind it stand the out and stepc_factors.
+/// The arguments of every kernel. The addend may be missing; after it stand the out and stepc_factors.
 enum : int64_t { kScratch, kLhs, kRhs, kAddend };
 inline int64_t outArgument(bool hasAddend) { return hasAddend ? kAddend + 1 : kAddend; }
 inline int64_t factorsArgument(bool hasAddend) { return outArgument(hasAddend) + 1; }

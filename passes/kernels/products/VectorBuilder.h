@@ -97,7 +97,7 @@ private:
 };
 
 /// What a shape's kernel does: calls the function of all shapes `shared`, which `emit` writes when it is not
-/// there yet, with the kernel's arguments and these numbers behind them. The first shapes get a copy of the
+/// there yet, with the kernel's arguments and these numbers after them. The first shapes get a copy of the
 /// function with their numbers as constants, which is faster by some percent. All others call it, so the code
 /// grows by a few instructions per shape.
 mlir::LLVM::LLVMFuncOp

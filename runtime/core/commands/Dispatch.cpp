@@ -101,7 +101,8 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParame
 
 namespace {
 
-/// Called when the last command's stream has come so far: what is counted is complete.
+/// Called when the device has done all commands before. What the step counts is complete then, so it is
+/// compared with the plan, and the step counts for its parameters.
 void advanceSteps(void *argument) {
   stepc_instance &instance = *static_cast<stepc_instance *>(argument);
   if (instance.running.failure)

@@ -68,9 +68,9 @@ public:
   /// Returns when what stood before the event's last record is done.
   virtual void synchronize(Event *) = 0;
 
-  /// `join` lets both streams begin behind the work on the trainer's, before the first command of a step.
-  /// `leave` lets the trainer's go on behind both, after the last. If a graph captures the trainer's stream,
-  /// both are captured with it, and the graph counts as living.
+  /// `join` lets both streams begin after the work on the trainer's, before the first command of a step.
+  /// `leave` lets the trainer's go on after both of them, once the last command is done. If a graph captures
+  /// the trainer's stream, both are captured with it, and the graph counts as living.
   virtual void join(bool isCaptured) = 0;
   virtual void leave() = 0;
   /// Instead of `leave`: what has not begun does not begin, and nobody waits for it.

@@ -109,7 +109,7 @@ class Pattern:
             )
         negated = text[at : at + 1] == "!"
         at += negated
-        # A "]" in first place is a member, so the search for the closing one starts behind it.
+        # A "]" in first place is a member, so the search for the closing one starts after it.
         close = text.find("]", at + 1)
         if close < 0:
             raise PatternError(
