@@ -104,23 +104,6 @@ def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
   }];
 }
 
-def Optim_BlockReduce : Optim_Attr<"BlockReduce", "block_reduce",
-                                   [DeclareAttrInterfaceMethods<Optim_BlockFunctionInterface>]> {
-  let summary = "`optim.reduce` of a block, as a function of blocks with kernels of its own";
-  let description = [{
-    A `norm` or `rms` is multiplied by 2 to the `exponent` before it is rounded, so that a norm above the
-    largest f32 can be told.
-    ```mlir
-    #optim.block_reduce<norm, exponent = -24>
-    ```
-    Constraints: the exponent is between -30 and 30, and 0 unless the kind is `norm` or `rms`. One source. An
-    out of f32 with one value per block, row or column.
-  }];
-  let parameters = (ins "::stepc::plan::Reduction":$kind, DefaultValuedParameter<"int64_t", "0">:$exponent);
-  let assemblyFormat = "`<` $kind (`,` `exponent` `=` $exponent^)? `>`";
-  let genVerifyDecl = 1;
-}
-
 def Optim_State : Optim_Attr<"State", "state"> {
   let summary = "a state of a rule: name, storage type, shape kind, initial value";
   let description = [{`master` marks the full-precision copy of a low-precision parameter; it

@@ -87,6 +87,23 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure, DeclareOpInterfaceMethods<Optim_M
   let hasVerifier = 1;
 }
 
+def Optim_BlockReduce : Optim_Attr<"BlockReduce", "block_reduce",
+                                   [DeclareAttrInterfaceMethods<Optim_BlockFunctionInterface>]> {
+  let summary = "`optim.reduce` of a block, as a function of blocks with kernels of its own";
+  let description = [{
+    A `norm` or `rms` is multiplied by 2 to the `exponent` before it is rounded, so that a norm above the
+    largest f32 can be told.
+    ```mlir
+    #optim.block_reduce<norm, exponent = -24>
+    ```
+    Constraints: the exponent is between -30 and 30, and 0 unless the kind is `norm` or `rms`. One source. An
+    out of f32 with one value per block, row or column.
+  }];
+  let parameters = (ins "::stepc::plan::Reduction":$kind, DefaultValuedParameter<"int64_t", "0">:$exponent);
+  let assemblyFormat = "`<` $kind (`,` `exponent` `=` $exponent^)? `>`";
+  let genVerifyDecl = 1;
+}
+
 def Optim_MatmulOp : Optim_Op<"matmul", [Pure, DeclareOpInterfaceMethods<Optim_MatrixOpInterface>]> {
   let summary = "the product of two matrices of a block";
   let description = [{

@@ -40,11 +40,13 @@ public:
 /// The kernels of a function. Each function has a line here.
 inline const BlockKernels &blockKernels(exec::ApplyOp op) {
   static const ReduceKernels reduce;
-  auto *found = llvm::TypeSwitch<mlir::Attribute, const BlockKernels *>(op.getFunction())
-                    .Case([](optim::BlockReduceAttr) { return &reduce; })
-                    .Default(nullptr);
+  const BlockKernels *found =
+      llvm::TypeSwitch<mlir::Attribute, const BlockKernels *>(op.getFunction())
+          .Case([](optim::BlockReduceAttr) { return &reduce; })
+          .Default(nullptr);
   if (!found)
-    llvm::report_fatal_error("expected a function of blocks that has kernels, found another");
+    llvm::report_fatal_error("expected a function of blocks with a line in BlockKernels.h, found " +
+                             op.getFunction().getAbstractAttribute().getName());
   return *found;
 }
 

@@ -9,7 +9,7 @@
 
 namespace stepc {
 
-/// Bytes per computed block that a target may use beside the operands of a product or a reduction
+/// Bytes per computed block that a target may use beside the operands of a product or a function of blocks
 /// (passes/cost/ScratchBound.h); 0 for any other operation.
 int64_t scratchBoundPerBlock(mlir::Operation *op);
 

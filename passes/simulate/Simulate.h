@@ -43,7 +43,7 @@ struct RankResult {
   double compute = 0;                  ///< in which it has commands under way
   double exposed = 0;                  ///< in which its commands wait for messages
   double work = 0;                     ///< that its commands would take on a device of its own
-  double flops = 0;                    ///< of products and reductions
+  double flops = 0;                    ///< of products and functions of blocks
   double touched = 0;                  ///< bytes that its commands read and write
   int64_t shardBytes = 0;              ///< of its parameters, gradients and states
   std::vector<Traffic> sent, received; ///< by level of the cluster

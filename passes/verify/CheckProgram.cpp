@@ -38,6 +38,8 @@ bool ProgramCheck::execute(const plan::Await &command) {
   return true;
 }
 
+bool ProgramCheck::execute(const plan::AdvanceSteps &) { return true; }
+
 /// Effects say what a command may do at most. They are not used here for anything else: this check is what
 /// makes them fit for the runtime and the simulator.
 bool ProgramCheck::checkEffects(const plan::Command &command) {

@@ -22,15 +22,9 @@ public:
 
 private:
   // Run a command on terms; false after an error.
-  bool execute(const plan::DispatchChunks &command);
-  bool execute(const plan::DispatchParameters &command);
-  bool execute(const plan::Product &command);
-  bool execute(const plan::Apply &command);
-  bool execute(const plan::Copy &command);
-  bool execute(const plan::Sum &command);
-  bool execute(const plan::Start &command);
-  bool execute(const plan::Await &command);
-  bool execute(const plan::AdvanceSteps &) { return true; }
+#define STEPC_COMMAND(Kind) bool execute(const plan::Kind &command);
+  STEPC_COMMANDS(STEPC_COMMAND)
+#undef STEPC_COMMAND
   /// Whether the effects of a command are what its execution read and wrote.
   bool checkEffects(const plan::Command &command);
 

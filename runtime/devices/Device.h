@@ -97,9 +97,9 @@ struct RowCopy {
   Launch launch;        ///< of the kernel that copies, where the target has one
 };
 
-/// A product or a reduction of computed blocks: what it is, and the kernels that do it one after another.
+/// A product or a function of computed blocks: what it is, and the kernels that do it one after another.
 struct BatchWork {
-  const plan::Product *planned = nullptr; ///< null: a reduction
+  const plan::Product *planned = nullptr; ///< null: no product
   int64_t blocks = 0;
   void *const *arguments = nullptr; ///< the scratch, then the command's operands
   std::vector<Launch> kernels;

@@ -78,9 +78,6 @@ public:
                ? std::string()
                : expected("a register below " + std::to_string(registers), number);
   }
-  static std::string expected(const std::string &what, int64_t found) {
-    return "expected " + what + ", found " + std::to_string(found);
-  }
 
 private:
   std::string instruction(const Instruction &each) const {
@@ -107,89 +104,59 @@ private:
   int64_t registers;
 };
 
-std::string positive(std::initializer_list<int64_t> sizes) {
+} // namespace
+
+std::string checkSizes(std::initializer_list<int64_t> sizes) {
   constexpr int64_t kMost = int64_t(1) << 40;
   for (int64_t size : sizes)
     if (size < 0 || size > kMost)
-      return Checker::expected("a size from 0 to 2^40", size);
+      return expected("a size from 0 to 2^40", size);
   return {};
 }
 
-std::string checkEach(const ChunkKernel &kernel) {
-  Checker checker(kernel.body.registers);
-  if (std::string wrong = checker.body(kernel.body); !wrong.empty())
+std::string ChunkKernel::check() const {
+  Checker checker(body.registers);
+  if (std::string wrong = checker.body(body); !wrong.empty())
     return wrong;
-  for (const auto *list : {&kernel.reads, &kernel.writes})
+  for (const auto *list : {&reads, &writes})
     for (const ChunkValue &value : *list) {
-      if (value.operand < 0 || value.operand >= int64_t(kernel.isShards.size()))
-        return Checker::expected("an operand below " + std::to_string(kernel.isShards.size()),
-                                 value.operand);
-      if (kernel.isShards[size_t(value.operand)] != (value.reach == Reach::Shards))
+      if (value.operand < 0 || value.operand >= int64_t(isShards.size()))
+        return expected("an operand below " + std::to_string(isShards.size()), value.operand);
+      if (isShards[size_t(value.operand)] != (value.reach == Reach::Shards))
         return "expected operand " + std::to_string(value.operand) +
                (value.reach == Reach::Shards ? " to be shards" : " to be no shards");
       if (value.type == plan::DType::F64)
         return "expected values of at most 32 bits, found f64";
-      if (value.reach == Reach::Row && !kernel.hasBlockRows)
+      if (value.reach == Reach::Row && !hasBlockRows)
         return "expected the rows of blocks for a value per row, found none";
-      if (list == &kernel.writes && value.reach != Reach::Shards && value.reach != Reach::Staged)
+      if (list == &writes && value.reach != Reach::Shards && value.reach != Reach::Staged)
         return "expected results with every element, found reach " +
                std::string(plan::name(value.reach));
       if (std::string wrong = checker.place(value.place); !wrong.empty())
         return wrong;
     }
-  for (const ScalarColumn &column : kernel.columns) {
+  for (const ScalarColumn &column : columns) {
     if (std::string wrong = checker.place(column.place); !wrong.empty())
       return wrong;
-    if (std::string wrong = positive({column.column}); !wrong.empty())
+    if (std::string wrong = checkSizes({column.column}); !wrong.empty())
       return wrong;
   }
-  if (!kernel.columns.empty() && (kernel.isShards.empty() || kernel.isShards[0]))
+  if (!columns.empty() && (isShards.empty() || isShards[0]))
     return "expected scalars as operand 0, found shards or none";
   return {};
 }
 
-std::string checkEach(const ParameterKernel &kernel) {
-  Checker checker(kernel.body.registers);
-  if (std::string wrong = checker.body(kernel.body); !wrong.empty())
+std::string ParameterKernel::check() const {
+  Checker checker(body.registers);
+  if (std::string wrong = checker.body(body); !wrong.empty())
     return wrong;
-  if (kernel.inputs.size() < 4)
-    return Checker::expected("at least 4 inputs", int64_t(kernel.inputs.size()));
-  for (const auto *list : {&kernel.inputs, &kernel.outputs})
+  if (inputs.size() < 4)
+    return expected("at least 4 inputs", int64_t(inputs.size()));
+  for (const auto *list : {&inputs, &outputs})
     for (int64_t place : *list)
       if (std::string wrong = checker.place(place); !wrong.empty())
         return wrong;
   return {};
-}
-
-std::string checkEach(const SumKernel &kernel) {
-  if (kernel.type == plan::DType::F64)
-    return "expected a sum of at most 32 bits, found f64";
-  return kernel.divisor > 0 ? std::string()
-                            : Checker::expected("a positive divisor", kernel.divisor);
-}
-
-std::string checkEach(const ProductKernel &kernel) {
-  for (plan::DType type : {kernel.lhs, kernel.rhs, kernel.out, kernel.addend.value_or(kernel.out)})
-    if (type == plan::DType::F64)
-      return "expected operands of at most 32 bits, found f64";
-  if (kernel.symmetric && kernel.m != kernel.n)
-    return "expected a square result of a symmetric product, found " + std::to_string(kernel.m) +
-           " x " + std::to_string(kernel.n);
-  return positive({kernel.m, kernel.n, kernel.k});
-}
-
-std::string checkEach(const ReduceKernel &kernel) {
-  if (kernel.type == plan::DType::F64)
-    return "expected a source of at most 32 bits, found f64";
-  if (kernel.exponent < -1000 || kernel.exponent > 1000)
-    return Checker::expected("an exponent from -1000 to 1000", kernel.exponent);
-  return positive({kernel.rows, kernel.cols});
-}
-
-} // namespace
-
-std::string check(const Kernel &kernel) {
-  return std::visit([](const auto &each) { return checkEach(each); }, kernel);
 }
 
 } // namespace stepc::interpret

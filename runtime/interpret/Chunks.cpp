@@ -183,8 +183,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Code> makeCode(const ChunkKernel &kernel) {
-  return std::make_unique<ChunkCode>(kernel);
-}
+std::unique_ptr<Code> ChunkKernel::code() const { return std::make_unique<ChunkCode>(*this); }
 
 } // namespace stepc::interpret

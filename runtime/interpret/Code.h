@@ -18,13 +18,9 @@ public:
 };
 
 /// The kernel passed `check`.
-std::unique_ptr<Code> makeCode(const Kernel &kernel);
-
-std::unique_ptr<Code> makeCode(const ChunkKernel &kernel);
-std::unique_ptr<Code> makeCode(const ParameterKernel &kernel);
-std::unique_ptr<Code> makeCode(const SumKernel &kernel);
-std::unique_ptr<Code> makeCode(const ProductKernel &kernel);
-std::unique_ptr<Code> makeCode(const ReduceKernel &kernel);
+inline std::unique_ptr<Code> makeCode(const Kernel &kernel) {
+  return std::visit([](const auto &each) { return each.code(); }, kernel);
+}
 
 } // namespace stepc::interpret
 

@@ -2,7 +2,11 @@
 //
 // What a kernel of the target `interpret` computes. The compiler writes these records, and the runtime
 // carries them out. A body is a list of operations on registers, which are those of the code for a CPU after
-// exec-expand-numerics.
+// exec-expand-numerics. Each kind of kernel is a struct with
+//
+// - `fields`, from which its bytes and its text are made;
+// - `check`: why it cannot be carried out; empty if it can. Registers, operands, types and sizes are checked;
+// - `code`, which carries it out (Code.h). Only the runtime has it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_INTERPRET_KERNELS_H
@@ -11,7 +15,11 @@
 #include "runtime/model/Fields.h"
 #include "runtime/plan/commands/Matrix.h"
 
+#include <memory>
+
 namespace stepc::interpret {
+
+class Code;
 
 /// What an operation computes on. A register holds any of these; 16-bit floats are words of 16 bits.
 enum class Type : int64_t { I1 = 0, I16 = 1, I32 = 2, I64 = 3, F32 = 4, F64 = 5 };
@@ -157,6 +165,8 @@ struct ChunkKernel {
     visit("columns", self.columns);
     visit("body", self.body);
   }
+  std::string check() const;
+  std::unique_ptr<Code> code() const;
 };
 
 /// A kernel over parameters. `inputs` are the registers of the hyperparameters, and after them of step,
@@ -171,7 +181,16 @@ struct ParameterKernel {
     visit("outputs", self.outputs);
     visit("body", self.body);
   }
+  std::string check() const;
+  std::unique_ptr<Code> code() const;
 };
+
+/// What a check says: "expected WHAT, found FOUND".
+inline std::string expected(const std::string &what, int64_t found) {
+  return "expected " + what + ", found " + std::to_string(found);
+}
+/// The check of numbers of rows, columns and steps.
+std::string checkSizes(std::initializer_list<int64_t> sizes);
 
 /// The kernel of a sum of contributions (plan::Sum).
 struct SumKernel {
@@ -183,6 +202,12 @@ struct SumKernel {
     visit("type", self.type);
     visit("divisor", self.divisor);
   }
+  std::string check() const {
+    if (type == plan::DType::F64)
+      return "expected a sum of at most 32 bits, found f64";
+    return divisor > 0 ? std::string() : expected("a positive divisor", divisor);
+  }
+  std::unique_ptr<Code> code() const;
 };
 
 /// Rows of a product's result that one item computes.
@@ -211,6 +236,16 @@ struct ProductKernel {
     visit("fused", self.isFused);
   }
   int64_t itemsPerBlock() const { return (m + kProductRows - 1) / kProductRows; }
+  std::string check() const {
+    for (plan::DType each : {lhs, rhs, out, addend.value_or(out)})
+      if (each == plan::DType::F64)
+        return "expected operands of at most 32 bits, found f64";
+    if (symmetric && m != n)
+      return "expected a square result of a symmetric product, found " + std::to_string(m) + " x " +
+             std::to_string(n);
+    return checkSizes({m, n, k});
+  }
+  std::unique_ptr<Code> code() const;
 };
 
 /// What a reduction leaves of a block.
@@ -218,7 +253,7 @@ enum class Remains : int64_t { One, Rows, Columns };
 /// Columns that one item reduces.
 inline constexpr int64_t kReducedColumns = 64;
 
-/// The one kernel of a reduction (plan::Reduce) of blocks of rows × cols. It needs no scratch.
+/// The one kernel of a reduction (#optim.block_reduce) of blocks of rows × cols. It needs no scratch.
 struct ReduceKernel {
   static constexpr std::string_view kName = "reduce";
   plan::Reduction reduction = plan::Reduction::Sum;
@@ -240,6 +275,14 @@ struct ReduceKernel {
            : remains == Remains::Rows ? rows
                                       : (cols + kReducedColumns - 1) / kReducedColumns;
   }
+  std::string check() const {
+    if (type == plan::DType::F64)
+      return "expected a source of at most 32 bits, found f64";
+    if (exponent < -1000 || exponent > 1000)
+      return expected("an exponent from -1000 to 1000", exponent);
+    return checkSizes({rows, cols});
+  }
+  std::unique_ptr<Code> code() const;
 };
 
 /// The order is part of the serialized form.
@@ -264,8 +307,9 @@ struct NamedKernel {
 /// The most registers of a body, whose strips must fit in the memory of a thread.
 inline constexpr int64_t kMostRegisters = 4096;
 
-/// Why it cannot be carried out; empty if it can. Registers, operands, types and sizes are checked.
-std::string check(const Kernel &kernel);
+inline std::string check(const Kernel &kernel) {
+  return std::visit([](const auto &each) { return each.check(); }, kernel);
+}
 
 /// All kernels of a plan as bytes, in its order.
 std::vector<uint8_t> encode(const std::vector<NamedKernel> &kernels);

@@ -60,12 +60,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Code> makeCode(const ParameterKernel &kernel) {
-  return std::make_unique<ParameterCode>(kernel);
-}
-
-std::unique_ptr<Code> makeCode(const Kernel &kernel) {
-  return std::visit([](const auto &each) { return makeCode(each); }, kernel);
+std::unique_ptr<Code> ParameterKernel::code() const {
+  return std::make_unique<ParameterCode>(*this);
 }
 
 } // namespace stepc::interpret

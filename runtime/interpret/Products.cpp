@@ -116,8 +116,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Code> makeCode(const ProductKernel &kernel) {
-  return std::make_unique<ProductCode>(kernel);
-}
+std::unique_ptr<Code> ProductKernel::code() const { return std::make_unique<ProductCode>(*this); }
 
 } // namespace stepc::interpret

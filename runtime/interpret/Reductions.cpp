@@ -165,8 +165,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Code> makeCode(const ReduceKernel &kernel) {
-  return std::make_unique<ReduceCode>(kernel);
-}
+std::unique_ptr<Code> ReduceKernel::code() const { return std::make_unique<ReduceCode>(*this); }
 
 } // namespace stepc::interpret

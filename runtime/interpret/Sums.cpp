@@ -42,8 +42,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Code> makeCode(const SumKernel &kernel) {
-  return std::make_unique<SumCode>(kernel);
-}
+std::unique_ptr<Code> SumKernel::code() const { return std::make_unique<SumCode>(*this); }
 
 } // namespace stepc::interpret

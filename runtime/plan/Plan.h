@@ -28,7 +28,7 @@ struct Plan {
   std::string chip; // LLVM cpu that the code is for, with its features
   std::string numerics = "exact";
   // Workspace per rank: buffers at places that were decided, and after them one region of scratch
-  // for products and reductions, which run one at a time.
+  // for products and functions of blocks, which run one at a time.
   int64_t arenaBytes = 0;
   int64_t scratchBytes = 0;
   int64_t chunkElements = kChunkElements; // at most, of a row of a table: the target's

@@ -181,3 +181,12 @@ def test_pinned_keys_are_those_of_the_writers(outputs):
         written = set(re.findall(r'(?:visit\(|\{)"(\w+)",', block))
         page = {key.split(".")[-1] for key in documented(title) if re.search(r"\bpinned\[\]\.", key)}
         assert page == written
+
+
+def test_kinds_of_commands_are_those_of_the_plan():
+    """A program of every kind is hard to make, so the names are compared with the structs."""
+    structs = (ROOT / "runtime" / "plan" / "commands").glob("*.h")
+    names = {name for path in structs for name in re.findall(r'std::string_view kName = "(\w+)"', path.read_text())}
+    page = (ROOT / "docs" / "json.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith("| `commands[].kind` |"))
+    assert set(re.findall(r"`(\w+)`", row)) == names

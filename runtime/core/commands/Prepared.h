@@ -83,15 +83,9 @@ class Preparer {
 public:
   explicit Preparer(stepc_instance &instance);
 
-  std::unique_ptr<PreparedCommand> operator()(const plan::DispatchChunks &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::DispatchParameters &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::Product &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::Apply &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::Copy &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::Sum &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::Start &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::Await &);
-  std::unique_ptr<PreparedCommand> operator()(const plan::AdvanceSteps &);
+#define STEPC_COMMAND(Kind) std::unique_ptr<PreparedCommand> operator()(const plan::Kind &);
+  STEPC_COMMANDS(STEPC_COMMAND)
+#undef STEPC_COMMAND
 
   stepc_instance &instance;
   const plan::Plan &plan;

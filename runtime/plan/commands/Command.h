@@ -21,10 +21,18 @@
 
 namespace stepc::plan {
 
+/// All kinds of commands: DO(Kind) for each. The order is part of the serialized form.
+#define STEPC_COMMANDS(DO)                                                                         \
+  DO(DispatchChunks)                                                                               \
+  DO(DispatchParameters)                                                                           \
+  DO(Product) DO(Apply) DO(Copy) DO(Start) DO(Await) DO(AdvanceSteps) DO(Sum)
+
+template <typename, typename... Kinds> using VariantOf = std::variant<Kinds...>;
+#define STEPC_COMMAND(Kind) , Kind
 /// One command of a step. Commands and tables tell what a rank must have done at the end of a step; the
-/// runtime refuses a step that did anything else. The order is part of the serialized form.
-using Command = std::variant<DispatchChunks, DispatchParameters, Product, Apply, Copy, Start, Await,
-                             AdvanceSteps, Sum>;
+/// runtime refuses a step that did anything else.
+using Command = VariantOf<void STEPC_COMMANDS(STEPC_COMMAND)>;
+#undef STEPC_COMMAND
 
 /// "chunks", "parameters", "product", …
 inline std::string_view name(const Command &command) {
