@@ -77,8 +77,8 @@ public:
   /// The number of hyperparameters of the longest rule.
   int64_t longestRow() const { return stride; }
 
-  /// Lists what kernels need to add up a seal per set of meshes: a row per set (still without messages), the
-  /// terms, and the columns' weights. The seal of a set stays zero if this rank is no member of one of its
+  /// Lists what kernels need to add up a seal per set of meshes: a row per set, without messages yet, the
+  /// terms, and columns' weights. The seal of a set stays zero if this rank is no member of one of its
   /// meshes.
   void listTerms(const std::vector<std::vector<int64_t>> &sets, std::vector<stepc_seal_row> &rows,
                  std::vector<stepc_seal_term> &terms, std::vector<stepc_seal> &columns) const;

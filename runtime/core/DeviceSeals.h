@@ -24,7 +24,7 @@ struct SealLaunch {
 };
 
 struct DeviceSeals {
-  std::vector<stepc_seal_row> rows; ///< of all launches; each launch has its firstRow
+  std::vector<stepc_seal_row> rows; ///< rows of all launches; each launch has its firstRow
   std::vector<stepc_seal_term> terms;
   std::vector<stepc_seal> columns;
   std::vector<stepc_sealed_message> messages;

@@ -190,7 +190,7 @@ void countTraffic(stepc_instance &);
 /// What a rank sends to all others when they meet. Each rank compares all hellos.
 struct Hello {
   uint64_t magic, hash;
-  int64_t kinds; // of operations of its transport
+  int64_t kinds; // kinds of operations of its transport
   ProductLibrary library;
   char chip[64]; // of its program, without features; a zero ends it
 };

@@ -103,7 +103,7 @@ int32_t checkGradients(stepc_instance &instance) {
   if (areApart(instance, instance.bound.gradientRanges))
     return STEPC_OK;
   update(instance, instance.bound.gradientRanges);
-  const LentRange *longest = nullptr; // of the gradients with the last begin
+  const LentRange *longest = nullptr; // the longest gradient with the last begin
   auto written = instance.bound.writtenRanges.begin(), end = instance.bound.writtenRanges.end();
   for (LentRange &range : instance.bound.gradientRanges) {
     if (!range.begin)

@@ -82,8 +82,8 @@ struct RankProgram {
   Memory zeros; // what kernels read for an absent gradient if its route says zero
   stepc_counters planned{};
   bool maySkip = false;
-  // For a step that was recorded as a graph: what a replay counts (`recorded`), and whether each replay calls
-  // the host's functions, which then count (`replayCalls`).
+  // For a step that was recorded as a graph. `recorded` is what a replay counts. `replayCalls` says that each
+  // replay calls the host's functions, which count by themselves.
   bool hasGraph = false, isRecording = false, replayCalls = false;
   stepc_counters recorded{};
 };

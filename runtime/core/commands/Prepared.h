@@ -98,7 +98,7 @@ public:
 
   stepc_instance &instance;
   const plan::Plan &plan;
-  int64_t number = 0; ///< of the next command, in the plan
+  int64_t number = 0; ///< the next command's number in the plan
 
 private:
   std::unique_ptr<PreparedCommand> prepareMatrix(const plan::MatrixCommand &,
