@@ -350,7 +350,7 @@ bool NcclWorld::end(Communicator &communicator) {
 }
 
 // NCCL's abort stops its kernels at once. Then it waits for them and for graphs that hold them, so a thread
-// calls it.
+// of its own calls it.
 void NcclWorld::abort(const char *reason) noexcept try {
   Lock lock(mutex);
   if (*abortText)

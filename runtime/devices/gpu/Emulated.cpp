@@ -4,9 +4,8 @@
 // are queued. They are carried out when the trainer's stream would go on, in an order that is drawn from a
 // seed. Only the streams and their events limit this order, so tests find a step whose bits depend on more.
 //
-//   STEPC_EMULATED_SEED  the seed, a whole number; each rank and step draws an order of its own. Without a
-// seed
-//                        the stream of kernels goes first whenever it can.
+//   STEPC_EMULATED_SEED  the seed, a whole number; each rank and step draws an order of its own. Without
+//                        a seed the stream of kernels goes first whenever it can.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,7 +88,7 @@ public:
   bool isDone() override { return true; }
   void drain() override {}
 
-  // Carries out what was enqueued before the graph, which does not hold it.
+  // Carries out first what was enqueued before, because the graph does not hold it.
   void beginGraph() override { carryOut(); }
   void endGraph() override {
     step = streams;
