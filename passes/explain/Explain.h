@@ -59,7 +59,7 @@ struct GroupReport {
   plan::BytesByKind bytesFor;          ///< bytes that all ranks send, by purpose
 };
 
-/// A communicator of some exchanges.
+/// A communicator, and how many ranks and exchanges use it.
 struct CommunicatorReport {
   plan::Communicator communicator;
   int64_t ranks = 0, exchanges = 0; ///< how many ranks meet, and in how many exchanges

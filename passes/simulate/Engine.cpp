@@ -249,8 +249,8 @@ void Engine::arrive(const Message &message, double time) {
       finish(message.exchange, end);
 }
 
-/// Called when all of a rank's messages of an exchange have an arrival time, which may lie ahead. Lets go on
-/// what waits for them.
+/// Called when all of a rank's messages of an exchange have an arrival time, which may lie ahead. Schedules
+/// the rank's next exchange and the end of its wait.
 void Engine::finish(int64_t exchange, int64_t index) {
   Rank &rank = ranks[size_t(index)];
   double begun = rank.times[size_t(exchange)];

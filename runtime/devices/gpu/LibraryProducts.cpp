@@ -1,8 +1,8 @@
 //===- LibraryProducts.cpp - Products by cuBLASLt, at pinned algorithms -----===//
 //
 // A block is stored row by row. cuBLASLt reads it column by column, and so sees every matrix transposed.
-// Therefore it is called for outᵀ = rhsᵀ · lhsᵀ, instead of out = lhs · rhs. Its A is the right operand,
-// its B the left one, and its rows are our columns.
+// Therefore it is called for outᵀ = rhsᵀ · lhsᵀ, instead of out = lhs · rhs. Its A is the right
+// operand, its B the left one, and its rows are our columns.
 //
 //===----------------------------------------------------------------------===//
 
