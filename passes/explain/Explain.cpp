@@ -18,12 +18,12 @@ using namespace stepc::explain;
 
 namespace {
 
-/// Counts what travels together on one rank: a message per peer. What stays on the rank is none.
+/// Counts the messages of one rank in one start: one per peer. What stays on the rank is no message.
 class Tally {
 public:
   Tally(int64_t rank, size_t ranks) : rank(rank), sentTo(ranks), receivedFrom(ranks) {}
 
-  /// Returns the bytes that it sends.
+  /// Adds a table whose elements have `bytes` bytes. Returns the bytes that the rank sends of it.
   int64_t add(const plan::RankTable &table, int64_t bytes) {
     int64_t before = cost.bytesSent;
     for (const plan::Message &message : table.messages) {
@@ -38,14 +38,15 @@ public:
     }
     return cost.bytesSent - before;
   }
-  /// With the seal that each message has.
+  /// The cost, with the bytes of a seal per message.
   RankCost sealed() const {
     RankCost result = cost;
     result.bytesSent += cost.messagesSent * plan::kSealBytes;
     result.bytesReceived += cost.messagesReceived * plan::kSealBytes;
     return result;
   }
-  const std::vector<bool> &heard() const { return receivedFrom; } ///< of each rank
+  /// By rank: whether it sends to this rank.
+  const std::vector<bool> &heard() const { return receivedFrom; }
   RankCost cost;
 
 private:
@@ -121,7 +122,7 @@ private:
     peers.resize(report.world.size());
     for (const plan::Start *start : plan.starts()) {
       countMeeting(start->communicator);
-      llvm::MapVector<int64_t, SmallVector<int64_t>> tablesOf; // groups'
+      llvm::MapVector<int64_t, SmallVector<int64_t>> tablesOf; // by group
       for (int64_t index : start->tables)
         tablesOf[plan.segments[plan.tables[index].from.segment].group].push_back(index);
       for (size_t rank = 0; rank < report.world.size(); ++rank) {
@@ -151,7 +152,8 @@ private:
     }
   }
 
-  /// One of each peer that sends, and one of each ring along which an all-gather goes.
+  /// Connections of the rank with most of them: one per peer that sends in exchanges, one per ring of
+  /// all-gathers.
   NcclMemory countConnections() const {
     size_t most = 0;
     for (const std::set<int64_t> &senders : peers)
@@ -186,7 +188,7 @@ private:
   void countFlops() {
     const plan::Plan &plan = program.plan;
     flopsPerBlock.assign(plan.groups.size(), 0);
-    // A group's waves do the same with other blocks: one of them tells.
+    // All waves of a group do the same with other blocks, so one wave is counted.
     std::map<int64_t, int64_t> segmentOf;
     module.walk([&](Operation *op) {
       int64_t flops = flopsOf(op);
@@ -203,8 +205,8 @@ private:
   // What it could have done
   //===--------------------------------------------------------------------===//
 
-  /// What the program moves between the lists of a group, start by start: of the group's first wave, as
-  /// of a segment 0 of all blocks.
+  /// The tables by which the program moves values between a group's lists of placements, start by start.
+  /// Takes those of the group's first wave, and renumbers them to a segment 0 of all blocks.
   std::vector<std::vector<plan::Table>> listMoves(const plan::Group &group) const {
     const plan::Plan &plan = program.plan;
     auto first = llvm::find_if(plan.segments, [&](const plan::Segment &segment) {
@@ -227,7 +229,7 @@ private:
     return starts;
   }
 
-  /// The costs of the mesh's ranks of this group by itself, stepped by another strategy.
+  /// The cost of each rank of the mesh, if this group by itself were stepped by another strategy.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
                               optim::RuleOp rule, const decide::Judgement &other, int64_t flops) {
     plan::Plan alone;
@@ -239,7 +241,7 @@ private:
     copy.hops = other.hops;
     copy.slabs = other.slabs;
     flops += matrixFlops(rule, copy) - matrixFlops(rule, group);
-    // Equal blocks in turn: what balancing them alone comes to.
+    // Ranks own equal blocks in turn, as balancing this group alone would choose.
     for (plan::Hop &hop : copy.hops)
       for (int64_t block = 0, e = geometry.blockCount(); block < e && !hop.owned.empty(); ++block)
         hop.base.push_back(block % int64_t(geometry.mesh.ranks.size()));
@@ -250,7 +252,7 @@ private:
     }
     alone.segments.push_back({"", 0, {}, true});
 
-    // What moves between the group's lists does so whatever the hops.
+    // Moves between the group's lists of placements do not depend on hops.
     std::vector<std::vector<plan::Table>> starts = listMoves(group);
     for (const plan::Table &table : travellers(rule, copy)) {
       auto joined = llvm::find_if(starts, [&](const std::vector<plan::Table> &start) {
@@ -313,7 +315,7 @@ private:
     out.waves =
         llvm::count_if(plan.segments, [&](const plan::Segment &s) { return s.group == index; });
 
-    // The chosen one: the program's own messages, on the ranks of the group's mesh.
+    // The chosen strategy: the program's own messages, on the ranks of the group's mesh.
     std::vector<RankCost> ranks;
     for (int64_t global : geometry.mesh.ranks) {
       int64_t rank = llvm::lower_bound(report.world, global) - report.world.begin(), blocks = 0;
@@ -358,8 +360,8 @@ private:
   std::vector<std::vector<RankCost>> costs; // per group, rank of the world
   std::vector<plan::BytesByKind> bytesFor;  // per group
   std::vector<int64_t> flopsPerBlock;       // per group
-  std::vector<std::set<int64_t>> peers;     // of each rank, that send to it in exchanges
-  std::set<int64_t> rings;                  // communicators of all-gathers
+  std::vector<std::set<int64_t>> peers;     // per rank: the ranks that send to it in exchanges
+  std::set<int64_t> rings;                  // numbers of communicators of all-gathers
 };
 
 } // namespace

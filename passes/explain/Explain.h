@@ -1,7 +1,7 @@
 //===- Explain.h - What was decided, why, and what it costs -----*- C++ -*-===//
 //
-// Read from a scheduled program. Bytes and messages come from the plan's tables, expanded by the
-// function that the runtime expands them with, so they equal what a step counts.
+// The report is read from a scheduled program. Bytes and messages come from the plan's tables. The runtime's
+// own function expands them, so they equal what a step counts.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_EXPLAIN_EXPLAIN_H
@@ -31,7 +31,7 @@ struct Range {
   int64_t least = 0, most = 0;
 };
 
-/// The ranks' costs in one place.
+/// The costs of all ranks, as ranges.
 struct Cost {
   Range bytesSent, messagesSent, bytesReceived, messagesReceived, flops;
   double balance = 1.0; ///< most FLOPs of a rank over the mean; 1 if there are none
@@ -42,9 +42,10 @@ Cost summarize(llvm::ArrayRef<RankCost> ranks);
 struct Alternative {
   std::string strategy;
   bool chosen = false;
-  std::string why; ///< of the chosen one; why another one is not, where seconds do not tell
-  std::optional<Cost> cost; ///< nothing if it is illegal
-  double seconds = 0; ///< that the model by which strategies are chosen gives the group's step
+  /// Why it is chosen; why it is illegal; or why it is not chosen, although it takes fewer seconds.
+  std::string why;
+  std::optional<Cost> cost; ///< none if it is illegal
+  double seconds = 0;       ///< for the group's step, by the model that chooses strategies
 };
 
 struct GroupReport {
@@ -55,34 +56,35 @@ struct GroupReport {
   int64_t batchAxes = 0, flatten = 0, blocks = 0, waves = 1;
   std::string type, gradientType, placements, mesh;
   std::vector<Alternative> strategies; ///< the chosen one first
-  plan::BytesByKind bytesFor;          ///< that all ranks send
+  plan::BytesByKind bytesFor;          ///< bytes that all ranks send, by purpose
 };
 
-/// What some exchanges are on.
+/// A communicator, and how many ranks and exchanges use it.
 struct CommunicatorReport {
   plan::Communicator communicator;
-  int64_t ranks = 0, exchanges = 0; ///< that meet, and how often
+  int64_t ranks = 0, exchanges = 0; ///< how many ranks meet, and in how many exchanges
 };
 
-/// Equal products of blocks, and what a target makes of them.
+/// Products of blocks that are equal, and how a target computes them.
 struct ProductReport {
   int64_t m, n, k;
-  std::string lhs, rhs, out; ///< types; "ᵀ" behind those of operands that are stored transposed
+  /// Element types. An operand that is stored transposed has "ᵀ" behind its type.
+  std::string lhs, rhs, out;
   bool symmetric;
   std::string addend; ///< its type; empty without one
-  std::vector<std::pair<std::string, int64_t>>
-      groups; ///< and how many there are of each of its blocks
+  /// Each group with such products, and how many of them it has per block.
+  std::vector<std::pair<std::string, int64_t>> groups;
   exec::Accumulation accumulation;
   kernels::ProductTile tile;
-  std::vector<plan::PinnedAlgorithm> pinned; ///< by which cuBLASLt makes it on some machines
-  std::string notPinned;                     ///< with a table: why there are none
+  std::vector<plan::PinnedAlgorithm> pinned; ///< by which cuBLASLt computes it on some GPUs
+  std::string notPinned;                     ///< with a table: why `pinned` is empty
 };
 
 /// What NCCL takes of a GPU's memory beside the workspace, roughly: docs/runtime.md says why.
 struct NcclMemory {
   static constexpr int64_t kConnectionBytes = (4 << 20) + (512 << 10) + 4800 * 1024;
   static constexpr int64_t kLeastChannels = 2, kMostChannels = 32;
-  int64_t connections = 0; ///< through which a rank receives, the most of any
+  int64_t connections = 0; ///< through which a rank receives: the most of any rank
   Range bytes() const {
     int64_t each = connections * kConnectionBytes;
     return {each * kLeastChannels, each * kMostChannels};
@@ -93,30 +95,30 @@ struct Report {
   std::string name, numerics;
   std::string target; ///< as given; without it there are no products and no NCCL memory
   std::vector<ProductReport> products;
-  bool hasTable = false;        ///< of pinned products
-  std::optional<GpuTarget> gpu; ///< that the program is for
+  bool hasTable = false;        ///< whether the module has a table of pinned products
+  std::optional<GpuTarget> gpu; ///< the GPU that the program is for
   std::optional<NcclMemory> nccl;
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
-  int64_t scratch = 0; ///< at most: a target decides
+  int64_t scratch = 0; ///< an upper bound, because only a target decides
   /// Arena and scratch are the workspace, which --workspace-limit bounds.
   int64_t workspaceAtMost() const { return saturatingAdd(arena, scratch); }
-  cost::Cluster cluster; ///< that seconds are modelled on
+  cost::Cluster cluster; ///< on which seconds are modelled
   /// Seconds of the busiest rank in matrix space, and the least that any choice of owners can give it. 0 if
   /// no block has an owner.
   double busiest = 0, leastBusiest = 0;
-  std::map<std::string, std::pair<double, double>>
-      busiestOfMesh; ///< the same, of each mesh by its name
+  /// `busiest` and `leastBusiest` of each mesh, by its name.
+  std::map<std::string, std::pair<double, double>> busiestOfMesh;
   std::vector<plan::Mesh> meshes;
-  std::vector<std::string>
-      overridden; ///< parameters of whose blocks the specification's hold instead
+  /// Parameters for which the specification's blocks hold, although the manifest has others.
+  std::vector<std::string> overridden;
   std::vector<GroupReport> groups;
   std::vector<CommunicatorReport> communicators;
   std::vector<int64_t> world;  ///< global ranks
   std::vector<RankCost> ranks; ///< per rank of the world
 };
 
-/// The report of a module at level scheduled, and of what a target makes of it, unless that is null; an
-/// error if it is at another level.
+/// The report of a module at level scheduled. If `target` is not null, the report also says how the target
+/// computes products. Emits an error if the module is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
 
 /// Adds equal products of blocks to a report, in the order of their first use, with what the module's table

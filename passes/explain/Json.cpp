@@ -58,7 +58,7 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"strategies", std::move(strategies)}};
 }
 
-/// In the manifest's form and units.
+/// The cluster, in the form and units of a manifest.
 static llvm::json::Object toJson(const cost::Cluster &cluster) {
   llvm::json::Array levels;
   for (const cost::Level &level : cluster.levels) {

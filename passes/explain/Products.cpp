@@ -28,7 +28,7 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
     return std::tie(a.m, a.n, a.k, a.lhs, a.rhs, a.addend, a.out, a.symmetric) ==
            std::tie(b.m, b.n, b.k, b.lhs, b.rhs, b.addend, b.out, b.symmetric);
   };
-  // A group's waves do the same with other blocks: the first of them tells.
+  // All waves of a group do the same with other blocks, so the first wave is reported.
   llvm::DenseMap<int64_t, int64_t> waveOf;
   module.walk([&](optim::ProductOp op) {
     int64_t segment = ProgramPlan::find(program.segments, comm::segmentOfBatch(op));

@@ -50,7 +50,7 @@ std::string shapeOf(const GroupReport &group) {
   return text.empty() ? "scalar" : text;
 }
 
-/// Placements with the first two and the last of many cuts: a bucket of a thousand ranks has as many.
+/// Placements as text. If a flat placement has more than 5 cuts, only the first two and the last are shown.
 std::string withFewCuts(StringRef text) {
   constexpr StringRef kFlat = "flat(";
   std::string result;
@@ -70,12 +70,12 @@ std::string withFewCuts(StringRef text) {
   }
 }
 
-/// Names with `*` for what differs in their dotted parts; the first one and "…", if they have
-/// nothing in common.
+/// One pattern for all names, with `*` for what differs in their dotted parts. If names have nothing in
+/// common, the first name and "…".
 std::string patternOf(llvm::ArrayRef<std::string> names) {
   llvm::SmallVector<StringRef> first;
   StringRef(names[0]).split(first, '.');
-  // Per part, the lengths of what all names begin and end with.
+  // Per dotted part: the lengths of the prefix and of the suffix that all names share.
   llvm::SmallVector<size_t> prefix, suffix;
   llvm::SmallVector<bool> equal(first.size(), true);
   for (StringRef part : first) {
@@ -112,7 +112,8 @@ std::string patternOf(llvm::ArrayRef<std::string> names) {
   return anything ? pattern : names[0] + ", …";
 }
 
-/// A name for the parameters of each group: their pattern, where that says which ones they are.
+/// A name for the parameters of each group: their pattern if no other group has it, otherwise their first
+/// names.
 std::vector<std::string> namesOf(llvm::ArrayRef<GroupReport> groups) {
   std::vector<std::string> result;
   for (const GroupReport &group : groups)
@@ -151,7 +152,7 @@ void printLines(StringRef text, llvm::raw_ostream &os) {
     os << takeLine(text, kPageWidth) << '\n';
 }
 
-/// The figures that everything is modelled with, over as many lines as they take.
+/// Prints the figures of the cluster on which times are modelled, over as many lines as they take.
 void printCluster(const cost::Cluster &cluster, llvm::raw_ostream &os) {
   const cost::Cluster *profile = cost::findProfile(cluster.profile);
   std::string text = "Milliseconds are modelled on ";
@@ -201,7 +202,7 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
   table.print(os);
 }
 
-/// As many names as there is room for, and the number of the others.
+/// As many names as there is room for, and the number of the other names.
 std::string someOf(llvm::ArrayRef<std::string> names) {
   constexpr size_t kRoom = 50;
   std::string text = names[0];
@@ -214,7 +215,7 @@ std::string someOf(llvm::ArrayRef<std::string> names) {
   return text;
 }
 
-/// Strategies that are not legal, with the groups that each reason holds for.
+/// Prints the strategies that are not legal, with the groups for which each reason holds.
 void printRefusals(const Report &report, llvm::raw_ostream &os) {
   // Strategies, and reasons of each, in the order in which they come.
   llvm::MapVector<StringRef, llvm::MapVector<StringRef, std::vector<std::string>>> refused;

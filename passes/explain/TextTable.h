@@ -12,7 +12,7 @@
 
 namespace stepc::explain {
 
-/// The first `width` columns of a terminal, the last of them "…" where something is cut.
+/// The text, cut to `width` columns of a terminal. If something is cut, the last column is "…".
 std::string cut(llvm::StringRef text, size_t width);
 
 /// Columns of the page.
@@ -20,11 +20,11 @@ inline constexpr size_t kPageWidth = 120;
 /// Takes as many words from the front of `text` as `width` columns hold, at least one.
 std::string takeLine(llvm::StringRef &text, size_t width);
 
-/// Rows of cells under a header, as wide as they need to be. The last column goes on in further
-/// lines where the page ends.
+/// Rows of cells under a header. Columns are as wide as their widest cell. A last cell that the page cannot
+/// hold goes on in further lines.
 class TextTable {
 public:
-  /// `aligned` has '>' or '<' per column: to the right or to the left.
+  /// `aligned` has a character per column: '>' for right, '<' for left.
   TextTable(std::vector<std::string> header, std::string aligned) : aligned(std::move(aligned)) {
     rows.push_back(std::move(header));
   }
@@ -46,7 +46,7 @@ std::string capacity(double value); // in powers of 1000
 std::string count(int64_t value);
 /// Two digits after the point.
 std::string fixed(double value);
-/// "2–4", or one of them where both are spelled alike.
+/// "2–4", or one number if both are spelled alike.
 std::string range(int64_t least, int64_t most, std::string (*spell)(int64_t));
 using stepc::plural;
 

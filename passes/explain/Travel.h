@@ -6,11 +6,11 @@
 
 namespace stepc::explain {
 
-/// The tables of the values of a group that travel by its hops, of a program's first segment.
+/// A table for each value of a group that travels by its hops. The tables are for segment 0.
 std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group);
-/// The sums over ranks of the slabs of a group, start by start.
+/// Tables of the values that ranks with slabs of a block add up, for segment 0, in the order of starts.
 std::vector<plan::Table> sums(optim::RuleOp rule, const plan::Group &group);
-/// Operations for one block, or for a slab of it, in the matrix operations of a rule.
+/// FLOPs of a rule's matrix operations for one block, or for one slab if the group has slabs.
 int64_t matrixFlops(optim::RuleOp rule, const plan::Group &group);
 
 } // namespace stepc::explain

@@ -19,7 +19,7 @@ Interpreter::Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int6
     values[argument] = std::move(value);
 }
 
-/// A zero of the extents that the type of `value` means for this block.
+/// Zeros, of the size that the type of `value` has for this block.
 Matrix Interpreter::shaped(Value value) const {
   std::optional<optim::ValueKind> kind = optim::kindOf(value.getType());
   if (!kind)
@@ -68,7 +68,7 @@ static bool compare(arith::CmpFPredicate predicate, double a, double b) {
   llvm_unreachable("unknown predicate");
 }
 
-/// NaN where either is; -0 below 0.
+/// NaN if an operand is NaN. -0 counts as less than 0.
 static double maximum(double a, double b) {
   if (std::isnan(a) || std::isnan(b))
     return a + b;
@@ -89,11 +89,11 @@ std::optional<double> Interpreter::compute(Operation &op, ArrayRef<double> x) {
       .Case([&](arith::MinNumFOp) { return std::fmin(x[0], x[1]); })
       .Case([&](arith::CmpFOp cmp) { return double(compare(cmp.getPredicate(), x[0], x[1])); })
       .Case([&](arith::SelectOp) { return x[0] != 0 ? x[1] : x[2]; })
-      // On conditions only: their values are 0 and 1.
+      // Operations on conditions, whose values are 0 and 1.
       .Case([&](arith::AndIOp) { return double(x[0] != 0 && x[1] != 0); })
       .Case([&](arith::OrIOp) { return double(x[0] != 0 || x[1] != 0); })
       .Case([&](arith::XOrIOp) { return double((x[0] != 0) != (x[1] != 0)); })
-      // No roundings: that is what this interpreter is for.
+      // Casts do not round: this interpreter computes what a rule means without roundings.
       .Case<arith::TruncFOp, arith::ExtFOp>([&](auto) { return x[0]; })
       .Case([&](math::SqrtOp) { return std::sqrt(x[0]); })
       .Case([&](math::RsqrtOp) { return 1.0 / std::sqrt(x[0]); })

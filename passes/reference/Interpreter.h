@@ -20,23 +20,25 @@ struct Matrix {
   double at(int64_t row, int64_t col) const { return data[static_cast<size_t>(row * cols + col)]; }
 };
 
-/// What an operation with MatrixOpInterface is documented to make of these operands, in double: a matrix of
-/// rows × cols. Nothing for an operation that is not known.
+/// Computes an operation with MatrixOpInterface in double, as the operation is documented. The result is a
+/// matrix of rows × cols. Returns nothing for an unknown operation.
 std::optional<Matrix> computeMatrix(mlir::Operation *op, llvm::ArrayRef<const Matrix *> operands,
                                     int64_t rows, int64_t cols);
 
 /// Runs the operations of a rule's body on one block.
 class Interpreter {
 public:
-  /// `arguments` are one per argument of the rule's body.
+  /// `arguments` has a matrix per argument of the rule's body.
   Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int64_t rows, int64_t cols);
 
-  /// The values that the body yields, or an error at the operation that it does not know.
+  /// Returns the values that the body yields. Fails, with an error at the operation, if an operation is
+  /// unknown.
   mlir::FailureOr<std::vector<Matrix>> run();
 
 private:
   mlir::LogicalResult runOp(mlir::Operation &op);
-  /// Elementwise operations of arith and math, and the named ones of optim. Nothing for others.
+  /// Computes an element of an elementwise operation of arith, math or optim. Returns nothing for other
+  /// operations.
   std::optional<double> compute(mlir::Operation &op, llvm::ArrayRef<double> operands);
   Matrix shaped(mlir::Value value) const;
 

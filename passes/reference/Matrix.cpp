@@ -9,7 +9,7 @@
 using namespace stepc;
 using namespace stepc::reference;
 
-/// `x` reduced to rows × cols, each of them x's own or 1.
+/// `x` reduced to rows × cols. `rows` is x.rows or 1, and `cols` is x.cols or 1.
 static Matrix reduce(optim::Reduction kind, const Matrix &x, int64_t rows, int64_t cols) {
   bool squares = kind == optim::Reduction::Rms || kind == optim::Reduction::Norm;
   bool largest = kind == optim::Reduction::Max;

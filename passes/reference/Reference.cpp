@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::reference;
 
-/// The parameter as the geometry sees it, on one rank.
+/// The parameter's group, with all elements on one rank.
 static plan::Group groupOf(optim::ParameterOp parameter) {
   plan::Group group = parameter.toPlan();
   group.placements.clear();
@@ -45,8 +45,8 @@ std::vector<Tensor> reference::initialStates(optim::RuleOp rule, optim::Paramete
 
 namespace {
 
-/// A tensor cut into the blocks of its view, of a part where these are divided. A value of one block
-/// (a state of kind one of a parameter whose leading axes were never declared) is the same for all.
+/// A tensor cut into the blocks of its view, or of one part if matrices are divided. A value of one block (a
+/// state of kind one of a parameter whose leading axes were never declared) belongs to all blocks.
 struct Blocks {
   geometry::View view;
   std::vector<geometry::Rect> rects; // by block
@@ -54,7 +54,7 @@ struct Blocks {
   Blocks(const plan::Group &group, plan::ValueKind kind)
       : view(geometry::view(group, kind)), rects(geometry::rectangles(group, {}, 0, kind)) {}
 
-  /// visit(offset in the tensor, offset in the block, length)
+  /// Calls visit(offset in the tensor, offset in the block, length) for each run of elements of the block.
   template <typename Visit> void forRuns(int64_t block, Visit visit) const {
     block = view.blocks == 1 ? 0 : block;
     auto before = [](const geometry::Rect &rect, int64_t block) { return rect.block < block; };
@@ -115,7 +115,7 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
       master = i;
   }
 
-  // Every block reads what was before the step, also where blocks share a state.
+  // Every block reads the values before the step, also if blocks share a state.
   Tensors result = tensors;
   const Tensor &current = master ? tensors.states[*master] : tensors.parameter;
   auto stepBlock = [&](const Blocks &full, ArrayRef<Blocks> views, int64_t block,

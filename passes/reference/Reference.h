@@ -1,8 +1,8 @@
 //===- Reference.h - The float64 reference of level 1 -----------*- C++ -*-===//
 //
-// What a rule means, without roundings: an interpreter of `optim.rule` bodies in
-// double on whole tensors. Casts to bf16, f16 and f32 are the identity, and so is storage. Every
-// back end is compared with it; it is compared with formulas written from the papers.
+// What a rule means, without roundings: an interpreter of `optim.rule` bodies in double on whole tensors.
+// Casts to bf16, f16 and f32 change nothing, nor does storage. Tests compare every back end with this
+// reference, and the reference with formulas that were written from the papers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_REFERENCE_REFERENCE_H
@@ -21,7 +21,7 @@ struct Tensor {
 /// All that a step of one parameter reads and writes.
 struct Tensors {
   Tensor parameter, gradient;
-  /// One per state of the rule, in its order; empty where the state does not exist (the
+  /// One tensor per state of the rule, in its order. A tensor is empty if the state does not exist (the
   /// master of an f32 parameter).
   std::vector<Tensor> states;
 };
@@ -34,9 +34,9 @@ bool stateExists(optim::ParameterOp parameter, optim::StateAttr state);
 std::vector<Tensor> initialStates(optim::RuleOp rule, optim::ParameterOp parameter,
                                   const Tensor &value);
 
-/// One step of one parameter, in place; each declared matrix of a stack by itself. `step` counts
-/// from 1; `hyperparameters` are in the rule's order. Fails, with an error at the operation, on an
-/// operation that it does not know or a tensor of another shape; `tensors` is unchanged then.
+/// Steps one parameter in place; each declared matrix of a stack is stepped by itself. `step` counts from 1,
+/// and `hyperparameters` are in the rule's order. Fails at an unknown operation, or if a tensor has another
+/// shape. Then an error was emitted, and `tensors` is unchanged.
 mlir::LogicalResult step(optim::RuleOp rule, optim::ParameterOp parameter, Tensors &tensors,
                          llvm::ArrayRef<double> hyperparameters, int64_t step);
 

@@ -36,7 +36,7 @@ std::string Engine::run(std::vector<RankResult> &into) {
     case Kind::Done: {
       Processor &processor = processors[size_t(event.what)];
       if (processor.version() != event.number)
-        break; // others came in between: it was put off
+        break; // other work came in between, so the end has moved
       int64_t rank = processor.finish(now);
       reschedule(event.what);
       done(rank);
@@ -80,7 +80,7 @@ void Engine::reschedule(int64_t processor) {
     push(next, Kind::Done, processor, processors[size_t(processor)].version());
 }
 
-/// Goes on with a rank's commands until one takes time or has to wait.
+/// Walks a rank's commands until one of them takes time or has to wait.
 void Engine::walk(int64_t index) {
   Rank &rank = ranks[size_t(index)];
   bool isNoted = record.track(index);
@@ -99,7 +99,7 @@ void Engine::walk(int64_t index) {
         resume(index);
       return;
     } else {
-      // Work that follows other work without a break is one piece if nobody looks at it.
+      // If the rank has no track, all commands up to the next start or await are one piece of work.
       double seconds = 0;
       do
         seconds += times.seconds(rank.command++, size_t(index));
@@ -113,7 +113,7 @@ void Engine::walk(int64_t index) {
   (*results)[size_t(index)].end = now;
 }
 
-/// False where a copy takes time: the walk goes on in the next phase when that is done.
+/// Returns false if a copy takes time. The walk then goes on with the next phase when the copy is done.
 bool Engine::walkStart(int64_t index, int64_t exchange) {
   Rank &rank = ranks[size_t(index)];
   Exchanges::Copies copies = exchanges.copies(exchange, index);
@@ -139,7 +139,7 @@ bool Engine::walkStart(int64_t index, int64_t exchange) {
   return true;
 }
 
-/// A rank's piece of work is done: a command, or taking in a message.
+/// Ends a rank's piece of work: commands, or taking in a message.
 void Engine::done(int64_t index) {
   Rank &rank = ranks[size_t(index)];
   if (rank.isTaking) {
@@ -149,7 +149,7 @@ void Engine::done(int64_t index) {
     return takeIn(index);
   }
   (*results)[size_t(index)].compute += now - rank.since;
-  // A start's copies are done before the walk is past it.
+  // While a start's copies run, the walk is still at the start. Otherwise it is already past the command.
   size_t command = rank.command - (rank.phase == 0);
   note(index, Lane::Compute, int64_t(command), rank.since, now);
   walk(index);
@@ -171,7 +171,8 @@ void Engine::endWait(int64_t index) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-/// Begins the next exchange that a rank's commands have reached: on a stream, when the one before is done.
+/// Begins the exchanges that a rank's commands have reached. On a stream each waits for the exchange before
+/// it.
 void Engine::beginNext(int64_t index) {
   Rank &rank = ranks[size_t(index)];
   while (rank.begun < rank.reached) {
@@ -179,7 +180,7 @@ void Engine::beginNext(int64_t index) {
     if (options.progress == Progress::Streams && rank.begun > 0) {
       if (!exchanges.isDone(rank.begun - 1, index))
         return;
-      // It may be known now to be done later; and of several in a row only the next one is.
+      // The exchange before may end later than now. Without messages it ends when it begins.
       time = std::max(
           now, std::max(rank.times[size_t(rank.begun - 1)], exchanges.last(rank.begun - 1, index)));
     }
@@ -217,7 +218,7 @@ void Engine::send(int64_t port) {
   arrive(sent.message, sent.arrival);
 }
 
-/// A message that its receiver's thread has to take in.
+/// Hands a message to its receiver's thread, which has to take it in.
 void Engine::come(const Message &message) {
   Rank &rank = ranks[size_t(message.to)];
   rank.arrived.push_back(message);
@@ -248,7 +249,8 @@ void Engine::arrive(const Message &message, double time) {
       finish(message.exchange, end);
 }
 
-/// All of a rank's messages of an exchange have their time, be it later: what waits for them can go on.
+/// Called when all of a rank's messages of an exchange have an arrival time, which may lie ahead. Schedules
+/// the rank's next exchange and the end of its wait.
 void Engine::finish(int64_t exchange, int64_t index) {
   Rank &rank = ranks[size_t(index)];
   double begun = rank.times[size_t(exchange)];
@@ -259,12 +261,13 @@ void Engine::finish(int64_t exchange, int64_t index) {
     resume(index);
 }
 
-/// The exchange that a rank awaits has its end.
+/// Schedules the end of a rank's wait, for the time at which the awaited exchange ends.
 void Engine::resume(int64_t index) {
   push(std::max(now, exchanges.last(ranks[size_t(index)].awaited, index)), Kind::Resume, index);
 }
 
-/// A thread that awaits takes in what has arrived, of whatever exchange, until its own is done.
+/// A rank that awaits takes in the messages that have arrived, of any exchange, until the awaited one is
+/// done.
 void Engine::takeIn(int64_t index) {
   Rank &rank = ranks[size_t(index)];
   if (exchanges.isDone(rank.awaited, index)) {

@@ -10,32 +10,32 @@
 
 namespace stepc::simulate {
 
-/// What is written down of a walk. Ranks without a track leave nothing but their sums.
+/// What a walk writes down. For ranks without a track only their RankResult is filled.
 struct Record {
-  std::vector<Track *> trackOf; ///< by rank; null: none. Or empty: none has any
+  std::vector<Track *> trackOf; ///< by rank, null if it has none; empty if no rank has one
   Flight *flight = nullptr;
 
   Track *track(int64_t rank) const { return trackOf.empty() ? nullptr : trackOf[size_t(rank)]; }
 };
 
-/// Carries out one step. Events happen in the order of their time, those of one time in an order that
-/// depends on the program alone, so that equal questions have equal answers.
+/// Carries out one step. Events happen in the order of their times. The order of events of one time depends
+/// on the program alone, so that equal questions have equal answers.
 class Engine {
 public:
   Engine(const plan::Plan &plan, const Options &options, const Topology &topology, const Work &work,
          Exchanges &exchanges, const Record &record);
 
-  /// Fills in times. What is wrong, or nothing.
+  /// Fills in the times of `results`. Returns what is wrong; empty if nothing is.
   std::string run(std::vector<RankResult> &results);
 
 private:
-  /// At equal times: what ends, then what begins, then what travels, so that senders know all receivers
-  /// that begin an exchange together.
+  /// The order of events of one time: first what ends, then what begins, then what travels. A sender
+  /// therefore knows all receivers that begin an exchange together.
   enum class Kind : int8_t { Done, Resume, Begin, Arrive, Send };
   struct Event {
     double time;
     Kind kind;
-    int64_t what;    // a processor, a rank, a message that is held or a port
+    int64_t what;    // by kind: a processor, a rank, a held message or a port
     uint64_t number; // Done: the processor's version; Begin: the exchange
     uint64_t order;
     bool operator>(const Event &other) const {
@@ -47,17 +47,17 @@ private:
     }
   };
   struct Rank {
-    size_t command = 0;          // the next one
+    size_t command = 0;          // the next command
     int phase = 0;               // of a start: copies before, the start itself, copies after
     int64_t awaited = -1;        // the exchange that it waits for
-    double waiting = 0;          // since
-    int64_t reached = 0;         // starts that its commands have come to
-    int64_t begun = 0;           // those that it has begun, or is about to
+    double waiting = 0;          // the time at which this wait began
+    int64_t reached = 0;         // number of starts that its commands have reached
+    int64_t begun = 0;           // number of exchanges that it has begun, or whose begin is queued
     std::vector<double> times;   // of starts: when they were reached, then begun
-    std::deque<Message> arrived; // that its thread must take in (Progress::Waits)
+    std::deque<Message> arrived; // messages that its thread must take in (Progress::Waits)
     bool isTaking = false;
     Message taken = {};
-    double since = 0; // that it takes it, or carries out a command
+    double since = 0; // the time at which its piece of work began
   };
 
   void push(double time, Kind kind, int64_t what, uint64_t number = 0) {
@@ -94,9 +94,9 @@ private:
   std::vector<Rank> ranks;
   std::vector<RankResult> *results = nullptr;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events;
-  std::vector<Message> sends, ready; // of a rank that begins an exchange
-  std::vector<Message> held;         // on their way to a thread
-  std::vector<int64_t> freed;        // places there
+  std::vector<Message> sends, ready; // used in `begin`, for the rank that begins an exchange
+  std::vector<Message> held;         // messages on their way to a thread
+  std::vector<int64_t> freed;        // free places in `held`
   uint64_t order = 0;
   double now = 0;
 };

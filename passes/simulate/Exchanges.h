@@ -8,48 +8,50 @@
 
 namespace stepc::simulate {
 
-/// The exchanges of a program: which messages may travel, and which ranks have all of theirs. Messages
-/// are expanded when a rank begins an exchange, so that those of a few exchanges are there at a time.
+/// The exchanges of a program: which messages may travel, and which ranks have had all of their messages.
+/// Messages are expanded when a rank begins an exchange, so that only those of a few exchanges take memory at
+/// a time.
 class Exchanges {
 public:
   Exchanges(const plan::Plan &plan, plan::Expander &expander, const Topology &topology);
 
-  /// Bytes that a rank copies beside an exchange: those wanted twice before it, its own part after.
+  /// Bytes that a rank copies for an exchange: parts for several peers before it, and the rank's own part
+  /// after it.
   struct Copies {
     int64_t repeated = 0, own = 0;
   };
   Copies copies(int64_t exchange, int64_t rank) const {
     return allCopies[size_t(exchange) * topology.ranks() + size_t(rank)];
   }
-  /// What a rank sends and receives in all exchanges, by level.
+  /// What a rank sends and receives in all exchanges, by level of the cluster.
   const std::vector<Traffic> &sent(int64_t rank) const { return allSent[size_t(rank)]; }
   const std::vector<Traffic> &received(int64_t rank) const { return allReceived[size_t(rank)]; }
-  /// By group and level: what all ranks send for it.
+  /// The bytes that all ranks send, by group and level.
   const std::vector<std::vector<int64_t>> &groupBytes() const { return groups; }
-  /// By group and kind of move: what all ranks send for it.
+  /// The bytes that all ranks send, by group and kind of move.
   const std::vector<plan::BytesByKind> &groupKinds() const { return kinds; }
 
-  /// Before each step: no rank has begun anything.
+  /// Forgets what ranks have begun. Must be called before each step.
   void reset();
-  /// What a rank sends in an exchange, in the order in which it turns to its peers.
+  /// The messages that a rank sends in an exchange, in the order in which it sends them (Topology::turn).
   void sends(int64_t exchange, int64_t rank, std::vector<Message> &messages) const;
-  /// A rank begins an exchange and sends `sends`. `ready` gets its messages with ranks that have already
-  /// begun it.
+  /// Says that a rank begins an exchange, in which it sends `sends`. `ready` gets the messages that may
+  /// travel from now on: those between this rank and ranks that have begun the exchange before.
   void begin(int64_t exchange, int64_t rank, const std::vector<Message> &sends,
              std::vector<Message> &ready);
-  /// A message arrives at `time`.
+  /// Says that a message arrives at `time`.
   void arrive(const Message &message, double time);
-  /// Whether all of a rank's messages have arrived, here or there, and when the last one did: a rank
-  /// that has none is done when it begins.
+  /// Whether all messages that a rank sends or receives have arrived, and when the last one did. A rank
+  /// without messages is done when it begins.
   bool isDone(int64_t exchange, int64_t rank) const;
   double last(int64_t exchange, int64_t rank) const;
 
 private:
   struct ExchangeProgress {
     std::vector<char> begun;                   // by rank
-    std::vector<int32_t> left;                 // messages
-    std::vector<double> last;                  // arrival
-    std::vector<std::vector<Message>> pending; // by the end that has not begun it yet
+    std::vector<int32_t> left;                 // messages that have not arrived
+    std::vector<double> last;                  // time of the last arrival
+    std::vector<std::vector<Message>> pending; // by their receiver, which has not begun yet
   };
   void count(size_t exchange, int64_t rank);
 

@@ -49,7 +49,7 @@ Network::Sent Network::send(double now, int64_t index) {
   const cost::Link &link = topology.link(level);
   double busy = link.busy(double(message.bytes));
   port.free = now + busy;
-  // The receiver's port takes it as it is sent, or after what arrives already.
+  // The receiver's port takes the message while it is sent, but behind messages that arrive already.
   double &receiving = in[indexOf(message.to, level)];
   receiving = std::max(now, receiving) + busy;
   port.isAsked = --port.queued > 0;

@@ -13,7 +13,7 @@ using llvm::StringRef;
 using llvm::json::Array;
 using llvm::json::Object;
 
-/// What the JSON says, the tracks with numbers in place of names, and the bytes under way.
+/// The JSON, the tracks with numbers in place of names, and the bytes under way.
 static Object toData(const Report &report) {
   const Result &result = report.result;
   Object data = toObject(report);
@@ -51,7 +51,7 @@ static Object toData(const Report &report) {
 std::string simulate::toPage(const Report &report) {
   std::string data;
   llvm::raw_string_ostream(data) << llvm::json::Value(toData(report));
-  // Names come from manifests: none of them ends the element that the data stands in.
+  // Names come from manifests. Without '<' no name can end the HTML element that holds the data.
   std::string safe;
   for (char c : data)
     if (c == '<')

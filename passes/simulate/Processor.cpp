@@ -30,7 +30,7 @@ int64_t Processor::finish(double now) {
   advance(now);
   Job done = jobs.top();
   jobs.pop();
-  // Rounding does not add up over jobs.
+  // Rounding errors must not add up over jobs.
   served = std::max(served, done.served);
   ++changes;
   return done.rank;

@@ -8,19 +8,19 @@
 
 namespace stepc::simulate {
 
-/// Devices that some ranks share. All that have work get equal parts of them, at most one device each:
-/// what a scheduler's time slices come to.
+/// Devices that some ranks share. All ranks that have work get equal parts of the devices, at most one device
+/// each. Time slices of a scheduler come to the same.
 class Processor {
 public:
   explicit Processor(double devices) : devices(devices) {}
 
   /// Gives `rank` work for that many seconds of one device, from `now` on.
   void submit(double now, int64_t rank, double seconds);
-  /// When the next rank is done, if nothing else is submitted; infinity if nobody works.
+  /// When the next rank is done, if nothing else is submitted. Infinity if no rank has work.
   double next() const;
-  /// The rank that is done at `now`, which was next().
+  /// Removes and returns the rank that is done at `now`, which must be next().
   int64_t finish(double now);
-  /// Changes whenever next() may.
+  /// A number that changes whenever next() may change.
   uint64_t version() const { return changes; }
 
 private:
@@ -28,13 +28,14 @@ private:
   void advance(double now);
 
   double devices;
-  // What a rank that always worked would have got: a rank is done when that has grown by its work.
+  // Seconds of work that a rank which always worked would have got. A rank is done when they have grown by
+  // its work.
   double served = 0;
-  double since = 0; // that `served` is of
+  double since = 0; // the time for which `served` holds
   uint64_t changes = 0;
   struct Job {
     double served;
-    uint64_t number; // equal ones are done in the order in which they came
+    uint64_t number; // orders jobs that are done at one time: first come, first done
     int64_t rank;
     bool operator>(const Job &other) const {
       return served != other.served ? served > other.served : number > other.number;

@@ -8,13 +8,13 @@
 
 namespace stepc::simulate {
 
-/// What was asked, and the answer.
+/// A simulation: what was asked, and the answer.
 struct Report {
   const plan::Plan &plan;
   const cost::Cluster &cluster;
   const Options &options;
   const Result &result;
-  std::string target; ///< as it was asked for; empty: this machine's CPU
+  std::string target; ///< as given; empty for this machine's CPU
 };
 
 /// Tables for people, at most 120 columns.
@@ -26,10 +26,10 @@ std::string toTrace(const Report &report);
 /// One HTML page that fetches nothing.
 std::string toPage(const Report &report);
 
-/// What the JSON says.
+/// The content of toJson.
 llvm::json::Object toObject(const Report &report);
 
-/// What a slice stands for.
+/// The name of a slice, and of what it works on.
 struct Named {
   std::string text;                  ///< "product 256×256×1022"
   std::vector<std::string> segments; ///< the waves of groups: "group.1.w0"

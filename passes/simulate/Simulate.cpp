@@ -10,13 +10,13 @@
 using namespace stepc;
 using namespace stepc::simulate;
 
-/// Parts of a step for each of which bytes under way are averaged: as many as a screen has columns.
+/// Number of equal parts of a step over which bytes under way are averaged: as many as a screen has columns.
 static constexpr int64_t kFlightParts = 1000;
 
-/// Ranks with the same work of every command and the same traffic, shown by the last one to end; classes
-/// by their end, latest first.
+/// Classes of ranks with equal work of every command and equal traffic, by their end, the latest first. Each
+/// class is shown by its last rank to end.
 static std::vector<Track> classify(const plan::Plan &plan, const Work &work, const Result &result) {
-  // Told apart by one thing after the other.
+  // Splits classes by one number after the other.
   std::vector<int64_t> classOf(result.ranks.size());
   auto refine = [&](auto valueOf) {
     std::map<std::pair<int64_t, double>, int64_t> numbers;
@@ -81,11 +81,11 @@ std::string simulate::simulate(const plan::Plan &plan, const cost::Cluster &clus
   if (std::string wrong = run({}); !wrong.empty() || kept == 0)
     return wrong;
 
-  // Once more, now that it is known whose steps are worth a track.
+  // Walk the step a second time, because only now it is known which ranks get a track.
   std::vector<Track> classes = classify(plan, work, result);
   result.classes = int64_t(classes.size());
   size_t tracks = std::min(size_t(kept), classes.size());
-  // The first, the last, and others evenly between them.
+  // Keep the first class, the last class, and others evenly between them.
   for (size_t i = 0; i < tracks; ++i)
     result.tracks.push_back(
         std::move(classes[tracks < 2 ? 0 : i * (classes.size() - 1) / (tracks - 1)]));

@@ -22,10 +22,10 @@ public:
   size_t levelOf(int64_t from, int64_t to) const {
     return cluster.levelOf(world[size_t(from)], world[size_t(to)]);
   }
-  /// The place of another rank in the order in which a rank sends, which is NCCL's. It goes through the
-  /// domains of the level below the one at which they meet, beginning after its own. In each it goes through
-  /// the places, beginning with its own. So if all ranks of a domain send to all of another, no two send to
-  /// one rank at a time.
+  /// The place of another rank in the order in which a rank sends, which is NCCL's. A domain is the ranks
+  /// that meet below the level at which the two ranks meet. The order goes through domains, beginning behind
+  /// the sender's. In each domain it goes through places, beginning with the sender's place. If all ranks of
+  /// one domain send to all of another, no two of them send to one rank at a time.
   std::pair<int64_t, int64_t> turn(int64_t rank, int64_t other) const {
     constexpr int64_t kAll = int64_t(1) << 40; // more than there are domains
     size_t level = levelOf(rank, other);

@@ -12,7 +12,7 @@ using llvm::json::Object;
 
 static double micro(double seconds) { return seconds * 1e6; }
 
-/// A name for a process or one of its threads, and where it stands among them.
+/// Adds the name of a process or of one of its threads, and its place in the order.
 static void addName(Array &events, const char *of, int64_t process, int64_t thread,
                     const std::string &name) {
   events.push_back(Object{{"name", std::string(of) + "_name"},
@@ -34,7 +34,7 @@ std::string simulate::toTrace(const Report &report) {
   for (const Track &track : result.tracks) {
     int64_t process = result.world[size_t(track.rank)];
     addName(events, "process", process, 0, nameOf(result, track));
-    // Where exchanges overlap, each further one has a thread of its own: slices of a thread may not.
+    // Slices of a thread must not overlap, so exchanges that overlap get further threads.
     std::vector<double> ends[3];
     for (const Slice &slice : track.slices) {
       const Named &named = names.of(slice);
@@ -57,7 +57,7 @@ std::string simulate::toTrace(const Report &report) {
                               {"args", Object{{"segments", llvm::join(named.segments, ", ")}}}});
     }
   }
-  // A process of its own, after the ranks'.
+  // The counters are a process of their own, behind the ranks' processes.
   int64_t network = result.world.back() + 1;
   addName(events, "process", network, 0, "bytes under way");
   for (auto [level, parts] : llvm::enumerate(result.flight.bytes))

@@ -50,7 +50,8 @@ const std::vector<Sums> &Work::sumsOf(int64_t table) {
   auto [found, isNew] = known.try_emplace(table);
   if (!isNew)
     return found->second;
-  // Rows that live on are not summed twice; those that the expander forgot may leave their address to others.
+  // Sums up rows once that ranks share. The expander may free rows and reuse their address, so owners are
+  // compared.
   std::map<const plan::RankTable *, std::pair<std::weak_ptr<const plan::RankTable>, Sums>> seen;
   std::vector<Sums> &sums = found->second;
   for (size_t rank = 0; rank < ranks; ++rank) {
@@ -66,10 +67,10 @@ const std::vector<Sums> &Work::sumsOf(int64_t table) {
   return sums;
 }
 
-/// Bytes follow from the effects. A command without a table does something on every rank.
+/// What a command takes on each rank. Bytes follow from its effects. Without a table it works on every rank.
 std::vector<Effort> Work::efforts(const plan::Command &command) {
   if (std::holds_alternative<plan::Start>(command) || std::holds_alternative<plan::Await>(command))
-    return {}; // their time is the exchanges'
+    return {}; // the engine times exchanges
   std::vector<Effort> result(ranks);
   std::vector<Sums> all(ranks);
   bool hasTable = false;
@@ -133,7 +134,7 @@ Work::Rate Work::rate(const plan::Effect &effect) {
   return moved > 0 ? Rate{moved} : workspaceRate(effect, table);
 }
 
-/// Bytes of a parameter's elements, by the elements that a table's rows have.
+/// Bytes of a shard's elements, per element of the table's rows.
 double Work::shardRate(const plan::Operand &operand, const plan::Table &table) const {
   const plan::Group &group = plan.groups[size_t(plan.segments[size_t(table.from.segment)].group)];
   plan::State of = operand.elements(plan, group);
@@ -144,8 +145,9 @@ double Work::shardRate(const plan::Operand &operand, const plan::Table &table) c
              : 0;
 }
 
-/// Only kernels know the types of what chunks lead to. A packed value has the size of what travels. A batch
-/// in a pool has that of its member's blocks, and anything else that of the rank with most elements.
+/// Bytes in the workspace, per element of the rows. Only kernels know the types of these operands. A packed
+/// value has the size of what travels. A batch in a pool has the size of its blocks. Any other value has at
+/// most the operand's bytes, for the rank with most elements.
 Work::Rate Work::workspaceRate(const plan::Effect &effect, const plan::Table &table) {
   const plan::Operand &operand = *effect.operand;
   if (!operand.start.isNone()) {
@@ -168,7 +170,8 @@ void Work::countShards() {
   for (int64_t global : plan.world())
     rankOf.emplace(global, rankOf.size());
   for (const plan::Group &group : plan.groups) {
-    // Only the group of the first parts counts: its parameters' whole shards.
+    // Parameters with parts belong to several groups. Count their whole shards once, with the group of the
+    // first part.
     if (plan.parameters[size_t(group.parameters[0])].group != &group - plan.groups.data())
       continue;
     plan::Group whole = geometry::whole(group);

@@ -10,7 +10,7 @@
 
 namespace stepc::simulate {
 
-/// What some rows of tables come to.
+/// Sums over rows of tables.
 struct Sums {
   int64_t items = 0, elements = 0, staged = 0, blocks = 0;
 
@@ -28,8 +28,8 @@ struct Effort {
   double seconds = 0, flops = 0, bytes = 0;
 };
 
-/// What every command takes on every rank with a device of its own. Rows are summed up once for all
-/// ranks that have them in common.
+/// What every command takes on every rank, if each has a device of its own. Rows that ranks have in common
+/// are summed up once.
 class Work {
 public:
   Work(const plan::Plan &plan, plan::Expander &expander, const cost::Device &device);
@@ -37,7 +37,7 @@ public:
   double seconds(size_t command, size_t rank) const { return times[command * ranks + rank]; }
   /// All commands of one rank together.
   const Effort &total(size_t rank) const { return totals[rank]; }
-  /// Bytes that are copied on one rank: read and written.
+  /// Seconds that a rank takes to copy `bytes` bytes, which it reads and writes.
   double copySeconds(int64_t bytes) const;
   /// Bytes of a rank's parameters, gradients and states.
   int64_t shardBytes(size_t rank) const { return shards[rank]; }
@@ -46,8 +46,8 @@ private:
   const std::vector<Sums> &sumsOf(int64_t table);
   Sums sum(const plan::RankTable &rows) const;
   std::vector<Effort> efforts(const plan::Command &command);
-  // The launches and operations of a command beside the bytes that it moves, from the sums of its tables on a
-  // rank.
+  // The launches (seconds) and operations of a command beside the bytes that it moves, from the sums of its
+  // tables on a rank.
   struct Extra {
     double launch, flops = 0;
   };
@@ -58,7 +58,7 @@ private:
   template <typename Command> Extra extra(const Command &, const Sums &) const {
     return {device.launch};
   }
-  /// Bytes that an effect moves per element of the rows, and per element that they stage.
+  /// Bytes that an effect moves: per element of the rows, per element that rows stage, and per block.
   struct Rate {
     double element = 0, staged = 0, block = 0;
   };

@@ -16,7 +16,7 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-/// The largest prime below 2^64, and how far below.
+/// The largest prime below 2^64, and the difference 2^64 - kPrime.
 constexpr uint64_t kPrime = STEPC_SEAL_PRIME, kBelow = uint64_t(0) - kPrime;
 static_assert(sizeof(Seal) == sizeof(stepc_seal) && sizeof(Seal) == plan::kSealBytes);
 
@@ -36,7 +36,7 @@ constexpr uint64_t inverse(uint64_t number) {
   return result;
 }
 
-/// Weights look drawn (SplitMix64), and are the same on all ranks.
+/// A weight of a sum (SplitMix64). Weights look random, and are equal on all ranks.
 constexpr uint64_t weight(int64_t index, size_t word) {
   uint64_t mixed = (uint64_t(index) * Seal::kWords + word + 1) * 0x9e3779b97f4a7c15;
   mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -50,16 +50,16 @@ Seal weights(int64_t index) {
     seal.words[word] = weight(index, word);
   return seal;
 }
-/// A number's weight is that of its parameter times that of its column.
+/// The weight of a number is the weight of its parameter times the weight of its column.
 Seal columnWeights(int64_t column) { return weights(-1 - column); }
-/// In every seal, so that none of known numbers is zero.
+/// Added to every seal, so that a seal of known numbers is almost never zero: zero means unknown.
 Seal knownWeights() { return weights(INT64_MIN / 8); }
 
 void add(Seal &sum, const Seal &other) {
   for (size_t word = 0; word < Seal::kWords; ++word)
     sum.words[word] = plus(sum.words[word], other.words[word]);
 }
-/// factor · other
+/// Adds factor · other to the sum.
 void addTimes(Seal &sum, const Seal &other, uint64_t factor) {
   for (size_t word = 0; word < Seal::kWords; ++word)
     sum.words[word] = plus(sum.words[word], times(other.words[word], factor));
@@ -85,7 +85,7 @@ std::string textOfDouble(uint64_t bits) {
 
 /// Whether each rank of the mesh holds elements of the group's parameters.
 bool allHold(const plan::Group &group, const plan::Mesh &mesh) {
-  std::vector<int64_t> pieces(group.shape.size(), 1); // of each dimension
+  std::vector<int64_t> pieces(group.shape.size(), 1); // per dimension
   bool isEven = true;
   for (size_t axis = 0; axis < group.placements.size(); ++axis) {
     const plan::Placement &placement = group.placements[axis];
@@ -104,8 +104,8 @@ bool allHold(const plan::Group &group, const plan::Mesh &mesh) {
   return true;
 }
 
-/// The numbers by which the sums of classes differ: `sums` has a seal per class. Nothing unless there is
-/// exactly one answer, which has no zero.
+/// The numbers by which the bits of each class changed: the solution of sum over i of `sums[i]` · x[i] =
+/// `difference`. Returns nothing unless there is exactly one solution, without a zero in it.
 std::vector<uint64_t> solved(const std::vector<Seal> &sums, const Seal &difference) {
   size_t count = sums.size();
   std::vector<std::vector<uint64_t>> rows(Seal::kWords, std::vector<uint64_t>(count + 1));
@@ -258,7 +258,7 @@ void Agreement::listTerms(const std::vector<std::vector<int64_t>> &sets,
   }
 }
 
-// First those that a group of parameters has in common, then those of one parameter.
+// Lists first the classes of parameters that share a number, then each number of each single parameter.
 std::vector<Agreement::Class> Agreement::classes(const std::vector<int64_t> &meshes,
                                                  const SealedNumbers &numbers) const {
   std::vector<Class> result, single;
@@ -296,7 +296,8 @@ std::vector<Agreement::Change> Agreement::solve(const Seal &difference,
       add(parameters, weights(p));
     addProduct(sums.emplace_back(), parameters, columnWeights(one.column));
   }
-  // One of many, or some of a few. One word is left to tell that they are the right ones.
+  // Tries one class among all, then two and three among the first kFew. The last of the four words then
+  // checks the solution.
   constexpr size_t kFew = 48;
   std::vector<size_t> chosen;
   std::vector<Seal> theirs;
@@ -356,7 +357,7 @@ std::string Agreement::describe(const std::vector<int64_t> &meshes, const Sealed
   text = "others on " + theirs + " than on " + ours;
   if (all.empty())
     return text;
-  // Too many at once: what this rank has of its first parameter.
+  // Too many numbers differ at once: the text names this rank's numbers of the first parameter.
   int64_t first = all[0].parameters[0];
   text += ", where '" + library->parameter(first).name + "' has taken " +
           plural(numbers.steps[first], "step");

@@ -1,8 +1,9 @@
 //===- Agreement.h - Whether ranks step with equal numbers -------*- C++ -*-===//
 //
-// Ranks that hold a parameter together must step it with equal hyperparameters and after equally many steps:
-// otherwise their replicas part. Each rank adds up these numbers, with weights, to a seal per mesh. Seals
-// travel in messages (plan::kSealBytes of each), and when ranks step for the first time.
+// Ranks that hold a parameter together must step it with equal hyperparameters and after equally many steps.
+// Otherwise their replicas come to differ. Each rank adds up these numbers, with weights, to a seal per mesh.
+// Each message carries a seal in its last plan::kSealBytes bytes. Ranks also exchange seals in their first
+// step.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_CORE_AGREEMENT_H
@@ -20,19 +21,21 @@
 
 namespace stepc::runtime {
 
-/// Sums of numbers with four lists of weights, modulo the largest prime below 2^64. The difference of two
-/// seals says which numbers differ and by how much, where these are few (README.md).
+/// Four sums of numbers, each with weights of its own, modulo the largest prime below 2^64. If few numbers
+/// differ between two ranks, the difference of their seals says which, and by how much (README.md).
 struct Seal {
   static constexpr size_t kWords = plan::kSealBytes / sizeof(uint64_t);
   std::array<uint64_t, kWords> words{};
 
-  /// The host knows no seal of numbers in a device's memory.
+  /// False for the zero seal, which stands for numbers that the host cannot read, as those in a device's
+  /// memory.
   bool isKnown() const { return *this != Seal{}; }
   bool operator==(const Seal &) const = default;
 };
 
-/// What a seal was added up from: step counts, one per parameter of the plan, and hyperparameters, in rows of
-/// `stride`. `rowOf` says which row is a parameter's; null: each has its own.
+/// The numbers that a seal was added up from: a step count per parameter of the plan, and rows of `stride`
+/// hyperparameters. `rowOf` gives the row of each parameter; if it is null, each parameter has a row of its
+/// own.
 struct SealedNumbers {
   const int64_t *steps;
   const double *rows;
@@ -41,64 +44,70 @@ struct SealedNumbers {
   const double *rowOfParameter(int64_t p) const { return rows + (rowOf ? rowOf[p] : p) * stride; }
 };
 
-/// The host's knowledge of one rank's numbers.
+/// What the host knows of the step counts and hyperparameters of one rank, and the seals of these numbers.
 class Agreement {
 public:
-  /// Finds the parameters that are compared: those of which each rank of their mesh holds elements, because a
-  /// rank that holds none may know nothing of the parameter. Meshes without `worldRank` have no seal.
+  /// Finds the parameters to compare. A parameter is compared if every rank of its mesh holds elements of it,
+  /// because a rank without elements may know nothing of it. Meshes without `worldRank` get a zero seal.
   void prepare(const Library &library, int64_t worldRank);
 
-  /// From here on each parameter has the hyperparameters of a row, which `rowOf` numbers. None: the host has
-  /// no numbers to read.
+  /// Sets which row of hyperparameters each parameter has, from now on. An empty `rowOf` means that the host
+  /// cannot read hyperparameters.
   void place(std::vector<int64_t> rowOf);
-  /// Adds up the hyperparameters again if they have changed. Rows are as long as the longest of a rule.
+  /// Adds up the hyperparameters again if they have changed. A row has the length of the longest rule's.
   void readRows(const double *values);
-  /// Adds up the step counts, one per parameter. If all are by `moved` larger than last time, that is enough.
+  /// Adds up the step counts, one per parameter. If `areAlike`, each count has grown by `moved` since the
+  /// last call, and one product updates the sums.
   void readSteps(const int64_t *steps, bool areAlike, int64_t moved);
-  /// Step counts are not known: those that are read next are added up anew.
+  /// Says that step counts are not known. The next `readSteps` adds up all of them anew.
   void forgetSteps() { areStepsKnown = false; }
 
-  /// The seal of parameters on any of these meshes, which this rank is one of.
+  /// The seal of the parameters on these meshes; zero if this rank is no member of one of the meshes.
   Seal of(const std::vector<int64_t> &meshes) const;
 
-  /// How the numbers of this rank, whose seal is `own`, differ from those of a rank whose seal is `other`, on
-  /// the same meshes: "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0".
+  /// Says how the numbers of the other rank, with seal `other`, differ from this rank's, with seal `own`.
+  /// Both seals are of `meshes`. Example: "lr = 0.02 of 'w' on rank 3, and 0.01 on rank 0".
   std::string describe(const std::vector<int64_t> &meshes, const SealedNumbers &numbers,
                        const Seal &own, const Seal &other, int64_t otherRank,
                        int64_t ownRank) const;
-  /// What was read last, with these step counts.
+  /// The hyperparameters that were read last, with these step counts.
   SealedNumbers numbers(const int64_t *steps) const {
     return {steps, rows.data(), rowOf.data(), stride};
   }
-  /// Hyperparameters of the longest rule.
+  /// The number of hyperparameters of the longest rule.
   int64_t longestRow() const { return stride; }
 
-  /// How kernels add up a seal of each set of meshes: a row per set, which names no message yet, the terms,
-  /// and the weights of columns. The seal is zero where this rank is no member of a mesh of the set.
+  /// Lists what kernels need to add up a seal per set of meshes: a row per set, without messages yet, the
+  /// terms, and columns' weights. The seal of a set stays zero if this rank is no member of one of its
+  /// meshes.
   void listTerms(const std::vector<std::vector<int64_t>> &sets, std::vector<stepc_seal_row> &rows,
                  std::vector<stepc_seal_term> &terms, std::vector<stepc_seal> &columns) const;
 
 private:
-  /// Parameters of which this rank has one number, and what it is.
+  /// Parameters for which this rank has the same number in a column, and that number.
   struct Class {
     int64_t column;                  // 0: step counts; 1 + i: hyperparameter i of the route
     std::vector<int64_t> parameters; // of the plan, ascending
-    uint64_t bits;                   // of the number
+    uint64_t bits;                   // the number's bits
   };
-  using Change = std::pair<const Class *, uint64_t>; // and the bits that the other rank has
+  // A class, and the bits of the number that the other rank has in its place.
+  using Change = std::pair<const Class *, uint64_t>;
   std::vector<Class> classes(const std::vector<int64_t> &meshes,
                              const SealedNumbers &numbers) const;
   static std::vector<Change> solve(const Seal &difference, const std::vector<Class> &classes);
   int64_t columns(int64_t parameter) const;
 
   const Library *library = nullptr;
-  std::vector<int64_t> meshOf; // per parameter; -1: it is not compared, or this rank is no member
+  // The mesh of each parameter; -1 if the parameter is not compared, or if this rank is no member of the
+  // mesh.
+  std::vector<int64_t> meshOf;
   std::vector<int64_t> rowOf;
   std::vector<int64_t> columnsOf; // per row, how many hyperparameters it has
-  std::vector<double> rows;       // as they were added up
+  std::vector<double> rows;       // as they were last added up
   int64_t stride = 0;
   bool areRowsKnown = false, areStepsKnown = false;
-  // Per mesh: sums of step counts, of their weights, and of hyperparameters; and the weights of its rows.
+  // Per mesh: sums of weighted step counts, of the weights alone, and of weighted hyperparameters; and a
+  // weight per row.
   std::vector<Seal> stepSums, stepWeights, rowSums;
   std::vector<std::vector<Seal>> rowWeights;
   std::vector<bool> isMember;

@@ -15,7 +15,7 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return text + "]";
 }
 
-/// What a pointer is bound for.
+/// The shard that the trainer binds a pointer for.
 struct Place {
   int64_t parameter;
   std::string what; // "parameter 'w'", "state 'm' of parameter 'w'", …
@@ -24,15 +24,16 @@ struct Place {
   int64_t bytes, elementBytes;
 };
 
-/// Why the device cannot use what the trainer lends, if so. It may ask a driver, which costs a step of many
-/// gradients time: not asked again of what is bound already.
+/// Returns why the device cannot use the trainer's memory; empty if it can. The device may ask its driver,
+/// which is slow for many gradients, so callers do not ask again about a pointer that is bound already.
 std::string wrongMemory(stepc_instance &instance, const void *data,
                         int32_t memory = STEPC_MEMORY_DEVICE) {
   auto *check = instance.device().checkPointer;
   return check ? check(instance.deviceContext, data, memory) : std::string();
 }
 
-/// Checks a pointer against the local shard. STEPC_OK: bind it.
+/// Checks a pointer and its bytes against the local shard. If it returns STEPC_OK, the caller may bind the
+/// pointer.
 int32_t check(stepc_instance &instance, const Place &place, const void *data, int64_t bytes,
               bool isKnown = false) {
   auto refuse = [&](const std::string &why) {
@@ -64,7 +65,8 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
                                                       what, (long long)index, (long long)count));
 }
 
-/// Numbers may stand in the host's memory, or in that of a device that counts steps by itself.
+/// Numbers may lie in the host's memory. If the device counts steps by itself, they may also lie in its
+/// memory.
 int32_t checkMemory(stepc_instance &instance, const char *what, const void *data, int32_t memory) {
   bool countsItself = instance.prepared.commands.back()->countsSteps();
   if (memory == STEPC_MEMORY_HOST || (memory == STEPC_MEMORY_DEVICE && countsItself)) {
@@ -194,7 +196,8 @@ int32_t bindGradients(stepc_instance *self, const void *const *data, int64_t cou
   return STEPC_OK;
 }
 
-/// Replays of the trainer's graphs read numbers in the device's memory, also those that were captured before.
+/// While graphs of the trainer's hold steps, refuses numbers in the host's memory. Replays of graphs that
+/// were captured before read the device's memory.
 static int32_t checkGraphs(stepc_instance &instance, const char *what, int32_t memory) {
   const stepc_graph_table *graphs = instance.device().graphs;
   if (memory == STEPC_MEMORY_DEVICE || !graphs || graphs->living(instance.deviceContext) == 0)

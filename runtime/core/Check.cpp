@@ -16,7 +16,7 @@ const char *whyMissing(Bound bound) {
   return bound == Bound::Never ? "was never bound" : "is null";
 }
 
-/// True where a pointer is needed and not there.
+/// Whether a shard has elements and no pointer is bound for them.
 bool isMissing(Bound bound, int64_t bytes) { return bytes != 0 && bound != Bound::Given; }
 
 int32_t checkShards(stepc_instance &instance, int64_t parameter) {
@@ -41,7 +41,8 @@ int32_t checkShards(stepc_instance &instance, int64_t parameter) {
 
 int32_t checkGradient(stepc_instance &instance, int64_t parameter) {
   const Library &lib = instance.library;
-  // What kernels read: zeros where the route says so; nothing is read of a skipped one.
+  // What kernels read: the given gradient, or zeros if it is absent and the route says so. Skipped gradients
+  // are not read.
   const void *gradient = instance.bound.givenGradients[parameter];
   if (!isPresent(instance, parameter)) {
     switch (lib.route(parameter).missingGrad) {
@@ -99,7 +100,7 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
                           std::vector<int32_t> groups, int32_t memory) {
   const Library &lib = instance.library;
   std::vector<HyperparameterRow> rows;
-  std::map<std::pair<const double *, int64_t>, int64_t> numbers; // of rows, each once
+  std::map<std::pair<const double *, int64_t>, int64_t> numbers; // the number of each distinct row
   auto keyOf = [&](int64_t p) {
     const double *row = values ? values + groups[p] * stride
                                : instance.bound.routeValues[lib.parameter(p).route].data();
@@ -123,7 +124,7 @@ void placeHyperparameters(stepc_instance &instance, const double *values, int64_
     rowOf.push_back(found->second);
   }
   instance.running.agreement.place(rowOf);
-  // All memory is there: from here on nothing fails.
+  // All memory is allocated: nothing fails from here on.
   for (int64_t p = 0; p < count; ++p)
     instance.running.records[p].hyperparameters =
         instance.bound.hyperparameterAddress +
@@ -138,7 +139,8 @@ static int32_t readSteps(stepc_instance &instance) {
     instance.running.agreement.forgetSteps();
     return STEPC_OK;
   }
-  // A pass without branches takes vectors. Of the words that are collected only the sign bit is used.
+  // A loop without branches becomes vector code. Only the sign bit of `isNone` is used: some count is out of
+  // range.
   const int64_t *steps = instance.bound.steps;
   int64_t *before = instance.bound.stepsTaken.data();
   uint64_t isNone = 0;
@@ -154,7 +156,7 @@ static int32_t readSteps(stepc_instance &instance) {
                instance.library.parameter(wrong - steps).name.c_str(), (long long)(INT64_MAX - 1),
                (long long)*wrong));
   }
-  if (instance.size > 1) { // one rank agrees with none
+  if (instance.size > 1) { // a world of one rank compares nothing
     int64_t moved = count ? steps[0] - before[0] : 0;
     int64_t unlike = 0;
     for (size_t p = 0; p < count; ++p)
@@ -165,7 +167,7 @@ static int32_t readSteps(stepc_instance &instance) {
   return STEPC_OK;
 }
 
-// Most steps are small, so what only a bind can change is not looked at again.
+// Many steps take little time, so a step does not repeat checks of what only a bind changes.
 int32_t checkStep(stepc_instance &instance) {
   int64_t count = int64_t(instance.library.plan.parameters.size());
   if (!instance.bound.steps && count)
@@ -191,7 +193,7 @@ int32_t checkStep(stepc_instance &instance) {
     return status;
   if (instance.size > 1)
     instance.running.agreement.readRows(instance.bound.hyperparameterValues.data());
-  // Without skipped parameters in the last step they are active.
+  // If the last step skipped parameters, all become active again before ranks agree anew.
   for (int64_t p = 0; instance.running.someInactive && p < count; ++p)
     instance.running.records[p].active = 1;
   instance.running.someInactive = false;
@@ -223,7 +225,6 @@ int32_t checkCapture(stepc_instance &instance) {
   return failure.empty() ? STEPC_OK : instance.refuse(STEPC_ERROR_DEVICE, failure);
 }
 
-/// What a step says of a parameter holds for all of its parts.
 void completeRecords(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;
   if (instance.running.records.size() == plan.parameters.size())
@@ -270,7 +271,7 @@ void prepareAgreement(stepc_instance &instance) {
 
 namespace {
 
-/// What one rank told.
+/// What a rank told the others in `agree`: a seal per mesh, then a bit per parameter.
 uint8_t *toldBy(stepc_instance &instance, int32_t rank) {
   return &instance.running.told[rank * instance.running.toldBytes];
 }
@@ -283,7 +284,8 @@ uint8_t *presenceOf(stepc_instance &instance, int32_t rank) {
   return toldBy(instance, rank) + instance.library.plan.meshes.size() * sizeof(Seal);
 }
 
-/// All see all seals of a mesh: the rank that is named differs from the most.
+/// Fails the step if the known seals of a mesh differ. A rank of the majority names the first rank that is
+/// not.
 void compareSeals(stepc_instance &instance, size_t mesh) {
   Seal first;
   bool isEqual = true;
@@ -307,7 +309,8 @@ void compareSeals(stepc_instance &instance, size_t mesh) {
   auto odd = std::find_if(known.begin(), known.end(),
                           [&](const auto &one) { return one.second != most->second; });
   Seal own = sealOf(instance, instance.rank, mesh);
-  // A rank can tell in which numbers another one differs from its own.
+  // A rank can name only numbers that differ from its own. A rank outside the majority compares itself with
+  // it.
   if (own.isKnown() && own != most->second)
     std::swap(odd, most);
   instance.fail(STEPC_ERROR_AGREEMENT,
@@ -333,7 +336,8 @@ std::string disagreement(const stepc_instance &instance, const std::vector<int64
 }
 
 int32_t agree(stepc_instance &instance) {
-  // A graph of the trainer's holds exchanges alone.
+  // Ranks compare nothing in a step that the trainer captures: its graph can hold only the program's
+  // exchanges.
   bool compares =
       instance.size > 1 && !instance.running.hasAgreed && !instance.deviceContext.isCaptured;
   if (!instance.prepared.maySkip && !compares)
@@ -352,7 +356,8 @@ int32_t agree(stepc_instance &instance) {
                                                : "comparing hyperparameters and step counts",
               error;
   void *handle = nullptr;
-  // Set before the start: one that fails half-way may leave transfers under way into our buffers.
+  // Set before the start, because a start that fails half-way may leave messages that still arrive in our
+  // buffers.
   instance.failures.leftInFlight = !instance.running.tellMessages.empty();
   int32_t status = instance.start(instance.running.tellMessages, nullptr, &handle, what, error);
   if (!status && instance.failures.leftInFlight)

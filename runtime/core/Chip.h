@@ -7,12 +7,12 @@
 
 namespace stepc::runtime {
 
-/// The first feature of a chip ("znver5;+avx512f,+avx2,-sse4a") that this CPU or its system
-/// lacks; empty when it has all. Features that change no instruction of a kernel
-/// ("+prfchw") are not looked at; a vector extension that is unknown here counts as lacking.
+/// Returns the first feature of a chip ("znver5;+avx512f,+avx2,-sse4a") that this CPU or its system lacks;
+/// empty if none is missing. Ignores features that change no instruction of a kernel ("+prfchw"). A vector
+/// extension that is unknown here counts as missing.
 std::string missingFeature(std::string_view chip);
 
-/// A chip of a plan without its features: "cuda:sm_90a", "emulated:sm_80 on znver5", "znver5".
+/// The name of a plan's chip without its features: "cuda:sm_90a", "emulated:sm_80 on znver5", "znver5".
 inline std::string shortChip(const std::string &chip) { return chip.substr(0, chip.find(';')); }
 
 } // namespace stepc::runtime

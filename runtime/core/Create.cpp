@@ -22,7 +22,7 @@ int64_t product(const std::vector<int64_t> &shape) {
   return elements;
 }
 
-/// What can be wrong with the options before a transport may be called.
+/// Checks what must hold before the transport may be called. The peers do not hear of a failure here.
 int32_t checkOptions(const stepc_options *options, std::string &error) {
   if (!options)
     return fault(error, STEPC_ERROR_ARGUMENT, "options are null");
@@ -36,7 +36,7 @@ int32_t checkOptions(const stepc_options *options, std::string &error) {
                         sizeof(stepc_options), options->struct_size));
   const stepc_transport *transport = options->transport;
   if (transport) {
-    // Its version first: another one may lay out the rest otherwise.
+    // Check the version first: a transport of another version may lay out its other fields differently.
     if (transport->version != STEPC_TRANSPORT_VERSION)
       return fault(error, STEPC_ERROR_ABI,
                    format("expected a transport of version %d, found version %d",
@@ -61,7 +61,7 @@ int32_t checkOptions(const stepc_options *options, std::string &error) {
   return STEPC_OK;
 }
 
-/// Checks what can be wrong once a transport may be called, so that the peers hear of it.
+/// Checks all other options. The caller aborts the transport after a failure, so that the peers hear of it.
 int32_t checkWorld(const Library &lib, const stepc_options *options, std::string &error) {
   if (lib.status)
     return fault(error, lib.status, lib.problem);
@@ -119,7 +119,7 @@ int32_t checkWorld(const Library &lib, const stepc_options *options, std::string
   return STEPC_OK;
 }
 
-/// As the C interface says a local shape: a range's number of elements, with ones for other axes.
+/// Adds ones to a local shape, up to `axes` axes. A flat shard's shape is one number, that of its elements.
 std::vector<int64_t> withAxes(std::vector<int64_t> shape, size_t axes) {
   if (shape.size() < axes)
     shape.resize(axes, 1);
@@ -250,7 +250,7 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   return STEPC_OK;
 }
 
-/// Of several programs, takes the one that the device of the options runs.
+/// If there are several programs, chooses the one that the device of the options runs.
 int32_t chooseProgram(const std::vector<const Library *> &programs, const stepc_options &options,
                       const Library *&chosen, std::string &error) {
   chosen = programs.front();
@@ -276,13 +276,13 @@ int32_t createChecked(const std::vector<const Library *> &programs, const stepc_
     return status;
   const stepc_transport *transport = options->transport;
   std::unique_ptr<stepc_instance> instance;
-  // On the heap from the start: an abort may have to leave them there.
+  // On the heap, because a transport may still write to them after an abort; they are leaked then.
   auto hellos = std::make_unique<std::vector<Hello>>();
   const Library *lib = programs.front();
   int32_t status = checkWorld(*lib, options, error);
   if (!status)
     status = chooseProgram(programs, *options, lib, error);
-  bool allKnow = false; // of the failure
+  bool allKnow = false; // whether all ranks have found the same failure
   if (!status) {
     try {
       instance = std::make_unique<stepc_instance>(*lib);
@@ -317,16 +317,17 @@ int32_t createChecked(const std::vector<const Library *> &programs, const stepc_
       status = recordGraph(*instance, error);
   }
   if (!status) {
-    // Until here the transport is the caller's.
+    // From here on the instance owns the transport, and destroys it.
     instance->hasTransport = transport != nullptr;
     *out = instance.release();
     return STEPC_OK;
   }
   int32_t rank = transport ? transport->rank : 0;
-  // The peers are in create as well and wait for this rank; of a difference between ranks all know.
+  // The peers wait for this rank in create, so abort. After `compare` all ranks know of the failure by
+  // themselves.
   if (transport && transport->size > 1 && !allKnow) {
     transport->abort(transport->context, error.c_str());
-    // A transport that cannot take messages back may still write here (see ~stepc_instance).
+    // A transport that cannot take messages back may still write to `hellos` (see ~stepc_instance).
     if (!(transport->traits & STEPC_TRANSPORT_TAKES_BACK) && !hellos->empty())
       keepForever(hellos.release());
   }
@@ -360,7 +361,7 @@ int32_t destroy(stepc_instance *instance) {
   if (!instance)
     return STEPC_OK;
   const stepc_graph_table *graphs = instance->device().graphs;
-  // The driver lets go of a graph that was destroyed when it comes to it.
+  // The driver releases a destroyed graph a little later, so wait for up to kMost.
   constexpr auto kMost = std::chrono::seconds(1);
   int64_t living = 0;
   for (auto begin = Clock::now();
@@ -382,9 +383,10 @@ int32_t destroy(stepc_instance *instance) {
 
 using namespace stepc::runtime;
 
-// The watchdog ends exchanges whose peers do not come, and the GPU goes on.
+// Waits the timeout and more: by then the watchdog has ended exchanges whose peers do not come, and the GPU
+// goes on.
 bool stepc_instance::drainOrGiveUp() noexcept try {
-  constexpr double kMoreSeconds = 30; // that an abort may take
+  constexpr double kMoreSeconds = 30; // time for an abort
   double limit = (failures.aborted ? 0 : timeout) + kMoreSeconds;
   auto begin = Clock::now();
   while (!device().poll(deviceContext)) {
@@ -399,18 +401,19 @@ bool stepc_instance::drainOrGiveUp() noexcept try {
 }
 
 stepc_instance::~stepc_instance() {
-  // Before anything goes that a step may still use.
+  // Drain before any member is destroyed: a step on the device may still use it.
   bool isDrained = !isOnDevice() || !deviceContext.state || drainOrGiveUp();
   watchdog.reset();
   if (isDrained) {
     device().drain(deviceContext);
   } else {
-    // A GPU that does not come to an end uses it for as long as the process lives.
+    // A GPU that does not finish may use its state and this memory for as long as the process lives: leak
+    // them.
     keepForever(deviceContext.state.release());
     prepared.arena.leak();
     prepared.zeros.leak();
   }
-  // NCCL waits for graphs that hold a communicator.
+  // NCCL waits for graphs that hold a communicator, so forget them before communicators are closed.
   if (device().graphs)
     device().graphs->forget(deviceContext);
   closeCommunicators(*this);

@@ -32,7 +32,8 @@ private:
     made.launch = instance.library.launch(kernel);
   }
 
-  /// The first exchange with messages also adds up all seals.
+  /// Lists the seals that a start's kernel puts on its messages. The first start with messages adds up all
+  /// seals.
   void list(PreparedExchange &exchange, int64_t kernel) {
     if (exchange.operations.empty() || kernel < 0)
       return;
@@ -49,7 +50,7 @@ private:
         seals.rows.push_back(row);
     }
     areAddedUp = true;
-    // A message that does not come leaves no seal of an earlier step.
+    // Clears the received seals, so that a message that does not come leaves no seal of an earlier step.
     stepc_seal_row cleared{zero, 0, 0, 0, int64_t(seals.messages.size()), 0, {}};
     for (const PreparedExchange::MessageSeal &seal : exchange.sealsReceived)
       add(seal, seal.received(exchange), zero, exchange);

@@ -1,9 +1,10 @@
 //===- DeviceSeals.h - Seals of messages that a device sends -----*- C++ -*-===//
 //
-// Where exchanges stand on a stream of a device, the host sees neither the numbers that a step reads
-// there nor the messages. Two kernels (kernel_abi.h, "seals") do what Exchange.cpp does elsewhere. One
-// puts seals on the messages of an exchange, one compares those of the messages that came. What it finds
-// first stands in a report in the host's memory, where the next `poll`, `enqueue` or `step` looks.
+// If exchanges are on a stream of a device, the host can read neither the messages nor the numbers of a step
+// there. Two kernels (kernel_abi.h, "seals") then do what Exchange.cpp does for exchanges on the host. One
+// kernel puts seals on the messages of an exchange. The other compares the seals of received messages, and
+// writes the first difference to a report in the host's memory. The next `poll`, `enqueue` or `step` reads
+// the report.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_CORE_DEVICESEALS_H
@@ -15,7 +16,7 @@
 
 namespace stepc::runtime {
 
-/// One of these kernels, for one exchange. No items: there is nothing to do for it.
+/// A launch of one of these kernels, for one exchange. If it has no items, it is not launched.
 struct SealLaunch {
   Launch launch;
   std::vector<void *> arguments;
@@ -23,11 +24,11 @@ struct SealLaunch {
 };
 
 struct DeviceSeals {
-  std::vector<stepc_seal_row> rows; ///< of all launches
+  std::vector<stepc_seal_row> rows; ///< rows of all launches; each launch has its firstRow
   std::vector<stepc_seal_term> terms;
   std::vector<stepc_seal> columns;
   std::vector<stepc_sealed_message> messages;
-  std::vector<stepc_seal> seals; ///< by number; the last stays zero
+  std::vector<stepc_seal> seals; ///< by number in sealedMeshes; one more stays zero
   stepc_seal_report *report = nullptr;
 };
 

@@ -28,9 +28,9 @@ int32_t statusOf(int32_t code) {
 
 namespace {
 
-/// Whether the messages of a planned all-gather are also one to the transport: equal parts that each go to
-/// all that meet, and that arrive in the order of ranks. All that take part see all parts, so they all find
-/// the same.
+/// Whether the transport may carry out the messages of a planned all-gather as one all-gather. Parts must be
+/// equal, each part must go to all ranks of the meeting, and parts must arrive in the order of ranks. All
+/// ranks see all parts, so all find the same answer.
 bool isAllGather(const stepc_instance &instance, const plan::Start &start,
                  const std::vector<plan::Message> &messages, const Meeting &meeting) {
   if (!(instance.transport.kinds >> STEPC_ALL_GATHER & 1) || messages.size() < 2 ||
@@ -48,7 +48,7 @@ bool isAllGather(const stepc_instance &instance, const plan::Start &start,
   return first.sendCount > 0;
 }
 
-/// The meshes that all of these ranks of the world are members of.
+/// The meshes to which all of these world ranks belong.
 std::vector<int64_t> meshesOf(const Library &library, const std::vector<int32_t> &ranks) {
   std::vector<int64_t> found;
   for (size_t mesh = 0; mesh < library.plan.meshes.size(); ++mesh) {
@@ -61,9 +61,9 @@ std::vector<int64_t> meshesOf(const Library &library, const std::vector<int32_t>
   return found;
 }
 
-/// The ranks that a start brings together. Those of the whole world have no communicator of their
-/// own, nor have any where the transport opens none. One that opens them together, at a cost, opens those
-/// that gather: messages travel between ranks of the world as well.
+/// Finds or adds the meeting of a start: the set of ranks that it brings together. Also decides whether the
+/// set gets a communicator. A set gets one if it is neither one rank nor the world, and if the transport
+/// opens one (`opensFor`).
 int64_t meetingOf(stepc_instance &instance, const plan::Start &start) {
   const std::vector<int64_t> found =
       plan::members(instance.library.plan, start.communicator, instance.rank);
@@ -80,7 +80,8 @@ int64_t meetingOf(stepc_instance &instance, const plan::Start &start) {
   return known - all.begin();
 }
 
-/// The number of a world rank among those that meet, or -1.
+/// The number by which operations name a world rank: its place in the communicator, or itself. -1 if it is
+/// outside.
 int32_t rankIn(const Meeting &meeting, int64_t rank) {
   auto found = std::lower_bound(meeting.members.begin(), meeting.members.end(), rank);
   if (found == meeting.members.end() || *found != rank)
@@ -88,7 +89,8 @@ int32_t rankIn(const Meeting &meeting, int64_t rank) {
   return meeting.isOpened ? int32_t(found - meeting.members.begin()) : int32_t(rank);
 }
 
-/// What is wrong with a start's messages: one leaves those that meet, or a rank is not one with itself.
+/// Says if a message of a start leaves the meeting, or if this rank sends itself other bytes than it
+/// receives.
 std::string checkMessages(const stepc_instance &instance, const Meeting &meeting,
                           const std::vector<plan::Message> &messages) {
   for (const plan::Message &message : messages) {
@@ -103,9 +105,9 @@ std::string checkMessages(const stepc_instance &instance, const Meeting &meeting
   return {};
 }
 
-/// Notes where the operations of an exchange have seals: after the values of each message. A seal speaks
-/// of the meshes of these values, and of every other mesh to which all ranks of the exchange belong. What
-/// goes to several ranks has one seal for them, so a seal may not depend on the receiver.
+/// Notes where the operations of an exchange have seals: behind the values of each message. A seal covers the
+/// meshes of these values, and every other mesh to which all ranks of the exchange belong. Bytes that go to
+/// several ranks have one seal, so a seal must not depend on the receiver.
 class SealPlacer {
 public:
   SealPlacer(stepc_instance &instance, const plan::Start &start, const Meeting &meeting,
@@ -201,7 +203,8 @@ bool opensFor(const stepc_instance &instance, const plan::Start &start) {
 
 std::string prepareExchanges(stepc_instance &instance) {
   std::vector<const plan::Start *> starts = instance.library.plan.starts();
-  // Before any is made ready: how it names its ranks depends on all that they meet in.
+  // Find all meetings first: a later start may open the communicator by which an earlier exchange names its
+  // ranks.
   for (const plan::Start *start : starts)
     meetingOf(instance, *start);
   for (size_t order = 0; order < starts.size(); ++order) {
@@ -225,7 +228,7 @@ void prepareSeals(stepc_instance &instance) {
     instance.running.seals[i] = instance.running.agreement.of(instance.running.sealedMeshes[i]);
 }
 
-// An all-gather counts as the messages that it stands for, whatever the transport makes of it.
+// An all-gather counts as the messages that it stands for, even if the transport sends other messages.
 void countMessages(const PreparedExchange &exchange, stepc_counters &counters) {
   for (const stepc_operation &operation : exchange.operations) {
     int64_t peers = 1;
@@ -333,16 +336,16 @@ void startExchange(void *argument) {
   ++instance.running.executed.exchanges;
   if (exchange.operations.empty())
     return;
-  // The sent bytes are the exchange's until it is done; no command writes them meanwhile.
+  // No command writes the sent bytes before the exchange is done: the compiler guarantees it.
   if (!instance.isOnDevice()) {
     for (const PreparedExchange::MessageSeal &seal : exchange.sealsSent)
       std::memcpy(const_cast<void *>(seal.sent(exchange)), &instance.running.seals[seal.number],
                   sizeof(Seal));
-    // A message that a transport loses leaves no seal of an earlier step: counters find it.
+    // If the transport loses a message, no seal of an earlier step must be there. The counters find the loss.
     for (const PreparedExchange::MessageSeal &seal : exchange.sealsReceived)
       std::memset(seal.received(exchange), 0, sizeof(Seal));
   }
-  // Before the start: one that fails half-way may leave messages behind.
+  // Set before the start, because a start that fails half-way may leave messages in flight.
   exchange.inFlight = true;
   std::string error;
   const stepc_device_table &device = instance.device();
@@ -362,16 +365,17 @@ void startExchange(void *argument) {
     device.mark(instance.deviceContext, Stream::Communication, Watchdog::kOutside);
   if (!status)
     return;
-  // If the watchdog gave up, it knows more.
+  // If the watchdog aborted the transport, its message explains this failure.
   std::string found;
   if (int32_t cause = instance.watchdog ? instance.watchdog->found(found) : STEPC_OK)
     return instance.fail(cause, found);
   instance.fail(status, exchangeName(instance.library, exchange.order) + error);
 }
 
-/// Fails the step where a peer steps with other numbers.
+/// Fails the step if a received seal differs from this rank's seal of the same meshes.
 static void compareSeals(stepc_instance &instance, const PreparedExchange &exchange) {
-  // The device's own error, found before, explains it. One that looks for races finds what damages a message.
+  // An earlier error of the device explains a difference. A device that looks for races finds damaged
+  // messages itself.
   if (!instance.deviceContext.failure.empty() || instance.device().declare)
     return;
   for (const PreparedExchange::MessageSeal &place : exchange.sealsReceived) {
@@ -395,14 +399,14 @@ void awaitExchange(void *argument) {
   if (!exchange.started || exchange.finished)
     return instance.fail(STEPC_ERROR_COUNTS, exchangeName(instance.library, exchange.order) +
                                                  " is awaited, but is not under way");
-  // On a stream what follows waits by itself, and the device is asked when all is done.
+  // On a device the stream itself waits for the exchange; the host waits for the whole step.
   if (exchange.inFlight && !instance.isOnDevice()) {
     std::string error;
     int32_t status = instance.wait(exchange.handle, std::string(), error);
     if (status)
       return instance.fail(status, exchangeName(instance.library, exchange.order) + error);
     exchange.inFlight = false;
-    // Else the transport itself says what it did.
+    // A transport with `traffic` counts its messages itself.
     if (!instance.transport.traffic)
       countMessages(exchange, instance.running.executed);
     compareSeals(instance, exchange);

@@ -19,10 +19,10 @@ namespace stepc::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-/// Waits a little longer each time. A peer on another core answers in microseconds, and one that shares this
-/// core needs it. A late peer should not cost a core.
+/// Yields or sleeps, the longer the caller has `waited`. A peer on another core answers in microseconds, and
+/// a peer on this core needs the core. A late peer should not keep a core busy.
 void backOff(Clock::duration waited);
-/// The status that a transport's code stands for.
+/// The status for a transport's error code. An unknown code becomes STEPC_ERROR_TRANSPORT.
 int32_t statusOf(int32_t code);
 
 /// Tags of messages: those outside the exchanges of a step, then one per exchange.
@@ -52,7 +52,8 @@ struct stepc_instance {
   double timeout = 120;
   stepc::runtime::Parallel parallel;
 
-  // Stands before the memory that it allocates. The members that it refers to are made before it is used.
+  // Declared before the memory that it allocates, so it is destroyed later. Nothing uses it before all
+  // members exist.
   stepc::runtime::DeviceContext deviceContext{parallel,        running.executed,
                                               library.plan,    library.program,
                                               running.records, running.someInactive};
@@ -61,41 +62,42 @@ struct stepc_instance {
   stepc::runtime::Bindings bound;
   stepc::runtime::RunningStep running;
 
-  // Watches exchanges on a device. It uses the transport, so it must be destroyed first.
+  // Watches exchanges on a device. Must be destroyed before the transport, which it uses.
   std::unique_ptr<stepc::runtime::Watchdog> watchdog;
   stepc::runtime::Failures failures;
 
   /// Sets the message, prefixed with this rank, and returns the status.
   Status refuse(Status status, const std::string &message) const;
-  /// Refuses the running step. Only the first failure counts.
+  /// Fails the running step. Only the first failure is kept.
   void fail(Status status, const std::string &message);
   /// Fails the running step because of an exception: no memory, or one from a function that the trainer gave.
   void failWithoutText() noexcept;
   const char *lastError() const {
     return failures.textLost ? failures.memoryText.c_str() : failures.error.c_str();
   }
-  /// Waits until the device has done all; false if it does not come to an end.
+  /// Waits until the device has done all commands. Returns false if it has not finished in time.
   bool drainOrGiveUp() noexcept;
-  /// Gives up the transport. Peers that wait learn the reason.
+  /// Aborts the transport once. Peers that wait learn the reason.
   void abortTransport(const char *reason) noexcept;
-  /// Waits for a handle of the transport until the timeout, measured from here. `what` names
-  /// the wait in the failure that `message` receives.
+  /// Waits for a handle of the transport, at most for the timeout. After a failure `message` gets the reason,
+  /// which begins with `what`.
   Status wait(void *handle, const std::string &what, std::string &message);
-  /// Starts operations. The handle is null if there are none, and if they are on a stream.
+  /// Starts operations. The handle is null if there are no operations, or if the operations are on a stream.
   Status start(const std::vector<stepc_operation> &operations, void *stream, void **handle,
                const std::string &what, std::string &message);
-  /// A problem that the watchdog found, or that the transport reports for operations on streams.
+  /// The status and message of a problem: seals that differ, the watchdog's, or the transport's. STEPC_OK if
+  /// none.
   Status findTransportProblem(std::string &message);
-  /// Waits until the device has done all that was enqueued, or a problem is found, but at most `seconds`.
+  /// Waits until the device has done all that was enqueued, a problem is found, or `seconds` have passed.
   Status waitForDevice(double seconds, const std::string &what, std::string &message);
   /// Whether exchanges are on a stream of the device; otherwise the host carries them out. `exchangeStream`
-  /// is that stream.
+  /// is this stream, or null.
   bool isOnDevice() const { return size > 1 && device().stream; }
   void *exchangeStream() {
     return isOnDevice() ? device().stream(deviceContext, stepc::runtime::Stream::Communication)
                         : nullptr;
   }
-  /// Whether no buffer is touched any more once the transport is aborted.
+  /// Whether the transport touches no buffer after its abort.
   bool takesBack() const { return transport.traits & STEPC_TRANSPORT_TAKES_BACK; }
 
   bool isMember(int64_t parameter) const {
@@ -106,14 +108,14 @@ struct stepc_instance {
 
 namespace stepc::runtime {
 
-/// Refuses for an instance, or without one, where no message can be kept.
+/// Keeps the message in the instance, if there is one, and returns the status.
 int32_t refuse(const stepc_instance *instance, int32_t status, const std::string &message);
 
-/// Whether a struct of the trainer's can be filled, as `what` fills it.
+/// Checks that the trainer's struct is not null, and that it has the bytes that the function `what` fills.
 int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_t *structSize,
                   size_t needed);
 
-/// Fills a struct of the trainer's as far as it has room, and says how far.
+/// Fills a struct of the trainer's, and sets its struct_size. Refuses a struct that is too small.
 template <typename Struct>
 int32_t fill(const stepc_instance *instance, const char *what, Struct *out, const Struct &found) {
   if (int32_t status = checkRoom(instance, what, out ? &out->struct_size : nullptr, sizeof(Struct)))
@@ -123,15 +125,15 @@ int32_t fill(const stepc_instance *instance, const char *what, Struct *out, cons
   return STEPC_OK;
 }
 
-/// A status of `create`, with its message.
+/// Sets the message of `create`, and returns the status.
 inline int32_t fault(std::string &error, int32_t status, std::string message) {
   error = std::move(message);
   return status;
 }
 
 // The functions of stepc_library.
-/// Makes an instance of the first of `programs`, or of the one among them that the device runs. All are for
-/// devices of one kind.
+/// Makes an instance of the program that the options' device runs, or of the first if that kind of device
+/// does not choose. All `programs` must be for devices of one kind.
 int32_t create(const std::vector<const Library *> &programs, const stepc_options *options,
                stepc_instance **instance, char *error, int64_t errorSize);
 int32_t destroy(stepc_instance *instance);
@@ -154,92 +156,101 @@ int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *ru
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
 
-/// The commands, their lists of messages and planned counters, at create. The text says what the
-/// plan gets wrong.
+/// Makes the plan's commands, exchanges and planned counters ready, in `create`. Returns what is wrong with
+/// the plan; empty if nothing is.
 std::string prepareProgram(stepc_instance &);
-/// The pointers of bound shards, one per parameter of the plan; null for other operands.
+/// The list of bound pointers for an operand on shards, one per parameter of the plan. Null for other
+/// operands.
 std::vector<void *> *shardsOf(stepc_instance &, const plan::Operand &operand);
 /// Where an operand begins in the workspace on this rank.
 int64_t beginOf(const stepc_instance &, const plan::Operand &operand);
-/// What a PreparedCommand may touch, and what its messages do touch (Device.h's `declare`).
+/// Lists the memory that a PreparedCommand may touch, and that its messages touch (Device.h's `declare`).
 void declareUses(void *command, MemoryUses &uses);
 std::string prepareExchanges(stepc_instance &);
-/// Tells the device what kernels read of the host, and the commands where they find it.
+/// Hands the device the host's lists that kernels read. Then gives commands the addresses that the device
+/// chose.
 std::string lendLists(stepc_instance &);
-/// The seals that messages of this step have.
+/// Computes the seals of this step's messages, if the host carries out exchanges.
 void prepareSeals(stepc_instance &);
-/// Hands all commands to the device, or the graph of them.
+/// Hands all commands to the device, or replays the graph that was recorded of them.
 void walkProgram(stepc_instance &);
-/// Makes that graph, at create.
+/// Records all commands as a graph, in `create`.
 int32_t recordGraph(stepc_instance &, std::string &error);
-/// Fails the step where the trainer's parallel_for ran pieces other than once each.
+/// Fails the step if the trainer's parallel_for did not run each piece exactly once.
 void checkLoops(stepc_instance &);
-/// Fails the step where what was executed is not what was planned.
+/// Fails the step if its counters differ from the planned counters.
 void checkCounts(stepc_instance &);
-/// Start and await a PreparedExchange, when the stream of messages has come to it.
+/// Start and await a PreparedExchange. The device calls them (`call`) for the stream of messages.
 void startExchange(void *exchange);
 void awaitExchange(void *exchange);
 void countMessages(const PreparedExchange &, stepc_counters &);
 /// What the transport carries out between these two calls counts as executed.
 void beginTraffic(stepc_instance &);
 void countTraffic(stepc_instance &);
-/// What a rank says of itself; compared by each.
+/// What a rank sends to all others when they meet. Each rank compares all hellos.
 struct Hello {
   uint64_t magic, hash;
-  int64_t kinds; // of its transport
+  int64_t kinds; // kinds of operations of its transport
   ProductLibrary library;
   char chip[64]; // of its program, without features; a zero ends it
 };
-/// Meets the other ranks, and finds where they differ: all find the same.
+/// `meet` exchanges hellos with all ranks. `compare` finds where they differ, and all ranks find the same.
 int32_t meet(stepc_instance &, std::vector<Hello> &hellos, std::string &error);
 int32_t compare(const Library &, const std::vector<Hello> &hellos, std::string &error);
-/// Whether the transport opens a communicator for the ranks of a start. The caller sees to it that these are
-/// more than one and fewer than all.
+/// Whether the transport opens a communicator for a start. A transport that opens them on all ranks together
+/// does so for all-gathers alone. The caller must check that the start has more than one rank, and fewer than
+/// all.
 bool opensFor(const stepc_instance &, const plan::Start &start);
 /// Opens the communicators of all exchanges, once the ranks have met.
 int32_t openCommunicators(stepc_instance &, std::string &error);
-/// Sends once what steps will send, of a workspace of zeros: no step is the first to reach a peer.
+/// Carries out all exchanges once, on a workspace of zeros, so that connections are open before the first
+/// step.
 int32_t openConnections(stepc_instance &, std::string &error);
-/// Operations by which all ranks learn what each has at its place in `all`.
+/// Operations that bring every rank's `bytes` to all ranks. In `all` each rank has a place, in the order of
+/// ranks.
 std::vector<stepc_operation> tellAll(const stepc_instance &, void *all, int64_t bytes, int64_t tag,
                                      bool gathers);
 void closeCommunicators(stepc_instance &) noexcept;
 void prepareAgreement(stepc_instance &);
-/// Tells the records which hyperparameters are theirs: at create, and after a bind.
-/// With null values they are their routes'.
+/// Sets the records' pointers to hyperparameters, in `create` and after a bind. If `values` is null, a
+/// parameter has the values of its route.
 void placeHyperparameters(stepc_instance &, const double *values, int64_t stride,
                           std::vector<int32_t> groups, int32_t memory = STEPC_MEMORY_HOST);
-/// Tells the records of further parts what those of their parameters say.
+/// Copies what changes with steps from the first record of each parameter to the records of its further
+/// parts.
 void completeRecords(stepc_instance &);
-/// Adds to the counts that the host holds, of what this step does not skip.
+/// Adds `by` to the step counts that the host holds, but not of parameters that this step skips.
 void countSteps(stepc_instance &, int64_t by) noexcept;
-/// Tells the records where the counts of their steps stand.
+/// Sets the records' pointers to step counts.
 void placeSteps(stepc_instance &);
-/// Lists what the trainer will lend, and checks that no two of it overlap where one is written.
+/// Lists the memory that the trainer will lend, and checks that no two ranges overlap if a step writes one of
+/// them.
 void prepareOverlaps(stepc_instance &);
 int32_t checkOverlaps(stepc_instance &);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
-/// Checks what else a step needs that becomes part of a graph of the trainer's, and brings the lists that it
-/// reads to the device.
+/// Checks what a step needs in addition if a graph of the trainer's captures it. Then uploads the lists that
+/// the step reads.
 int32_t checkCapture(stepc_instance &);
-/// Agrees with all ranks on the parameters that this step skips. Then, and in the first step, ranks also
-/// compare their hyperparameters and step counts.
+/// Agrees with all ranks on the parameters that this step skips, if a route may skip. Ranks compare
+/// hyperparameters and step counts with the same messages, and in the first step in any case.
 int32_t agree(stepc_instance &);
 bool isPresent(const stepc_instance &, int64_t parameter);
-/// How the numbers of another rank, whose seal of meshes this is, differ from those of this rank; `ownRank`
-/// has the same as this one.
+/// The error text for another rank whose seal of these meshes is `other`, which differs from this rank's.
+/// `ownRank` is the rank to name beside it, which has this rank's numbers.
 std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
                          const Seal &other, int32_t otherRank, int32_t ownRank);
-/// How they differ where this rank's seal is `own`, added up from these numbers.
+/// The error text as above, if this rank's seal is `own`, added up from `SealedNumbers`.
 std::string disagreement(const stepc_instance &, const std::vector<int64_t> &meshes,
                          const SealedNumbers &, const Seal &own, const Seal &other,
                          int32_t otherRank, int32_t ownRank);
-/// Lists what kernels need to put seals on the messages of a stream, once all exchanges are ready.
+/// Lists what kernels need to seal messages on a device's stream. Must be called when all exchanges are
+/// ready.
 void prepareDeviceSeals(stepc_instance &);
-/// Tells these kernels where the device has the lists.
+/// Gives these kernels the addresses of the lists on the device. Returns what is wrong; empty if nothing is.
 std::string placeDeviceSeals(stepc_instance &, const AddressOf &addressOf);
-/// What such a kernel found in a message, as a status.
+/// Returns STEPC_ERROR_AGREEMENT, with a message, if such a kernel found a seal that differs; otherwise
+/// STEPC_OK.
 int32_t findDisagreement(const stepc_instance &, std::string &message);
 
 /// "group 'g0' ('w0', 'w1' and 3 more)".

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <exception>
 
-// Rows of the plan's tables are read by generated code as they stand.
+// Generated code reads rows of the plan's tables by these layouts.
 static_assert(sizeof(stepc::plan::Chunk) == sizeof(stepc_chunk));
 static_assert(sizeof(stepc_chunk) == 12 * sizeof(int64_t));
 static_assert(offsetof(stepc::plan::Chunk, local) == offsetof(stepc_chunk, local));
@@ -20,7 +20,7 @@ static_assert(sizeof(stepc_parameter_record) == 8 * 8);
 namespace stepc::runtime {
 namespace {
 
-/// As a manifest says it, and whether it is the specification that does.
+/// The parts of the group's matrices as a manifest writes them, and whether the specification gave them.
 std::string divisionText(const plan::Group &group) {
   const plan::Division &division = group.division;
   std::string text;
@@ -38,8 +38,9 @@ std::string divisionText(const plan::Group &group) {
          (group.specified ? ", \"specified\": true}" : "}");
 }
 
-/// The placements of a state that has lost axes of its parameter: a mesh axis that split a lost
-/// axis replicates; columns move up where the row axes before them went and no axis of parts came.
+/// The placements of a state that lacks axes of its parameter. A mesh axis that split a missing axis
+/// replicates. In states of kind Cols column axes move up by the missing row axes, less an axis that counts
+/// parts.
 std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::ValueKind kind) {
   bool partsForRows = !group.division.parts.empty() && group.division.axis == plan::Division::Rows;
   plan::KeptAxes full = plan::keptAxes(group, plan::ValueKind::Full);
@@ -118,7 +119,8 @@ void read(Library &library) {
     return markUnusable(library, STEPC_ERROR_PLAN, "the library's plan cannot be read: " + error);
   library.plan = std::move(*plan);
   library.world = library.plan.world();
-  library.hash = hash; // plan::hash's, since a plan is written in one way only
+  // Equals plan::hash, because each plan has one serialized form.
+  library.hash = hash;
   for (const plan::Group &group : library.plan.groups)
     library.groups.push_back(describe(library.plan, group));
   for (const plan::Mesh &mesh : library.plan.meshes) {

@@ -44,10 +44,11 @@ struct Library {
   uint64_t hash = 0;
   std::vector<GroupText> groups;
   std::vector<std::vector<const char *>> meshAxes; // by mesh, the axes' names in the plan
-  int64_t ruleStates = 0;                          // the most that a rule has
+  int64_t ruleStates = 0;                          // the most states that a rule has
 
   const stepc_device_table &device() const { return *program.device; }
-  /// The kernel of that number in the plan. Null for no kernel, and for kernels that are in a GPU's images.
+  /// The kernel of that number in the plan. Null if the number is negative, or if kernels are in a GPU's
+  /// images.
   stepc_kernel kernel(int64_t number) const {
     return number < 0 || !program.kernels ? nullptr : program.kernels[number];
   }

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint64_t kMagic = 0x36304350455453; // "STEPC06"
 
-/// Opens a communicator for the ranks of a meeting. Without a meeting it only helps other ranks to open
-/// theirs.
+/// Opens a communicator for the ranks of a meeting. If `meeting` is null, this rank only takes part, so that
+/// other ranks can open theirs.
 int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string &error) {
   const stepc_transport &transport = instance.transport;
   auto count = meeting ? int32_t(meeting->members.size()) : 0;
@@ -34,9 +34,9 @@ int32_t openCommunicator(stepc_instance &instance, Meeting *meeting, std::string
 }
 
 /// Opens communicators in one order on all ranks of the world. The sets of ranks of one start have no rank in
-/// common, so they open at once.
+/// common, so one call opens all of them.
 int32_t openTogether(stepc_instance &instance, std::string &error) {
-  std::set<std::vector<int32_t>> opened; // by any ranks
+  std::set<std::vector<int32_t>> opened; // sets, also those without this rank
   for (const plan::Start *start : instance.library.plan.starts()) {
     if (!opensFor(instance, *start))
       continue;
@@ -101,8 +101,9 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
          ""};
   std::string chip = shortChip(instance.library.plan.chip);
   chip.copy(own.chip, sizeof(own.chip) - 1);
-  // That all transports have the same operations is what this meeting finds out. So ranks on the host meet in
-  // messages, which every transport has. On devices messages would open a connection to every rank.
+  // Ranks learn only here whether all transports have an all-gather. On the host they meet by messages, which
+  // every transport has. On devices they meet by all-gather, because messages would open a connection to
+  // every rank.
   bool gathers = instance.isOnDevice() && (instance.transport.kinds >> STEPC_ALL_GATHER & 1);
   std::vector<stepc_operation> messages =
       tellAll(instance, hellos.data(), sizeof(Hello), kHelloTag, gathers);
@@ -143,7 +144,7 @@ int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::strin
                         rankName(lib, r).c_str(), what.c_str(), (unsigned long long)hello.hash,
                         (long long)best, size, (unsigned long long)common));
   }
-  // Rank 0's stand for those of the others: there is no right one among them.
+  // Compare with rank 0: no choice of algorithms is the right one.
   for (int32_t r = 1; r < size; ++r)
     if (hellos[r].library.choices != hellos[0].library.choices)
       return fault(
@@ -152,7 +153,7 @@ int32_t compare(const Library &lib, const std::vector<Hello> &hellos, std::strin
                  "has %s: results would depend on the rank",
                  rankName(lib, 0).c_str(), describe(hellos[0].library).c_str(),
                  rankName(lib, r).c_str(), describe(hellos[r].library).c_str()));
-  // An all-gather meets no messages.
+  // A rank that gathers and a rank that sends messages would wait for each other for ever.
   for (int32_t r = 1; r < size; ++r)
     if (hellos[r].kinds != hellos[0].kinds)
       return fault(error, STEPC_ERROR_TRANSPORT,
@@ -206,7 +207,7 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
   instance.device().finish(context);
   if (!status)
     status = instance.waitForDevice(instance.timeout, what, error);
-  // Before its first exchange a step may tell other ranks something through the host.
+  // Also reach the peers of `agree`, whose messages the host sends before the first exchange of a step.
   if (void *handle = nullptr; !status && !instance.running.tellMessages.empty()) {
     status = instance.start(instance.running.tellMessages, nullptr, &handle, what, error);
     status = status ? status : instance.wait(handle, what, error);
@@ -233,7 +234,7 @@ int32_t openConnections(stepc_instance &instance, std::string &error) try {
 using namespace stepc::runtime;
 
 int32_t stepc_instance::findTransportProblem(std::string &message) {
-  // First: ranks that find each other with other numbers end the transport.
+  // Look for seals that differ first: the rank that finds them aborts the transport, which hides the cause.
   if (int32_t status = findDisagreement(*this, message))
     return status;
   if (int32_t status = watchdog ? watchdog->found(message) : STEPC_OK)
@@ -259,7 +260,7 @@ int32_t stepc_instance::waitForDevice(double seconds, const std::string &what,
     }
     backOff(waited);
   }
-  // What ended an exchange lets the device go on.
+  // An abort also lets the device finish, so look for its cause.
   if (int32_t status = findTransportProblem(message))
     return status;
   message = deviceContext.failure;

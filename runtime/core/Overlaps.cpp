@@ -1,11 +1,11 @@
 //===- Overlaps.cpp - Whether the trainer lends one piece of memory twice ---===//
 //
-// A step writes parameters, states and step counts in place and in any order, so that memory which two
-// of them share would end as what was written last. Gradients are read alone: two may be one and the same
-// memory, but none may stand where a step writes, and none may begin inside of another.
+// A step writes parameters, states and step counts in place, in any order. If two of them shared memory, the
+// last write would win. A step only reads gradients, so two gradients may be the same memory. A gradient must
+// not overlap what a step writes, and must not begin inside another gradient.
 //
-// Ranges are kept in the order of their addresses. Trainers bind new gradients in every step, mostly in an
-// order that was seen before and between the same two ranges: then one look at each is all.
+// Ranges are sorted by address. Trainers bind new gradients in every step, but mostly in the order of the
+// last check, and between the same written ranges. In this case one comparison per gradient suffices.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Instance.h"
@@ -17,7 +17,7 @@
 namespace stepc::runtime {
 namespace {
 
-// The kinds of ranges that are no state of the rule.
+// Values of LentRange::what for ranges that are no state.
 constexpr int64_t kParameter = -1, kGradient = -2, kStepCounts = -3;
 
 std::string nameOf(const stepc_instance &instance, const LentRange &range) {
@@ -46,7 +46,7 @@ const void *addressOf(const stepc_instance &instance, const LentRange &range) {
   }
 }
 
-/// Looks up where ranges begin now, and sorts them where another order holds than before.
+/// Looks up where ranges begin now, and sorts them if their order has changed.
 void update(const stepc_instance &instance, std::vector<LentRange> &ranges) {
   bool isSorted = true;
   uintptr_t before = 0;
@@ -72,7 +72,7 @@ int32_t refuseOverlap(const stepc_instance &instance, const LentRange &one,
              (unsigned long long)(end - begin), reinterpret_cast<void *>(begin)));
 }
 
-/// Finds ranges that begin inside of one before them, among ranges in order.
+/// Refuses a range that begins inside the range before it. The ranges are sorted.
 int32_t checkWritten(const stepc_instance &instance) {
   const LentRange *last = nullptr;
   for (const LentRange &range : instance.bound.writtenRanges) {
@@ -84,7 +84,7 @@ int32_t checkWritten(const stepc_instance &instance) {
   return STEPC_OK;
 }
 
-/// Whether each gradient stands after the one before it, in memory to which nothing is written.
+/// Whether each gradient begins after the end of the gradient before it, in a gap between written ranges.
 bool areApart(const stepc_instance &instance, std::vector<LentRange> &gradients) {
   uintptr_t before = 0;
   for (LentRange &range : gradients) {
@@ -103,7 +103,7 @@ int32_t checkGradients(stepc_instance &instance) {
   if (areApart(instance, instance.bound.gradientRanges))
     return STEPC_OK;
   update(instance, instance.bound.gradientRanges);
-  const LentRange *longest = nullptr; // of those that begin where the last one did
+  const LentRange *longest = nullptr; // the longest gradient with the last begin
   auto written = instance.bound.writtenRanges.begin(), end = instance.bound.writtenRanges.end();
   for (LentRange &range : instance.bound.gradientRanges) {
     if (!range.begin)

@@ -40,7 +40,7 @@ std::string prepareProgram(stepc_instance &instance) {
   return {};
 }
 
-/// Runs when the program is complete: only then do its lists keep their addresses.
+/// Must run when the program is complete: only then do its lists keep their addresses.
 std::string lendLists(stepc_instance &instance) {
   std::vector<HostList> lists;
   auto lend = [&](const auto &list, bool changes) {

@@ -16,7 +16,7 @@ namespace stepc::runtime {
 /// What a rank holds of a group's parameters, which are all alike.
 struct LocalGroup {
   bool member = false;
-  int64_t position = 0; ///< in the group's mesh, of a member
+  int64_t position = 0; ///< in the group's mesh; only of a member
   struct LocalShard {
     std::vector<int64_t> shape;
     int64_t bytes = 0;
@@ -27,7 +27,7 @@ struct LocalGroup {
   std::vector<int32_t> holders;
 };
 
-/// An exchange with all that does not change from step to step.
+/// An exchange as `create` prepares it, and how far the running step is with it.
 struct PreparedExchange {
   struct LocalCopy {
     const char *from;
@@ -37,12 +37,12 @@ struct PreparedExchange {
   stepc_instance *instance = nullptr;
   int64_t order = 0;
   std::vector<stepc_operation> operations;
-  int64_t meeting = 0;             ///< whose ranks take part
-  std::vector<LocalCopy> repeated; ///< in the send buffer, before anything leaves
-  std::vector<LocalCopy> own;      ///< of the rank to itself
-  /// Where a message has its seal: bytes from the begin of what an operation sends or receives, and the
-  /// number of the seal in the instance. It goes by the operation, because a device may give that other
-  /// memory.
+  int64_t meeting = 0;             ///< number of the meeting whose ranks take part
+  std::vector<LocalCopy> repeated; ///< within the send buffer, made before the start
+  std::vector<LocalCopy> own;      ///< what this rank sends to itself
+  /// Where a message has its seal: `offset` bytes behind the begin of what `operation` sends or receives.
+  /// `number` is the seal's number in RunningStep::sealedMeshes. The address is found by way of the
+  /// operation, because a device may give the operation other buffers.
   struct MessageSeal {
     size_t operation;
     int64_t offset;
@@ -56,17 +56,17 @@ struct PreparedExchange {
     }
   };
   std::vector<MessageSeal> sealsSent, sealsReceived;
-  SealLaunch seal,
-      check; ///< where they stand on a stream: before messages leave, and when they came
+  /// On a device's stream: the launches that put seals on messages, and that compare the received seals.
+  SealLaunch seal, check;
   void *handle = nullptr;
   bool started = false, inFlight = false, finished = false;
 };
 
-/// Ranks that meet in exchanges, this one among them, and how operations name them to the transport:
-/// by a communicator, or as ranks of the world.
+/// A set of ranks that meet in exchanges, this rank among them. Operations name its ranks by a communicator
+/// if `isOpened`, and otherwise as ranks of the world.
 struct Meeting {
   std::vector<int32_t> members; ///< world ranks, ascending
-  std::vector<int64_t> meshes;  ///< that each of them is a member of
+  std::vector<int64_t> meshes;  ///< to which all members belong
   bool isOpened = false;
   void *communicator = nullptr;
 };
@@ -79,11 +79,11 @@ struct RankProgram {
   std::vector<Meeting> meetings;                          // each set of ranks once
   std::vector<std::unique_ptr<PreparedCommand>> commands; // in the order of the plan
   Memory arena;
-  Memory zeros; // what an absent gradient reads where its route says zero
+  Memory zeros; // what kernels read for an absent gradient if its route says zero
   stepc_counters planned{};
   bool maySkip = false;
-  // For a step that was recorded as a graph: what a replay counts, and whether it calls functions of the
-  // host.
+  // For a step that was recorded as a graph. `recorded` is what a replay counts. `replayCalls` says that each
+  // replay calls the host's functions, which count by themselves.
   bool hasGraph = false, isRecording = false, replayCalls = false;
   stepc_counters recorded{};
 };

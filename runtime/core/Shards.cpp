@@ -42,13 +42,13 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :
        geometry::rectangles(whole, plan.meshes[group.mesh], local.position, kind, list)) {
-    // Whole rows follow each other.
+    // Whole rows without gaps are one run.
     bool isOne = rect.cols == view.cols && rect.stride == view.cols;
     for (int64_t row = 0; row < (isOne ? 1 : rect.rows); ++row)
       rows.push_back({((rect.block * view.rows) + rect.row + row) * view.cols + rect.col,
                       rect.offset + row * rect.stride, (isOne ? rect.rows : 1) * rect.cols});
   }
-  // Rectangles of a block lie side by side; the shard is read from its first element on.
+  // Rectangles come in the order of blocks; runs must be in the order of the shard.
   std::sort(rows.begin(), rows.end(),
             [](const stepc_run &a, const stepc_run &b) { return a.local < b.local; });
   std::vector<stepc_run> merged;

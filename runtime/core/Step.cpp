@@ -66,7 +66,7 @@ void markHalfStepped(stepc_instance &instance) {
   }
 }
 
-/// "no parameter was changed", or which ones may be.
+/// "no parameter or state was changed", or the names of parameters that may be half stepped.
 std::string halfSteppedText(const stepc_instance &instance) {
   constexpr int64_t kNamed = 3;
   int64_t count = 0;
@@ -91,7 +91,7 @@ int32_t poison(stepc_instance &instance) noexcept {
   instance.failures.poisoned = true;
   instance.failures.poisonedText.clear();
   markHalfStepped(instance);
-  // A device may fail after its last command was enqueued.
+  // A device may fail after step counts have advanced: take them back.
   if (instance.running.stepsAdvanced)
     countSteps(instance, -1);
   instance.running.stepsAdvanced = false;
@@ -117,12 +117,12 @@ void beginStep(stepc_instance &instance) noexcept {
     command->begun = false;
   for (PreparedExchange &exchange : instance.prepared.exchanges) {
     exchange.started = exchange.finished = false;
-    // On a device that of an earlier step may be under way.
+    // On a device the exchange of an earlier step may still be in flight.
     exchange.inFlight &= instance.isOnDevice();
   }
 }
 
-/// From here on messages travel and kernels write: no failure is without consequence.
+/// From here on messages travel and kernels write, so each failure poisons the instance.
 void runStep(stepc_instance &instance) noexcept {
   try {
     if (agree(instance))
@@ -164,7 +164,7 @@ void checkCounts(stepc_instance &instance) {
   compare("bytes received", done.bytes_received, planned.bytes_received);
 }
 
-/// Whether the instance may step, and whether a graph captures what it enqueues.
+/// Checks whether the instance may step, and finds whether a graph of the trainer's captures the stream.
 static int32_t checkReady(stepc_instance &instance) {
   if (instance.failures.poisoned) {
     // The first cause stays readable, whatever was tried since.
@@ -184,9 +184,9 @@ static int32_t checkReady(stepc_instance &instance) {
   return context.failure.empty() ? STEPC_OK : instance.refuse(STEPC_ERROR_DEVICE, context.failure);
 }
 
-/// Fails where something is wrong with an earlier step that nobody asked about. Its commands are those
-/// that may have written, and its records say which parameters it skipped, so nothing of the next step is
-/// looked at before.
+/// Fails if an earlier step went wrong on the device and nobody has asked about it yet. Must run before the
+/// next step changes anything: commands still say which parameters may be written, and records which were
+/// skipped.
 static int32_t failOfEarlier(stepc_instance &instance) {
   std::string problem;
   int32_t status = instance.isOnDevice() ? instance.findTransportProblem(problem) : STEPC_OK;
@@ -239,7 +239,7 @@ int32_t refresh(stepc_instance *self) {
   return context.failure.empty() ? STEPC_OK : self->refuse(STEPC_ERROR_DEVICE, context.failure);
 }
 
-/// What was found while the device carried out a step that was enqueued, by the device or already known.
+/// Poisons the instance if the device failed, or if the step has failed already. Otherwise returns STEPC_OK.
 static int32_t conclude(stepc_instance &instance, bool isDone) {
   if (!instance.deviceContext.failure.empty())
     instance.fail(STEPC_ERROR_DEVICE, instance.deviceContext.failure);
@@ -263,7 +263,7 @@ int32_t step(stepc_instance *self) {
     return status;
   if (self->isOnDevice()) {
     std::string error;
-    // As long as it computes: the watchdog limits each exchange.
+    // No limit, because a step may compute for long. The watchdog limits each exchange.
     double limit = std::numeric_limits<double>::infinity();
     if (int32_t status = self->waitForDevice(limit, "waiting for the GPU", error))
       self->fail(status, error);
@@ -331,7 +331,7 @@ int32_t abortInstance(stepc_instance *self, const char *reason) {
     reason = "given up by the trainer";
   bool first = !self->failures.poisoned;
   self->failures.poisoned = true;
-  // The peers hear of it, whether or not memory is left for the message.
+  // Abort first: the peers must hear of it even if no memory is left for the message.
   self->abortTransport(reason);
   if (first)
     self->failures.poisonedText.clear();

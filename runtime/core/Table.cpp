@@ -39,7 +39,8 @@ int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_
 
 namespace {
 
-// Functions of a library get it first. Those that also get an instance ask the instance's.
+// Each of these functions gets the library first. If it also gets an instance, it uses the instance's
+// library.
 
 int32_t worldSize(const Library &lib) { return int32_t(lib.world.size()); }
 const int64_t *worldRanks(const Library &lib) { return lib.world.data(); }
@@ -172,8 +173,8 @@ int32_t inProcessWorldTable(int32_t size, stepc_transport *transports) {
   return STEPC_OK;
 }
 
-/// No exception crosses the C interface. What can be thrown is std::bad_alloc, where a message is
-/// put together. A step that has begun catches its own, and poisons the instance.
+/// No exception may cross the C interface. Only std::bad_alloc can be thrown, while a message is put
+/// together. A step that has begun catches its exceptions itself, and poisons the instance.
 template <auto Function> struct Guard;
 template <typename Instance, typename... Arguments, int32_t (*Function)(Instance *, Arguments...)>
 struct Guard<Function> {
@@ -194,7 +195,7 @@ template <size_t Slot> const Library &library() {
   return *made;
 }
 
-/// A function of a library as its table has it: without an argument for which library that is.
+/// A function of a library without its argument for the library, as the C table needs it.
 template <size_t Slot, auto Function> struct Of;
 template <size_t Slot, typename Result, typename... Arguments,
           Result (*Function)(const Library &, Arguments...)>
@@ -214,7 +215,7 @@ template <size_t Slot> std::vector<const Library *> programsLike() {
   std::vector<GetLibrary> all = allLibraries(std::make_index_sequence<STEPC_MOST_PROGRAMS>());
   for (size_t slot = 0; slot < all.size() && stepc_programs[slot]; ++slot) {
     const Library &other = all[slot]();
-    // Of another ABI only that is known.
+    // If a program is of another ABI, nothing else of it can be read.
     bool isKnown = own.status != STEPC_ERROR_ABI && other.status != STEPC_ERROR_ABI;
     if (&other != &own && isKnown && &other.device() == &own.device())
       programs.push_back(&other);
@@ -252,7 +253,7 @@ template <size_t Slot> stepc_library makeTable() {
     table.plan = lib.program.plan;
     table.plan_bytes = lib.program.plan_bytes;
   }
-  // A program of another ABI may not even have these.
+  // A program of another ABI may not even have these fields.
   if (lib.status != STEPC_ERROR_ABI) {
     table.device = lib.device().kind;
     table.target = lib.program.target;
@@ -294,7 +295,8 @@ template <size_t Slot> stepc_library makeTable() {
   return table;
 }
 
-/// The tables of this slot and of those after it, each made once.
+/// The table of this slot, which links to the tables of later slots. Each is made once. Null if the slot is
+/// empty.
 template <size_t Slot> const stepc_library *tablesFrom() {
   if constexpr (Slot < STEPC_MOST_PROGRAMS) {
     if (!stepc_programs[Slot])

@@ -7,7 +7,7 @@
 namespace stepc::runtime {
 namespace {
 
-/// Whether the running step came to an end before its time.
+/// Whether the running step has failed, also in a loop of the trainer's or on the device.
 bool hasFailed(stepc_instance &instance) {
   checkLoops(instance);
   if (!instance.deviceContext.failure.empty())
@@ -20,7 +20,7 @@ using Commands = std::span<const std::unique_ptr<PreparedCommand>>;
 void carryOut(stepc_instance &instance, Commands commands) {
   const stepc_device_table &device = instance.device();
   for (const std::unique_ptr<PreparedCommand> &command : commands) {
-    // What would come next reads what did not arrive.
+    // After a failure the next command would read what did not arrive.
     if (hasFailed(instance))
       break;
     command->begun = true;
@@ -30,8 +30,8 @@ void carryOut(stepc_instance &instance, Commands commands) {
   }
 }
 
-/// Replays the step that was recorded at create. What the host counts was counted then. Only functions that
-/// each replay calls count again.
+/// Replays the step that was recorded in `create`. The host's counts are those of the recording. Functions of
+/// the host that each replay calls count by themselves.
 void replay(stepc_instance &instance) {
   if (hasFailed(instance))
     return;
@@ -49,7 +49,7 @@ void replay(stepc_instance &instance) {
   instance.running.stepsAdvanced = true;
 }
 
-/// Ends the walk, even if it throws.
+/// Tells the device to abandon the walk if an exception ends it.
 struct Walk {
   const stepc_device_table &device;
   DeviceContext &context;
@@ -98,7 +98,7 @@ void walkProgram(stepc_instance &instance) {
   DeviceContext &context = instance.deviceContext;
   Walk walk{instance.device(), context};
   instance.device().begin(context);
-  // A graph of the trainer's holds the commands themselves.
+  // If the trainer captures this step, its graph gets the commands themselves.
   if (instance.prepared.hasGraph && !context.isCaptured)
     replay(instance);
   else

@@ -48,7 +48,7 @@ void Watchdog::give(int32_t why, int32_t position, const std::string &message) {
   transport.abort(transport.context, whole.c_str());
 }
 
-// The stream writes the words whenever it likes, so each is read once, and by a load that is not kept.
+// The stream may write the words at any time, so each word is read once, by an atomic load.
 void Watchdog::watch() {
   using Clock = std::chrono::steady_clock;
   auto tick = std::chrono::duration<double>(std::clamp(timeout / 8, 1e-3, 1.0));

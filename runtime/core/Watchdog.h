@@ -1,10 +1,10 @@
 //===- Watchdog.h - A thread that watches exchanges --------------*- C++ -*-===//
 //
-// Where exchanges stand on a stream of a device nobody waits for them, and a peer that does not come would
-// hold up the stream for ever. The stream itself tells how far it is: around each exchange it writes to two
-// words of the host's memory, one that tells which exchange it is in, and one that is cleared here. So
-// replays of a graph, which write what they wrote before, are seen to go on; no event is needed, which
-// a graph could not hold.
+// If exchanges are on a stream of a device, no thread waits for them, and a missing peer would stop the
+// stream for ever. Therefore the stream writes two words of the host's memory before and after each exchange.
+// One word says which exchange the stream is in. This thread clears the other, and so sees that a replayed
+// graph goes on, although it writes the same values again. Events would not do: a graph cannot be asked for
+// them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_CORE_WATCHDOG_H
@@ -22,17 +22,17 @@ namespace stepc::runtime {
 
 class Watchdog {
 public:
-  /// What the words hold outside of exchanges, and within the first one.
+  /// What the words hold outside exchanges, and in the first exchange; exchange i writes kFirstExchange + i.
   static constexpr int32_t kOutside = 1, kFirstExchange = 2;
 
-  /// Watches two words, which are outside. An exchange that takes longer than `timeout` seconds, or a problem
-  /// that the transport finds, ends the transport by an abort. `nameOf` tells of an exchange by its order.
+  /// Watches `words`, two words. Aborts the transport if an exchange takes longer than `timeout` seconds, or
+  /// if the transport reports a problem. `nameOf` gives the name of an exchange by its order.
   Watchdog(const stepc_transport &transport, int32_t *words, double timeout,
            std::function<std::string(int64_t)> nameOf);
   ~Watchdog();
   Watchdog(const Watchdog &) = delete;
 
-  /// What it found, as a status, with the message.
+  /// The status of the problem that it found, with its message. STEPC_OK if there is none.
   int32_t found(std::string &message) const;
 
 private:
@@ -43,7 +43,7 @@ private:
   int32_t *const words;
   const double timeout;
   const std::function<std::string(int64_t)> nameOf;
-  mutable std::mutex mutex; // of what follows
+  mutable std::mutex mutex; // guards the members below
   std::condition_variable changed;
   bool isStopped = false;
   int32_t status = 0;

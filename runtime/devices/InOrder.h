@@ -1,8 +1,8 @@
 //===- InOrder.h - Devices that are done when they return --------*- C++ -*-===//
 //
-// One thread walks, and every function is done when it returns: streams are in order
-// without events. Items are shared among the threads of parallel_for. Such devices differ in how they run
-// the items of a kernel.
+// The walker's thread calls every function, and each function returns when its work is done. Therefore
+// streams are in order without events. The threads of parallel_for share the items of a kernel. These devices
+// differ only in how they run items.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_INORDER_H
@@ -21,7 +21,7 @@ using RunItems = void (*)(const DeviceContext &, const Launch &, int64_t first, 
 
 template <RunItems runItems> class InOrder {
 public:
-  /// `open` and `checkLaunch` as Device.h says of them.
+  /// `open` and `checkLaunch` are the functions of the table (Device.h).
   static constexpr stepc_device_table
   table(const char *name, std::string (*open)(DeviceContext &, const stepc_options &),
         std::string (*checkLaunch)(DeviceContext &, const Launch &) = nullptr) {
@@ -64,7 +64,8 @@ private:
     const DeviceContext &context;
   };
 
-  /// The trainer's threads come with modes of their own; ours have them set, at little cost here.
+  /// Sets the floating-point modes, because the trainer's threads may have others. Our own threads have them
+  /// already.
   static void runKernel(void *arguments, int64_t first, int64_t last) {
     FloatModes modes;
     const auto &[launch, context] = *static_cast<KernelTask *>(arguments);
@@ -89,8 +90,8 @@ private:
   }
 
   static int64_t grainFor(int64_t rows, int64_t elements, int64_t threads) {
-    // A piece is a few microseconds of work at least. Long pieces keep the chip's prefetching going;
-    // enough of them, that no thread waits long for the last one.
+    // A piece should be a few microseconds of work, because long pieces keep the chip's prefetching going.
+    // There should be enough pieces that no thread waits long for the last one.
     constexpr int64_t kPieceElements = 8192, kPiecesPerThread = 64;
     int64_t piece = std::max(kPieceElements, elements / (kPiecesPerThread * threads));
     return std::max<int64_t>(1, rows * piece / std::max<int64_t>(1, elements));

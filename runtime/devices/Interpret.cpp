@@ -1,6 +1,6 @@
 //===- Interpret.cpp - Kernels that are interpreted, on the CPU -------------------===//
 //
-// All else is the CPU's. A kernel is found by its number in the plan.
+// Runs kernels as records. A kernel is found by its number in the plan. All else is as on the CPU.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/devices/InOrder.h"
@@ -12,7 +12,7 @@ namespace stepc::runtime {
 namespace {
 
 struct InterpretState : DeviceState {
-  std::vector<std::unique_ptr<interpret::Code>> kernels; ///< in the order of the plan's
+  std::vector<std::unique_ptr<interpret::Code>> kernels; ///< in the order of the plan's kernels
 };
 
 std::string damaged(const DeviceContext &context, const char *what) {
@@ -50,7 +50,7 @@ const interpret::Code &codeOf(const DeviceContext &context, const Launch &launch
 }
 
 std::string checkArguments(DeviceContext &context, const Launch &launch) {
-  if (launch.number < 0) // of a copy, which the device makes by itself
+  if (launch.number < 0) // a copy, which has no kernel
     return {};
   int64_t expected = codeOf(context, launch).arguments();
   if (launch.argumentCount == expected)

@@ -1,7 +1,7 @@
 //===- StreamQueues.h - Two streams that are carried out later ---*- C++ -*-===//
 //
-// For devices on this machine that draw the order of what stands on their streams: as on a GPU it is bound
-// by nothing but the order on each and the records that the other waits for.
+// For devices on this machine that draw the order in which they carry out two streams. As on a GPU, only the
+// order of each stream and the events between them limit this order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_STREAMQUEUES_H
@@ -21,24 +21,24 @@ public:
   using Random = std::mt19937_64;
 
   void add(Stream stream, std::function<void()> run) { push(stream, {std::move(run), -1, -1}); }
-  /// The number of the record, which the other stream may wait for.
+  /// Records an event on a stream. Returns its number, for which the other stream may wait.
   int64_t record(Stream stream) {
     push(stream, {nullptr, -1, recorded});
     return recorded++;
   }
   void wait(Stream stream, int64_t record) { push(stream, {nullptr, record, -1}); }
 
-  /// How often the second stream comes first. Often one runs as far ahead of the other as waits let it.
+  /// Draws how often the second stream goes first: never, at half of the turns, or always if waits let it.
   static double drawBias(Random &random) {
     constexpr std::array kBias = {0., 0.5, 1.};
     return kBias[random() % kBias.size()];
   }
 
-  /// Carries out all commands; false if the streams wait for each other. An exception of a function ends it
-  /// and leaves the rest to `clear`.
+  /// Carries out all commands. Returns false if the streams wait for each other. If a function throws, the
+  /// caller must drop the rest by `clear`.
   bool carryOut(Random &random, double bias) {
     std::bernoulli_distribution second(bias);
-    // Whether each event that was recorded since the queues were empty is done.
+    // Whether each record since the queues were last empty is done.
     std::vector<bool> done(size_t(recorded - settled), false);
     auto isReady = [&](const std::deque<Command> &queue) {
       return !queue.empty() &&
@@ -71,7 +71,7 @@ public:
 private:
   struct Command {
     std::function<void()> run;
-    int64_t waitsFor, records; ///< numbers of records, or -1
+    int64_t waitsFor, records; ///< numbers of records; -1 if none
   };
 
   void push(Stream stream, Command command) {

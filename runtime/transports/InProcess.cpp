@@ -20,7 +20,7 @@ struct Handle;
 
 enum class PostState { Waiting, Matched, Done };
 
-/// A message of one side.
+/// One side of a message: a send or a receive.
 struct Post : Message {
   PostState state = PostState::Waiting;
   Post *partner = nullptr; // once matched
@@ -40,8 +40,8 @@ struct World;
 struct Rank {
   World *world = nullptr;
   int32_t rank = 0;
-  Messages messages;                            // of the group that is started
-  std::vector<std::unique_ptr<Handle>> handles; // kept and used again: steps do not allocate
+  Messages messages;                            // the messages of the group in `start`
+  std::vector<std::unique_ptr<Handle>> handles; // used again, so that steps do not allocate
   std::vector<Post *> ready;                    // matched receives, to be copied by this rank
   std::vector<uint8_t> listed;
   int64_t readers = 0; // peers that copy from this rank's buffers right now
@@ -61,7 +61,7 @@ struct KeyHash {
     return size_t(mixed * 0xbf58476d1ce4e5b9ull);
   }
 };
-/// Messages of one key that wait for their other side, all sends or all receives.
+/// Posts of one key that wait for the other side: all are sends, or all are receives.
 struct Queue {
   Post *first = nullptr, *last = nullptr;
 };
@@ -94,7 +94,7 @@ Post *dequeue(Queue &queue) {
   return post;
 }
 
-/// Meets the other side of a message, or waits for it.
+/// Matches a post with its other side. If the other side has not come, the post waits in the queue.
 void match(Rank &self, Post &post) {
   World &world = *self.world;
   Queue &queue = world.queues[keyOf(self, post)];
@@ -153,12 +153,12 @@ int32_t start(void *context, const stepc_operations *group, void **out, char *er
   *out = &handle;
   return STEPC_OK;
 } catch (...) {
-  // What was begun stays with the handle, for `abort` to take back.
+  // Posts that were begun stay in the handle, and `abort` takes them back.
   copyText(error, errorSize, "out of memory");
   return STEPC_ERROR_TRANSPORT;
 }
 
-/// Copies what others have sent to this rank, without holding the lock meanwhile.
+/// Copies what others have sent to this rank. Does not hold the lock while it copies.
 void copyReady(Rank &self, std::unique_lock<std::mutex> &lock) {
   World &world = *self.world;
   while (!self.ready.empty() && !world.aborted) {
@@ -169,7 +169,7 @@ void copyReady(Rank &self, std::unique_lock<std::mutex> &lock) {
     lock.unlock();
     std::memcpy(receive->buffer, receive->partner->buffer, receive->bytes);
     lock.lock();
-    // The sender cannot have dropped its side: it waits for its readers before it does.
+    // The sender still has its side, because `drop` waits until nobody reads from the sender's buffers.
     receive->state = receive->partner->state = PostState::Done;
     ++self.traffic.messages_received;
     ++sender.traffic.messages_sent;
@@ -198,7 +198,7 @@ void listPending(Rank &self, const Handle &handle, char *error, int64_t errorSiz
   }
 }
 
-/// Takes back all that a rank has started.
+/// Takes back all messages that a rank has started, once no peer reads its buffers.
 void drop(Rank &self, std::unique_lock<std::mutex> &lock) {
   World &world = *self.world;
   world.copied.wait(lock, [&] { return self.readers == 0; });
@@ -222,7 +222,7 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
   Handle &handle = *static_cast<Handle *>(opaque);
   std::unique_lock<std::mutex> lock(world.mutex);
   copyReady(self, lock);
-  // What is complete counts, even when a peer gave up since.
+  // A complete group counts as done, even if a peer has aborted since.
   if (handle.remaining == 0) {
     handle.inUse = false;
     return 1;
@@ -239,8 +239,8 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
     return 0;
   }
   copyText(error, errorSize, failure);
-  // The other side of a broken exchange cannot go on either; and nobody may follow pointers into
-  // this handle any more.
+  // The other side of a broken exchange cannot go on either, so the world is aborted. After `drop` nobody
+  // follows pointers into this handle.
   if (!world.aborted) {
     world.aborted = true;
     copyText(world.abortText, sizeof(world.abortText), failure);
@@ -293,8 +293,8 @@ int32_t open(void *context, const int32_t *members, int32_t count, void **commun
                           communicator, handle, error, errorSize);
 }
 
-/// Without the lock: what a rank has started is done or dropped before it asks, under the lock each,
-/// and one more lock would put ranks in an order that hides their races from ThreadSanitizer.
+/// Takes no lock. All that the rank has started was done or dropped before this call, and both take the lock.
+/// One more lock would order ranks, and so hide their races from ThreadSanitizer.
 void traffic(void *context, stepc_traffic *out) { *out = static_cast<Rank *>(context)->traffic; }
 
 } // namespace

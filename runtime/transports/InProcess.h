@@ -1,7 +1,7 @@
 //===- InProcess.h - Ranks that are threads of one process -------*- C++ -*-===//
 //
-// For tests, sanitizers and `stepc run`. A receiver copies from the sender's buffer:
-// a message is done when both sides have started it and the receiver has looked.
+// For tests, sanitizers and `stepc run`. A receiver copies out of the sender's buffer. A message is done when
+// both sides have started it and the receiver has called `test`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_INPROCESS_H
@@ -11,9 +11,9 @@
 
 namespace stepc::runtime {
 
-/// Fills `size` transports of one world, which stand struct_size of the first apart. Each is used
-/// by one thread at a time and gives its rank back in `destroy`; the world goes with the last. May
-/// throw std::bad_alloc.
+/// Fills `size` transports of one world. Transports lie as many bytes apart as struct_size of the first says.
+/// Each may be used by one thread at a time. `destroy` gives its rank back, and the last one destroys the
+/// world. May throw std::bad_alloc.
 void inProcessWorld(int32_t size, stepc_transport *transports);
 
 } // namespace stepc::runtime

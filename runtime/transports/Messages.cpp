@@ -36,7 +36,7 @@ bool Messages::add(const stepc_operation &operation, int32_t rank, int32_t size)
   int32_t self = communicator ? communicator->rank : rank;
   auto worldRank = [&](int32_t r) { return communicator ? communicator->members[r] : r; };
   int64_t bytes = operation.bytes;
-  // Only ever read: a message has one buffer for both directions.
+  // A send's buffer is only read. The cast is needed because a message has one pointer for both directions.
   auto *send = static_cast<char *>(const_cast<void *>(operation.send));
   auto *receive = static_cast<char *>(operation.receive);
   bool reads = operation.kind != STEPC_RECEIVE, writes = operation.kind != STEPC_SEND;

@@ -1,7 +1,6 @@
 //===- Messages.h - What operations are in sends and receives -----*- C++ -*-===//
 //
-// For transports of processors, where an all-gather is no more than the messages that it is made
-// of.
+// For transports on processors, which carry out an all-gather as sends and receives.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_MESSAGES_H
@@ -14,16 +13,16 @@
 
 namespace stepc::runtime {
 
-/// The kinds that become messages.
+/// The kinds of operations that become messages.
 inline constexpr int64_t kMessageKinds =
     1 << STEPC_SEND | 1 << STEPC_RECEIVE | 1 << STEPC_ALL_GATHER;
 
 struct Communicator {
   std::vector<int32_t> members; ///< world ranks
-  int32_t rank = 0;             ///< the caller's among them
+  int32_t rank = 0;             ///< the caller's number among them
 };
 
-/// To or from a world rank, never the caller itself.
+/// A message to or from a world rank, which is never the caller itself.
 struct Message {
   int32_t peer = 0;
   bool isSend = false;
@@ -31,19 +30,19 @@ struct Message {
   int64_t bytes = 0, tag = 0;
 };
 
-/// A rank's own part of an all-gather.
+/// The copy of a rank's own part of an all-gather.
 struct OwnPart {
   const void *from;
   void *to;
   int64_t bytes;
 };
 
-/// What a group of operations moves. Kept by its user: a step then allocates nothing.
+/// The messages of a group of operations. The user keeps this object, so that a step allocates nothing.
 class Messages {
 public:
-  /// Reads a group of rank `rank` of `size`, or says what is ill-formed in it.
+  /// Reads a group of rank `rank` of `size`. Returns what is ill-formed in the group; empty if nothing is.
   std::string read(const stepc_operations &group, int32_t rank, int32_t size);
-  /// Once the messages are begun.
+  /// Copies the caller's parts of all-gathers. Must be called when the messages are begun.
   void copyOwnParts() const;
 
   const std::vector<Message> &messages() const { return list; }
@@ -55,7 +54,7 @@ private:
   std::vector<OwnPart> own;
 };
 
-/// For a transport's table, if members need not meet: the communicator is just their list of ranks.
+/// For a transport's table, if members need not meet. A communicator is just the list of its members.
 int32_t openCommunicator(int32_t rank, int32_t size, const int32_t *members, int32_t count,
                          void **communicator, void **handle, char *error,
                          int64_t errorSize) noexcept;

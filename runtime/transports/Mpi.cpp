@@ -1,8 +1,8 @@
 //===- Mpi.cpp - Ranks that are processes of an MPI job ----------------------===//
 //
-// Two duplicates of the trainer's communicator: one for the messages of exchanges, one for
-// the notice of an abort, which a rank looks for whenever it has to wait. MPI keeps the
-// order of messages of one tag, as transport.h asks.
+// Uses two duplicates of the trainer's communicator. One carries the messages of exchanges. The other carries
+// the notice of an abort, which a rank looks for whenever it has to wait. MPI keeps the order of messages of
+// one tag, as transport.h demands.
 //
 //===----------------------------------------------------------------------===//
 #define OMPI_SKIP_MPICXX 1
@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-// A count is an int in MPI 3: longer messages travel in parts.
+// MPI 3 counts bytes in an int, so longer messages travel in parts.
 #if !defined(STEPC_MPI_PART_BYTES)
 #define STEPC_MPI_PART_BYTES (int64_t(1) << 30)
 #endif
@@ -31,10 +31,10 @@ using namespace stepc::runtime;
 constexpr int kNoticeTag = 1;
 constexpr int kNoticeBytes = 512;
 
-/// What a request moves.
+/// The part of a message that one MPI request moves.
 struct Transfer {
   int32_t peer;
-  bool isSend, isFirst; // of its message
+  bool isSend, isFirst; // isFirst: it is the first part of its message
   int64_t bytes, tag;
 };
 
@@ -50,15 +50,15 @@ struct Handle {
 struct World {
   MPI_Comm data = MPI_COMM_NULL, control = MPI_COMM_NULL;
   int rank = 0, size = 1;
-  int64_t largestTag = 32767;                   // what MPI promises
-  Messages messages;                            // of the group that is started
-  std::vector<std::unique_ptr<Handle>> handles; // used again: steps do not allocate
-  char abortText[kNoticeBytes + 32] = "";       // not empty: given up; needs no memory
+  int64_t largestTag = 32767;                   // the least that MPI guarantees
+  Messages messages;                            // the messages of the group in `start`
+  std::vector<std::unique_ptr<Handle>> handles; // used again, so that steps do not allocate
+  char abortText[kNoticeBytes + 32] = "";       // not empty after an abort, which allocates nothing
   bool notified = false;
   char notice[kNoticeBytes] = "";
   std::vector<MPI_Request> notices;
   stepc_traffic traffic{};
-  bool endsMpi = false; // what began it here
+  bool endsMpi = false; // whether `destroy` ends MPI, which began here
 };
 
 std::string mpiError(int code) {
@@ -75,7 +75,7 @@ Handle &freeHandle(World &world) {
   return *world.handles.emplace_back(std::make_unique<Handle>());
 }
 
-/// Adopts the reason of a peer that has given up.
+/// Takes over the reason of a peer that has aborted, if its notice has come.
 void lookForNotice(World &world) {
   int found = 0;
   MPI_Status status;
@@ -132,8 +132,8 @@ int32_t start(void *context, const stepc_operations *group, void **out, char *er
   Handle &handle = freeHandle(world);
   handle.requests.clear();
   handle.parts.clear();
-  // All memory before the first message: a request that is not written down could not be taken
-  // back.
+  // Allocate all memory before the first message, because a request that is not recorded could not be
+  // cancelled.
   size_t parts = 0;
   for (const Message &message : messages)
     parts += size_t((message.bytes + STEPC_MPI_PART_BYTES - 1) / STEPC_MPI_PART_BYTES);
@@ -143,13 +143,13 @@ int32_t start(void *context, const stepc_operations *group, void **out, char *er
   handle.statuses.resize(parts);
   handle.remaining = 0;
   handle.inUse = true;
-  // Receives first: a message that finds its receive needs no copy on the way.
+  // Post receives first: a message that finds its receive needs no copy on the way.
   int code = MPI_SUCCESS;
   for (bool sends : {false, true})
     for (size_t i = 0; i < messages.size() && !code; ++i)
       if (messages[i].isSend == sends)
         code = begin(world, handle, messages[i]);
-  // What was begun stays with the handle, for `abort` to take back.
+  // Requests that were begun stay in the handle. `abort` cancels its receives.
   if (code) {
     copyText(error, errorSize, mpiError(code));
     return STEPC_ERROR_TRANSPORT;
@@ -162,7 +162,7 @@ int32_t start(void *context, const stepc_operations *group, void **out, char *er
   return STEPC_ERROR_TRANSPORT;
 }
 
-/// Advances a handle; the text says what went wrong.
+/// Advances the requests of a handle. Returns what went wrong; empty if nothing did.
 std::string progress(World &world, Handle &handle) {
   int count = 0;
   int code = MPI_Testsome(int(handle.requests.size()), handle.requests.data(), &count,
@@ -212,7 +212,7 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
   World &world = *static_cast<World *>(context);
   Handle &handle = *static_cast<Handle *>(opaque);
   std::string failure = progress(world, handle);
-  // What is complete counts, even when a peer gave up since.
+  // A complete group counts as done, even if a peer has aborted since.
   if (failure.empty() && handle.remaining == 0) {
     handle.inUse = false;
     return 1;
@@ -234,7 +234,7 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
 
 void abort(void *context, const char *reason) try {
   World &world = *static_cast<World *>(context);
-  // A reason that came from a peer has reached the others as well, or will.
+  // If a peer has aborted first, its notice goes to all ranks, and this rank sends none.
   lookForNotice(world);
   bool ours = !*world.abortText;
   if (ours)
@@ -252,10 +252,10 @@ void abort(void *context, const char *reason) try {
   for (int peer = 0; peer < world.size; ++peer) {
     if (peer == world.rank)
       continue;
-    // Small enough to be sent at once: nobody waits for a peer that is gone.
+    // The notice is small enough to be sent at once, so nobody waits for a peer that is gone.
     MPI_Request request = MPI_REQUEST_NULL;
     if (!MPI_Isend(world.notice, kNoticeBytes, MPI_CHAR, peer, kNoticeTag, world.control, &request))
-      world.notices.push_back(request); // reserved
+      world.notices.push_back(request); // into memory that was reserved
   }
 } catch (...) {
   // Nothing here allocates.
@@ -276,8 +276,8 @@ void destroy(void *context) try {
       MPI_Finalize();
     return;
   }
-  // Freeing is collective, and not every rank comes here after an abort. What MPI may still touch
-  // stays: the world with its notice, where something is under way.
+  // Freeing a communicator is collective, and not every rank comes here after an abort, so communicators
+  // stay. The world with its notice stays, too, if MPI may still touch its buffers.
   int done = 1, all = 0;
   MPI_Testall(int(world->notices.size()), world->notices.data(), &all, MPI_STATUSES_IGNORE);
   done &= all;
@@ -290,7 +290,7 @@ void destroy(void *context) try {
   if (done)
     delete world;
 } catch (...) {
-  // MPI's own: what it may touch stays.
+  // An exception of MPI's own: what MPI may touch stays.
 }
 
 int32_t open(void *context, const int32_t *members, int32_t count, void **communicator,

@@ -15,9 +15,9 @@ using Begun = NcclWorld::Begun;
 
 constexpr int64_t kKinds = 1 << STEPC_SEND | 1 << STEPC_RECEIVE | 1 << STEPC_ALL_GATHER |
                            1 << STEPC_REDUCE_SCATTER | 1 << STEPC_ALL_REDUCE;
-constexpr double kTimeout = 120; // unless told
+constexpr double kTimeout = 120; // seconds, unless the trainer gives another
 
-/// What a handle points to: one of a kind is under way at a time.
+/// What handles point to. At most one communicator, and one group of messages, is under way at a time.
 Begun communicatorBegun = Begun::Communicator, messagesBegun = Begun::Messages;
 
 int32_t refuse(char *error, int64_t errorSize, int32_t status, std::string_view text) {
@@ -56,7 +56,7 @@ void abort(void *context, const char *reason) { static_cast<NcclWorld *>(context
 
 void destroy(void *context) try {
   auto *world = static_cast<NcclWorld *>(context);
-  // Else it stays, for the thread that aborts and for NCCL.
+  // If it cannot close, it is leaked, because the thread that aborts and NCCL may still use it.
   if (world->closeAll())
     delete world;
   else

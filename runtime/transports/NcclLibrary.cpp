@@ -22,7 +22,8 @@ struct Loaded {
   Nccl nccl{};
   std::string problem;
   Loaded() {
-    // The trainer's own library if it is visible; by its name also one that another library brought.
+    // NCCL's functions if the process shows them; otherwise the library of that name, which may be loaded
+    // already.
     bool isVisible = dlsym(RTLD_DEFAULT, "ncclGetVersion");
     void *library = isVisible ? RTLD_DEFAULT : dlopen(kName, RTLD_NOW | RTLD_LOCAL);
     if (!isVisible && !library) {
@@ -38,7 +39,7 @@ struct Loaded {
 #define STEPC_LOAD(name) load(nccl.name, #name)
     STEPC_LOAD(ncclGetVersion);
     int version = 0;
-    // Before the other functions, which an older one lacks.
+    // Checked before the other functions, because an older NCCL may lack some.
     if (problem.empty() && (nccl.ncclGetVersion(&version) != 0 || version < kLeastVersion))
       problem = format("expected NCCL %s or later, found %s", versionText(kLeastVersion).c_str(),
                        versionText(version).c_str());

@@ -1,7 +1,7 @@
 //===- NcclLibrary.h - What is used of NCCL ----------------------*- C++ -*-===//
 //
-// Types and functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl), declared here so that nothing
-// needs its headers or the library until a transport is made.
+// Types and functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl). They are declared here, so that
+// builds need no headers. The library is loaded when a transport is made.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_NCCLLIBRARY_H
@@ -29,11 +29,11 @@ struct UniqueId {
   char internal[128];
 };
 
-/// ncclConfig_t as of 2.18, and said to be: later versions take what they added since as not given.
+/// ncclConfig_t as of NCCL 2.18, with that version in it. Later versions treat what they added as not given.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef, version = 21803;
-  int blocking = INT_MIN; // not given, as all that follow
+  int blocking = INT_MIN; // INT_MIN or null: not given
   int cgaClusterSize = INT_MIN, minCTAs = INT_MIN, maxCTAs = INT_MIN;
   const char *netName = nullptr;
   int splitShare = INT_MIN;
@@ -64,7 +64,7 @@ struct Nccl {
                           CommunicatorHandle, StreamHandle);
 };
 
-/// NCCL, found once per process; null with what is missing.
+/// NCCL, loaded once per process. Null if it cannot be used; `problem` then says why.
 const Nccl *nccl(std::string &problem);
 
 /// "unhandled system error: socket …".

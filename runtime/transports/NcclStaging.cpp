@@ -8,7 +8,7 @@
 namespace stepc::runtime {
 namespace {
 
-constexpr int64_t kAlignment = 256; // of what NCCL and copies do best
+constexpr int64_t kAlignment = 256; // at which NCCL and copies do best
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 

@@ -1,9 +1,9 @@
 //===- NcclStaging.h - The host's memory, by way of the GPU's -----*- C++ -*-===//
 //
-// What ranks tell each other from the host, when they meet and where a step may skip parameters: copied
-// to the GPU, sent, and copied back. Its memory grows when more is asked for than ever before. That is
-// while an instance is made, where each message is sent once that steps send later.
-//
+// Carries messages of the host's memory: when ranks meet, when they compare seals, and when a step may skip
+// parameters. The bytes are copied to the GPU, sent, and copied back. Staging memory grows if a group needs
+// more than any group before. That happens only while an instance is made, because `create` sends each
+// message once that steps send later.
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_NCCLSTAGING_H
 #define STEPC_RUNTIME_TRANSPORTS_NCCLSTAGING_H
@@ -16,25 +16,26 @@
 
 namespace stepc::runtime {
 
-/// Operations of one communicator that begin together, read and found to be well formed.
+/// Operations of one communicator that begin together. They were read, and are well formed.
 struct NcclGroup {
   std::vector<stepc_operation> operations;
   int32_t ranks = 0; ///< of the communicator
 };
 
-/// All functions want the GPU's context, and say what went wrong.
+/// The GPU's context must be current in all functions. Functions return what went wrong; empty if nothing
+/// did.
 class NcclStaging {
 public:
   explicit NcclStaging(const cuda::Driver &driver) : driver(driver) {}
   ~NcclStaging();
   std::string open();
 
-  /// Copies what is sent to the GPU, after what is on another stream if one is given. The operations
-  /// are then of the GPU's memory.
+  /// Copies the bytes to send to the GPU, behind the work on stream `after` if it is not null. The operations
+  /// then name the GPU's memory.
   std::string upload(NcclGroup &group, const cuda::StreamHandle *after);
-  /// Once these are enqueued on `stream`: copies back what arrives.
+  /// Copies received bytes back. Must be called when the operations are enqueued on `stream`.
   std::string download();
-  /// Whether it is there; then it is in the host's memory.
+  /// Finds whether all bytes have been received. If so, copies them to the host's buffers.
   std::string isDone(bool &done);
 
   cuda::StreamHandle stream = nullptr;
@@ -50,7 +51,7 @@ private:
   const cuda::Driver &driver;
   cuda::EventHandle followed = nullptr, arrived = nullptr;
   cuda::Address memory = 0; // of the GPU
-  char *pinned = nullptr;   // its copy on the host
+  char *pinned = nullptr;   // the host's copy of it
   int64_t capacity = 0, used = 0;
   std::vector<Arrival> arrivals;
 };

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What closing a communicator, or giving it up, may take at most, in seconds.
+/// The most seconds that closing or aborting a communicator may take.
 constexpr double kMostClosing = 20;
 
 void pause(Clock::duration waited) {
@@ -23,7 +23,7 @@ void pause(Clock::duration waited) {
     std::this_thread::sleep_for(std::chrono::microseconds(100));
 }
 
-/// NCCL's type and its size in bytes: that of the elements that an operation adds up, otherwise a byte.
+/// NCCL's type for an operation, and its size in bytes. Operations that add nothing up move bytes.
 std::pair<nccl::DataType, int64_t> typeOf(const stepc_operation &operation) {
   switch (operation.element) {
   case STEPC_ELEMENT_F32:
@@ -69,7 +69,7 @@ NcclWorld::~NcclWorld() {
     return;
   {
     Entered entered(*this);
-    // After an abort a peer of this process may still write where a message was to arrive.
+    // After an abort a peer of this process may still write to staging memory: leak it.
     if (*abortText)
       keepForever(staging.release());
     staging.reset();
@@ -103,7 +103,7 @@ std::string NcclWorld::open(const nccl::UniqueId &id, int ordinal) {
     return wrong;
   nccl::Config config;
   config.blocking = 0;
-  // Communicators of some ranks use the world's connections and buffers.
+  // Communicators that are split off share the world's connections and buffers.
   config.splitShare = 1;
   Lock lock(mutex);
   wrong = check("ncclCommInitRankConfig",
@@ -143,7 +143,7 @@ std::string NcclWorld::settle(Lock &lock, const Communicator &communicator, cons
   }
 }
 
-// A split is of all ranks of the world, so those that get no communicator take part.
+// All ranks of the world must take part in a split, also those that get no communicator.
 std::string NcclWorld::beginCommunicator(const int32_t *members, int32_t count,
                                          Communicator *&made) {
   Entered entered(*this);
@@ -259,7 +259,7 @@ std::string NcclWorld::enqueue(const Communicator &communicator, cuda::StreamHan
   for (const stepc_operation &operation : group.operations)
     if (wrong.empty())
       wrong = check(nameOf(operation), add(operation, communicator, stream));
-  // Also of a group that failed: it would otherwise stay open.
+  // Called also after a failure, because the group would otherwise stay open.
   nccl::Result result = nccl.ncclGroupEnd();
   if (wrong.empty())
     wrong = check("ncclGroupEnd", result);
@@ -279,8 +279,8 @@ std::string NcclWorld::start(const stepc_operations &given) {
   auto stream = static_cast<cuda::StreamHandle>(given.stream);
   bool isStaged = stream == nullptr;
   if (isStaged) {
-    // Stands after the exchanges that were begun before, on all ranks, so that all kernels of NCCL are in
-    // one order.
+    // Enqueue behind the exchanges that were begun before, so that NCCL's kernels have one order on all
+    // ranks.
     wrong = staging->upload(group, hasLatest ? &latest : nullptr);
     stream = staging->stream;
   } else if (!hasLatest || stream != latest) {
@@ -295,7 +295,7 @@ std::string NcclWorld::start(const stepc_operations &given) {
   }
   if (wrong.empty())
     wrong = enqueue(*communicator, stream);
-  // NCCL enqueues in a thread of its own: until that is done nothing may follow on the stream.
+  // NCCL enqueues in a thread of its own. Wait for it, because nothing may follow on the stream before.
   if (wrong.empty())
     wrong = settle(lock, *communicator, "ncclGroupEnd");
   return wrong.empty() && isStaged ? staging->download() : wrong;
@@ -330,7 +330,8 @@ std::chrono::duration<double> NcclWorld::closingTime() const {
   return std::chrono::duration<double>(std::min(timeout, kMostClosing));
 }
 
-// Finalizing returns at once, and may need the peers, or graphs to be gone that hold the communicator.
+// Finalizing returns at once. It may end only when peers finalize too, and when no graph holds the
+// communicator.
 bool NcclWorld::end(Communicator &communicator) {
   if (!communicator.handle)
     return true;
@@ -348,7 +349,8 @@ bool NcclWorld::end(Communicator &communicator) {
   return true;
 }
 
-// An abort stops NCCL's kernels at once, and then waits for them, and for graphs that hold them: not here.
+// NCCL's abort stops its kernels at once. Then it waits for them and for graphs that hold them, so a thread
+// of its own calls it.
 void NcclWorld::abort(const char *reason) noexcept try {
   Lock lock(mutex);
   if (*abortText)
@@ -357,7 +359,7 @@ void NcclWorld::abort(const char *reason) noexcept try {
                 reason && *reason ? reason : "no reason given");
   aborting = std::thread([this] {
     Entered entered(*this);
-    // The world first: what shares its resources stops with it.
+    // Abort the world first: communicators that share its resources stop with it.
     if (world.handle)
       nccl.ncclCommAbort(world.handle);
     for (auto &communicator : opened)
@@ -368,7 +370,7 @@ void NcclWorld::abort(const char *reason) noexcept try {
     ended.notify_all();
   });
 } catch (...) {
-  // No thread to be had: what is in flight stays, as after an abort that does not end.
+  // No thread could be started: what is in flight stays, as after an abort that does not end.
 }
 
 bool NcclWorld::waitForAbort() {

@@ -1,8 +1,8 @@
 //===- NcclWorld.h - One rank's communicators --------------------*- C++ -*-===//
 //
-// Everything that is asked of NCCL. Communicators do not block: what needs the peers begins, and
-// is asked for its state. The lock is held for single calls and never for a wait, so that `abort` gets
-// through from another thread at any time.
+// All calls of NCCL. Communicators do not block: a call that needs the peers only begins, and its state is
+// polled. The lock is held for single calls and never during a wait, so that `abort` gets through from
+// another thread at any time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_NCCLWORLD_H
@@ -26,32 +26,32 @@ class NcclWorld {
 public:
   struct Communicator {
     nccl::CommunicatorHandle handle = nullptr;
-    int32_t ranks = 0, rank = 0; ///< how many, and the caller's
+    int32_t ranks = 0, rank = 0; ///< the number of ranks, and the caller's rank
   };
-  /// What was begun and is asked about.
+  /// What was begun, and what `isDone` is called for.
   enum class Begun { Communicator, Messages };
 
   NcclWorld(const nccl::Nccl &nccl, const cuda::Driver &driver, int32_t rank, int32_t size,
             double timeout)
       : nccl(nccl), driver(driver), timeout(timeout), world{nullptr, size, rank} {}
-  /// After `closeAll`.
+  /// Must be called after `closeAll`.
   ~NcclWorld();
 
-  // Each says what went wrong, if anything.
+  // These functions return what went wrong; empty if nothing did.
 
-  /// Meets all ranks.
+  /// Meets all ranks. This rank uses the GPU of number `ordinal`.
   std::string open(const nccl::UniqueId &id, int ordinal);
-  /// Begins to open a communicator. Without members, it helps the other ranks of the world to open theirs.
+  /// Begins to open a communicator. If `count` is 0, only takes part, so that other ranks can open theirs.
   std::string beginCommunicator(const int32_t *members, int32_t count, Communicator *&made);
   void close(Communicator *);
-  /// Enqueues operations on the stream that they name. Without one it begins messages of the host's memory.
+  /// Enqueues operations on the stream of the group. If this is null, begins messages of the host's memory.
   std::string start(const stepc_operations &group);
-  /// Whether the opening of a communicator, or messages of the host's memory, are done.
+  /// Finds whether the opening of a communicator, or the messages of the host's memory, are done.
   std::string isDone(Begun begun, bool &done);
-  /// What went wrong with operations that were enqueued.
+  /// Returns what went wrong with operations that were enqueued.
   std::string findProblem();
 
-  /// Whether the last of these texts is about a deadline.
+  /// Whether a call has run into the deadline.
   bool wasLate() const { return isLate; }
 
   void abort(const char *reason) noexcept;
@@ -62,7 +62,7 @@ public:
 
 private:
   using Lock = std::unique_lock<std::mutex>;
-  /// The GPU's context is the thread's for as long as this lives.
+  /// While this object lives, the GPU's context is current in the thread.
   class Entered {
   public:
     explicit Entered(const NcclWorld &world) : driver(world.driver) {
@@ -77,7 +77,7 @@ private:
     const cuda::Driver &driver;
   };
 
-  // With the lock.
+  // Callers of these functions must hold the lock.
   std::string read(const stepc_operations &operations, const Communicator *&communicator);
   std::string enqueue(const Communicator &communicator, cuda::StreamHandle stream);
   nccl::Result add(const stepc_operation &operation, const Communicator &communicator,
@@ -86,9 +86,9 @@ private:
   std::string check(const char *doing, nccl::Result result) const;
   std::string stateOf(const Communicator &communicator, bool &done);
 
-  /// Returns when what was begun on a communicator is under way, with the lock given up meanwhile.
+  /// Waits until NCCL has finished what was begun on a communicator. Gives the lock up meanwhile.
   std::string settle(Lock &lock, const Communicator &communicator, const char *doing);
-  /// Closes a communicator, or says that it takes too long.
+  /// Closes a communicator. Returns false if that fails or takes too long.
   bool end(Communicator &communicator);
   bool waitForAbort();
   std::chrono::duration<double> closingTime() const;
@@ -100,12 +100,12 @@ private:
   cuda::DeviceNumber device = 0;
   cuda::Context context = nullptr;
 
-  std::mutex mutex; // of calls of NCCL, and of what follows
+  std::mutex mutex; // guards calls of NCCL, and the members below
   Communicator world;
   std::vector<std::unique_ptr<Communicator>> opened;
-  NcclGroup group; // that is begun; kept, so that steps do not allocate
+  NcclGroup group; // the group that begins; kept, so that steps do not allocate
   std::unique_ptr<NcclStaging> staging;
-  cuda::StreamHandle latest = nullptr; // that a group was enqueued on
+  cuda::StreamHandle latest = nullptr; // on which a group was enqueued last
   bool hasLatest = false;
   stepc_traffic moved{};
 

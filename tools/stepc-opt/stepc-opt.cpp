@@ -1,8 +1,8 @@
 //===- stepc-opt.cpp - Runs passes on text of any level --------------------===//
 //
-// mlir-opt for stepc: the dialects of the ladder and all passes of the house.
-// STEPC_OPT_SKIP_PASS=ARGUMENT in the environment leaves that pass out wherever it would run:
-// test/run/passes_carry_weight.sh shows by it that the tests see each pass.
+// mlir-opt for stepc: the dialects of the ladder and all passes of the house. If STEPC_OPT_SKIP_PASS=ARGUMENT
+// is in the environment, the pass of that argument never runs. test/run/passes_carry_weight.sh uses this to
+// show that tests fail without a pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
   stepc::kernels::registerKernelPasses();
   stepc::verify::registerVerifyPasses();
   mlir::registerTransformsPasses();
-  // As the driver prints: numbers stay numbers, however many.
+  // Prints constants as numbers, as the driver does. MLIR would print many numbers as hexadecimal text.
   constexpr llvm::StringLiteral kHex = "--mlir-print-elementsattrs-with-hex-if-larger";
   std::string decimal = (kHex + "=-1").str();
   llvm::SmallVector<char *> arguments(argv, argv + argc);

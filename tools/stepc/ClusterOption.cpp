@@ -13,7 +13,7 @@ const cost::Cluster &driver::profileOf(const CompileOptions &options) {
   StringRef first = options.targets.empty() ? StringRef("cpu") : options.targets.front();
   llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(first);
   if (!target)
-    llvm::consumeError(target.takeError()); // said where the options are checked
+    llvm::consumeError(target.takeError()); // the check of the options reports this error
   else if (isCuda((*target)->chip()))
     return cost::gpuProfile(llvm::cantFail(cudaTarget((*target)->chip())).number());
   return cost::cpuProfile();

@@ -8,12 +8,12 @@
 
 namespace stepc::driver {
 
-/// The profile of what a library is made for: of several targets, of the first one. What is decided
-/// above the target's level is decided once for all of them.
+/// The profile for the target of the options, or for the first of several targets. Levels that know of no
+/// target are decided once for all of them.
 const cost::Cluster &profileOf(const CompileOptions &options);
 
-/// What `--cluster` names: a profile, a file, or the JSON itself, for these meshes. Nothing after
-/// an error.
+/// Reads what `--cluster` names: a profile, a file, or the JSON itself, for these meshes. Returns nothing
+/// after an error, which was printed.
 std::optional<manifest::Cluster>
 readClusterOption(const std::string &text, llvm::ArrayRef<plan::Mesh> meshes, Report &report);
 

@@ -17,11 +17,11 @@ using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
 
-/// The module's text. Locations stay out: they would tie the text to files.
+/// Writes the module's text. Locations are left out, because they would tie the text to files.
 static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Report &report) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  // Numbers stay numbers, however many: people read and edit them.
+  // Print constants as numbers, however many there are, because people read and edit them.
   module->print(os, mlir::OpPrintingFlags().printLargeElementsAttrWithHex(-1));
   os << '\n';
   if (command.output == "-")
@@ -32,13 +32,13 @@ static int emitModule(mlir::ModuleOp module, const CompileCommand &command, Repo
              : kInputError;
 }
 
-/// The name of the file with the plan for a chip or target. The first one's file stands for the library.
+/// The name of the plan's file for a chip or target. The first plan's file has the name of the library alone.
 static std::string planFile(StringRef name, StringRef chip, bool isFirst) {
   return isFirst ? (name + ".json").str() : (name + "." + programKey(chip) + ".json").str();
 }
 
-/// An error of writing as users see it: they named the folder of the library, not that of its unfinished
-/// file. Errors about temporary files stay as they are.
+/// Turns an error about the library's unfinished file into an error about the folder that the user named.
+/// Errors about temporary files stay as they are.
 static llvm::Error namePlace(llvm::Error error, StringRef library) {
   StringRef folder = llvm::sys::path::parent_path(library);
   return llvm::handleErrors(std::move(error),
@@ -53,8 +53,8 @@ static llvm::Error namePlace(llvm::Error error, StringRef library) {
                             });
 }
 
-/// What is wrong with a name of a plan. IR at level llvm has the plan as bytes, so that no name was looked at
-/// when it was read.
+/// Returns what is wrong with a name of a plan; empty if nothing is. IR at level llvm has the plan as bytes,
+/// so no name was checked when the IR was read.
 static std::string checkNames(const plan::Plan &plan) {
   std::vector<StringRef> names = {plan.name};
   for (const plan::Mesh &mesh : plan.meshes) {
@@ -89,7 +89,7 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
     return isPlace ? kInputError : kInternalError;
   };
   auto fault = [&](StringRef what) {
-    // Edited text may be at level llvm and still say what nothing can be made of.
+    // IR text may be at level llvm, and still be nothing that can be compiled.
     if (isModulePath(options.input))
       return kInputError;
     report.internalError(what);
@@ -119,7 +119,7 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
   if (!archives)
     return fail(archives.takeError());
   std::string library = files.add("lib" + name + ".so");
-  // What keeps one from being written keeps the other, and is said once.
+  // If the library cannot be written, neither can the header. The error is printed once.
   std::string header = library.empty() ? "" : files.add(name + ".h");
   if (header.empty())
     return kInputError;
@@ -134,8 +134,8 @@ int driver::makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> module
   return kSuccess;
 }
 
-/// False, after an error, where a file that is written would replace one that is read, as a manifest "x.json"
-/// beside "x.optim".
+/// Returns false, after an error, if a file to write is also a file to read, as a manifest "x.json" beside
+/// "x.optim".
 static bool areOutputsApart(const CompileCommand &command, llvm::ArrayRef<std::string> written,
                             Report &report) {
   std::vector<NamedFile> outputs;
@@ -158,7 +158,7 @@ int driver::runCompile(const CompileCommand &command) {
                        "found standard input");
     return kUsageError;
   }
-  // What is asked of a later level would be ignored.
+  // Refuse options that only a later level uses, because they would be ignored.
   constexpr const char *kCode = "code is generated", *kDecided = "anything is decided";
   bool isOptim = command.emit == name(Level::Optim);
   for (auto [option, given, before] :
@@ -180,8 +180,8 @@ int driver::runCompile(const CompileCommand &command) {
   if (command.emit.empty()) {
     written = {"lib" + name + ".so", name + ".h", name + ".json"};
     for (StringRef target : llvm::drop_begin(command.targets, !command.targets.empty()))
-      if (std::string file = planFile(name, target, /*isFirst=*/false); !llvm::is_contained(
-              written, file)) // a target that is given twice is refused with the targets
+      if (std::string file = planFile(name, target, /*isFirst=*/false);
+          !llvm::is_contained(written, file)) // checkOptions refuses a target that is given twice
         written.push_back(file);
   }
   if (command.output != "-") {

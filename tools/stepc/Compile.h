@@ -10,9 +10,9 @@
 
 namespace stepc::driver {
 
-/// Adds lib<name>.so, <name>.h and <name>.json of modules at level llvm, one per target, to `files`, which
-/// the caller commits. Of further targets the plan is <name>.cpu.json, <name>.cuda.sm_90a.json and so on.
-/// Returns an exit code; on failure an error was printed.
+/// Adds lib<name>.so, <name>.h and <name>.json to `files`, which the caller must commit. `modules` are at
+/// level llvm, one per target. Plans of further targets are <name>.cpu.json, <name>.cuda.sm_90a.json and so
+/// on. Returns an exit code; after a failure an error was printed.
 int makeLibrary(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> modules,
                 const CompileOptions &options, OutputFiles &files, Report &report);
 

@@ -20,7 +20,7 @@ namespace path = llvm::sys::path;
 using llvm::StringRef;
 
 OutputFolders::~OutputFolders() {
-  // Only those that are empty go.
+  // Folders that are not empty stay.
   for (const std::string &folder : llvm::reverse(made))
     fs::remove(folder);
 }
@@ -31,7 +31,7 @@ std::error_code OutputFolders::make(StringRef folder) {
   return fs::create_directories(folder, /*IgnoreExisting=*/true, fs::all_all);
 }
 
-/// Signals end in here after LLVM has removed the files: the hidden folder is empty then. One
+/// A signal ends in leaveOnSignal, after LLVM has removed the files, so that the hidden folder is empty. A
 /// command writes one set of files, so one name is enough.
 static char hiddenFolder[4096];
 static void leaveOnSignal() {
@@ -60,7 +60,8 @@ std::string OutputFiles::add(StringRef name) {
     if (!code) {
       llvm::SmallString<128> prefix(folder);
       path::append(prefix, ".stepc-%%%%%%%%");
-      // Unique by its random part; 0777 as umask allows, so that the files are ordinary ones.
+      // The random part makes the name unique. The folder has mode 0777 less umask, so that the files are
+      // ordinary ones.
       fs::createUniquePath(prefix, hidden, /*MakeAbsolute=*/false);
       code = fs::create_directory(hidden);
     }
@@ -89,7 +90,7 @@ bool OutputFiles::addText(StringRef name, StringRef text) {
   llvm::Error error = text::writeTemporary(temporary, text);
   if (!error)
     return true;
-  // The user named the target.
+  // Name the target in the error, because the user does not know the temporary file.
   llvm::handleAllErrors(std::move(error), [&](const llvm::FileError &file) {
     report.error(StringRef(pending.back().target), file.messageWithoutFileInfo());
   });
@@ -104,7 +105,7 @@ bool OutputFiles::checkTargets() {
       report.error(file.target, "expected a place for a file, found a directory");
       return false;
     }
-    // A name that is too long, for example.
+    // The name may be too long, for example.
     if (code && code != std::errc::no_such_file_or_directory) {
       report.error(file.target, "cannot write the file: " + text::reasonOf(code));
       return false;
@@ -114,7 +115,7 @@ bool OutputFiles::checkTargets() {
 }
 
 bool OutputFiles::commit() {
-  // A target that cannot be replaced is found before the first is.
+  // Find a target that cannot be replaced before any target is.
   if (!checkTargets())
     return false;
   for (const Pending &file : pending)
@@ -141,7 +142,7 @@ bool stepc::driver::canWrite(Report &report, StringRef folder, llvm::ArrayRef<st
 
 static bool isStandardOutput(StringRef file) { return file == "-" || file == "/dev/stdout"; }
 
-/// Makes the folder of a file; false after an error.
+/// Makes the folder of a file. Returns false after an error.
 static bool makeFolderOf(StringRef file, OutputFolders &folders, Report &report) {
   StringRef folder = path::parent_path(file);
   std::error_code code = folder.empty() ? std::error_code() : folders.make(folder);
@@ -168,7 +169,7 @@ bool stepc::driver::writeFile(Report &report, StringRef file, llvm::ArrayRef<Str
   if (isStandardOutput(file)) {
     for (StringRef piece : pieces)
       llvm::outs() << piece;
-    return true; // `finish` says what became of it
+    return true; // `finish` reports errors of standard output
   }
   OutputFolders folders;
   if (!makeFolderOf(file, folders, report))
@@ -213,13 +214,13 @@ int stepc::driver::finish(int exitCode) {
   llvm::raw_fd_ostream &os = llvm::outs();
   os.flush();
   if (os.has_error()) {
-    // Whoever reads a pipe may have enough: `| head`.
+    // The reader of a pipe may have enough, as in `| head`, so this error is not printed.
     if (os.error() != std::errc::broken_pipe)
       Report().error("standard output", "cannot write: " + text::reasonOf(os.error()));
     os.clear_error();
     exitCode = exitCode == kSuccess ? kInputError : exitCode;
   }
-  // Errors of standard error cannot be told to anybody; the exit code says enough.
+  // Nobody can be told of errors of standard error. The exit code says enough.
   llvm::errs().clear_error();
   return exitCode;
 }

@@ -8,14 +8,14 @@
 
 namespace stepc::driver {
 
-/// Folders on the way to an output. Those that were not there go again with the object, unless they are kept.
+/// Makes the folders of an output. The destructor removes folders that it has made, unless `keep` was called.
 class OutputFolders {
 public:
   OutputFolders() = default;
   OutputFolders(const OutputFolders &) = delete;
   ~OutputFolders();
 
-  /// Makes a folder and those above it.
+  /// Makes a folder, and the folders above it.
   std::error_code make(llvm::StringRef folder);
   void keep() { made.clear(); }
 
@@ -32,13 +32,14 @@ public:
   OutputFiles(const OutputFiles &) = delete;
   ~OutputFiles();
 
-  /// The name to write `name` under; empty after an error.
+  /// Returns the temporary name under which to write `name`. Empty after an error.
   std::string add(llvm::StringRef name);
-  /// Adds a file with that text; false after an error.
+  /// Adds a file with that text. Returns false after an error.
   bool addText(llvm::StringRef name, llvm::StringRef text);
-  /// False after an error, if a file cannot take its name.
+  /// Checks that all files can take their names. Returns false after an error.
   bool checkTargets();
-  /// False after an error. Each file then is the old one or the new one, and whole.
+  /// Moves all files to their names. Returns false after an error; each file then is the old or the new one,
+  /// and whole.
   bool commit();
 
 private:
@@ -47,16 +48,16 @@ private:
   };
   Report &report;
   std::string folder;
-  OutputFolders folders; // before the hidden one is made
+  OutputFolders folders; // made before `hidden`
   std::vector<Pending> pending;
   llvm::SmallString<128> hidden;
 };
 
-/// False, after an error, if files of these names cannot be written. It leaves nothing behind, so that it can
-/// be asked before slow work.
+/// Checks that files of these names can be written. Returns false after an error. Leaves nothing behind, so
+/// that commands can check before slow work.
 bool canWrite(Report &report, llvm::StringRef folder, llvm::ArrayRef<std::string> names);
 
-/// Whether one file can be written by writeFile; `option` names it in errors, and "-" is standard output.
+/// Checks that writeFile can write one file. `option` names the file in errors, and "-" is standard output.
 bool canWriteFile(Report &report, llvm::StringRef option, llvm::StringRef path);
 /// Writes one file by text::writeFile and makes its folder if there is none; "-" is standard output.
 bool writeFile(Report &report, llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> pieces);
@@ -66,12 +67,12 @@ struct NamedFile {
   llvm::StringRef option;
   std::string path; ///< "" and "-" are no file
 };
-/// False, after an error, if two outputs are one file, or an output is an input: the later would replace the
-/// earlier.
+/// Returns false, after an error, if two outputs are one file, or if an output is an input. The later write
+/// would replace the earlier file.
 bool areApart(Report &report, llvm::ArrayRef<NamedFile> outputs, llvm::ArrayRef<NamedFile> inputs);
 
-/// The exit code of a command that printed to standard output, which may be full or closed: text that it
-/// could not print is an error. All commands end with it.
+/// Returns the exit code of a command that printed to standard output, which may be full or closed. Text that
+/// could not be printed is an error. All commands end with this call.
 int finish(int exitCode);
 
 } // namespace stepc::driver

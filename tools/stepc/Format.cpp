@@ -10,7 +10,8 @@
 using namespace stepc;
 using namespace stepc::driver;
 
-/// Formats one file; false after an error. `changed` tells whether it differs from its layout.
+/// Formats one file. Returns false after an error. `changed` says whether the formatted text differs from the
+/// file's.
 static bool formatFile(Report &report, const std::string &path, bool check, bool &changed) {
   std::optional<llvm::StringRef> read = report.read(path, "a specification", kMostSpecification);
   if (!read)
@@ -27,14 +28,14 @@ static bool formatFile(Report &report, const std::string &path, bool check, bool
       llvm::outs() << text::printable(source.name()) << '\n';
     return true;
   }
-  // A file that is neat already keeps its time stamp.
+  // A file that is formatted already keeps its time stamp.
   return path != "-" && !changed ? true : writeFile(report, path, {*formatted});
 }
 
 int driver::runFormat(const FormatCommand &command) {
   Report report;
   bool good = true, anyChanged = false;
-  // Before any file is changed.
+  // Refuse IR before any file is changed.
   for (const std::string &path : command.files)
     if (refuseModule(report, path))
       return kUsageError;

@@ -76,7 +76,7 @@ Input::Input() {
   mlir::DialectRegistry registry;
   registerDialects(registry);
   mlirContext = std::make_unique<mlir::MLIRContext>(registry);
-  // A user reads the message, not the operation that a pass was looking at.
+  // Users should read the message, not the operation that a pass was working on.
   mlirContext->printOpOnDiagnostic(false);
   handler = report.attach(*mlirContext);
 }
@@ -124,7 +124,7 @@ bool Input::overrideCluster(const std::string &text) {
   return true;
 }
 
-/// Sets the limits that the user gives. What a module says already stays unless the user says otherwise.
+/// Sets the limits that the user gives. If the user gives none, the module's limits stay.
 static void setLimits(mlir::ModuleOp module, const CompileOptions &options) {
   mlir::Builder builder(module.getContext());
   if (options.workspaceLimit > 0)
@@ -133,7 +133,7 @@ static void setLimits(mlir::ModuleOp module, const CompileOptions &options) {
     module->setAttr(optim::kMaxPeersAttr, builder.getI64IntegerAttr(options.maxPeers));
 }
 
-/// The error of a library's name, which names its files and its functions in C; empty if it is good.
+/// Returns what is wrong with a library's name, which names files and functions in C; empty if nothing is.
 static std::string checkLibraryName(StringRef name) {
   if (name.empty() || name.contains('/'))
     return ("expected a name that can be a library's, found '" + text::printableName(name) + "'");
@@ -162,7 +162,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
   return module;
 }
 
-/// Makes a pattern optional in each of the operations that has it, and collects the patterns of all.
+/// Makes a pattern optional in each Op that has it. Adds the patterns of all these operations to `known`.
 template <typename Op>
 static bool allowIn(mlir::ModuleOp module, mlir::Attribute pattern,
                     llvm::SetVector<StringRef> &known) {
@@ -189,7 +189,7 @@ bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patt
   mlir::Builder builder(&context());
   for (const std::string &text : patterns) {
     mlir::Attribute pattern = builder.getStringAttr(text);
-    llvm::SetVector<StringRef> known; // of attributes, which outlive this
+    llvm::SetVector<StringRef> known; // texts of attributes, which live longer
     bool found = allowIn<optim::RouteOp>(module, pattern, known);
     found |= allowIn<optim::DivideOp>(module, pattern, known);
     if (!found) {
@@ -208,7 +208,7 @@ bool Input::setCluster(mlir::ModuleOp module, const CompileOptions &options) {
     decide::setCluster(module, profileOf(options), module.getLoc());
   if (options.cluster.empty())
     return true;
-  // The verifier compares it with the module's meshes.
+  // The verifier compares the cluster with the module's meshes, so none are needed here.
   std::optional<manifest::Cluster> given = readClusterOption(options.cluster, {}, report);
   if (!given)
     return false;
@@ -217,8 +217,8 @@ bool Input::setCluster(mlir::ModuleOp module, const CompileOptions &options) {
   return succeeded(mlir::verify(module));
 }
 
-/// Text of IR may name what no manifest and no specification may. Other dialects have no names of users, and
-/// constants of any bytes; a plan among them is looked at when it is read.
+/// Refuses names in IR text that no manifest and no specification may have. Other dialects have no names of
+/// users, but constants of any bytes. A plan among these constants is checked when it is read.
 static mlir::LogicalResult checkNames(mlir::ModuleOp module) {
   mlir::WalkResult result = module->walk([](mlir::Operation *op) {
     StringRef dialect = op->getName().getDialectNamespace();
@@ -243,7 +243,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
   std::optional<StringRef> text = report.read(path, "IR", kMostModule);
   if (!text)
     return nullptr;
-  // Source managers want a null terminator, which the string that the report keeps has.
+  // Source managers need a null terminator. The string that the report keeps has one.
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*text, path), llvm::SMLoc());
   return mlir::parseSourceFile<mlir::ModuleOp>(sources, mlir::ParserConfig(&context()));
@@ -251,7 +251,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::parseModule(const std::string &path) {
 
 namespace {
 
-/// Reports remarks whose name or category matches, and keeps the names of all.
+/// Reports remarks whose name or category matches a pattern, and keeps the names of all remarks.
 class MatchingRemarks : public mlir::remark::detail::RemarkEmittingPolicyBase {
 public:
   MatchingRemarks(StringRef pattern, std::set<std::string> &names)
@@ -278,7 +278,7 @@ bool Input::enableRemarks(StringRef pattern) {
     return false;
   }
   remarks = pattern.str();
-  // MLIR matches categories alone, and only of the kinds that are set.
+  // MLIR matches categories alone, and only of kinds that have a pattern. Let it pass all remarks.
   mlir::remark::RemarkCategories categories{".*", ".*", ".*", ".*", ".*"};
   return succeeded(mlir::remark::enableOptimizationRemarks(
       context(), /*streamer=*/nullptr, std::make_unique<MatchingRemarks>(pattern, remarkNames),
@@ -311,7 +311,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
       module->emitError(wrong);
       return nullptr;
     }
-    // Further down routes have been taken: lowerTo refuses the flag.
+    // At later levels routes have been taken, so lowerTo refuses the flag.
     if (levelOf(*module) == Level::Optim && !allowNoMatch(*module, options.ifPresent)) {
       exitCode = kUsageError;
       return nullptr;
@@ -329,7 +329,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
   }
   if (options.manifest.empty())
     return usage("expected --manifest with the parameters of '" + options.input + "', found none");
-  // Both are read before giving up: one run shows what is wrong with either.
+  // Read both before giving up, so that one run shows the errors of both.
   bool good = loadSpecification(options.input, /*requireRoute=*/true);
   good &= loadManifest(options.manifest);
   if (!good)

@@ -21,42 +21,42 @@ struct Specification {
   std::unique_ptr<lang::File> file;
 };
 
-/// All that one command reads, and the context that its IR lives in.
+/// All that one command reads, and the context that owns its IR.
 class Input {
 public:
   Input();
-  /// Notes where remarks were asked for and none was made: a misspelt name would stay silent.
+  /// Prints a note if remarks were asked for and none was made, because the name may be misspelt.
   ~Input();
 
   Report report;
   mlir::MLIRContext &context() { return *mlirContext; }
 
-  /// False after errors, which were printed.
+  /// Both return false after errors, which were printed.
   bool loadSpecification(const std::string &path, bool requireRoute);
   bool loadManifest(const std::string &path);
-  /// Level 1 from the loaded files; null after an error, and then `exitCode` says of what kind.
+  /// Makes the module at level optim from the loaded files. Null after an error, which was printed.
   mlir::OwningOpRef<mlir::ModuleOp> import(const CompileOptions &options);
-  /// Lets patterns of the module's routes match nothing; false, after an error, if none of
-  /// the routes has such a pattern.
+  /// Lets these patterns of the module's routes and divisions match nothing. Returns false, after an error,
+  /// if the module has no such pattern.
   bool allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns);
-  /// Remarks whose name or category (the pass) matches become diagnostics. False if `pattern` is no
-  /// valid regular expression.
+  /// Prints remarks whose name or category (the pass) matches. Returns false, after an error, if `pattern` is
+  /// no valid regular expression.
   bool enableRemarks(llvm::StringRef pattern);
-  /// Specification and manifest, or any level's text, whichever `options.input` names.
-  /// Null after an error; `exitCode` then says of what kind.
+  /// Loads what `options.input` names: a specification, with its manifest, or the text of any level. Null
+  /// after an error; `exitCode` then says of what kind.
   mlir::OwningOpRef<mlir::ModuleOp> load(const CompileOptions &options, int &exitCode);
 
   Specification spec;
   std::optional<manifest::Manifest> manifest;
 
 private:
-  std::string remarks; ///< what was enabled
-  std::set<std::string>
-      remarkNames; ///< of all remarks that passes made since, with their categories
+  std::string remarks; ///< the pattern of enableRemarks
+  /// Name and category of each remark that passes have made.
+  std::set<std::string> remarkNames;
   mlir::OwningOpRef<mlir::ModuleOp> parseModule(const std::string &path);
-  /// Puts what `--cluster` names in the manifest's place; false after an error.
+  /// Replaces the manifest's cluster by what `--cluster` names. Returns false after an error.
   bool overrideCluster(const std::string &text);
-  /// Gives a module at level optim the cluster of the options or, if it has no cluster, the target's.
+  /// Gives a module at level optim the cluster of the options or, if it has no cluster, the target's profile.
   bool setCluster(mlir::ModuleOp module, const CompileOptions &options);
   std::string manifestPath;
   llvm::StringRef manifestText;
@@ -66,13 +66,12 @@ private:
 
 /// The files that a command which compiles reads.
 std::vector<NamedFile> inputsOf(const CompileOptions &options);
-/// True, after an error, where a specification and a manifest stand in each other's place, or both
-/// are standard input.
+/// Returns true, after an error, if specification and manifest are swapped, or if both are standard input.
 bool refuseInputs(Report &report, const std::string &spec, const std::string &manifest);
 
-/// True for a file that holds IR, by its name's end.
+/// Whether a file holds IR, by the ending of its name.
 bool isModulePath(llvm::StringRef path);
-/// True, after an error, for such a file where a specification must stand.
+/// Returns true, after an error, if a file that must be a specification holds IR.
 bool refuseModule(Report &report, llvm::StringRef path);
 
 } // namespace stepc::driver

@@ -43,7 +43,7 @@ bool LoadedLibrary::load(const std::string &path) {
 bool LoadedLibrary::open(const std::string &path) {
   // A name without a slash would be searched for in the system's folders.
   std::string file = path.find('/') == std::string::npos ? "./" + path : path;
-  // The loader maps a file that is not whole, and a read ends the process.
+  // The dynamic loader would also map a truncated file, and then a read would end the process.
   if (llvm::sys::fs::exists(file)) {
     auto bytes = llvm::MemoryBuffer::getFile(file, false, false, /*IsVolatile=*/true);
     if (!bytes)
@@ -65,7 +65,7 @@ bool LoadedLibrary::open(const std::string &path) {
   if (table->struct_size < static_cast<int32_t>(sizeof(stepc_library)))
     return refuse(path, "expected a table of " + Twine(sizeof(stepc_library)) + " bytes, found " +
                             Twine(table->struct_size));
-  // Before anything is read of what it was compiled for.
+  // Check the status of each program before anything else of the program is read.
   for (const stepc_library *each = table; each; each = each->next)
     if (each->status)
       return refuse(path, each->problem);
@@ -95,7 +95,7 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
   StringRef asked = command.targets.front(), kind = asked.split(':').first;
   while (table && table->target != kind)
     table = table->next;
-  llvm::SetVector<StringRef> kinds; // of cuda there may be several
+  llvm::SetVector<StringRef> kinds; // a set, because several targets may be of kind cuda
   for (const stepc_library *one = first; one; one = one->next)
     kinds.insert(one->target);
   if (!table)
@@ -111,7 +111,7 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
                           ") after --target, found " + (*target)->chip());
 }
 
-/// Finds the manifest's parameter for each of the library's, and refuses any difference.
+/// Finds the manifest's parameter for each of the library's parameters, and refuses any difference.
 bool LoadedLibrary::matchParameters(const std::string &path) {
   std::vector<bool> used(run.names.size());
   for (const plan::Parameter &planned : plan.parameters) {
@@ -149,7 +149,7 @@ bool LoadedLibrary::matches(const std::string &path, const std::string &name,
   };
   if (group.shape != parameter.shape || group.batchAxes != parameter.batchAxes)
     return differs("shape");
-  // What the specification says holds, whatever the manifest says.
+  // What the specification sets need not agree with the manifest.
   if (!group.flattenSpecified && group.flatten != parameter.flatten)
     return differs("flattened axes");
   if (!group.specified && group.division != parameter.blocks)
@@ -184,7 +184,7 @@ void LoadedLibrary::loadValues(StepParameter &p) {
     value.type = manifest::toTensorType(state.dtype);
     value.shape = geometry::stateShape(*p.group, state.kind);
     value.bytes = filled(state.init, value.type, geometry::elements(value.shape));
-    if (state.master) { // f32, of bf16 or f16: exact
+    if (state.master) { // f32 of a bf16 or f16 parameter: exact
       std::vector<double> exact = toDoubles(*in.parameter);
       std::vector<float> copy(exact.begin(), exact.end());
       std::memcpy(value.bytes.data(), copy.data(), value.bytes.size());

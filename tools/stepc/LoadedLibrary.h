@@ -14,23 +14,22 @@ struct GlobalValue {
   manifest::TensorType type = manifest::TensorType::F32;
   std::vector<int64_t> shape;
   std::vector<uint8_t> bytes;
-  std::vector<bool> filled; // while shards are put together; per element
+  std::vector<bool> filled; // per element, whether a shard has set it
 };
 
-/// A parameter of the plan, with its values before and after.
+/// A parameter of the plan, with its values before and after the steps.
 struct StepParameter {
   size_t index = 0; // in the manifest
   const plan::Group *group = nullptr;
   const plan::Rule *rule = nullptr;
   const plan::Mesh *mesh = nullptr;
   GlobalValue value;
-  std::vector<GlobalValue> states; // that exist
+  std::vector<GlobalValue> states; // the states that exist for its type
   std::vector<std::string> stateNames;
   int64_t steps = 0;
 };
 
-/// An open library whose plan is what the manifest says, and the values that its parameters start
-/// with.
+/// An open library whose plan agrees with the manifest, and the values with which its parameters start.
 class LoadedLibrary {
 public:
   LoadedLibrary(const RunInput &run, const RunCommand &command, Report &report)
@@ -38,7 +37,7 @@ public:
   LoadedLibrary(const LoadedLibrary &) = delete;
   ~LoadedLibrary();
 
-  /// False after an error.
+  /// Opens a library and loads the values. Returns false after an error.
   bool load(const std::string &path);
 
   const stepc_library *table = nullptr;

@@ -84,7 +84,7 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
   return std::nullopt;
 }
 
-/// Rules and routes by name, both ways, then who takes which route.
+/// Compares rules and routes by name, both ways, and then the route and blocks of each parameter.
 static std::optional<Difference> compare(const plan::Plan &specified, const plan::Plan &library) {
   for (const plan::Rule &rule : specified.rules) {
     const plan::Rule *found = named(library.rules, rule.name);
@@ -108,7 +108,7 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
     others[parameter.name] = &parameter;
   for (const plan::Parameter &parameter : specified.parameters) {
     auto found = others.find(parameter.name);
-    // Parameters that only one of both has are the manifest's matter.
+    // A parameter that only one plan has is compared with the manifest (LoadedLibrary).
     if (found == others.end())
       continue;
     const std::string &route = specified.routes[parameter.route].name,
@@ -116,7 +116,7 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
     if (other != route)
       return Difference{"route '" + route + "' for parameter '" + parameter.name + "'",
                         "'" + other + "'"};
-    // Blocks of a manifest are compared with it.
+    // Compares only blocks that a specification sets. LoadedLibrary compares the manifest's blocks.
     const plan::Group &group = specified.groups[parameter.group],
                       &compiled = library.groups[found->second->group];
     if (group.flattenSpecified != compiled.flattenSpecified ||

@@ -19,7 +19,7 @@
 using namespace stepc;
 
 int64_t driver::parseBytes(const std::string &text) {
-  // Decimal alone: getAsDouble also takes exponents, hexadecimal numbers and names.
+  // Take decimal numbers alone: getAsDouble also accepts exponents, hexadecimal numbers and names.
   llvm::StringRef digits =
       llvm::StringRef(text).take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
   llvm::StringRef unit = llvm::StringRef(text).drop_front(digits.size()).ltrim(' ');
@@ -136,7 +136,8 @@ std::string driver::checkCount(const std::string &text, int64_t most) {
   return "";
 }
 
-/// "64MiB" for "64MB", "64mb", "64M" and "64 MIB"; for the first also the number, which is in thousands.
+/// Suggests "64MiB" for "64MB", "64mb", "64M" and "64 MIB". For a unit as MB also suggests the bytes in units
+/// of 1000.
 static std::string suggestBytes(llvm::StringRef text) {
   auto isDigit = [](char c) { return llvm::isDigit(c) || c == '.'; };
   llvm::StringRef digits = text.take_while(isDigit);
@@ -211,7 +212,7 @@ std::string driver::tidy(std::string message) {
 
 std::string driver::suggest(llvm::StringRef word, const std::vector<std::string> &names) {
   llvm::StringRef meant;
-  size_t longer = 0; // names that the word begins
+  size_t longer = 0; // number of names that begin with the word
   for (llvm::StringRef name : names)
     if (!word.ltrim('-').empty() && name.starts_with(word)) {
       meant = name;

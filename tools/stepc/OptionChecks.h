@@ -1,6 +1,7 @@
 //===- OptionChecks.h - What a word of the command line may be --*- C++ -*-===//
 //
-// Apart from Options.cpp, which needs exceptions. A check gives "" or the error.
+// Checks are apart from Options.cpp, which needs exceptions. A check returns the error, or "" if there is
+// none.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_TOOLS_STEPC_OPTIONCHECKS_H
@@ -19,7 +20,7 @@ namespace stepc::driver {
 /// The profiles of clusters: "cpu, a100, …".
 std::string profileNames();
 std::string checkCluster(const std::string &text);
-/// "nvlink=8"
+/// Checks a level such as "nvlink=8".
 std::string checkLevel(const std::string &text);
 std::string checkTarget(const std::string &text);
 /// "local, owner or gather".
@@ -32,17 +33,17 @@ std::string checkBytes(const std::string &text);
 std::string checkHyperparameter(const std::string &text);
 std::string checkOversubscription(const std::string &text);
 
-/// "Muon.1.lr=0.1" as a name and a value; no name if it is none.
+/// "Muon.1.lr=0.1" as a name and a value. The name is empty if the text has another form.
 std::pair<std::string, double> parseHyperparameter(const std::string &text);
 
-/// "8/2" as 8 ranks and 2 devices; no ranks if it is none.
+/// "8/2" as 8 ranks and 2 devices. Both are 0 if the text has another form.
 std::pair<int64_t, double> parseOversubscription(const std::string &text);
 
 /// CLI11's text in the product's voice: lower case, no full stop.
 std::string tidy(std::string message);
 
-/// "did you mean '--json'? " where the word begins one name alone or is near to one, otherwise
-/// nothing.
+/// "did you mean '--json'? " if the word is the begin of one name alone, or is near to a name. Empty
+/// otherwise.
 std::string suggest(llvm::StringRef word, const std::vector<std::string> &names);
 
 } // namespace stepc::driver

@@ -1,7 +1,7 @@
 //===- Options.cpp - The command line, by CLI11 ----------------------------===//
 //
-// The one source with exceptions: CLI11 reports by throwing. Nothing of MLIR
-// is included here.
+// This source and OtherOptions.cpp have exceptions, because CLI11 reports by throwing. Nothing of MLIR is
+// included here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using namespace stepc::driver;
 
 namespace {
 
-/// The most of each that is asked for on purpose.
+/// The most that options accept. Nobody asks for more on purpose.
 constexpr int64_t kMostWaves = 1000000, kMostPeers = 1000000, kMostSteps = 1000000000;
 
 void addIfPresent(CLI::App &app, std::vector<std::string> &patterns) {
@@ -288,7 +288,7 @@ std::vector<std::string> optionNames(const CLI::App &app, bool isLong) {
   return names;
 }
 
-/// The suggestion for the first word that looks like an option of `app` and is none.
+/// The suggestion for the first word that looks like an option of `app` and is none. Empty if there is none.
 std::string suggestOption(const CLI::App &app, const std::vector<std::string> &words) {
   std::vector<std::string> names = optionNames(app, /*isLong=*/true);
   for (llvm::StringRef given : llvm::drop_begin(words)) {
@@ -301,7 +301,7 @@ std::string suggestOption(const CLI::App &app, const std::vector<std::string> &w
 
 bool isOption(llvm::StringRef word) { return word.size() > 1 && word.starts_with("-"); }
 
-/// What a command cannot use of its words, and a hint.
+/// The error about the words that a command cannot use. `hint` gets a hint.
 std::string refuseWords(const CLI::App &app, const std::string &name, std::string &hint) {
   std::vector<std::string> rest = app.remaining();
   auto found = llvm::find_if(rest, isOption);
@@ -314,8 +314,8 @@ std::string refuseWords(const CLI::App &app, const std::string &name, std::strin
   return "expected an option of `" + name + "`, found '" + *found + "'";
 }
 
-/// The command that stands first, as CLI11 takes it: `help` and `version` are options there. False
-/// after an error.
+/// Checks that the first word is a command. Turns `help` and `version` into the options that CLI11 has for
+/// them. Returns false after an error.
 bool takeCommand(const CLI::App &app, std::vector<std::string> &words) {
   std::vector<std::string> names;
   for (const CLI::App *sub : app.get_subcommands([](const CLI::App *) { return true; }))
@@ -394,13 +394,13 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
 
   exitCode = kSuccess;
   std::string name = "stepc";
-  // CLI11 would say of a misspelt command only that one is required.
+  // If a command is misspelt, CLI11 would only say that a command is required.
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!takeCommand(app, words)) {
     exitCode = kUsageError;
     return false;
   }
-  // What is empty would be a name, and nothing to show.
+  // Refuse empty values: they would be empty names, which messages cannot show.
   for (size_t i = 1; i < words.size(); ++i) {
     llvm::StringRef word = words[i];
     if (!word.empty() && !(word.starts_with("--") && word.find('=') + 1 == word.size()))
@@ -412,18 +412,18 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
     return false;
   }
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // which takes the last first
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // CLI11 takes them reversed
   } catch (const CLI::Success &request) {                              // help or version
     std::ostringstream text;
     app.exit(request, text, std::cerr);
-    llvm::outs() << text.str(); // whose errors `finish` tells
+    llvm::outs() << text.str(); // `finish` reports errors of this output
     return false;
   } catch (const CLI::ParseError &error) {
     std::string suggestion, ignored, message = tidy(error.what());
     for (const CLI::App *sub : app.get_subcommands()) {
       name += " " + sub->get_name();
       suggestion = suggestOption(*sub, words);
-      // CLI11 lists them from the last to the first.
+      // CLI11 would list the words from the last to the first.
       if (error.get_exit_code() == int(CLI::ExitCodes::ExtrasError))
         message = refuseWords(*sub, name, suggestion.empty() ? suggestion : ignored);
     }

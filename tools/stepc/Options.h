@@ -19,7 +19,7 @@ namespace stepc::driver {
 enum ExitCode : int {
   kSuccess = 0,
   kInputError = 1,    ///< The files say something wrong.
-  kUsageError = 2,    ///< The command line does.
+  kUsageError = 2,    ///< The command line is wrong.
   kInternalError = 3, ///< stepc, or a tool that it calls, failed.
 };
 
@@ -43,7 +43,7 @@ struct CompileOptions {
   int64_t waves = 0;                  ///< 0: the least workspace within 3 % of the best time.
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
   int optimize = -1;   ///< 0: quick to compile; not given: 2.
-  std::string remarks; ///< Empty: none; otherwise those of passes whose names match.
+  std::string remarks; ///< A pattern of names and categories of remarks; empty: none.
   bool printIrAfterAll = false;
   bool timing = false;
 };
@@ -108,14 +108,14 @@ struct CommandLine {
   ProbeCommand probe;
 };
 
-/// Fills `line`. Returns true to go on; otherwise help, version or an error was
-/// printed and `exitCode` is set.
+/// Fills `line`. Returns true if a command is to run. Otherwise help, a version or an error was printed, and
+/// `exitCode` is set.
 bool parseCommandLine(int argc, char **argv, CommandLine &line, int &exitCode);
 
 /// The names of all strategies that the dialects list.
 std::vector<std::string> strategyNames();
 
-/// "4096", "64KiB", "1.5 MiB", "2GiB" as bytes, rounded down after a unit; -1 if it is none.
+/// Bytes of "4096", "64KiB", "1.5 MiB" or "2GiB", rounded down after a unit. -1 if the text has another form.
 int64_t parseBytes(const std::string &text);
 
 int runCompile(const CompileCommand &command);

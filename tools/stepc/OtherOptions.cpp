@@ -1,6 +1,6 @@
 //===- OtherOptions.cpp - Commands that compile nothing ---------------------===//
 //
-// With exceptions, as Options.cpp.
+// This source has exceptions, as Options.cpp has.
 //
 //===----------------------------------------------------------------------===//
 

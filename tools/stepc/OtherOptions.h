@@ -8,7 +8,7 @@
 
 namespace stepc::driver {
 
-/// The most threads that are started, so many as a user says.
+/// The most threads that a user may ask for.
 inline constexpr int64_t kMostThreads = 1024;
 
 /// Ends the help of each command.

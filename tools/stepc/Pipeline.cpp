@@ -91,7 +91,7 @@ StringRef firstTarget(const CompileOptions &options) {
   return options.targets.empty() ? StringRef() : options.targets.front();
 }
 
-/// What rungs need to know beside the module: also the level that it was read at, and the target.
+/// What rungs need to know beside the module. `entered` is the level at which the module was read.
 struct Lowering {
   const CompileOptions &options;
   Level entered;
@@ -135,12 +135,13 @@ const Rung kRungs[] = {
      }},
 };
 
-/// Whether cuBLASLt may make products of a target. What runs on this machine has none of it.
+/// Whether cuBLASLt may compute products of a target. Targets that run on this machine have no cuBLASLt.
 bool takesProducts(const kernels::Target &target) {
   return isCuda(target.chip()) && target.libraryChip();
 }
 
-/// Options that a level has answered for good: asking again would be ignored silently.
+/// Refuses options that the module's level has answered already, and targets that do not fit. False after an
+/// error.
 bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &options,
                   Report &report) {
   auto refuse = [&](StringRef option, Level last) {
@@ -203,16 +204,16 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
   return false;
 }
 
-/// What a pipeline's failure means: see the table in the room's README.
+/// The exit code for a pipeline's failure: see the table in README.md.
 int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
-  // A pass that fails without a word is a fault of stepc, never of the input.
+  // A pass that fails without a message is a fault of stepc, never of the input.
   if (!report.hasErrors()) {
     report.internalError("the passes to level " + name(to) + " failed without a message");
     return kInternalError;
   }
   if (report.hasUsageErrors())
     return kUsageError;
-  // Text of any level may say anything, and up to level decided so may a specification.
+  // IR text of any level may say anything. Up to level decided so may a specification.
   if (isModulePath(options.input) || to <= Level::Decided || report.hasInputErrors())
     return kInputError;
   if (report.hasToolErrors())
@@ -222,13 +223,13 @@ int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
   return kInternalError;
 }
 
-/// Sizes that a plan cannot hold are found here, where they still are the input's fault.
+/// Refuses sizes that a plan cannot hold, at a level at which they are still the input's fault.
 bool checkLimits(mlir::ModuleOp module) {
   llvm::FailureOr<ProgramPlan> program = planFromModule(module);
   return succeeded(program) && succeeded(blameParameters(module, *program));
 }
 
-/// From one level to another; an exit code.
+/// Lowers a module from one level to another. Returns an exit code.
 int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering, Report &report) {
   const CompileOptions &options = lowering.options;
   mlir::MLIRContext *context = module.getContext();
@@ -238,7 +239,7 @@ int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
       continue;
     progress.stage(rung.doing);
     mlir::PassManager manager(context);
-    // Once a rung, below: after each pass it takes a tenth of the time of lowering.
+    // Verify once per rung, below. After each pass, verifying would take a tenth of the time of lowering.
     manager.enableVerifier(options.printIrAfterAll);
     if (options.printIrAfterAll) {
       context->disableMultithreading();
@@ -257,7 +258,8 @@ int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
   return kSuccess;
 }
 
-/// The module's level, if it can be lowered to `to` with these options; otherwise nothing, after an error.
+/// The module's level, if the module can be lowered to `to` with these options. Otherwise nothing, after an
+/// error, and `exitCode` says of what kind.
 std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const CompileOptions &options,
                                   Report &report, int &exitCode) {
   std::optional<Level> level = levelOf(module);
@@ -272,7 +274,7 @@ std::optional<Level> checkedLevel(mlir::ModuleOp module, Level to, const Compile
                  name(*level));
     return std::nullopt;
   }
-  // As a manifest without parameters is.
+  // A module without parameters is wrong input, as a manifest without parameters is.
   exitCode = kInputError;
   if (*level <= Level::Decided && module.getOps<optim::ParameterOp>().empty()) {
     module.emitError("expected at least one optim.parameter, found none");
@@ -309,7 +311,8 @@ int driver::lowerForTargets(mlir::OwningOpRef<mlir::ModuleOp> module, const Comp
   std::optional<Level> entered = checkedLevel(*module, Level::Llvm, options, report, exitCode);
   if (!entered)
     return exitCode;
-  // The last level that knows of no target, where the module is not beyond it.
+  // Programs part at level scheduled, the last one that knows of no target, or at the module's level if that
+  // is later.
   Level fork = std::max(*entered, Level::Scheduled);
   if (int code = lower(*module, *entered, fork, {options, *entered, ""}, report))
     return code;

@@ -19,23 +19,24 @@ std::optional<Level> parseLevel(llvm::StringRef name);
 /// The dialects of all levels.
 void registerDialects(mlir::DialectRegistry &registry);
 
-/// The level that the module says it is at; an error if it says none.
+/// The level that the module's attribute names. Nothing, after an error, if it names none.
 std::optional<Level> levelOf(mlir::ModuleOp module);
 
-/// Lowers the module from its level to `level`, one pipeline per level. Beyond level scheduled it is for the
-/// one target of the options, or the host. Options that an earlier level already answered are refused.
-/// Returns an exit code; on failure an error was printed.
+/// Lowers the module from its level to `level`, by one pipeline per level. Levels after scheduled are for the
+/// one target of the options, or for the host. Options that an earlier level has answered already are
+/// refused. Returns an exit code; after a failure an error was printed.
 int lowerTo(mlir::ModuleOp module, Level level, const CompileOptions &options, Report &report);
 /// Lowers the module to level llvm once per target. Levels that know of no target run once.
 int lowerForTargets(mlir::OwningOpRef<mlir::ModuleOp> module, const CompileOptions &options,
                     Report &report,
                     llvm::SmallVectorImpl<mlir::OwningOpRef<mlir::ModuleOp>> &programs);
 
-/// False, after an error, if several targets are given to a command that is for one; `what` names it.
+/// Returns false, after an error, if several targets are given. `what` names the command, which is for one
+/// target.
 bool expectOneTarget(const CompileOptions &options, llvm::StringRef what, Report &report);
 
-/// Tells on standard error what is going on, once it takes long: at once on a terminal, otherwise after two
-/// seconds.
+/// Says on standard error what a command is doing, once it takes long: after 0.3 seconds on a terminal,
+/// otherwise after two seconds.
 class Progress {
 public:
   explicit Progress(llvm::StringRef what);

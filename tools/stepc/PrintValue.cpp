@@ -17,7 +17,7 @@ using manifest::TensorType;
 static constexpr int64_t kMostShown = 8; // rows, and numbers in a row
 static constexpr size_t kMostColumns = 120;
 
-/// The fewest decimal digits that are this number again when they are read to its type: at most 9 of f32.
+/// The fewest decimal digits that give the same number when they are read in its type: at most 9 for f32.
 /// Only the reference has numbers of f64, which are rounded to 8 digits.
 static std::string numberText(double value, TensorType type) {
   if (!std::isfinite(value))
@@ -35,7 +35,7 @@ static std::string numberText(double value, TensorType type) {
   return {text, std::to_chars(text, std::end(text), read).ptr};
 }
 
-/// The places of an axis that are shown, in order. -1 stands for all that are left out.
+/// The indices of an axis that are shown, in order. -1 stands for all indices that are left out.
 static std::vector<int64_t> shownPlaces(int64_t size) {
   std::vector<int64_t> places;
   for (int64_t i = 0; i < std::min(size, kMostShown); ++i)
@@ -75,7 +75,7 @@ static void printTable(llvm::raw_ostream &os, int64_t cols, TensorType type,
   }
 }
 
-/// Prints what all numbers are like, because a table may leave most of them out.
+/// Prints least, most, rms, NaNs and infinite numbers, because a table may leave out most numbers.
 static void printSummary(llvm::raw_ostream &os, TensorType type, llvm::ArrayRef<double> values) {
   int64_t nans = 0, finite = 0;
   double least = INFINITY, most = -INFINITY, squares = 0;
@@ -96,7 +96,7 @@ static void printSummary(llvm::raw_ostream &os, TensorType type, llvm::ArrayRef<
      << values.size() << '\n';
 }
 
-/// "[2, 0]" of a matrix of a stack; nothing if there is one matrix.
+/// The index of a matrix in its stack, as "[2, 0]". Empty if there is one matrix.
 static std::string matrixIndex(const plan::Group &group, int64_t matrix) {
   std::string text;
   for (int64_t axis = group.batchAxes - 1; axis >= 0; --axis) {
@@ -128,7 +128,7 @@ void driver::printValue(llvm::raw_ostream &os, int64_t step, StringRef parameter
     else
       printSummary(os, type, block);
   };
-  // A value of a vector, or of axes that nothing declares as matrices.
+  // Print a value whole if the parameter is a vector, or has axes that nothing declares as matrices.
   if (!given.flatten && given.batchAxes == 0 && given.shape.size() != 2)
     return print("", given.shape, values);
   // The whole parameter on one rank, part by part if the rule sees parts.

@@ -21,7 +21,7 @@ using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
 
-/// Three digits: more would only look exact.
+/// Rounds to three digits, because more would only look exact.
 static double rounded(double value) {
   if (value == 0)
     return 0;
@@ -30,7 +30,8 @@ static double rounded(double value) {
   return unit < 1 ? whole / std::round(1 / unit) : whole * unit;
 }
 
-/// Adds what the samples of the levels say; false, after an error, where there are none.
+/// Adds levels to the cluster, fitted to their samples. Returns false, after an error, if a level has no
+/// samples.
 static bool addLevels(const std::vector<ProbedLevel> &levels, manifest::Cluster &cluster,
                       Report &report) {
   for (const ProbedLevel &level : levels) {
@@ -124,11 +125,12 @@ static int probeSamples(const ProbeCommand &command, Report &report) {
 // Ranks of MPI
 //===----------------------------------------------------------------------===//
 
-/// `libstepc_mpi.so` beside the tool, as it is built and installed; else wherever the loader finds it.
+/// Opens `libstepc_mpi.so` beside the tool, as it is built and installed; otherwise wherever the loader finds
+/// it.
 static void *openMpi() {
   std::string tool = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
   StringRef folder = llvm::sys::path::parent_path(llvm::sys::path::parent_path(tool));
-  // Global: MPI loads components of its own, which look for its symbols.
+  // RTLD_GLOBAL, because MPI loads components of its own, which look for MPI's symbols.
   if (void *found = dlopen((folder + "/lib/libstepc_mpi.so").str().c_str(), RTLD_NOW | RTLD_GLOBAL))
     return found;
   return dlopen("libstepc_mpi.so", RTLD_NOW | RTLD_GLOBAL);
@@ -168,7 +170,7 @@ static int probeMpi(const ProbeCommand &command, Report &report) {
     return fail(hosts.takeError());
   llvm::Expected<std::vector<ProbedLevel>> levels = levelsOf(*hosts, command.levels);
   if (!levels) {
-    // All ranks find it; one says it.
+    // All ranks find the error, and rank 0 prints it.
     std::string wrong = llvm::toString(levels.takeError());
     if (ranks.rank() == 0)
       report.error(wrong);

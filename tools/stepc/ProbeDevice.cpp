@@ -16,8 +16,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What a library's walk takes for a command itself, before any thread is woken: a single thread meets
-/// nobody.
+/// The least seconds of a launch: what a library's walk takes for a command itself. A single thread meets no
+/// other thread, so that nothing would be measured.
 constexpr double kLeastLaunch = 0.5e-6;
 constexpr int kEdge = 192, kTimes = 5, kMeetings = 201;
 constexpr int64_t kCopied = 32 << 20; // bytes of each thread's copy
@@ -46,7 +46,7 @@ double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// The median of some times in which all threads do something.
+/// The median of some durations of `work`, which all threads do at once.
 template <typename Work> double medianOf(std::barrier<> &meeting, int times, Work work) {
   std::vector<double> seconds;
   for (int turn = 0; turn < times; ++turn) {
@@ -60,7 +60,7 @@ template <typename Work> double medianOf(std::barrier<> &meeting, int times, Wor
   return seconds[seconds.size() / 2];
 }
 
-/// What one of the threads finds; all find about the same.
+/// What one thread measures. All threads measure about the same.
 struct Found {
   double product, copy, launch; // seconds
 };
@@ -75,7 +75,7 @@ Found measureThread(std::barrier<> &meeting) {
   });
   double copy = medianOf(meeting, kTimes, [&] {
     std::copy(from.begin(), from.end(), to.begin());
-    // Read, so that neither result is left out.
+    // Read both results, so that the compiler does not leave them out.
     from[0] = to[kCopied - 1] + (c[0] > 0 ? 1 : 0);
   });
   double launch = medianOf(meeting, kMeetings, [] {});
@@ -96,7 +96,7 @@ llvm::Error driver::measureDevice(ProbeRanks &ranks, int64_t threads, int64_t ra
   found = measureThread(meeting);
   for (std::thread &other : others)
     other.join();
-  // The slowest rank's.
+  // Take the figures of the slowest rank.
   for (double *figure : {&found.product, &found.copy, &found.launch}) {
     llvm::Expected<double> slowest = ranks.largest(*figure);
     if (!slowest)

@@ -60,7 +60,7 @@ driver::levelsOf(const std::vector<std::string> &hosts,
                      llvm::Twine(ranks) + " of '" + name + "'");
     levels.push_back({name, ranks});
   }
-  // Else nothing is between its domains that could be measured.
+  // Otherwise there are no links between domains of the last level that could be measured.
   if (!levels.empty() && levels.back().ranks != size && levels.back().ranks * 2 > size)
     return failure("expected a level of which several fit into the " + thatAreThere(size) +
                    ", found " + llvm::Twine(levels.back().ranks) + " of '" + levels.back().name +
@@ -158,7 +158,7 @@ llvm::Expected<double> ProbeRanks::largest(double mine) {
 }
 
 Error ProbeRanks::measure(ProbedLevel &level, int64_t inner) {
-  // The domain of this rank consists of `domains` whole inner ones; what is left over takes no part.
+  // This rank's domain consists of `domains` whole inner domains. Ranks that are left over take no part.
   int64_t first = rank() / level.ranks * level.ranks;
   int64_t count = std::min<int64_t>(level.ranks, size() - first), domains = count / inner;
   int64_t domain = (rank() - first) / inner, place = (rank() - first) % inner;
@@ -177,7 +177,8 @@ Error ProbeRanks::measure(ProbedLevel &level, int64_t inner) {
         continue;
       std::vector<char> received(messages * bytes);
       std::vector<stepc_operation> operations;
-      // Each rank sends as far ahead as it receives from behind: all ranks have as much to do.
+      // Each rank sends to ranks ahead of it and receives from ranks as far behind it, so all ranks have as
+      // much to do.
       for (int64_t i = 0; takesPart && i < std::min(messages, (domains - 1) * inner); ++i) {
         int64_t away = 1 + i % (domains - 1), turn = i / (domains - 1);
         operations.push_back(operation(STEPC_SEND, peer(away, turn), sent.data(), nullptr, bytes));

@@ -8,7 +8,8 @@
 
 namespace stepc::driver {
 
-/// Reads a table into the module's `exec.products`; false after errors, which say where.
+/// Reads a table of pinned products into the module's `exec.products`. Returns false after errors, which say
+/// where.
 bool readProducts(mlir::ModuleOp module, const std::string &path, Report &report);
 
 } // namespace stepc::driver

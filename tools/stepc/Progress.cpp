@@ -26,12 +26,12 @@ struct Progress::State {
       return;
     shown = stage;
     double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    // A terminal's line is written over by the next one.
+    // On a terminal the next line replaces this one.
     llvm::errs() << (terminal ? "\r\033[K" : "") << what << ": " << stage
                  << llvm::format(" (%.1f s)", seconds) << (terminal ? "" : "\n");
   }
 
-  /// Nothing is printed by commands that are quick.
+  /// Prints stages once the command has taken a while. Quick commands print nothing.
   void run() {
     std::unique_lock<std::mutex> lock(mutex);
     auto patience = terminal ? std::chrono::milliseconds(300) : std::chrono::milliseconds(2000);

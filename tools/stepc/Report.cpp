@@ -112,7 +112,7 @@ void Report::diagnostics(const lang::Diagnostics &list, const lang::Source &sour
 // MLIR
 //===----------------------------------------------------------------------===//
 
-/// The place in a file that a location stands for, or nothing.
+/// The file, line and column of a location. Null if it has none.
 static mlir::FileLineColLoc placeOf(mlir::Location location) {
   if (auto file = llvm::dyn_cast<mlir::FileLineColLoc>(location))
     return file;

@@ -24,20 +24,20 @@
 
 namespace stepc::driver {
 
-// The most bytes that are read of each input. What people write is far smaller; what runs on for ever, as a
-// device does, ends here.
+// The most bytes that are read of each input. What people write is far smaller. An input that never ends, as
+// a device, becomes an error.
 inline constexpr uint64_t kMostSpecification = lang::Source::maxBytes;
 inline constexpr uint64_t kMostManifest = uint64_t(256) << 20; ///< 10,000 parameters of 25 KB each
 inline constexpr uint64_t kMostModule = uint64_t(512) << 20;   ///< the IR of a level
 inline constexpr uint64_t kMostTable = uint64_t(64) << 20;     ///< clusters, products and samples
 
-/// "-" as messages name it.
+/// The name of an input in messages: "<stdin>" for "-".
 std::string inputName(const std::string &path);
 
 class Report {
 public:
-  /// The text of a file, or of standard input for "-", kept to quote from; after an error nothing. `what`
-  /// names it: "a specification". A file of more than `mostBytes` is an error.
+  /// Reads a file, or standard input for "-", and keeps the text, so that errors can quote it. `what` names
+  /// the text, as "a specification". Returns nothing after an error. More than `mostBytes` is an error.
   std::optional<llvm::StringRef> read(const std::string &path, llvm::StringRef what,
                                       uint64_t mostBytes);
 
@@ -45,12 +45,12 @@ public:
   void error(const llvm::Twine &message);
   /// "file: error: message".
   void error(llvm::StringRef file, const llvm::Twine &message);
-  /// An error of frontends/text/Files.h with its place; any other without.
+  /// Prints an error of frontends/text/Files.h with its file, and any other error without a file.
   void error(llvm::Error error);
   void hint(const llvm::Twine &message);
   /// "stepc: note: message".
   void note(const llvm::Twine &message);
-  /// What was found wrong is stepc's own fault: says so, and what to do.
+  /// Prints an error that is stepc's own fault, and a hint that says so.
   void internalError(const llvm::Twine &message);
   void errors(const manifest::ErrorList &list);
   void diagnostics(const lang::Diagnostics &list, const lang::Source &source);
@@ -60,18 +60,18 @@ public:
 
   bool hasErrors() const { return errorCount != 0; }
   bool hasRemarks() const { return remarkCount != 0; }
-  /// An error past level decided that is the input's all the same (comm::blameInput).
+  /// Whether an error past level decided is the input's nevertheless (comm::blameInput).
   bool hasInputErrors() const { return inputErrorCount != 0; }
-  /// An error of a pass in what the command line forces (decide::blameOptions).
+  /// Whether a pass found an error in what the command line forces (decide::blameOptions).
   bool hasUsageErrors() const { return usageErrorCount != 0; }
-  /// A tool that a pass calls is missing or too old (kernels::kToolErrorMark).
+  /// Whether a tool that a pass calls is missing or too old (kernels::kToolErrorMark).
   bool hasToolErrors() const { return toolErrorCount != 0; }
 
 private:
   void print(mlir::Diagnostic &diagnostic);
   void header(mlir::Location location, mlir::DiagnosticSeverity severity,
               const std::string &message, bool withExcerpt);
-  /// The line and a caret below its column, if the file is known.
+  /// Prints a line of a file, and a caret below the column, if the file was read.
   void excerpt(llvm::StringRef file, unsigned line, unsigned column);
 
   std::map<std::string, std::string> texts;

@@ -180,7 +180,7 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
   return true;
 }
 
-/// Whether the output can be written, before anything is compiled or stepped.
+/// Checks that the output can be written, before anything is compiled or stepped.
 static bool checkOutput(const std::string &output, Report &report) {
   if (output == "-")
     return true;
@@ -198,7 +198,7 @@ static bool checkOutput(const std::string &output, Report &report) {
 
 static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFile &file,
                         RunInput &run, manifest::ErrorList &errors) {
-  // An absent gradient is the route's matter (missing_grad), not the file's.
+  // Whether a gradient may be absent depends on its route (missing_grad), not on the file.
   auto tensors = manifest::collectRunTensors(file, *run.manifest, command.steps,
                                              /*allowMissingGradients=*/true, errors);
   if (!tensors)
@@ -212,7 +212,7 @@ static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFi
   return true;
 }
 
-/// Frozen parameters come out as they went in.
+/// Adds frozen parameters to the outputs as they came in.
 static void passFrozen(const RunInput &run, bool reference, std::vector<RunOutput> &outputs) {
   for (auto [index, parameter] : llvm::enumerate(run.manifest->parameters)) {
     if (parameter.requiresGrad)
@@ -226,7 +226,7 @@ static void passFrozen(const RunInput &run, bool reference, std::vector<RunOutpu
   }
 }
 
-/// A library that is there already, which must be what the specification says.
+/// Steps a ready library, after checking that it is what the specification says.
 static int stepLibrary(Input &input, mlir::ModuleOp module, const RunCommand &command, RunInput run,
                        std::vector<RunOutput> &outputs) {
   if (int code = lowerTo(module, Level::Decided, command, input.report))
@@ -315,7 +315,7 @@ int driver::runRun(const RunCommand &command) {
       kindOfChip(target) != "emulated")
     return usage("expected --graph with a target that has graphs, say emulated, found '" + target +
                  "'");
-  // What would be ignored is refused.
+  // Refuse options that would be ignored.
   for (auto [option, given] :
        {std::pair("--strategy", !command.strategies.empty()),
         std::pair("--cluster", !command.cluster.empty()), std::pair("--waves", command.waves != 0),

@@ -20,13 +20,13 @@ struct RunInput {
   const plan::Plan *specified = nullptr;
   WatchedValues watched;
 
-  /// "state:NAME:STATE" of a parameter, or null.
+  /// The tensor "state:NAME:STATE" of a parameter. Null if there is none.
   const manifest::TensorView *state(size_t parameter, llvm::StringRef name) const;
-  /// The step that the parameter has reached ("state:NAME:step"), 0 without.
+  /// The number of steps that the parameter has taken ("state:NAME:step"); 0 without this tensor.
   int64_t stepsTaken(size_t parameter) const;
 };
 
-/// A whole tensor that comes out.
+/// A whole tensor of the output.
 struct RunOutput {
   std::string name;
   manifest::TensorType type;
@@ -34,36 +34,38 @@ struct RunOutput {
   std::vector<uint8_t> bytes;
 };
 
-/// Checks the states that came in: `known` are those of the parameter's rule with their global
-/// shapes. False after an error.
+/// A state of a parameter's rule, with its global shape.
 struct KnownState {
   std::string name;
   std::vector<int64_t> shape;
-  std::optional<manifest::TensorType> type; ///< nothing: any number
+  std::optional<manifest::TensorType> type; ///< nothing: any type
 };
+/// Checks the states of the input against `known`, those of the parameter's rule. Returns false after an
+/// error.
 bool checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
                  Report &report);
 
-/// Elements as double, exactly, and back, rounded to nearest even.
+/// The elements of a tensor as double, exactly.
 std::vector<double> toDoubles(const manifest::TensorView &tensor);
-/// The sum of contributions to a gradient, which stand one after the other: added up in f32 in their order,
-/// divided once and rounded once to their type.
+/// The sum of contributions to a gradient, which lie one after the other in `values`. Adds them up in f32 in
+/// their order, divides once, and rounds once to their type.
 std::vector<double> reduced(std::vector<double> values, const plan::Contributions &contributions,
                             manifest::TensorType type);
+/// The bytes of numbers as F64.
 std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
-/// `count` copies of a value in a type.
+/// The bytes of `count` copies of a value, rounded to a type.
 std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);
 
-/// Checks, before anything is compiled or stepped, the hyperparameters that the command line sets,
-/// and the gradients that routes ask for: one error names the first parameter without, its step and
-/// the tensors that would do, and counts the others. `module` is at level optim.
+/// Check, before anything is compiled or stepped, the hyperparameters that the command line sets, and the
+/// gradients that routes need. One error names the first parameter without a gradient, its step and the
+/// tensors that would do, and counts the other parameters. `module` is at level optim.
 bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report);
 bool checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report);
 
 /// Where text about the steps goes: standard output, unless that is the tensors' place.
 llvm::raw_ostream &textOutput(const RunCommand &command);
 
-/// Both append to `outputs` and return an exit code; errors were printed.
+/// Both append to `outputs` and return an exit code. After a failure errors were printed.
 int runReference(Input &input, mlir::ModuleOp module, const RunInput &run,
                  const RunCommand &command, std::vector<RunOutput> &outputs);
 int runLibrary(const std::string &library, const RunInput &run, const RunCommand &command,

@@ -47,7 +47,7 @@ bool driver::checkGradients(mlir::ModuleOp module, const RunInput &run, Report &
     return true;
   mlir::OwningOpRef<mlir::ModuleOp> routed = module.clone();
   {
-    // What is wrong with routes is said when they are taken for good.
+    // Stay silent: errors of routes are printed when routes are taken for good.
     mlir::ScopedDiagnosticHandler silent(module.getContext(),
                                          [](mlir::Diagnostic &) { return mlir::success(); });
     mlir::PassManager manager(module.getContext());

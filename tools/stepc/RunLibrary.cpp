@@ -1,8 +1,8 @@
 //===- RunLibrary.cpp - A compiled step on in-process ranks ----------------===//
 //
-// Each rank is a thread with its own instance and its own shards, as in a real job.
-// The library says which elements are whose: the tensors are cut by that and put
-// together again, and copies of one element must agree to the byte.
+// Each rank is a thread with its own instance and its own shards, as in a real job. The library says which
+// elements belong to which rank. The tensors are cut by this and put together again, and copies of one
+// element must be equal to the byte.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ using manifest::TensorType;
 
 namespace {
 
-constexpr int32_t kMostRanks = 1024; // threads
+constexpr int32_t kMostRanks = 1024; // each is a thread
 
 /// What one rank holds.
 struct Rank {
@@ -97,7 +97,7 @@ private:
     return llvm::is_contained(p.mesh->ranks, library.world[rank]);
   }
 
-  /// What a rank holds of a parameter, its gradient or a state.
+  /// The runs that a rank holds of a parameter, its gradient or a state.
   std::vector<stepc_run> runs(const Rank &rank, int64_t parameter, int32_t of) const {
     int64_t count = 0;
     table->shard_runs(rank.instance, parameter, of, nullptr, 0, &count);
@@ -106,7 +106,7 @@ private:
     return found;
   }
 
-  /// What a rank has of a gradient: of a partial one its contribution.
+  /// The bytes of a gradient for a rank. If the gradient is partial, these are the rank's contribution.
   llvm::ArrayRef<uint8_t> contributionOf(const StepParameter &p, const Rank &rank,
                                          const manifest::TensorView &gradient) const {
     auto found = llvm::find(p.mesh->ranks, library.world[&rank - ranks.data()]);
@@ -215,7 +215,8 @@ private:
   // Afterwards
   //===--------------------------------------------------------------------===//
 
-  /// False if a rank failed. A rank that only heard of another's failure is not the cause.
+  /// Prints the errors of ranks. Returns false if a rank failed. Ranks that only heard of a failure are no
+  /// cause.
   bool reportErrors() {
     bool good = true, cause = false;
     for (const Rank &rank : ranks) {
@@ -228,7 +229,7 @@ private:
     return good;
   }
 
-  /// Puts a rank's part of a value into the whole; false if it differs from what another wrote.
+  /// Puts a rank's shard of a value into the whole. Returns false if it differs from what another rank wrote.
   bool merge(GlobalValue &value, llvm::ArrayRef<uint8_t> shard, const std::vector<stepc_run> &runs,
              int32_t rank, StringRef name) {
     int64_t size = manifest::byteSize(value.type);
@@ -278,7 +279,7 @@ private:
     void operator()() noexcept { run.printWatched(); }
   };
 
-  /// Parameters are printed in the manifest's order.
+  /// Prints the watched values of all parameters, in the manifest's order.
   void printWatched() {
     if (!llvm::all_of(ranks, [](const Rank &rank) { return rank.status == STEPC_OK; }))
       return;
@@ -305,7 +306,7 @@ private:
     for (const WatchedValue &one : watched->second) {
       size_t state = llvm::find(p.stateNames, one.state) - p.stateNames.begin();
       if (state == p.states.size() && !one.state.empty())
-        continue; // the master of a parameter of f32
+        continue; // a parameter of f32 has no master
       GlobalValue whole = one.state.empty() ? p.value : p.states[state];
       for (auto [index, rank] : llvm::enumerate(ranks)) {
         if (!isMember(p, int32_t(index)))
@@ -315,7 +316,7 @@ private:
         if (!merge(whole, shard, runs(rank, number, which), int32_t(index), name + ":" + one.name))
           return;
       }
-      // The rule sees the gradient in f32, and it is exact in its own type.
+      // The state holds the gradient in f32. Print the gradient in its own type, in which it is exact.
       TensorType type =
           one.name == "grad" ? manifest::toTensorType(p.group->gradientType) : whole.type;
       printValue(textOutput(command), stepsPrinted, name, one, *p.group, whole.kind, type,
@@ -358,7 +359,7 @@ private:
   LoadedLibrary library;
   const stepc_library *table = nullptr;
   std::vector<StepParameter> &parameters = library.parameters;
-  std::vector<Rank> ranks;                         // before the library goes, their instances do
+  std::vector<Rank> ranks;                         // destroyed before the library closes
   std::optional<std::barrier<AllStepped>> stepped; // if values are watched
   int64_t stepsPrinted = 0;
 };

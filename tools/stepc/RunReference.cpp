@@ -33,7 +33,7 @@ public:
   }
 
 private:
-  /// Names were checked.
+  /// Sets the hyperparameters of the command line. Their names were checked.
   void setHyperparameters() {
     for (const auto &[name, value] : command.hyperparameters) {
       auto [routeName, hyperparameter] = StringRef(name).rsplit('.');

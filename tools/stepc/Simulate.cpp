@@ -23,7 +23,8 @@ using llvm::StringRef;
 /// The most slices and tracks of a trace or a page, so that a browser shows them at once.
 static constexpr int64_t kMostSlices = 200000, kMostTracks = 64;
 
-/// Whether a path is a file in a folder that exists, checked before the work. An empty path is no file.
+/// Checks, before the work, that an output can be written in a folder that exists. An empty path is no
+/// output.
 static bool checkPlace(const NamedFile &file, Report &report) {
   StringRef path = file.path;
   if (path.empty() || path == "-")
@@ -39,7 +40,7 @@ static bool checkPlace(const NamedFile &file, Report &report) {
 }
 
 static simulate::Options optionsOf(const SimulateCommand &command, const cost::Cluster &cluster) {
-  // The default is what the waves were chosen for.
+  // By default messages travel as they did when waves were chosen.
   bool travels =
       command.messages.empty() ? cluster.device.overlaps : command.messages == "streams";
   return {travels ? simulate::Progress::Streams : simulate::Progress::Waits,
@@ -71,7 +72,7 @@ int driver::runSimulate(const SimulateCommand &command) {
   bool isProgram = levelOf(*module) == Level::Exec;
   if (int code = lowerTo(*module, Level::Exec, command, input.report))
     return code;
-  // A text of this level has no proof yet: what is walked must be a program that could run.
+  // IR text at this level is not proven yet, and only a program that could run may be walked.
   mlir::PassManager manager(module->getContext());
   if (isProgram)
     manager.addPass(verify::createVerifyProgram());

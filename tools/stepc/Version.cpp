@@ -1,6 +1,7 @@
 //===- Version.cpp - What `stepc --version` prints -------------------------===//
 //
-// A source of its own: the build knows the commit, and little is compiled again when it moves.
+// A source of its own, because the build passes the commit to it: little is compiled again when the commit
+// changes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,7 +12,7 @@ using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
 
-/// Names of the language have no dot, so that no state of a text is called like this.
+/// Names in specifications have no dot, so no state of a specification begins like this.
 static constexpr StringRef kWatchPrefix = "watch.";
 
 bool driver::isWatchState(StringRef name) { return name.starts_with(kWatchPrefix); }

@@ -20,17 +20,17 @@ struct WatchedValue {
 using WatchedValues = llvm::StringMap<std::vector<WatchedValue>>; // by rule
 
 /// Finds the values whose NAME or RULE.NAME matches a pattern: gradients, lets, states and parameters, in
-/// this order per rule. A gradient or let gets a state of its own, which the rule yields with the value. Bits
-/// of all else stay as they are, because they do not depend on the plan. `module` is at level optim and was
-/// just imported, so that its locations name the lets. Nothing after an error.
+/// this order per rule. A gradient or let gets a state of its own, which the rule yields with the value. All
+/// other values keep their bits, because bits do not depend on the plan. `module` must be at level optim and
+/// just imported, so that its locations name the lets. Returns nothing after an error.
 std::optional<WatchedValues> watchValues(mlir::ModuleOp module,
                                          llvm::ArrayRef<std::string> patterns, Report &report);
-/// Whether a state was added by watchValues. No file of tensors has it.
+/// Whether a state was added by watchValues. Files of tensors never have such a state.
 bool isWatchState(llvm::StringRef name);
 
-/// Prints a value of a parameter after a step. Each matrix of a stack and each block of a divided matrix is
-/// printed apart. `values` are all elements as they lie in the tensor of this kind, and numbers are printed
-/// with the fewest digits that are the same number of `type` again.
+/// Prints a value of a parameter after a step. Each matrix of a stack, and each block of a divided matrix, is
+/// printed by itself. `values` are all elements, in the order of the tensor of this kind. Numbers are printed
+/// with the fewest digits that give the same number of `type` again.
 void printValue(llvm::raw_ostream &os, int64_t step, llvm::StringRef parameter,
                 const WatchedValue &watched, const plan::Group &group, plan::ValueKind kind,
                 manifest::TensorType type, llvm::ArrayRef<double> values);

@@ -22,8 +22,8 @@ static void fatal(void *, const char *reason, bool) {
   std::_Exit(kInternalError);
 }
 
-/// A file that is opened must not become standard output because that is closed. Each of the three that is,
-/// is opened so that it still cannot be used.
+/// If a standard file is closed, the next file that is opened would take its number. Therefore closed ones
+/// are opened in a mode in which they still cannot be used.
 static void occupyStandardFiles() {
   for (int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(number, F_GETFD) < 0)
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
   occupyStandardFiles();
   llvm::InitLLVM initialize(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   llvm::install_fatal_error_handler(fatal);
-  // A pipe that nobody reads and a file that may not grow are errors of `write`, which says them.
+  // A pipe without a reader, and a file that may not grow, become errors of `write`, which says the reason.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   return finish(run(argc, argv));

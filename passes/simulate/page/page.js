@@ -1,4 +1,4 @@
-// Draws the step that stands in #data. What tests look at is written into the document as data attributes.
+// Draws the step that the element #data holds. Data attributes of elements are for tests.
 "use strict";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -19,7 +19,7 @@ const seconds = (value) => scaled(value * 1e9, 1000, [" ns", " µs", " ms", " s"
 const total = (list) => list.reduce((sum, value) => sum + value, 0);
 const mean = (list) => (list.length ? total(list) / list.length : 0);
 
-// A colour that a group keeps in all its waves. Neighbours are far apart in hue; only each 2,760th is alike.
+// A group's colour, in all its waves. Neighbours are far apart in hue. Colours repeat after 2,760 groups.
 const numbers = new Map(data.groups.map((group, index) => [group.name, index]));
 function colourOfGroup(group) {
   const index = numbers.get(group);
@@ -40,7 +40,7 @@ function add(parent, tag, text, className) {
   return child;
 }
 
-// A canvas of that height in the page's pixels, cleared.
+// Clears a canvas, and gives it that height in pixels of the page. Returns its context and width.
 function prepare(canvas, height) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth || 1200;
   canvas.style.height = height + "px";
@@ -148,7 +148,7 @@ function drawTimeline() {
     const top = AXIS + index * trackHeight;
     context.fillStyle = style("--ink");
     context.fillText(track.name, 8, top + 1.5 * LANE, LABEL - 16);
-    const reached = [0, 0, 0]; // pixels of each lane that have their bar
+    const reached = [0, 0, 0]; // the pixel up to which each lane is drawn
     for (const [lane, name, begin, end] of track.slices) {
       ++bars;
       const left = Math.max(LABEL, place(begin)), right = Math.min(width, place(end));
@@ -164,7 +164,7 @@ function drawTimeline() {
   canvas.dataset.tracks = data.tracks.length;
 }
 
-// The last slice of a lane that begins before a time; slices of a lane do not overlap, but for messages.
+// The last slice of a lane at a point, or null. Only slices of the lane of messages may overlap.
 function sliceAt(x, y, width) {
   const index = Math.floor((y - AXIS) / trackHeight), track = data.tracks[index];
   const lane = Math.floor((y - AXIS - index * trackHeight) / LANE);

@@ -26,7 +26,7 @@ public:
     device.record(context, Stream::Compute, 2 * order);
     device.wait(context, Stream::Communication, 2 * order);
     device.call(context, Stream::Communication, startExchange, &prepared());
-    // Last, so that it runs while the messages travel.
+    // The rank's copies to itself come last, so that they run while the messages travel.
     for (const PreparedExchange::LocalCopy &own : prepared().own)
       device.move(context, Stream::Compute, own.from, own.to, own.bytes);
   }

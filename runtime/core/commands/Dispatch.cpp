@@ -53,7 +53,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchChunks
   constexpr int64_t kWords = sizeof(plan::Chunk) / sizeof(int64_t);
   auto made = std::make_unique<PreparedKernel>(instance, number);
   made->launch = instance.library.launch(command.kernel);
-  // The first argument is set to the rows when they stand where they stay.
+  // `place` sets the first argument to the rows, once their address is final.
   made->arguments = {nullptr, arena(), instance.running.records.data()};
   made->launch.stride = kWords;
   for (const plan::Operand &operand : command.runs[0].operands) {
@@ -101,8 +101,8 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParame
 
 namespace {
 
-/// Called when the device has done all commands before. What the step counts is complete then, so it is
-/// compared with the plan, and the step counts for its parameters.
+/// Called when the device has done all commands before. The step's counters are complete then. If they agree
+/// with the plan, the step counts of its parameters advance.
 void advanceSteps(void *argument) {
   stepc_instance &instance = *static_cast<stepc_instance *>(argument);
   if (instance.running.failure)

@@ -22,7 +22,7 @@ public:
     copy.rows = addressed(rows.data());
     copy.fromShards = addressed(copy.fromShards);
     copy.toShards = addressed(copy.toShards);
-    // What a kernel that copies gets.
+    // The arguments of a kernel that copies.
     arguments = {const_cast<plan::CopyRow *>(copy.rows),
                  const_cast<char *>(copy.from),
                  copy.to,
@@ -65,7 +65,8 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Copy &command)
   return made;
 }
 
-/// The rows are followed by their lists of contributions. The word of a row leads to its list.
+/// Behind the rows stand their lists of contributions. `list` of a row is the number of the first word of its
+/// list.
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Sum &command) {
   constexpr int64_t kWords = sizeof(plan::SumRow) / sizeof(int64_t);
   const plan::Table &table = plan.tables[command.table];

@@ -1,6 +1,6 @@
 //===- Prepared.h - A command with the addresses of one instance -*- C++ -*-===//
 //
-// All that a command needs is looked up when the instance is made: a step decides nothing.
+// All that a command needs is looked up when the instance is made, so that a step decides nothing.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_CORE_COMMANDS_PREPARED_H
@@ -15,10 +15,11 @@
 
 namespace stepc::runtime {
 
-/// Where the device reads a list of the host; the list itself if the device has no copy of it.
+/// Maps a list of the host to the address at which the device reads it. If the device has no copy, this is
+/// the list itself.
 using AddressOf = std::function<const void *(const void *)>;
 
-/// Adds memory that a kernel reads beside its operands: `what` names it in messages.
+/// Adds memory that a kernel reads beside its operands. `what` names the memory in messages.
 using AddUse = std::function<void(const void *data, int64_t bytes, const char *what)>;
 
 class PreparedCommand {
@@ -30,24 +31,25 @@ public:
 
   /// Hands the command to the device.
   virtual void enqueue() = 0;
-  /// Adds what it makes a step count.
+  /// Adds what the command adds to the counters of a step.
   virtual void count(stepc_counters &) const {}
-  /// Adds lists of the host that its kernels read. Their addresses are final by then.
+  /// Adds the lists of the host that its kernels read. Called when the addresses of these lists are final.
   virtual void lend(std::vector<HostList> &) const {}
-  /// Tells it where the device has such lists. The text says what the device refuses.
+  /// Sets the kernels' arguments to the device's addresses of such lists. Returns what the device refuses, or
+  /// nothing.
   virtual std::string place(const AddressOf &) { return {}; }
-  /// Lists what its kernels read beside its operands, and how the list of pointers of each operand on
-  /// shards is found.
+  /// Lists what its kernels read beside its operands.
   virtual void declare(const AddUse &) const {}
+  /// The list of pointers by which kernels find an operand on shards. Null for other operands.
   virtual const void *shardList(int64_t /*operand*/) const { return nullptr; }
   /// Whether the kernel counts steps by itself.
   virtual bool countsSteps() const { return false; }
-  /// The exchange that it starts or awaits; -1: none.
+  /// The exchange that the command starts or awaits. -1 if it does neither.
   virtual int64_t exchange() const { return -1; }
 
   stepc_instance &instance;
   const int64_t number; ///< in the plan
-  bool begun = false;   ///< in the running step
+  bool begun = false;   ///< set in the running step
 };
 
 /// A command that is the launch of one kernel.
@@ -61,19 +63,20 @@ public:
   void declare(const AddUse &) const override;
   const void *shardList(int64_t operand) const override;
 
-  /// Notes which argument the instance's records are. Called when all arguments are there.
+  /// Notes which argument is the instance's records. Must be called when all arguments are there.
   void findRecords();
 
-  std::vector<void *> arguments; ///< the first is the rows, if it has any
+  std::vector<void *> arguments; ///< the first is the rows, if the kernel reads rows
   std::vector<int64_t> rows;
-  std::vector<int64_t>
-      shardArguments;         ///< by operand: the argument that is its list of shards; -1: none
-  size_t recordsArgument = 0; ///< which argument the parameters' records are
+  /// By operand: the number of the argument that is its list of shards; -1 if there is none.
+  std::vector<int64_t> shardArguments;
+  size_t recordsArgument = 0; ///< the number of the argument that is the records
   Launch launch;
 };
 
-/// Lists that `place` maps, and launches that it checks.
+/// Gives a launch its arguments. Returns why the device could not begin it; empty if it could.
 std::string checkLaunch(stepc_instance &, Launch &, std::vector<void *> &arguments);
+/// Adds a list of the host that never changes.
 template <typename T> void lendList(std::vector<HostList> &lists, const std::vector<T> &list) {
   lists.push_back({list.data(), int64_t(list.size() * sizeof(T)), false});
 }
@@ -89,7 +92,7 @@ public:
 
   stepc_instance &instance;
   const plan::Plan &plan;
-  int64_t number = 0; ///< of the command that comes next
+  int64_t number = 0; ///< the next command's number in the plan
 
 private:
   std::unique_ptr<PreparedCommand> prepareMatrix(const plan::MatrixCommand &,
@@ -98,9 +101,11 @@ private:
   int64_t recordOf(int64_t group, int64_t parameter) const;
   char *arena() const;
   void *shardsOf(const plan::Operand &) const;
-  /// How far from its number an element of what is packed stands in its start's buffer, in bytes.
+  /// An element of a packed value stands at its number times its size plus this many bytes. 0 for other
+  /// operands.
   int64_t shiftOf(const plan::Operand &, const plan::Place &, int64_t element) const;
-  /// What a row says of an operand, for an element of `parameter` of `group`.
+  /// The word for an operand in a row of `parameter` of `group`: its begin in the workspace, or a block's
+  /// rows.
   int64_t wordOf(const plan::Operand &, int64_t group, int64_t parameter) const;
 
   const std::vector<plan::RankTable> &tables;
@@ -108,7 +113,7 @@ private:
   int64_t started = 0;
 };
 
-/// What is done per parameter is a few operations.
+/// The grain of launches over parameters, high because a kernel does few operations per parameter.
 inline constexpr int64_t kParameterGrain = 256;
 
 } // namespace stepc::runtime

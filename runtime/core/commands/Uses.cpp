@@ -1,7 +1,7 @@
 //===- Uses.cpp - What a command may touch ----------------------------------===//
 //
-// For devices that look for races: the memory that a command's effects name, and the lists that its kernels
-// are given. What a kernel touches beyond is the step's error there.
+// For devices that look for races. Lists the memory that a command's effects name, and the lists that its
+// kernels read. On such a device, a kernel that touches other memory fails the step.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/core/Instance.h"
@@ -27,7 +27,8 @@ public:
     });
     for (const plan::Effect &effect : plan::effects(plan, command.planned()))
       follow(effect);
-    // Scalar stages read these by way of their records; a device that counts steps writes the counts.
+    // Kernels over parameters read these numbers by way of the records. A kernel that counts steps writes the
+    // counts.
     if (std::holds_alternative<plan::DispatchParameters>(command.planned()))
       numbers(/*counts=*/false);
     if (command.countsSteps())
@@ -53,7 +54,7 @@ private:
       workspace(effect);
   }
 
-  /// A part of the workspace, as far as it is this rank's.
+  /// Adds the part of the workspace that an operand names, as much of it as this rank has.
   void workspace(const plan::Effect &effect) {
     const plan::Operand &operand = *effect.operand;
     int64_t bytes = operand.bytes;
@@ -73,7 +74,8 @@ private:
                                  : plan.segments[plan.tables[effect.table].from.segment].group;
   }
 
-  /// Shards of the parameters that the rows lead to, which kernels find by a list of pointers.
+  /// Adds the shards of the parameters that the table's rows name, and the list of pointers that leads to
+  /// them.
   void shards(const plan::Effect &effect) {
     using enum plan::OperandKind;
     const plan::Operand &operand = *effect.operand;
@@ -99,7 +101,7 @@ private:
     }
   }
 
-  /// Hyperparameters and counts of steps.
+  /// Adds the step counts, as written if `counts`; otherwise as read, with the hyperparameters.
   void numbers(bool counts) {
     std::set<const void *> known;
     for (size_t p = 0; p < plan.parameters.size(); ++p) {
@@ -114,7 +116,8 @@ private:
     }
   }
 
-  /// From its start to its await what is sent is read, and what is received written: both do so.
+  /// Adds the buffers of an exchange. Sent bytes are read, and received bytes written, from its start to its
+  /// await.
   void exchange(const PreparedExchange &exchange) {
     uses.command += " of " + exchangeName(instance.library, exchange.order);
     for (const stepc_operation &operation : exchange.operations) {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char *kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 
-/// The trainer's own library if it is visible, by its name also one that another library brought; otherwise a
-/// new one.
+/// Finds cuBLASLt: the one whose functions are visible, the one that the process has loaded under its name,
+/// or a new one. Nothing if there is none.
 std::optional<void *> find() {
   if (dlsym(RTLD_DEFAULT, "cublasLtGetVersion"))
     return RTLD_DEFAULT;

@@ -1,7 +1,7 @@
 //===- CublasLt.h - What is used of NVIDIA's cuBLASLt ------------*- C++ -*-===//
 //
-// Types and functions of cuBLASLt (docs.nvidia.com/cuda/cublas), declared here so that nothing needs its
-// headers, or the library until an instance has products that it may make.
+// Types and functions of cuBLASLt (docs.nvidia.com/cuda/cublas). They are declared here, so that builds need
+// no headers. The library is loaded only when an instance has products that it may compute.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_GPU_CUBLASLT_H

@@ -1,7 +1,7 @@
 //===- Cuda.cpp - A GPU behind NVIDIA's driver -------------------------------===//
 //
-// Everything that may wait or allocate happens when an instance is made or goes: the device's primary
-// context, which PyTorch uses too, the module of the chip's machine code, streams and events. A step
+// All that may wait or allocate happens when an instance is made or destroyed. These are the device's primary
+// context, which PyTorch uses too, the module with the chip's machine code, streams and events. A step only
 // enqueues, and the trainer's stream waits for it.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr size_t kMostParameters = 64; // of a kernel
+constexpr size_t kMostParameters = 64; // a kernel's, one of which stays null
 
 size_t parameterCount(const Launch &launch) {
   return size_t(launch.argumentCount) + launch.shape->getsItems();
@@ -57,7 +57,7 @@ public:
     driver.cuDevicePrimaryCtxRelease_v2(chip.device);
   }
 
-  /// Everything of an instance but memory; `problem()` says what is missing.
+  /// Opens all that an instance needs but memory. `takeProblem()` then says what is missing.
   void open(const DeviceContext &opened, const stepc_options &options) {
     ordinal = options.device_ordinal;
     ChosenImage chosen;
@@ -121,7 +121,7 @@ public:
   std::string checkLaunch(const Launch &launch) const override {
     if (launch.number < 0 || launch.number >= int64_t(functions.size()) || !launch.shape)
       return "expected a kernel for each command, found none";
-    // One place stays null.
+    // The list of parameters ends with null.
     if (parameterCount(launch) >= kMostParameters)
       return format("expected a kernel of at most %zu arguments, found %zu", kMostParameters - 1,
                     parameterCount(launch));
@@ -190,7 +190,7 @@ public:
     check("copying on the GPU",
           driver.cuMemcpyDtoDAsync_v2(addressOf(to), addressOf(from), size_t(bytes), at(stream)));
   }
-  /// What a function begins is enqueued itself.
+  /// Calls the function at once: it enqueues what it begins.
   void call(Stream, void (*function)(void *), void *argument) override { function(argument); }
 
   Event *makeEvent() override {
@@ -301,7 +301,7 @@ private:
     return result == 0;
   }
 
-  /// Finds a kernel, and whether the GPU has what it needs.
+  /// Finds a kernel in the module, and checks that the GPU has the threads and memory that it needs.
   void openKernel(const plan::Kernel &kernel) {
     OpenedKernel &opened = functions.emplace_back();
     if (!check(("finding kernel " + kernel.name).c_str(),
@@ -343,7 +343,7 @@ private:
     fail(products.open(plan, chip.number(), chip.multiprocessors));
   }
 
-  /// The context is the calling thread's between them. They nest.
+  /// Between `enter` and `exit` the context is current in the calling thread. The calls nest.
   void enter() {
     if (entered++ == 0)
       isCurrent = check("entering the context", driver.cuCtxPushCurrent_v2(context));
@@ -363,7 +363,7 @@ private:
   }
 
   const cuda::Driver &driver;
-  StreamHandle trainers; // null: the context's own
+  StreamHandle trainers; // null: the context's default stream
   int ordinal = 0;
   Chip chip;
   Context context = nullptr;
@@ -371,15 +371,16 @@ private:
   /// A kernel of the plan on this GPU.
   struct OpenedKernel {
     cuda::Function handle = nullptr;
-    int64_t residentBlocks = 0; ///< of a kernel with a resident grid
+    int64_t residentBlocks = 0; ///< GPU blocks of a resident grid that fit at once
   };
   std::vector<OpenedKernel> functions; // in the plan's order
   StreamHandle streams[2] = {};
-  // When the two streams came to the end of a step; what a graph captures is not asked for.
+  // The ends of a step on both streams. A captured step uses `captured`, because captured events cannot be
+  // queried.
   Event begun, done[2], captured[2];
   Event *last = done;
   CudaGraph graph;
-  CudaGraph::Capture capture; // as it was last asked
+  CudaGraph::Capture capture; // as of the last question
   CudaPointers pointers{driver};
   LibraryProducts products;
   int64_t entered = 0;

@@ -39,7 +39,7 @@ static std::string damaged(const LibraryPrograms &library, const std::string &wh
 
 std::string chooseImage(const Chip &chip, const LibraryPrograms &library, ChosenImage &chosen) {
   std::string known;
-  // Machine code before PTX, the nearest chip, and code that is for this chip alone.
+  // Prefers machine code to PTX, then code for the newest chip, then code for this chip alone.
   using Rank = std::tuple<bool, int64_t, int64_t, bool>;
   Rank best;
   for (size_t program = 0; program < library.programs.size(); ++program)

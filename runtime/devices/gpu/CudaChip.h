@@ -12,24 +12,25 @@ struct Chip {
   DeviceNumber device = 0;
   std::string name; ///< "NVIDIA H200"
   int major = 0, minor = 0;
-  int blockThreads = 0, blockSharedBytes = 0; ///< the most that a block can have
+  int blockThreads = 0, blockSharedBytes = 0; ///< the most that a GPU block can have
   int multiprocessors = 0;
 
   int64_t number() const { return 10 * major + minor; } ///< 90 for sm_90
 };
 
-/// Asks the driver for the GPU of that number. The text says what went wrong.
+/// Asks the driver about GPU number `ordinal`. Returns what went wrong; empty if nothing did.
 std::string askChip(const Driver &, int32_t ordinal, Chip &chip);
 
 /// The code that a chip runs.
 struct ChosenImage {
-  size_t program = 0; ///< among those of the library
+  size_t program = 0; ///< its number in the library
   const stepc_image *image = nullptr;
 };
 
-/// Chooses among the images of all programs. Machine code runs on its own chip and on later ones of its
-/// generation, unless the chip's name ends in 'a'. For other chips the driver makes code from PTX, the newest
-/// that there is. The text says why no image can be taken; each is compared with its hash before.
+/// Chooses among the images of all programs. Machine code runs on its own chip and on later chips of its
+/// generation. If its chip's name ends in 'a', it runs on this chip alone. For other chips the driver
+/// compiles the newest PTX that fits. Returns why no image fits, or which bytes differ from their hash; empty
+/// if one fits.
 std::string chooseImage(const Chip &, const LibraryPrograms &, ChosenImage &chosen);
 
 } // namespace stepc::runtime::cuda

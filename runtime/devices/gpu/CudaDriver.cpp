@@ -8,7 +8,7 @@
 namespace stepc::runtime::cuda {
 namespace {
 
-/// 12.0: the oldest whose functions are all here.
+/// 12.0 is the oldest version that has all functions below.
 constexpr int kLeastVersion = 12000;
 constexpr const char *kName = "libcuda.so.1";
 

@@ -1,8 +1,8 @@
 //===- CudaDriver.h - What is used of NVIDIA's driver ------------*- C++ -*-===//
 //
-// Types and functions of the CUDA driver API (docs.nvidia.com/cuda/cuda-driver-api), declared here so that
-// a library needs neither CUDA's headers when it is built nor the driver when it is linked. They are the
-// oldest versions that still exist, so each has one layout on all drivers.
+// Types and functions of the CUDA driver API (docs.nvidia.com/cuda/cuda-driver-api). They are declared here,
+// so that a library needs neither CUDA's headers when it is built nor the driver when it is linked. Each
+// function is in its oldest version that still exists, whose layouts are equal on all drivers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_GPU_CUDADRIVER_H
@@ -56,7 +56,8 @@ struct LaunchConfig {
   unsigned count;
 };
 
-/// The functions, by their names in cuda.h; a name that the header maps to `…_v2` has it here.
+/// The functions, by their names in cuda.h. If the header maps a name to `…_v2`, the name has the suffix
+/// here.
 struct Driver {
   Result (*cuInit)(unsigned flags);
   Result (*cuDriverGetVersion)(int *version);
@@ -70,7 +71,7 @@ struct Driver {
   Result (*cuDevicePrimaryCtxRelease_v2)(DeviceNumber);
   Result (*cuCtxPushCurrent_v2)(Context);
   Result (*cuCtxPopCurrent_v2)(Context *);
-  /// All answers are 0 for memory that the driver knows nothing of. Needs no context.
+  /// All answers are 0 for memory that the driver does not know. The call needs no context.
   Result (*cuPointerGetAttributes)(unsigned count, const int *attributes, void **values, Address);
   Result (*cuMemAlloc_v2)(Address *, size_t bytes);
   Result (*cuMemFree_v2)(Address);
@@ -98,7 +99,7 @@ struct Driver {
                            StreamHandle, void **parameters, void **extra);
   Result (*cuLaunchKernelEx)(const LaunchConfig *, Function, void **parameters, void **extra);
   Result (*cuFuncSetAttribute)(Function, int attribute, int value);
-  /// How many blocks of a kernel one multiprocessor holds at a time.
+  /// How many GPU blocks of a kernel one multiprocessor holds at a time.
   Result (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, Function, int threads,
                                                         size_t dynamicBytes);
   Result (*cuThreadExchangeStreamCaptureMode)(int *mode);
@@ -116,8 +117,8 @@ struct Driver {
   Result (*cuGraphRetainUserObject)(GraphHandle, UserObject, unsigned references, unsigned flags);
 };
 
-/// NVIDIA's driver, initialized and loaded once per library; one that the process has loaded already is used.
-/// Null if it is missing, and `problem` says what.
+/// NVIDIA's driver, loaded and initialized once per library. If the process has loaded it already, this is
+/// the same one. Null if it is missing; `problem` then says what is missing.
 const Driver *driver(std::string &problem);
 
 /// "CUDA_ERROR_OUT_OF_MEMORY, out of memory".

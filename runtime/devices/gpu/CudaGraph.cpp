@@ -4,7 +4,7 @@
 
 namespace stepc::runtime::cuda {
 
-// Relaxed: other threads of the trainer's may allocate meanwhile.
+// In relaxed mode, because other threads of the trainer's may allocate during the capture.
 Result CudaGraph::begin(StreamHandle stream) {
   return driver.cuStreamBeginCapture_v2(stream, kRelaxed);
 }
@@ -40,7 +40,7 @@ Result CudaGraph::hold(const Capture &capture) {
   using Held = std::shared_ptr<std::atomic<int64_t>>;
   auto own = std::make_unique<Held>(held);
   UserObject object = nullptr;
-  // Calls nothing of the driver's, which is what it must not do there.
+  // The driver forbids this function to call the driver, and it does not.
   auto letGo = [](void *given) {
     std::unique_ptr<Held> last(static_cast<Held *>(given));
     --**last;
@@ -48,7 +48,7 @@ Result CudaGraph::hold(const Capture &capture) {
   if (Result wrong = driver.cuUserObjectCreate(&object, own.get(), letGo, 1, kNoDestructorSync))
     return wrong;
   ++*held;
-  own.release(); // the object's
+  own.release(); // the user object owns it now
   Result wrong = driver.cuGraphRetainUserObject(capture.graph, object, 1, kMove);
   if (wrong)
     driver.cuUserObjectRelease(object, 1);

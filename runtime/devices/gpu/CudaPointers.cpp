@@ -6,8 +6,8 @@
 
 namespace stepc::runtime::cuda {
 
-/// Managed memory is the GPU's and the host's. All other memory of the host is refused as the GPU's,
-/// though some GPUs could read it, slowly: nobody lends it on purpose.
+/// Managed memory counts as the GPU's and as the host's. Other memory of the host is refused as the GPU's.
+/// Some GPUs could read it, but slowly, so a trainer lends it only by mistake.
 std::string CudaPointers::check(const void *pointer, int32_t memory, int ordinal) {
   auto address = reinterpret_cast<Address>(pointer);
   const void *&seen = known[address / kAlignment % known.size()];

@@ -12,13 +12,14 @@ class CudaPointers {
 public:
   explicit CudaPointers(const Driver &driver) : driver(driver) {}
 
-  /// Why a pointer does not lead to memory of that kind (stepc_memory), of the GPU of that number.
+  /// Returns why a pointer does not lead to `memory` (a stepc_memory) of GPU number `ordinal`; empty if it
+  /// does.
   std::string check(const void *pointer, int32_t memory, int ordinal);
 
 private:
   const Driver &driver;
-  // Memory that was found to be this GPU's. Allocators give gradients the same few places again and again,
-  // and an address of one GPU never becomes another's.
+  // Pointers that were found to be this GPU's. Allocators give gradients the same few addresses again and
+  // again, and an address of one GPU never becomes another GPU's.
   static constexpr Address kAlignment = 256;
   std::array<const void *, 4096> known{};
 };

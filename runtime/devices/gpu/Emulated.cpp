@@ -1,11 +1,11 @@
 //===- Emulated.cpp - A GPU that is this machine -----------------------------===//
 //
-// Memory is the host's and kernels are a GPU's, made for this machine. What stands on the two streams is
-// queued and carried out when the trainer's stream would go on: in an order that a seed draws, bound by
-// nothing but the streams and their events. A step whose bits depend on more than these is found out.
+// Memory is the host's. Kernels are those of a GPU, compiled for this machine. Commands on the two streams
+// are queued. They are carried out when the trainer's stream would go on, in an order that is drawn from a
+// seed. Only the streams and their events limit this order, so tests find a step whose bits depend on more.
 //
-//   STEPC_EMULATED_SEED  of the order, a whole number; ranks and steps draw orders of their own. Without one
-//                        the streams take turns where they must.
+//   STEPC_EMULATED_SEED  the seed, a whole number; each rank and step draws an order of its own. Without
+//                        a seed the stream of kernels goes first whenever it can.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 namespace stepc::runtime {
 
 struct Gpu::Event {
-  int64_t last = -1; ///< record
+  int64_t last = -1; ///< number of the last record; -1 if none
 };
 
 namespace {
@@ -88,7 +88,7 @@ public:
   bool isDone() override { return true; }
   void drain() override {}
 
-  // What is recorded for it was carried out before.
+  // Carries out first what was enqueued before, because the graph does not hold it.
   void beginGraph() override { carryOut(); }
   void endGraph() override {
     step = streams;
@@ -114,7 +114,7 @@ private:
   StreamQueues step; // as it was recorded
 };
 
-/// Null, and `problem` set, where the environment has no seed but a text.
+/// Null if the environment has a seed that is no number; `problem` then says so.
 std::unique_ptr<Gpu> makeEmulated(const DeviceContext &opened, const stepc_options &,
                                   std::string &problem) {
   std::optional<uint64_t> seed = emulatedSeed(problem);

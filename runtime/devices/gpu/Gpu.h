@@ -1,8 +1,8 @@
 //===- Gpu.h - What a device of the kind asks of a GPU -----------*- C++ -*-===//
 //
-// The few calls by which a step reaches a GPU, so that the device above them (GpuDevice.h) is the same
-// on NVIDIA's driver and on this machine. Nothing here waits but what says so. Calls that may fail say
-// why in `takeProblem()`.
+// The few calls by which a step reaches a GPU. The device above them (GpuDevice.h) is the same on NVIDIA's
+// driver and on this machine. A function waits only if its comment says so. If a call fails, `takeProblem()`
+// says why.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_GPU_GPU_H
@@ -21,10 +21,10 @@ public:
 
   virtual ~Gpu() = default;
 
-  /// What went wrong first since it was last asked.
+  /// The first problem since the last call; empty if there was none.
   std::string takeProblem() { return std::exchange(firstProblem, {}); }
 
-  /// Memory of the GPU, aligned to 256 bytes; null if there is none.
+  /// Memory of the GPU, aligned to 256 bytes. Null if none is left.
   virtual void *allocate(int64_t bytes) = 0;
   virtual void release(void *memory) = 0;
   /// Memory of the host from which copies to the GPU read directly.
@@ -37,11 +37,12 @@ public:
 
   /// Why a pointer of the trainer's does not lead to memory of that kind (stepc_memory); empty if it does.
   virtual std::string checkPointer(const void *, int32_t /*memory*/) { return {}; }
-  /// Why no launch like it can begin; empty if one can. `launch` takes only those.
+  /// Returns why no such launch can begin; empty if it can. `launch` may be called only for launches that
+  /// can.
   virtual std::string checkLaunch(const Launch &) const = 0;
 
-  // Products by a library (LibraryProducts.h), if the GPU has one: which library it is and what it computes,
-  // the preparation of a product, and its call.
+  // Products by a library (LibraryProducts.h), if the GPU has one. `library` names the library and what it
+  // computes, `prepare` prepares a product, and `multiply` computes it.
   virtual ProductLibrary library() const { return {}; }
   virtual void prepare(BatchWork &) {}
   virtual void multiply(Stream, const BatchWork &) {}
@@ -49,10 +50,10 @@ public:
   /// The stream as the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }
 
-  /// Tells those that look for races what the next commands use.
+  /// Tells GPUs that look for races what the next command uses (Device.h).
   virtual void declare(void (*)(void *, MemoryUses &), void *) {}
 
-  // What stands on a stream happens in order.
+  // Commands on a stream happen in order.
   virtual void launch(Stream, const Launch &) = 0;
   virtual void fill(Stream, void *memory, int64_t bytes) = 0; // with zeros
   virtual void upload(Stream, void *to, const void *staging, int64_t bytes) = 0;
@@ -65,28 +66,28 @@ public:
   virtual void destroy(Event *) = 0;
   virtual void record(Stream, Event *) = 0;
   virtual void wait(Stream, Event *) = 0;
-  /// Returns when what stood before the event's last record is done.
+  /// Waits until all is done that stood before the event's last record.
   virtual void synchronize(Event *) = 0;
 
-  /// `join` lets both streams begin after the work on the trainer's, before the first command of a step.
-  /// `leave` lets the trainer's go on after both of them, once the last command is done. If a graph captures
-  /// the trainer's stream, both are captured with it, and the graph counts as living.
+  /// `join` makes both streams wait for the trainer's stream, before the first command of a step. `leave`
+  /// makes the trainer's stream wait for both, after the last command. If a graph captures the trainer's
+  /// stream, it captures both streams too, and counts as living.
   virtual void join(bool isCaptured) = 0;
   virtual void leave() = 0;
-  /// Instead of `leave`: what has not begun does not begin, and nobody waits for it.
+  /// Called instead of `leave`. Commands that have not begun do not begin, and nobody waits for them.
   virtual void abandon() noexcept = 0;
-  /// `isDone` says whether all before the last `leave` is done; `drain` returns when it is.
+  /// `isDone` says whether all before the last `leave` is done. `drain` waits until it is.
   virtual bool isDone() = 0;
   virtual void drain() = 0;
 
-  /// Records what is enqueued on the streams between the two as a graph. `replay` puts it on the stream of
-  /// kernels as a whole.
+  /// Records what is enqueued between `beginGraph` and `endGraph` as a graph. `replay` puts the whole graph
+  /// on the stream of kernels.
   virtual void beginGraph() = 0;
   virtual void endGraph() = 0;
   virtual void replay() = 0;
   virtual void forgetGraph() noexcept = 0;
-  /// The number of the trainer's capture of which its stream is part, 0: none. `livingGraphs` counts the
-  /// graphs that captured steps and still exist.
+  /// The number of the capture of which the trainer's stream is part; 0 if none. `livingGraphs` counts the
+  /// trainer's graphs that hold steps and still exist.
   virtual uint64_t captureNumber() { return 0; }
   virtual int64_t livingGraphs() const { return 0; }
 

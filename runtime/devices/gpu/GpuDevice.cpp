@@ -9,7 +9,7 @@ namespace {
 GpuState &stateOf(DeviceContext &context) { return static_cast<GpuState &>(*context.state); }
 Gpu &gpuOf(DeviceContext &context) { return *stateOf(context).gpu; }
 
-/// Puts what went wrong where the walker looks.
+/// Moves the GPU's problem to the context, where the walker looks.
 void notice(DeviceContext &context) {
   std::string problem = gpuOf(context).takeProblem();
   if (context.failure.empty())
@@ -29,7 +29,8 @@ bool allocate(DeviceContext &context, Memory &memory, int64_t bytes, const stepc
   context.failure = gpu.checkPointer(memory.data(), STEPC_MEMORY_DEVICE);
   if (!context.failure.empty())
     return false;
-  // An allocator in stream order may give what the trainer's stream still reads.
+  // A stream-ordered allocator may give memory that the trainer's stream still reads: write it behind that
+  // stream.
   gpu.join(false);
   gpu.fill(Stream::Compute, memory.data(), bytes);
   gpu.leave();

@@ -6,14 +6,15 @@
 
 namespace stepc::runtime {
 
-/// Opens a GPU for an instance; null with the reason.
+/// Opens a GPU for an instance. Null if it cannot; `problem` then says why.
 using OpenGpu = std::unique_ptr<Gpu> (*)(const DeviceContext &, const stepc_options &,
                                          std::string &problem);
 
-/// `open` of a device table, with the GPU that `openGpu` gives.
+/// The function `open` of a device table, for the GPU that `openGpu` opens.
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu);
 
-/// A table with all other functions. Of a GPU with memory of its own messages stand on its stream.
+/// A device table with `open` and all other functions. If the GPU has its own memory, messages are on its
+/// stream.
 stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMemory,
                                   std::string (*open)(DeviceContext &, const stepc_options &),
                                   bool looksForRaces = false);

@@ -1,9 +1,9 @@
 //===- GpuState.h - What a GPU keeps for an instance -------------*- C++ -*-===//
 //
-// What kernels read of the host stands in one piece of the GPU's memory: first what binds and steps change,
-// which each step uploads in one copy, then what stays. The copy leaves from staging memory that the
-// GPU reads later, so there is a ring of it, and a place is used again when its copy has gone. Kernels find
-// all that changes there, so a step is the same commands each time, and a graph can hold it.
+// What kernels read of the host is in one piece of the GPU's memory: first the lists that binds and steps
+// change, then the others. Each step uploads the first lists by one copy. The GPU reads the staging memory of
+// this copy later. Therefore there is a ring of slots, and a slot is used again when its copy is done. All
+// that changes is in lists, so the commands of a step are always the same, and a graph can hold them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_GPU_GPUSTATE_H
@@ -16,7 +16,7 @@
 
 namespace stepc::runtime {
 
-/// How many steps may be under way before the host waits for the first of them.
+/// How many steps may be under way before the host waits for the oldest.
 inline constexpr size_t kRing = 8;
 
 class GpuState : public DeviceState {
@@ -83,8 +83,8 @@ public:
       upload();
   }
 
-  /// All steps that one graph holds read the same lists: what replays would find of those of a step before is
-  /// what the last one left.
+  /// All steps that one graph holds read the lists as the last upload left them. Therefore later steps of a
+  /// graph must find the same lists as the first. Returns a text if they do not. `problem` says what failed.
   std::string prepareCapture(std::string &problem) {
     uint64_t number = gpu->captureNumber();
     if (number == lastCapture)
@@ -104,7 +104,8 @@ public:
     gpu->leave();
   }
 
-  /// Numbers that the GPU copies to `marks` stand in its memory, each twice: a graph can hold such a copy.
+  /// Allocates `marks`, and every number below `values` twice in the GPU's memory. A graph can hold copies of
+  /// them.
   int32_t *openMarks(int64_t values) {
     int64_t bytes = 2 * values * int64_t(sizeof(int32_t));
     marks = static_cast<int32_t *>(gpu->allocateStaging(2 * sizeof(int32_t)));
@@ -119,7 +120,7 @@ public:
     gpu->releaseStaging(all);
     return numbers && all ? marks : nullptr;
   }
-  /// Staging memory has the same address on the host and on the GPU.
+  /// Staging memory has one address on the host and on the GPU, so kernels can write to it.
   void *openReport(int64_t bytes) {
     report = gpu->allocateStaging(bytes);
     if (report)
@@ -131,7 +132,7 @@ public:
   }
 
   std::unique_ptr<Gpu> gpu;
-  std::vector<Gpu::Event *> events; // of the program
+  std::vector<Gpu::Event *> events; // the program's, two per exchange
 
 private:
   void uploadAndWait(void *to, const void *staging, int64_t bytes) {
@@ -150,7 +151,7 @@ private:
     int64_t offset;
   };
 
-  /// What changes, as it is now.
+  /// Uploads the lists that change, as they are now. Waits if their slot is in use.
   const Slot &upload() {
     Slot &slot = ring[next++ % kRing];
     if (slot.isUsed)
@@ -175,9 +176,9 @@ private:
   std::array<Slot, kRing> ring;
   size_t next = 0;
   uint64_t lastCapture = 0;
-  std::vector<Source> sources; // what changes
-  int64_t changing = 0;        // bytes
-  char *mirror = nullptr;      // of all lists
+  std::vector<Source> sources; // the lists that change
+  int64_t changing = 0;        // bytes of these lists
+  char *mirror = nullptr;      // the GPU's copy of all lists
   int32_t *marks = nullptr, *numbers = nullptr;
   void *report = nullptr;
 };

@@ -1,8 +1,8 @@
 //===- LibraryProducts.cpp - Products by cuBLASLt, at pinned algorithms -----===//
 //
-// A block stands row by row, which cuBLASLt reads as column by column: it sees every matrix transposed. So
-// out = lhs · rhs is asked for as outᵀ = rhsᵀ · lhsᵀ. Its A is the right operand, its B the left one, and its
-// rows are our columns.
+// A block is stored row by row. cuBLASLt reads it column by column, and so sees every matrix transposed.
+// Therefore it is called for outᵀ = rhsᵀ · lhsᵀ, instead of out = lhs · rhs. Its A is the right
+// operand, its B the left one, and its rows are our columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ int typeOf(plan::DType type) {
   return type == plan::DType::F32 ? kFloat32 : type == plan::DType::BF16 ? kBfloat16 : kFloat16;
 }
 
-/// The batch of an operand, as columns.
+/// The layout of an operand's blocks as cuBLASLt sees it: transposed, column by column.
 Status makeLayout(const CublasLt &lt, Layout &layout, const plan::Operand &operand,
                   int64_t blocks) {
   auto count = int32_t(blocks);
@@ -99,7 +99,7 @@ std::string LibraryProducts::open(const plan::Plan &plan, int64_t chip, int64_t 
   if (!isNeeded || !(lt = cublasLt()))
     return {};
   here.version = int64_t(lt->cublasLtGetVersion());
-  plan::Fnv1a hash; // of which product is made by what
+  plan::Fnv1a hash; // hashes products that have an algorithm here
   for (size_t i = 0; i < plan.commands.size(); ++i) {
     const auto *product = std::get_if<plan::Product>(&plan.commands[i]);
     if (const plan::PinnedAlgorithm *one = product ? find(*product) : nullptr) {

@@ -10,20 +10,20 @@
 
 namespace stepc::runtime {
 
-/// What one instance needs of cuBLASLt. All of it is made with the instance, so that a step asks for nothing.
-/// Functions expect the context to be current, and their texts say what went wrong.
+/// What one instance needs of cuBLASLt. All of it is made with the instance, so that a step makes nothing.
+/// The context must be current in all functions. Texts say what went wrong; they are empty if nothing did.
 class LibraryProducts {
 public:
   LibraryProducts();
   ~LibraryProducts();
 
-  /// Looks for a library if the plan has algorithms for this GPU.
+  /// Loads cuBLASLt if the plan pins algorithms for this GPU.
   std::string open(const plan::Plan &, int64_t chip, int64_t multiprocessors);
   void close();
   /// The library and the GPU, and a hash of the plan's algorithms that are used.
   const ProductLibrary &found() const { return here; }
-  /// Readies the algorithm of a product, if it has one, and carries it out once, so that the library loads
-  /// and allocates now what it needs. Operands are zeros and stay zeros.
+  /// Prepares the pinned algorithm of a product, if it has one, and computes the product once. In this call
+  /// the library loads and allocates what it needs. The operands must be zeros, and stay zeros.
   std::string prepare(BatchWork &, cublaslt::StreamHandle);
   std::string multiply(const BatchWork &, cublaslt::StreamHandle) const;
 

@@ -36,7 +36,7 @@ public:
   }
 
   void launch(Stream stream, const Launch &launch) override {
-    // Threads of the machine would hide the order of blocks, of which there is none.
+    // One thread runs all GPU blocks. `races` treats them as unordered, and other threads would add an order.
     add(stream, [this, stream, &launch, uses = declared] {
       begin(stream, uses, plan.kernels[size_t(launch.number)].name);
       FloatModes modes;
@@ -162,7 +162,7 @@ public:
 private:
   using Uses = std::function<void(MemoryUses &)>;
 
-  /// A function that stands on a stream.
+  /// Puts a function on a stream.
   void add(Stream stream, std::function<void()> run) {
     hooks.push_back(std::make_unique<std::function<void()>>(std::move(run)));
     gpu->call(
@@ -170,7 +170,7 @@ private:
         hooks.back().get());
   }
 
-  /// The next command of a stream: what it uses is asked for when the stream has come to it.
+  /// Begins the next command of a stream for `races`, when the stream reaches it. Only now asks what it uses.
   MemoryUses begin(Stream stream, const Uses &uses, const std::string &kernel = {}) {
     MemoryUses all;
     if (uses)
@@ -200,8 +200,8 @@ private:
   Races races;
   Uses declared;
   using Hooks = std::vector<std::unique_ptr<std::function<void()>>>;
-  Hooks hooks, recorded;                              // that stand on streams, and in a graph
-  std::map<Event *, std::shared_ptr<Clocks>> records; // the last of each event
+  Hooks hooks, recorded;                              // functions on the streams, and in the graph
+  std::map<Event *, std::shared_ptr<Clocks>> records; // clocks at each event's last record
 };
 
 } // namespace

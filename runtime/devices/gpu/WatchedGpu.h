@@ -6,8 +6,8 @@
 
 namespace stepc::runtime {
 
-/// Wraps an emulated GPU. Between the commands on its streams it puts functions that tell
-/// runtime/emulated/Races.h what these touch. Its problem is the first race, if there is one.
+/// Wraps an emulated GPU. Between the commands on its streams it puts functions, which tell
+/// runtime/emulated/Races.h what the commands touch. `takeProblem` returns the first race, if there is one.
 std::unique_ptr<Gpu> watchForRaces(std::unique_ptr<Gpu> gpu, const plan::Plan &plan);
 
 } // namespace stepc::runtime
