@@ -269,15 +269,15 @@ struct View {
   int64_t blocks, rows, cols;
 };
 
-/// Parameters of equal shape, types, mesh, placements and rule. A parameter of shape [b0, b1, …, R, C] with
-/// `batchAxes` leading batch axes has b0·b1·… blocks of R × C. Without batch axes, [R, C] is one block, [n]
-/// is one block of 1 × n, and [] is one block of 1 × 1. Further leading axes also count blocks, for
-/// elementwise rules only. With `flatten` the axes after the batch axes form a matrix: the axes before axis
-/// `flatten` are its rows, row-major, and the axes from `flatten` on are its columns. If matrices are
-/// divided, a group has parts of equal size of each matrix, and each of these parts is a block. A block's
-/// index in the group is indexInGroup · blocksPerParameter + (row-major batch index) · (number of parts) +
-/// (number of the part). With `joined` a full value of a parameter is one block, whatever matrices the rule
-/// sees.
+/// Parameters of equal shape, types, mesh, placements and rule. A parameter of shape [b0, b1, …, R, C]
+/// with `batchAxes` leading batch axes has b0·b1·… blocks of R × C. Without batch axes, [R, C] is one
+/// block, [n] is one block of 1 × n, and [] is one block of 1 × 1. Further leading axes also count
+/// blocks, for elementwise rules only. With `flatten` the axes after the batch axes form a matrix: the axes
+/// before axis `flatten` are its rows, row-major, and the axes from `flatten` on are its columns. If
+/// matrices are divided, a group has parts of equal size of each matrix, and each of these parts is a
+/// block. A block's index in the group is indexInGroup · blocksPerParameter + (row-major batch index) ·
+/// (number of parts) + (number of the part). With `joined` a full value of a parameter is one block,
+/// whatever matrices the rule sees.
 struct Group {
   std::string name;
   int64_t rule = 0;

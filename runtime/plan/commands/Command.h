@@ -21,8 +21,8 @@
 
 namespace stepc::plan {
 
-/// One command of a step. Commands and tables tell what a rank must have done at the end of a step; the
-/// runtime refuses a step that did anything else. The order is part of the serialized form.
+/// One command of a step. Commands and tables say what a rank must have done by the end of a step, and the
+/// runtime refuses a step that did anything else. The order of the structs is part of the serialized form.
 using Command = std::variant<DispatchChunks, DispatchParameters, Product, Apply, Copy, Start, Await,
                              AdvanceSteps, Sum>;
 
