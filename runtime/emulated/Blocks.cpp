@@ -61,7 +61,7 @@ struct Copy {
   void *to;
   const void *from;
   int64_t group;
-  bool isDone = false; ///< carried out before the thread's wait
+  bool isDone = false; ///< carried out already
 };
 
 struct Thread {

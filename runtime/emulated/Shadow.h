@@ -93,7 +93,7 @@ private:
   bool isOfBlock(uintptr_t address) const { return address - memory < memoryBytes; }
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-  std::array<std::pair<uintptr_t, Page *>, 64> recent{}; // pages by the lowest bits of their numbers
+  std::array<std::pair<uintptr_t, Page *>, 64> recent{}; // pages, by their numbers' lowest bits
   uint64_t age = 1;                                      // pages of an earlier age count as empty
   uintptr_t memory = 0, memoryBytes = 0;                 // of the GPU block
   std::vector<Cell> ofBlock;

@@ -1,8 +1,8 @@
 //===- Kernels.h - Kernels as records -----------------------------*- C++ -*-===//
 //
 // What a kernel of the target `interpret` computes. The compiler writes these records, and the runtime
-// carries them out. A body is a list of operations on registers, which are those of the code for a CPU after
-// exec-expand-numerics.
+// carries them out. A body is a list of operations on registers. They are the operations that pass
+// kernels-expand-numerics leaves in the code for a CPU.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_INTERPRET_KERNELS_H
