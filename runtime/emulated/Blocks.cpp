@@ -71,7 +71,7 @@ struct Thread {
   State state = State::Ready;
   int32_t place = 0;              // where in the kernel's text the thread waits
   int32_t value = 0, lanes = 0;   // of a shuffle
-  int32_t count = 0, isOther = 0; // matrices, and whether they are transposed; elements are f16
+  int32_t count = 0, isOther = 0; // of matrices; transposed, or a product of f16
   uint16_t row[8] = {};           // of a matrix
   int32_t *words = nullptr;       // of matrices or a product
   std::vector<Copy> copies;
@@ -189,7 +189,8 @@ struct stepc_emulated_block {
   }
 
   /// The points at which threads are ordered, which ThreadSanitizer must know: the begin, the end, and
-  /// barriers. Neighbouring barriers are two, because some threads come to one before others leave the last.
+  /// barriers. Barriers take turns between two points, because some threads come to a barrier before others
+  /// have left the one before.
   enum Meeting { Begin, End, Barriers };
   Meeting barrier() const { return Meeting(Barriers + barriers % 2); }
   void release([[maybe_unused]] Meeting meeting) {

@@ -44,7 +44,7 @@ struct Access {
   CommandNumber command;
   int32_t block = -1;
   uint32_t thread : 8 = 0;
-  uint32_t barriers : 24 = 0; ///< that the block had passed, or kUnderWay
+  uint32_t barriers : 24 = 0; ///< that the block has passed, or kUnderWay
 };
 /// Marks a copy that its thread has not waited for: no access of the same command is ordered after the
 /// copy.

@@ -161,8 +161,8 @@ void Parallel::work() {
             relax();
           continue;
         }
-        // `sleepers` rises before the epoch is looked at again, and run() raises the epoch
-        // before it looks at `sleepers`: one of the two sees the other.
+        // `sleepers` rises before the epoch is looked at again, and run() raises the epoch before it looks
+        // at `sleepers`. So either this worker sees the new epoch, or run() sees the sleeper.
         std::unique_lock<std::mutex> lock(mutex);
         sleepers.fetch_add(1);
         wake.wait(lock, [&] { return stopping.load() || epoch.load() != seen; });

@@ -13,7 +13,7 @@
 
 namespace stepc::interpret {
 
-/// What an operation computes on. A register holds any of these; 16-bit floats are words of 16 bits.
+/// The type of an operation's operands. A register may hold any type. A 16-bit float is a word of 16 bits.
 enum class Type : int64_t { I1 = 0, I16 = 1, I32 = 2, I64 = 3, F32 = 4, F64 = 5 };
 
 /// The operations of arith and math that are left in an expanded body.

@@ -297,7 +297,7 @@ struct Group {
   bool specified = false; // the division is the specification's; a manifest cannot change it
   std::vector<int64_t>
       parts; // numbers of parts of `division`, ascending; empty: the blocks are whole matrices
-  // The axis at which columns begin if all axes of a parameter are treated as one matrix. 0: they are not.
+  // The axis at which columns begin if all axes of a parameter are joined to one matrix. 0: not joined.
   int64_t joined = 0;
   std::vector<int64_t> parameters; // indices into Plan::parameters
   bool computes = false;           // the rule needs blocks; false: it works on shards alone

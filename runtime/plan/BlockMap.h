@@ -124,7 +124,7 @@ struct Move {
 
 /// A group's values of one kind.
 struct KindView {
-  int64_t rows = 1, cols = 1;     // of a block of this kind
+  int64_t rows = 1, cols = 1;     // of a value of this kind
   std::vector<bool> replicated;   // per mesh axis
   std::vector<ShardRects> shards; // per position; filled on demand
   struct Level {
@@ -146,7 +146,7 @@ struct KindView {
 /// The ranks to which the blocks of a segment go by the hops between two levels: the coordinates of the
 /// blocks' bases along the hops' owned factors, as positions. Indices are those of a segment's blocks.
 struct Bases {
-  const Classes *owned = nullptr; // along all of these factors; none: blocks go to all positions
+  const Classes *owned = nullptr; // along the hops' owned factors; null: blocks go to all positions
   std::vector<int64_t> of;        // per block of the segment, its base
   Lists at;                       // per position, the indices of blocks with that base, ascending
   /// Per block within a parameter: each base, and how many of the segment's blocks have it.
@@ -195,9 +195,9 @@ public:
   /// The position of a world rank in the mesh of a segment's group, or -1.
   int64_t position(int64_t segment, int64_t rank) const;
   KindView &kind(int64_t group, Form form);
-  /// What `position` holds of a parameter.
+  /// The rectangles of one parameter in the shard of `position`.
   const ShardRects &shard(int64_t group, Form form, int64_t position);
-  /// The rectangles of that shard, cut where the shards by the placements of `other` end.
+  /// The rectangles of the shard of `position`, cut where shards by the placements of `other` end.
   const SharedRects &shared(int64_t group, Form form, ShardsKind other, int64_t position);
   /// Classes of positions that hold the same elements: they differ only along axes that replicate the value.
   const Classes &holders(int64_t group, Form form);
@@ -228,8 +228,8 @@ public:
   }
   /// The parts of a packed place. Positions that are known to have equal parts share one list.
   std::shared_ptr<const std::vector<PeerPart>> peers(const Place &place, int64_t position);
-  /// Answers `peers` for one position of a place after the other. What does not differ between positions is
-  /// looked up once.
+  /// Returns the parts of a place (`peers`) for one position after the other. Looks up only once what is
+  /// equal for all positions.
   class PeersOfPlace {
   public:
     PeersOfPlace(BlockMap &map, const Place &place);
@@ -302,7 +302,7 @@ private:
     std::vector<int64_t> starts;
   };
   Meeting meet(const Place &place, int64_t position);
-  /// A key that is equal for positions with equal meetings.
+  /// A key that is equal for positions for which `meet` returns the same.
   std::vector<int64_t> meetingKey(const Place &place, int64_t position);
   /// Classes of positions that send pieces to each other: they differ only along axes that do not replicate
   /// the source.

@@ -72,7 +72,7 @@ Check validateModel(const Plan &plan, int64_t &wrongGroup);
 Check checkHeld(const Plan &plan, const Group &group);
 /// Whether a value of this kind has too many elements in a block; empty if not.
 Check checkValue(const Group &group, ValueKind kind);
-/// What is wrong with the hops of a group whose mesh and placements are in order.
+/// What is wrong with the hops of a group whose mesh and placements are valid.
 Check checkHops(const Plan &plan, const Group &group);
 /// What is wrong with the communicator of a collective.
 Check checkCommunicator(const Plan &plan, const Communicator &communicator);

@@ -47,18 +47,18 @@
 
 namespace stepc::plan {
 
-/// One row of a stage's table; its layout is part of the kernel ABI (kernel_abi.h). It has `rows` × `cols`
-/// elements, of which the first is (row, col) of the block. In the local shard they start at `local`, with
-/// rows `localStride` apart. In staged operands they start at `staged`, with rows `stagedStride` apart.
-/// `staged` is -1 if this replica does not send, and 0 if nothing is staged. `parameter` indexes
-/// Plan::parameters, `block` is the index in the group. `slot` is the computed block's index on this rank
-/// (BlockChunks), otherwise -1.
+/// A chunk, which is one row of a stage's table. Its layout is part of the kernel ABI (kernel_abi.h). A
+/// chunk has `rows` × `cols` elements, of which the first is (row, col) of the block. In the local shard
+/// its elements start at `local`, with rows `localStride` apart. In staged operands they start at `staged`,
+/// with rows `stagedStride` apart. `staged` is -1 if this replica does not send, and 0 if nothing is
+/// staged. `parameter` indexes Plan::parameters, `block` is the index in the group. `slot` is the computed
+/// block's index on this rank (BlockChunks), otherwise -1.
 ///
-/// Rows of ShardChunks that are contiguous everywhere are merged (rows = 1). A row of ShardChunks that can be
-/// split holds at most Plan::chunkElements elements. What it stages packed is in one peer's part. Rows of
-/// BlockChunks are never merged: they cover whole rows of one block, as many as fit in that number (at least
-/// one). They have `staged` = slot·R·C + row·C, stride C and `local` = 0, with R and C of the table's value
-/// kind. A row never spans parameters.
+/// Rows of ShardChunks that are contiguous everywhere are merged (rows = 1). A row of ShardChunks that can
+/// be split holds at most Plan::chunkElements elements. If it stages to a packed place, all its elements
+/// are in one peer's part. Rows of BlockChunks are never merged: each covers whole rows of one block, as
+/// many as make Plan::chunkElements elements, but at least one. They have `staged` = slot·R·C + row·C,
+/// stride C and `local` = 0, with R and C of the table's value kind. A row never spans parameters.
 struct Chunk {
   int64_t parameter, block, slot, row, col, rows, cols, local, localStride, staged, stagedStride,
       reserved;
@@ -107,8 +107,8 @@ struct CommonTable {
   CommonTable() = default;
   /// A table that one rank alone has.
   CommonTable(RankTable own) : rows(std::make_shared<const RankTable>(std::move(own))) {}
-  /// The rank's own rows. Indices in rows must be below the number of blocks, and blocks must be in the
-  /// group.
+  /// Returns the rank's own rows. The caller guarantees that indices in rows are below the number of
+  /// blocks, and that blocks are in the group.
   RankTable resolve(const Group &group) const;
   /// Writes the rank's own rows to `own` and reuses its memory.
   void resolve(const Group &group, RankTable &own) const;

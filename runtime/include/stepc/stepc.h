@@ -40,7 +40,7 @@ typedef enum stepc_status {
   STEPC_ERROR_TRANSPORT = 9, /* the transport failed, or a peer aborted */
   STEPC_ERROR_MEMORY = 10,   /* memory ran out: the workspace, or a message */
   STEPC_ERROR_COUNTS = 11,   /* what was executed differs from what was planned */
-  STEPC_ERROR_POISONED = 12, /* an earlier step failed half way; see stepc_half_stepped */
+  STEPC_ERROR_POISONED = 12, /* an earlier step failed half way; see half_stepped */
   STEPC_ERROR_HYPERPARAMETER = 13, /* a hyperparameter without default was never set */
   STEPC_ERROR_DEVICE = 14,         /* the device is missing, not the library's, or failed */
   STEPC_ERROR_GRAPH = 15,          /* a graph of the device cannot hold this, or still holds it */
@@ -141,8 +141,7 @@ typedef struct stepc_mesh_info {
   const int64_t *ranks;          /* the job's global ranks, row-major over the axes */
   int64_t rank_count;
   int32_t batch_axes; /* the parameter's: leading axes that count matrices */
-  int32_t
-      flatten; /* the axis from which on all are the columns of its matrices; 0: nothing is flattened */
+  int32_t flatten;    /* the first axis of its matrices' columns; 0: nothing is flattened */
   /* How the parameter's matrices are divided, as a manifest writes it. Empty if they are not divided.
    * Example: {"axis": "rows", "runs": [[[0, 4096]], …]}. With "specified": true the specification
    * divides them, whatever a manifest says. */
@@ -160,8 +159,7 @@ typedef struct stepc_counters {
 } stepc_counters;
 
 typedef struct stepc_library {
-  int32_t
-      abi_version; /* STEPC_ABI_VERSION of the library; other versions have other fields after this one */
+  int32_t abi_version; /* the library's; other versions have other fields after this one */
   int32_t struct_size;
   const char *name;
   const char *chip; /* "znver5;+avx,…": the cpu, and its features; or "cuda:sm_90a" */
@@ -188,7 +186,7 @@ typedef struct stepc_library {
    * of the instance. */
   int32_t (*destroy)(stepc_instance *instance);
   const char *(*last_error)(const stepc_instance *instance); /* valid until the next call */
-  int64_t (*workspace_bytes)(void);                          /* of every rank; before create, too */
+  int64_t (*workspace_bytes)(void); /* of every rank; valid before create */
 
   /* Parameters, in the plan's order. For a null instance, what only a rank knows is left out. */
   int64_t (*parameter_count)(void);
@@ -286,7 +284,7 @@ typedef struct stepc_library {
    * own. All ranks of a world must take the same step, or `create` fails with STEPC_ERROR_PLAN. Libraries
    * compiled before this field have a smaller struct_size. */
   const struct stepc_library *next;
-  const char *problem; /* what `status` says, as text; null where the library can be used */
+  const char *problem; /* why the library cannot be used, as text; null if it can */
   /* The table of the step that an instance takes, with the step's chip, plan and workspace. `create` of a
    * step for GPUs takes the step for GPUs that was compiled for the instance's GPU. Returns null for a null
    * instance. */

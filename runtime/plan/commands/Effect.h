@@ -13,7 +13,7 @@
 
 namespace stepc::plan {
 
-/// What a command does where an operand stands.
+/// What a command does to an operand's memory.
 enum class Access {
   Reads,
   Writes,
