@@ -16,9 +16,9 @@ public:
   /// Allocates zeros, aligned to 64 bytes, from the trainer's allocator if the options have one. All pages
   /// are touched, so that no step takes a page fault here. Returns false if it gets no aligned memory.
   bool allocate(int64_t bytes, const stepc_options &options);
-  /// Takes memory from the trainer's allocator if the options have one, otherwise from `allocate`, and
-  /// frees that with `give`. Writes nothing into it. Returns false if it gets none, or none aligned to 64
-  /// bytes.
+  /// Takes memory from the trainer's allocator if the options have one, otherwise from `allocate`; the
+  /// destructor then frees it with `give`. Writes nothing into the memory. Returns false if there is none,
+  /// or none aligned to 64 bytes.
   bool adopt(int64_t bytes, const stepc_options &options, void *(*allocate)(void *, int64_t),
              stepc_deallocate give, void *context);
   /// Maps zeros that may only be read, in pages that cost no memory. Returns false if this fails.

@@ -27,7 +27,7 @@ struct Plan {
   std::string chip; // the LLVM cpu that the code is for, with its features
   std::string numerics = "exact";
   // The workspace of a rank: the arena, with buffers at offsets that the compiler chose, and after it one
-  // region of scratch for products and reductions, which run one at a time.
+  // region of scratch for products and functions of blocks, which run one at a time.
   int64_t arenaBytes = 0;
   int64_t scratchBytes = 0;
   int64_t chunkElements = kChunkElements; // the most of a row of a table: the target's

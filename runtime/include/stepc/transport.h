@@ -100,15 +100,15 @@ typedef struct stepc_transport {
   /* Begins all operations of a group and writes a handle. The group is valid during the call. The library
    * leaves buffers alone until the handle is done. On a stream there is no handle: the operations are
    * enqueued when this returns, and later work on the stream waits for them. Returns 0, or an error code of
-   * stepc.h with a message in `error`. After an error the library calls `abort`, and keeps the buffers as
-   * `abort` says, because operations may have begun. No function may throw. */
+   * stepc.h with a message in `error`. After an error the library calls `abort`, and keeps the buffers
+   * unless STEPC_TRANSPORT_TAKES_BACK is set, because operations may have begun. No function may throw. */
   int32_t (*start)(void *context, const stepc_operations *group, void **handle, char *error,
                    int64_t error_size);
   /* Returns 1 if the operations are done; the handle is then gone. Returns 0 if they are not; `error` may
-   * then name the peers that it waits for ("rank 3"), for the message of a timeout. Returns a negated error
-   * code if they failed; the handle is then gone. Without a handle, for a transport on a device, it returns
-   * a negated error code if operations on a stream have failed or will not end. The library may make this
-   * call, and call `abort`, from another thread at any time. */
+   * then name the peers that they wait for ("rank 3"), for the message of a timeout. Returns a negated
+   * error code if they failed; the handle is then gone. Without a handle, for a transport on a device,
+   * returns a negated error code if operations on a stream have failed or will not end. The library may
+   * make this call without a handle, and call `abort`, from another thread at any time. */
   int32_t (*test)(void *context, void *handle, char *error, int64_t error_size);
   /* Gives up all operations in flight, here and as far as possible on the peers. `test` on a peer then
    * returns an error that names this rank and `reason`. Later starts fail. All handles are gone. */
@@ -120,8 +120,8 @@ typedef struct stepc_transport {
    * `members`. `create` of the library calls this on the members only (but see
    * STEPC_TRANSPORT_OPENS_TOGETHER), for all communicators of the plan in one order, and once for each set
    * of members. All operations of these ranks' exchanges then name the communicator. If members have to
-   * meet, it writes a handle for `test`, otherwise null. Errors are as in `start`. This function and
-   * close_communicator may be null if `kinds` has only sends and receives, which then name ranks of the
+   * meet, the function writes a handle for `test`, otherwise null. Errors are as in `start`. This function
+   * and close_communicator may be null if `kinds` has only sends and receives, which then name ranks of the
    * world. */
   int32_t (*open_communicator)(void *context, const int32_t *members, int32_t count,
                                void **communicator, void **handle, char *error, int64_t error_size);
