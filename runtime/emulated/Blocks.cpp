@@ -1,11 +1,12 @@
 //===- Blocks.cpp - A GPU's blocks, whose threads wait for each other ------===//
 //
-// One fiber per thread of a block. Each runs until it waits; when none can go on, those that all wait
-// for the same are let go. Everything stands on the stack of the call and in its own memory.
+// There is one fiber per thread of a GPU block. Each fiber runs until it waits. When none can go on,
+// threads that all wait for the same thing are let go on. All state is on the stack of the call and in
+// memory that the call allocates.
 //
 //===----------------------------------------------------------------------===//
 
-// Switching is not what ThreadSanitizer is to look at: the threads' own accesses are.
+// ThreadSanitizer must look at the threads' own accesses, not at the code that switches between threads.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
 #endif
@@ -43,24 +44,24 @@ constexpr size_t kStackBytes = 64 << 10;
 
 enum class State { Ready, Barrier, Shuffle, Matrices, Product, Done };
 
-/// Whether it waits for the lanes of its warp.
+/// Whether a thread in this state waits for the lanes of its warp.
 bool isOfWarp(State state) {
   return state == State::Shuffle || state == State::Matrices || state == State::Product;
 }
 
-/// The seed of the environment. A text that is none was refused when the instance was made; one that was set
-/// since counts as none.
+/// The seed of the environment. A text that is no seed was refused when the instance was created; if it was
+/// set later, there is no seed.
 std::optional<uint64_t> seedOrNone() {
   std::string problem;
   return stepc::runtime::emulatedSeed(problem);
 }
 
-/// A copy that is under way, of a thread's group.
+/// A copy of a thread that is under way, and the group that it belongs to.
 struct Copy {
   void *to;
   const void *from;
   int64_t group;
-  bool isDone = false; ///< before it had to be
+  bool isDone = false; ///< carried out already
 };
 
 struct Thread {
@@ -68,13 +69,13 @@ struct Thread {
   stepc_emulated_block *block = nullptr;
   int64_t number = 0;
   State state = State::Ready;
-  int32_t place = 0;              // where in the kernel's text it waits
+  int32_t place = 0;              // where in the kernel's text the thread waits
   int32_t value = 0, lanes = 0;   // of a shuffle
-  int32_t count = 0, isOther = 0; // matrices, and whether they are transposed; elements are f16
+  int32_t count = 0, isOther = 0; // of matrices; transposed, or a product of f16
   uint16_t row[8] = {};           // of a matrix
   int32_t *words = nullptr;       // of matrices or a product
   std::vector<Copy> copies;
-  int64_t group = 0; // that its next copy is of
+  int64_t group = 0; // of its next copy
 };
 
 } // namespace
@@ -89,11 +90,11 @@ struct stepc_emulated_block {
   std::unique_ptr<char[]> stacks, memory;
   int64_t memoryBytes;
   const std::optional<uint64_t> seed = seedOrNone();
-  Races *const races = Races::running; // null: nobody looks for them
+  Races *const races = Races::running; // null: no races are looked for
   Draws draws{};
   Fiber scheduler;
   Thread *current = nullptr;
-  int64_t barriers = 0; // that all have left
+  int64_t barriers = 0; // that all threads have passed
   char meetings[4] = {};
 
   stepc_emulated_block(stepc_emulated_thread function, void *const *arguments, const char *name,
@@ -107,7 +108,7 @@ struct stepc_emulated_block {
     number = block;
     if (seed)
       draws.state = *seed * 0x100000001b3 + uint64_t(block);
-    // Memory of a block holds anything at first: NaN shows in results.
+    // On a GPU a block's memory holds anything at first. Here it holds NaN, which shows in results.
     std::memset(memory.get(), 0xff, memoryBytes);
     if (races)
       races->beginBlock(memory.get(), memoryBytes);
@@ -127,7 +128,7 @@ struct stepc_emulated_block {
     acquire(End);
   }
 
-  /// Called by the running thread: returns when all threads that it waits for have come as well.
+  /// The running thread calls this. Returns when all threads that it waits for have come as well.
   void wait(State state, int32_t place) {
     Thread &thread = *current;
     thread.state = state;
@@ -148,12 +149,13 @@ struct stepc_emulated_block {
     std::abort();
   }
 
-  /// Where to read 16 bytes.
+  /// Returns the address from which to read 16 bytes.
   const void *read(const void *from) {
     return races ? races->access(const_cast<void *>(from), 16, false, number, current->number)
                  : from;
   }
-  /// Copies may be done at once, or as late as a wait allows: where threads' order is drawn, either.
+  /// Begins a copy. It is carried out as late as a wait allows or, if the order of threads is drawn, maybe
+  /// at once.
   void begin(Copy copy) {
     if (races) {
       if (copy.from)
@@ -173,7 +175,7 @@ struct stepc_emulated_block {
     else
       std::memset(copy.to, 0, 16);
   }
-  /// Ends the current thread's copies of the groups before one.
+  /// Ends the current thread's copies of all groups before `group`.
   void landBefore(int64_t group) {
     std::vector<Copy> &copies = current->copies;
     auto rest = std::find_if(copies.begin(), copies.end(),
@@ -187,7 +189,8 @@ struct stepc_emulated_block {
   }
 
   /// The points at which threads are ordered, which ThreadSanitizer must know: the begin, the end, and
-  /// barriers. Neighbouring barriers are two, because some threads come to one before others leave the last.
+  /// barriers. Barriers take turns between two points, because some threads come to a barrier before others
+  /// have left the one before.
   enum Meeting { Begin, End, Barriers };
   Meeting barrier() const { return Meeting(Barriers + barriers % 2); }
   void release([[maybe_unused]] Meeting meeting) {
@@ -212,7 +215,7 @@ private:
     block.wait(State::Done, 0);
   }
 
-  /// Runs every thread that can go on until it waits.
+  /// Runs each ready thread until it waits.
   void runReady() {
     if (seed)
       for (size_t i = order.size(); i > 1; --i)
@@ -224,8 +227,8 @@ private:
       }
   }
 
-  /// Lets threads go on: those of warps that have met, or all at a barrier. False when all are done. If none
-  /// can go on, it ends the program.
+  /// Lets threads go on: warps whose lanes have met, or all threads if they are at one barrier. Returns
+  /// false if all threads are done. If no thread can go on, it ends the program.
   bool letGo() {
     bool met = false;
     for (size_t first = 0; first < threads.size(); first += kWarp)
@@ -246,7 +249,7 @@ private:
     return true;
   }
 
-  /// Does what the lanes of a warp do together, when all are there.
+  /// If all lanes of a warp wait at one place, does what they do together, and returns true.
   bool meet(size_t first, size_t last) {
     const Thread &one = threads[first];
     State state = one.state;
@@ -315,7 +318,7 @@ private:
         "stepc: emulated kernel %s, block %lld: expected all threads at one barrier, or those "
         "of a warp at one shuffle, load of matrices or product; found",
         name, static_cast<long long>(number));
-    // Runs of threads that stand alike.
+    // Prints runs of neighbouring threads that wait at the same place.
     for (size_t i = 0, end; i < threads.size(); i = end) {
       const Thread &thread = threads[i];
       for (end = i; end < threads.size() && threads[end].state == thread.state &&
@@ -364,7 +367,7 @@ void stepc_rt_emulated_load_matrices(stepc_emulated_block *block, int32_t place,
   thread.count = count;
   thread.isOther = transposed;
   thread.words = words;
-  // The lane reads its row itself, before it waits for those of others.
+  // Each lane reads its own row, before it waits for the other lanes.
   if (thread.number % kWarp < 8 * count) {
     block->checkAligned(row, "a row of a matrix");
     std::memcpy(thread.row, block->read(row), sizeof(thread.row));

@@ -1,6 +1,6 @@
 //===- Fiber.cpp - Stacks that one thread switches between ----------------===//
 
-// Switching is not what ThreadSanitizer is to look at: the threads' own accesses are.
+// ThreadSanitizer must look at the threads' own accesses, not at the code that switches between threads.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((no_sanitize("thread"))), apply_to = function)
 #endif
@@ -17,9 +17,9 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// stepc_fiber_switch(&from, to) pushes what a call must preserve and swaps stack pointers; a stack that
-// begins holds the same registers, two of which stepc_fiber_start reads. Floating-point modes stay those
-// of the thread.
+// stepc_fiber_switch(&from, to) pushes the registers that a call must preserve, and swaps stack pointers. A
+// new stack holds the same registers, and stepc_fiber_start reads two of them. Floating-point modes stay
+// those of the machine's thread.
 #ifdef STEPC_FIBERS_UCONTEXT
 #elif defined(__x86_64__)
 asm(R"(
@@ -116,7 +116,7 @@ Fiber::~Fiber() {
 #endif
 }
 
-/// The first frame of a stack.
+/// The first function that runs on a new stack.
 void Fiber::start(void *fiber) {
   auto &self = *static_cast<Fiber *>(fiber);
   self.arrived();
@@ -125,7 +125,7 @@ void Fiber::start(void *fiber) {
 }
 
 #ifdef STEPC_FIBERS_UCONTEXT
-/// makecontext passes ints alone.
+/// makecontext passes only ints, so pointers come in halves.
 static void startContext(unsigned high, unsigned low, unsigned startHigh, unsigned startLow) {
   auto join = [](unsigned a, unsigned b) { return (uint64_t(a) << 32) | b; };
   auto function = reinterpret_cast<void (*)(void *)>(uintptr_t(join(startHigh, startLow)));
@@ -156,12 +156,13 @@ void Fiber::begin(void *memory, size_t bytes, void (*function)(void *), void *gi
   auto **top = reinterpret_cast<void **>((uintptr_t(memory) + bytes) & ~uintptr_t(15));
   auto code = [](auto *function) { return reinterpret_cast<void *>(function); };
 #ifdef __x86_64__
-  // From the lowest: r15, r14, r13, r12, rbx, rbp, and where to return. Above it nobody called.
+  // From the lowest address: r15, r14, r13, r12, rbx, rbp, and the return address. Above is a null return
+  // address, because nobody called.
   *--top = nullptr;
   *--top = nullptr;
   void *frame[] = {nullptr, nullptr, code(&start), this, nullptr, nullptr, code(stepc_fiber_start)};
 #else
-  // x19, x20, eight more, x29, x30, and eight numbers.
+  // x19, x20, eight more registers, x29, x30, and d8 to d15.
   void *frame[20] = {this, code(&start)};
   frame[11] = code(stepc_fiber_start);
 #endif
@@ -173,10 +174,11 @@ void Fiber::begin(void *memory, size_t bytes, void (*function)(void *), void *gi
 #endif
 }
 
-/// First thing on a stack that was switched to.
+/// Called first on a stack that was switched to.
 void Fiber::arrived() {
 #ifdef STEPC_FIBERS_ASAN
-  // Whoever switched here learns where its stack is, if it is the thread's own.
+  // If the fiber that switched here runs on the machine thread's own stack, it learns the ends of that
+  // stack.
   const void *bottom;
   size_t bytes;
   __sanitizer_finish_switch_fiber(fakeStack, &bottom, &bytes);
@@ -195,7 +197,7 @@ void Fiber::switchTo(Fiber &to, [[maybe_unused]] bool last) {
 #ifdef STEPC_FIBERS_TSAN
   if (!owned)
     record = __tsan_get_current_fiber();
-  // A switch orders nothing: what does is said where threads meet (Blocks.cpp).
+  // A switch orders nothing. Blocks.cpp says where threads are ordered: where they meet.
   __tsan_switch_to_fiber(to.record, __tsan_switch_to_fiber_no_sync);
 #endif
 #ifdef STEPC_FIBERS_UCONTEXT

@@ -19,7 +19,8 @@
 #endif
 #endif
 
-// Elsewhere the C library switches: slower, since it asks the kernel for signal masks.
+// On other machines the C library switches stacks. This is slower, since it asks the kernel for signal
+// masks.
 #if !(defined(__x86_64__) || defined(__aarch64__)) || defined(STEPC_FIBERS_UCONTEXT)
 #undef STEPC_FIBERS_UCONTEXT
 #define STEPC_FIBERS_UCONTEXT 1
@@ -28,8 +29,9 @@
 
 namespace stepc::runtime {
 
-/// Where a thread goes on: on a stack of its own, or, before begin(), on that of whoever switches away
-/// first. Nothing is shared among the machine's threads.
+/// A point from which execution can go on. After begin() it has a stack of its own. Without begin() it
+/// stands for the stack of the code that first switches away from it. Threads of the machine share no
+/// fibers.
 class Fiber {
 public:
   Fiber() = default;
@@ -37,10 +39,10 @@ public:
   Fiber &operator=(const Fiber &) = delete;
   ~Fiber();
 
-  /// The next switch to it calls entry(argument) on this stack. The entry never returns: its last act
-  /// is a switch. May be called again when it has come to that.
+  /// Makes the next switch to this fiber call entry(argument) on this stack. The entry must not return: it
+  /// must end with a switch. After that switch begin() may be called again.
   void begin(void *stack, size_t bytes, void (*entry)(void *), void *argument);
-  /// Goes on in `to`; returns when something switches back. `last`: nothing ever will.
+  /// Goes on in `to`, and returns when a fiber switches back. `last` says that none ever will.
   void switchTo(Fiber &to, bool last = false);
 
 private:
@@ -54,7 +56,7 @@ private:
 #endif
   void (*entry)(void *) = nullptr;
   void *argument = nullptr;
-  // What the sanitizers know of it: the ends of its stack, and their own records.
+  // What the sanitizers know of the fiber: the ends of its stack, and their own records.
   const void *stack = nullptr;
   size_t stackBytes = 0;
   Fiber *from = nullptr;

@@ -1,8 +1,9 @@
 //===- Races.h - What nothing orders, and what nobody declared ---*- C++ -*-===//
 //
-// Follows the accesses of one rank's steps on the device `emulated`: those of copies, of messages, and of
-// kernels that were compiled to announce theirs. `takeProblem` tells the first two accesses that conflict and
-// that no stream, event or barrier orders. It also tells the first access that its command does not declare.
+// Follows the accesses of one rank's steps on the device `emulated`: accesses of copies, of messages, and
+// of kernels that were compiled to announce theirs. `takeProblem` returns the first problem. This is two
+// accesses that conflict and that no stream, event or barrier orders, or an access that its command does
+// not declare.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_EMULATED_RACES_H
@@ -45,27 +46,32 @@ public:
   // --- order: streams are 0 and 1 ---
   const Clocks &clocksOf(size_t order) const { return clocks[order]; }
   void join(size_t order, const Clocks &behind) { clocks[order].join(behind); }
-  /// The trainer's stream goes on after both streams, and these after it.
+  /// `leave` orders the trainer's stream after both streams. `begin` orders both streams after the
+  /// trainer's.
   void leave();
   void begin();
-  /// The next command of a stream, whose accesses follow. Without declared uses it may touch anything.
+  /// Begins the next command of a stream, whose accesses follow. Without declared uses it may touch
+  /// anything.
   void beginCommand(size_t stream, MemoryUses uses, const std::string &kernel = {});
 
   // --- accesses of a command as a whole ---
   void touch(const void *data, int64_t bytes, bool writes);
 
   // --- staging memory of the host, which copies read later ---
-  /// The command reads what the host wrote there.
+  /// `readStaging`: the command reads what the host wrote to staging memory. `writeStaging`: the host
+  /// writes there, which is a problem if the last copy from there may still be reading.
   void readStaging(const void *staging, int64_t bytes);
   void writeStaging(const void *staging);
   void forgetStaging(const void *staging) { stagingReaders.erase(staging); }
 
   // --- accesses of a kernel ---
-  /// Where to load or store: there, or, of what the command does not declare, bytes that are nobody's.
+  /// Returns where to load or store: `address`, or other memory if the command does not declare the access.
+  /// A load from the other memory gives zeros.
   void *access(void *address, int64_t bytes, bool writes, int64_t block, int64_t thread);
   void beginBlock(const void *memory, int64_t bytes);
   void passBarrier() { ++barriers; }
-  /// A copy to the block's memory, which is under way until its thread has waited for it.
+  /// Begins a copy to the GPU block's memory, and returns where to write. The copy is under way until its
+  /// thread has waited for it (`endCopy`).
   void *beginCopy(void *to, int64_t bytes, int64_t block, int64_t thread);
   void endCopy(const void *to, int64_t bytes, int64_t block, int64_t thread);
 
@@ -81,20 +87,20 @@ private:
   void tellUndeclared(const void *data, int64_t bytes, const Access &by, bool writes);
 
   std::string problem;
-  std::array<Clocks, kOrders> clocks; ///< of an order itself: its last command
+  std::array<Clocks, kOrders> clocks; ///< clocks[n].known[n]: the last command of n
   Clocks trainer;
   CommandNumber command;
   MemoryUses uses;
-  std::vector<uintptr_t> ends;           ///< of `uses`, the furthest so far
+  std::vector<uintptr_t> ends;           ///< per declared use, the largest end so far
   std::map<uint32_t, std::string> names; ///< of commands since `begin`
   struct StagingRead {
     int64_t bytes;
     Clocks clocks;
   };
-  std::map<const void *, StagingRead> stagingReaders; ///< the last copies from it
+  std::map<const void *, StagingRead> stagingReaders; ///< by begin: the last copy from there
   Shadow shadow;
   uint32_t barriers = 0;
-  uintptr_t memory = 0, memoryBytes = 0; ///< of the block that runs
+  uintptr_t memory = 0, memoryBytes = 0; ///< of the GPU block that runs
 };
 
 } // namespace stepc::runtime

@@ -10,8 +10,9 @@
 
 namespace stepc::runtime {
 
-/// STEPC_EMULATED_SEED of the environment, for the order of streams, of threads and of copies. Nothing if it
-/// is not set; they then come in order. `problem` says what is wrong with a text that is no seed.
+/// Returns STEPC_EMULATED_SEED of the environment, which draws the order of streams, threads and copies.
+/// Returns nothing if it is not set: they then come in order. If its text is no seed, returns nothing and
+/// `problem` says so.
 inline std::optional<uint64_t> emulatedSeed(std::string &problem) {
   const char *given = std::getenv("STEPC_EMULATED_SEED");
   if (!given)
@@ -27,7 +28,7 @@ inline std::optional<uint64_t> emulatedSeed(std::string &problem) {
   return std::nullopt;
 }
 
-/// Numbers for the order of threads (splitmix64).
+/// Draws numbers for the order of threads and copies (splitmix64).
 struct Draws {
   uint64_t state;
   uint64_t next(uint64_t below) {

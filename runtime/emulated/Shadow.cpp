@@ -11,7 +11,7 @@ void Clocks::join(const Clocks &other) {
     known[i] = std::max(known[i], other.known[i]);
 }
 
-/// Whether `by`, whose stream knows so much, comes after an earlier access.
+/// Whether `by` is ordered after an earlier access. `known` are the clocks of the stream of `by`.
 static bool isOrdered(const Access &earlier, const Access &by, const Clocks &known) {
   if (earlier.command != by.command)
     return earlier.command.n() <= known.known[earlier.command.stream()];
@@ -30,7 +30,7 @@ static void addReader(Access &read, Access &other, const Access &by) {
   }
   bool two = other.command.n() != 0;
   if (two && read.block != other.block)
-    return; // no writer is of both
+    return; // no writer is in both blocks, so each conflicts with one of these
   if (read.block != by.block) {
     other = read;
     read = by;
@@ -46,7 +46,7 @@ bool Shadow::touch(Cell &cell, const Access &by, bool writes, bool isOfBlock, co
                    Conflict &found) const {
   bool isFirst = true;
   auto check = [&](const Access &earlier, bool earlierWrites) {
-    // The memory of another block stood at the same address.
+    // Memory of a GPU block: accesses of other blocks were to their own memory at the same address.
     bool isNone = earlier.command.n() == 0 ||
                   (isOfBlock && (earlier.command != by.command || earlier.block != by.block));
     if (isNone || isOrdered(earlier, by, known) || !isFirst)
@@ -122,7 +122,7 @@ void Shadow::beginBlock(uintptr_t given, size_t bytes) {
 
 void Shadow::forget() {
   ++age;
-  // What later steps do not touch may be gone.
+  // Later steps may not touch these pages again, so many pages are dropped.
   constexpr size_t kMany = size_t(1) << 14;
   if (pages.size() <= kMany)
     return;

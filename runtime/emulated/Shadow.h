@@ -1,9 +1,10 @@
 //===- Shadow.h - Who touched which bytes last -------------------*- C++ -*-===//
 //
-// For every two bytes of memory that kernels and copies touch: the last write, and as many of the last
-// reads as it takes to find those that a later write is not ordered after. Elements are two bytes at
-// least. What is ordered stands in epochs, as in FastTrack (Flanagan, Freund, PLDI 2009): a command is
-// a number on its stream, a thread's place in its block the number of barriers that it has passed.
+// For every two bytes of memory that kernels and copies touch, the shadow keeps the last write and some of
+// the last reads. These suffice to find a read that a later write is not ordered after. Elements have at
+// least two bytes. Order is kept in epochs, as in FastTrack (Flanagan, Freund, PLDI 2009). A command's
+// epoch is its number on its stream. The epoch of a thread in its GPU block is the number of barriers that
+// the block has passed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_EMULATED_SHADOW_H
@@ -18,17 +19,17 @@
 
 namespace stepc::runtime {
 
-/// Who orders commands: the two streams, numbered as Stream (Device.h) does, and the host.
+/// The parties that order commands: the two streams, numbered as Stream (Device.h) does, and the host.
 inline constexpr size_t kOrders = 3;
 inline constexpr size_t kHostOrder = 2;
 
-/// Per order, the number of its commands that come before.
+/// Per party, how many of its commands are known to come before.
 struct Clocks {
   std::array<uint32_t, kOrders> known{};
   void join(const Clocks &other);
 };
 
-/// A command: number n of a stream, from 1. Zero is no command.
+/// A command: number n of a stream, counted from 1. Number 0 is no command.
 struct CommandNumber {
   uint32_t bits = 0;
   CommandNumber() = default;
@@ -38,17 +39,18 @@ struct CommandNumber {
   bool operator==(const CommandNumber &) const = default;
 };
 
-/// One access. What a copy touches as a whole has block -1.
+/// One access to memory. An access of a command as a whole, such as a copy, has block -1.
 struct Access {
   CommandNumber command;
   int32_t block = -1;
   uint32_t thread : 8 = 0;
-  uint32_t barriers : 24 = 0; ///< that the block had passed, or kUnderWay
+  uint32_t barriers : 24 = 0; ///< that the block has passed, or kUnderWay
 };
-/// A copy that its thread has not waited for: nothing is ordered after it.
+/// Marks a copy that its thread has not waited for: no access of the same command is ordered after the
+/// copy.
 inline constexpr uint32_t kUnderWay = (1 << 24) - 1;
 
-/// Two accesses of the same bytes, the second not ordered after the first, and where.
+/// Two accesses to the same bytes of which the second is not ordered after the first, and the address.
 struct Conflict {
   Access first, second;
   bool firstWrites, secondWrites;
@@ -57,26 +59,27 @@ struct Conflict {
 
 class Shadow {
 public:
-  /// Whether the access is ordered after all that it conflicts with; otherwise `found` says what it is not
-  /// ordered after. The shadow keeps the access either way. `known` are its stream's clocks.
+  /// Returns whether an access is ordered after all earlier accesses that it conflicts with. If not,
+  /// `found` receives the first conflict. The shadow keeps the access in both cases. `known` are the clocks
+  /// of the access's stream.
   bool touch(uintptr_t address, size_t bytes, const Access &by, bool writes, const Clocks &known,
              Conflict &found);
-  /// A copy of the block that was under way has come, as its thread knows.
+  /// Records that the thread of `by` has waited for its copy to the GPU block's memory.
   void arrive(uintptr_t address, size_t bytes, const Access &by);
-  /// A block begins, and its own memory is here. What blocks before it did at these addresses no longer
-  /// counts.
+  /// Begins a GPU block, whose shared memory is here. Accesses of earlier blocks at these addresses no
+  /// longer count.
   void beginBlock(uintptr_t memory, size_t bytes);
-  /// All so far is ordered before all that comes.
+  /// Drops all accesses. The caller guarantees that they are ordered before all later ones.
   void forget();
 
 private:
   struct Cell {
     Access write;
-    // Reads by kernels and copies of the first stream: two readers of the last command. They are of different
-    // blocks if there are any; otherwise of different threads that no barrier orders. If one reader suffices,
-    // the other is none.
+    // Up to two readers of the last command on the first stream that read here. They are of different GPU
+    // blocks if several blocks read, otherwise of different threads that no barrier orders. If one reader
+    // suffices, `other` is empty.
     Access read, other;
-    CommandNumber copied; ///< the last that read on the other stream
+    CommandNumber copied; ///< the last command on the other stream that read here
   };
   static constexpr size_t kGrain = 2, kPage = 4096 / kGrain;
   struct Page {
@@ -90,9 +93,9 @@ private:
   bool isOfBlock(uintptr_t address) const { return address - memory < memoryBytes; }
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
-  std::array<std::pair<uintptr_t, Page *>, 64> recent{}; // of pages, by their numbers' lowest bits
-  uint64_t age = 1;                                      // of pages that still say something
-  uintptr_t memory = 0, memoryBytes = 0;                 // of the block
+  std::array<std::pair<uintptr_t, Page *>, 64> recent{}; // pages, by their numbers' lowest bits
+  uint64_t age = 1;                                      // pages of an earlier age count as empty
+  uintptr_t memory = 0, memoryBytes = 0;                 // of the GPU block
   std::vector<Cell> ofBlock;
 };
 

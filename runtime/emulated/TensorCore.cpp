@@ -10,13 +10,13 @@ namespace stepc::runtime {
 namespace {
 
 constexpr int kRows = 16, kColumns = 8, kSteps = 16;
-/// Steps that are added at once.
+/// Steps of k that are added at once.
 constexpr int kGroup = 8;
-/// Bits below the largest exponent of a sum's terms.
+/// Bits that are kept below the largest exponent of a sum's terms.
 constexpr int kBits = 24;
 
-/// ± significand · 2^(exponent - fraction bits), the exponent that of the first bit before the point, also
-/// where that bit is 0.
+/// The number significand · 2^(exponent - fraction bits). A denormal number has the least exponent of
+/// normal ones.
 struct Number {
   int64_t significand = 0;
   int exponent = 0;
@@ -36,7 +36,7 @@ Number decode(uint32_t bits, int exponentBits, int fractionBits) {
   return number;
 }
 
-/// x · 2^by, of which what is below one is cut off.
+/// x · 2^by, cut off to a whole number.
 int64_t shifted(int64_t x, int by) {
   if (x == 0 || by < -62)
     return 0;
@@ -56,16 +56,16 @@ uint32_t cutOff(int64_t x, int exponent) {
   int top = exponent + int(std::bit_width(magnitude)) - 1;
   if (top > 127)
     return sign | kInfinity;
-  // In units of the last place that f32 has there.
+  // The exponent of the last place that f32 has for this magnitude.
   int unit = std::max(top, -126) - 23;
   auto bits = uint32_t(shifted(int64_t(magnitude), exponent - unit));
-  // The first bit adds one to the exponent; a denormal number has none.
+  // The leading bit adds one to the exponent field. A denormal number has no leading bit.
   return sign | (bits + (uint32_t(std::max(top, -126) + 126) << 23));
 }
 
 struct Terms {
   const Number *left, *right; ///< kGroup each
-  int fractionBits;           ///< of one
+  int fractionBits;           ///< of an element
 };
 
 uint32_t add(const Terms &terms, uint32_t given) {

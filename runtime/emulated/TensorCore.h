@@ -13,8 +13,8 @@ struct WarpProduct {
   uint32_t sums[32][4];
 };
 
-/// sums + left · right; with `half` elements are f16, otherwise bf16. runtime/emulated/README.md says how it
-/// rounds.
+/// Adds left · right to sums. With `half` elements are f16, otherwise bf16. runtime/emulated/README.md
+/// says how this rounds.
 void multiply(WarpProduct &product, bool half);
 
 } // namespace stepc::runtime

@@ -43,7 +43,7 @@ public:
       return wrong;
     if (auto wrong = checkStrided())
       return wrong;
-    // Ranges are those of the shard that all others leave, which has to be one.
+    // Flat ranges cut the shard that all other placements leave, so these are checked first.
     return checkAll(&Checker::checkFlat);
   }
 
@@ -92,9 +92,9 @@ private:
     int64_t stripes = placement.kind == PlacementKind::Shard ? 1 : placement.factor;
     std::set<int64_t> result;
     for (int64_t length : lengths) {
-      // All stripes are equally long, except a shorter one and empty ones after it; so are the chunks of a
-      // stripe. So a rank's length differs from that of the rank before it only in two places: where the full
-      // chunks of either stripe end, and after the chunk that follows.
+      // All stripes are equally long, except a shorter one and empty ones after it. The chunks of a stripe
+      // are, too. So a rank's length differs from the length of the rank before it in two places only:
+      // where the full chunks of either stripe end, and after the chunk that follows.
       int64_t stripe = chunkLength(length, stripes, 0), count = stripe ? length / stripe : 0;
       int64_t last = length - count * stripe;
       std::set<int64_t> starts{0};
@@ -141,10 +141,10 @@ private:
     return {};
   }
 
-  /// A strided shard says "the later axes have already cut this dimension into sf pieces". Walking from
-  /// the last axis to the first, `cuts` lists the sizes of the axes that shard the dimension in the
-  /// order in which they cut it: a plain shard cuts before all later axes, a strided one after as many
-  /// of them as multiply to its split factor. No such number: no such shard.
+  /// A strided shard says "the later axes have already cut this dimension into sf pieces". Walking from the
+  /// last axis to the first, `cuts` lists the sizes of the axes that shard the dimension in the order in
+  /// which they cut it. A plain shard cuts before all later axes. A strided shard cuts after as many later
+  /// axes as multiply to its split factor. If no number of axes does, the placement is wrong.
   std::optional<WrongPlacement> checkStrided() {
     std::map<int64_t, std::vector<int64_t>> cutsOfDim;
     std::set<int64_t> interleaved;
@@ -154,7 +154,7 @@ private:
         continue;
       if (placement.kind == PlacementKind::InterleavedShard) {
         interleaved.insert(placement.dim);
-        continue; // its stripes are those of what earlier axes leave
+        continue; // stripes cut what earlier axes leave
       }
       auto wrong = [&](std::string reason) {
         return WrongPlacement{axis, reason + " in '" + toString(placement) + "'"};
@@ -188,8 +188,8 @@ private:
   const std::vector<Placement> &placements;
   const Mesh &mesh;
   bool mayBePartial;
-  std::vector<std::set<int64_t>> lengths; // that shards may have along each dimension by now
-  std::vector<int> pasts; // how many axes of the mesh were longer than what was left
+  std::vector<std::set<int64_t>> lengths; // per dimension, the lengths of shards so far
+  std::vector<int> pasts; // per dimension, how many mesh axes had more ranks than indices were left
 };
 
 } // namespace

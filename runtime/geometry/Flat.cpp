@@ -18,7 +18,7 @@ Interval chunk(int64_t size, int64_t count, int64_t index) {
 
 Interval flatRange(const std::vector<Placement> &placements, const Mesh &mesh,
                    const std::vector<int64_t> &coords, int64_t size) {
-  // A rank's number along all flat axes, and along those that say nothing of where ranges begin.
+  // `index` is the rank's number along all flat axes, `other` its number along the flat axes without cuts.
   const std::vector<int64_t> *cuts = nullptr;
   int64_t index = 0, count = 1, other = 0, others = 1, own = 0;
   for (size_t axis = 0; axis < placements.size(); ++axis) {
@@ -73,7 +73,7 @@ std::vector<Rect> clip(const std::vector<Rect> &rects, const Interval &range) {
     if (cutsBottom)
       add(last - 1, 1, 0, bottom.end);
   }
-  // What was cut of rectangles side by side is no longer in order.
+  // If rectangles stand side by side, their cut pieces are no longer in order.
   std::sort(result.begin(), result.end(), [](const Rect &a, const Rect &b) {
     return std::tie(a.block, a.row, a.col) < std::tie(b.block, b.row, b.col);
   });

@@ -22,7 +22,7 @@ bool keeps(const KeptAxes &kept, int64_t dim) {
   return false;
 }
 
-/// The sizes of a value's axes, from those of its parameter's.
+/// The sizes of a value's axes, computed from the sizes of the parameter's axes.
 std::vector<int64_t> keptSizes(const Group &group, ValueKind kind,
                                const std::vector<int64_t> &sizes) {
   KeptAxes kept = keptAxes(group, kind);
@@ -44,8 +44,8 @@ int64_t totalLength(const std::vector<Run> &runs) {
   return runs.empty() ? 0 : runs.back().local + runs.back().length;
 }
 
-/// Keeps the elements of `runs` whose local positions lie in `intervals`
-/// (increasing), renumbered.
+/// Keeps the indices of `runs` whose local numbers lie in `intervals`, which must increase. Numbers the
+/// local indices anew.
 std::vector<Run> slice(const std::vector<Run> &runs, const std::vector<Interval> &intervals) {
   std::vector<Run> result;
   int64_t local = 0;
@@ -69,7 +69,7 @@ std::vector<Run> slice(const std::vector<Run> &runs, const std::vector<Interval>
   return result;
 }
 
-/// Keeps what lies in `spans`, numbered by them.
+/// Keeps the indices that lie in `spans`. Their global numbers then count through the spans.
 std::vector<Run> within(const std::vector<Run> &runs, const std::vector<plan::Span> &spans) {
   std::vector<Run> result;
   for (const Run &run : runs) {
@@ -95,7 +95,7 @@ std::vector<Run> wholeAxis(int64_t size) {
   return size > 0 ? std::vector<Run>{{0, 0, size}} : std::vector<Run>{};
 }
 
-/// The runs of two axes taken as one, of which the second has `size` indices.
+/// The runs of two axes that are joined to one. The inner axis has `size` indices.
 std::vector<Run> join(const std::vector<Run> &outer, const std::vector<Run> &inner, int64_t size) {
   std::vector<Run> result;
   int64_t length = totalLength(inner);
@@ -150,7 +150,8 @@ std::vector<int64_t> coordinates(const Mesh &mesh, int64_t position) {
 
 std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement> &placements,
                           const Mesh &mesh, const std::vector<int64_t> &coords) {
-  // A chunk of one run is one run: no list is needed until a placement takes several.
+  // A chunk of one run is one run. So no list of runs is needed before a placement that takes several
+  // chunks.
   Interval whole{0, size};
   size_t axis = 0;
   for (; axis < placements.size(); ++axis) {
@@ -192,7 +193,7 @@ std::vector<Run> axisRuns(int64_t dim, int64_t size, const std::vector<Placement
 
 namespace {
 
-/// Whether a rank at other coordinates owns the whole.
+/// Whether a rank at other coordinates owns the whole tensor.
 bool isOwnedElsewhere(const std::vector<Placement> &placements,
                       const std::vector<int64_t> &coords) {
   for (size_t axis = 0; axis < placements.size(); ++axis)
@@ -201,7 +202,7 @@ bool isOwnedElsewhere(const std::vector<Placement> &placements,
   return false;
 }
 
-/// The local shard's shape where flat placements cut nothing and nobody owns it.
+/// The local shard's shape if flat and owned placements are ignored.
 std::vector<int64_t> uncutShape(const std::vector<int64_t> &shape,
                                 const std::vector<Placement> &placements, const Mesh &mesh,
                                 const std::vector<int64_t> &coords) {
@@ -228,7 +229,8 @@ std::vector<int64_t> localShape(const std::vector<int64_t> &shape,
 
 int64_t mostElements(const std::vector<int64_t> &shape, const std::vector<Placement> &placements,
                      const Mesh &mesh) {
-  // The first rank along all axes that shard has the most, and some rank of those along flat axes.
+  // Along axes that shard, the first rank has the most elements. Along flat axes any rank may have the
+  // most.
   std::vector<int64_t> coords(placements.size(), 0);
   std::vector<size_t> flat;
   int64_t ranks = 1, most = 0;
@@ -270,7 +272,7 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
   };
   std::vector<Run> rowRuns = runsOfAll(kept.rows), colRuns = runsOfAll(kept.cols);
   int64_t localRows = totalLength(rowRuns), localCols = totalLength(colRuns);
-  // Per part of the divided axis, its runs. Whole matrices have no parts.
+  // The runs of each of the group's parts along the divided axis. Empty if the blocks are whole matrices.
   bool columns = group.division.axis == plan::Division::Columns;
   std::vector<std::vector<Run>> parts;
   if (auto all = static_cast<int64_t>(group.division.parts.size())) {
@@ -292,7 +294,7 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
   if (localRows == 0 || localCols == 0)
     return result;
 
-  // The local blocks in order, as global row-major block indices.
+  // The blocks that this rank holds, in the shard's order, as row-major indices over the batch axes.
   std::vector<int64_t> blocks{0};
   for (size_t axis : kept.leading) {
     std::vector<int64_t> next;
@@ -322,7 +324,7 @@ std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t posit
 
 int64_t mostRectangles(const Group &group, int64_t limit) {
   auto product = [&](int64_t a, int64_t b) { return a != 0 && b > limit / a ? limit + 1 : a * b; };
-  // How often each axis is cut by placements, and rows and columns by the spans of a part.
+  // `runs` is the most runs of a shard along each axis, `spans` the most ranges of a part.
   std::vector<int64_t> runs(group.shape.size(), 1);
   int64_t spans = 1;
   for (const std::vector<plan::Span> &part : group.division.parts)

@@ -14,7 +14,8 @@ using plan::ValueKind;
 
 namespace {
 
-/// Whether rectangles have all elements of others. Both are disjoint and ordered by block.
+/// Whether the rectangles `held` have all elements of `wanted`. The caller passes disjoint rectangles,
+/// ordered by block.
 bool cover(const std::vector<Rect> &held, const std::vector<Rect> &wanted) {
   auto begin = held.begin();
   for (const Rect &rect : wanted) {
@@ -38,7 +39,7 @@ bool cover(const std::vector<Rect> &held, const std::vector<Rect> &wanted) {
 
 bool holdsAll(const Group &group, const Mesh &mesh, plan::ShardsKind from, plan::ShardsKind to) {
   if (from == plan::ShardsKind::Gradient && plan::contributions(group, mesh).count > 1)
-    return false; // of every element a part of the sum
+    return false; // ranks hold contributions to the sum
   const std::vector<Placement> &wanted = group.placementsOf(to);
   for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
     std::vector<int64_t> coords = coordinates(mesh, position);
@@ -57,7 +58,8 @@ std::vector<Placement> reducedPlacements(const Group &group, const Mesh &mesh,
   bool isPartial = false, mayCut = true;
   for (size_t axis = 0; axis < result.size(); ++axis) {
     isPartial |= gradient[axis].isPartial();
-    // Ranges of several axes together are not cut further: each replica adds up its own.
+    // Cuts that are the ranges of several axes together are not cut further. Then each replica adds up all
+    // its elements.
     const std::vector<int64_t> &cuts = result[axis].cuts;
     mayCut &= cuts.empty() || static_cast<int64_t>(cuts.size()) == mesh.sizes[axis] + 1;
   }
@@ -103,7 +105,8 @@ bool blocksAreWhole(const Group &group, const Mesh &mesh, const std::vector<plan
       if (left[axis] > 1 && copied[axis] && !full[axis])
         return false;
   }
-  // What comes together at each position that has no coordinates along the factors, of each replica.
+  // Per position with coordinate 0 along the `resolved` factors: the elements of each block that come
+  // together there, counted in one replica.
   std::vector<std::vector<int64_t>> found;
   if (!held) {
     found = heldElements(group, mesh, of);

@@ -14,7 +14,7 @@ using plan::Placement;
 using plan::PlacementKind;
 using plan::Slabs;
 
-/// Along which axis of a block rectangles are cut: where it begins along that, and how far it reaches there.
+/// Where a rectangle begins along an axis of its block, and its length along this axis.
 static std::pair<int64_t, int64_t> alongAxis(const Rect &rect, Division::Axis axis) {
   return axis == Division::Rows ? std::pair(rect.row, rect.rows) : std::pair(rect.col, rect.cols);
 }
@@ -53,7 +53,7 @@ struct Slab {
 
 } // namespace
 
-/// Calls visit(slab) for each that ranks have.
+/// Calls visit(slab) for each slab of each rank.
 template <typename Visit>
 static void forSlabs(const Group &group, const Mesh &mesh, Division::Axis axis,
                      plan::ShardsKind of, Visit visit) {
@@ -116,7 +116,7 @@ std::string slabLengths(const Group &group, const Mesh &mesh, const Slabs &slabs
 
 std::vector<std::vector<int64_t>> slabHolders(const Group &group, const Mesh &mesh,
                                               const Slabs &slabs, plan::ShardsKind of) {
-  // Apart from their coordinates along the factors, and of one block.
+  // The key is a position without its coordinates along the factors, and a block.
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> holders;
   forSlabs(group, mesh, slabs.axis, of, [&](const Slab &slab) {
     int64_t apart = slab.position - plan::along(mesh, slabs.factors, slab.position);
@@ -146,7 +146,7 @@ std::string checkSlabs(const Group &group, const Mesh &mesh, const Slabs &slabs,
   if (stand.axis != slabs.axis || stand.factors != slabs.factors)
     return "expected the slabs of shards that cut the " + what + " of blocks, found placements " +
            toString(group.placementsOf(of));
-  // The shorter side is what the Gram matrix has.
+  // The Gram matrix has the extent of the shorter side, so slabs must cut the longer one.
   int64_t rows = group.rows(), cols = group.cols();
   if (isRows ? rows < cols : cols < rows)
     return "expected shards that cut the longer side of blocks, found " + what + " of " +

@@ -1,8 +1,8 @@
 //===- FloatModes.h - The floating-point modes of generated code -*- C++ -*-===//
 //
-// Kernels rely on round to nearest, denormals kept and exceptions masked. A trainer
-// may have set others (torch.set_flush_denormal, a signalling debugger), on its own
-// threads and on those it lends; so every entry sets ours and gives its own back.
+// Kernels rely on round to nearest, denormals kept and exceptions masked. A trainer may have set other
+// modes (torch.set_flush_denormal, a signalling debugger), on its own threads and on threads that it lends.
+// So each entry into the library sets these modes, and restores the trainer's when it returns.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_HOST_FLOATMODES_H
@@ -23,7 +23,7 @@ public:
     if (saved != kModes)
       _mm_setcsr(kModes);
   }
-  // Restored whole: flags that kernels raised are not the trainer's.
+  // Restores the whole register: the trainer must not see the flags that kernels raised.
   ~FloatModes() { _mm_setcsr(saved); }
 
 private:

@@ -26,7 +26,7 @@ Memory::~Memory() {
     std::free(base);
 }
 
-// The heap and not mmap: AddressSanitizer then guards both ends.
+// Uses the heap and not mmap, so that AddressSanitizer guards both ends.
 bool Memory::allocate(int64_t bytes, const stepc_options &options) {
   if (options.allocate) {
     if (!adopt(bytes, options, nullptr, nullptr, nullptr))

@@ -13,16 +13,17 @@ public:
   Memory &operator=(const Memory &) = delete;
   ~Memory();
 
-  /// 64-byte aligned, zero, and touched, so that no step takes a page fault for it. From the
-  /// trainer's allocator where the options have one.
+  /// Allocates zeros, aligned to 64 bytes, from the trainer's allocator if the options have one. All pages
+  /// are touched, so that no step takes a page fault here. Returns false if it gets no aligned memory.
   bool allocate(int64_t bytes, const stepc_options &options);
-  /// Takes memory from the trainer's allocator if the options have one, otherwise from `allocate`; `give`
-  /// takes that back. Nothing is written.
+  /// Takes memory from the trainer's allocator if the options have one, otherwise from `allocate`; the
+  /// destructor then frees it with `give`. Writes nothing into the memory. Returns false if there is none,
+  /// or none aligned to 64 bytes.
   bool adopt(int64_t bytes, const stepc_options &options, void *(*allocate)(void *, int64_t),
              stepc_deallocate give, void *context);
-  /// Zeros to read: pages that cost no memory.
+  /// Maps zeros that may only be read, in pages that cost no memory. Returns false if this fails.
   bool mapZeros(int64_t bytes);
-  /// Lets go without freeing, for good.
+  /// Forgets the memory and never frees it.
   void leak();
 
   void *data() const { return base; }
@@ -31,11 +32,11 @@ private:
   void *base = nullptr;
   int64_t size = 0;
   bool isMapped = false;
-  stepc_deallocate deallocate = nullptr; // the trainer's; null: from the heap, or mapped
+  stepc_deallocate deallocate = nullptr; // null: the memory is from the heap, or mapped
   void *context = nullptr;
 };
 
-/// Marks a deliberate leak, so that LeakSanitizer reports only the others.
+/// Marks a deliberate leak, so that LeakSanitizer does not report it.
 void keepForever(const void *object);
 
 } // namespace stepc::runtime

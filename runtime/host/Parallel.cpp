@@ -12,10 +12,11 @@
 namespace stepc::runtime {
 namespace {
 
-// Set while a thread runs a piece; a loop that it starts then runs inline.
+// True while this thread runs a piece. A loop that the piece starts runs inline.
 thread_local bool insidePiece = false;
 
-/// A number of no pattern for each item (the finalizer of splitmix64, which maps numbers one to one).
+/// A mark without a pattern for each item: the finalizer of splitmix64, which maps different numbers to
+/// different numbers.
 uint64_t markOf(int64_t item) {
   uint64_t x = uint64_t(item) + 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
@@ -40,8 +41,8 @@ int32_t availableCores() {
   return std::max(1, int32_t(std::thread::hardware_concurrency()));
 }
 
-// Long enough to bridge the scalar code between two launches, short enough that an idle pool
-// costs the trainer nothing that it could measure.
+// How long an idle worker spins before it sleeps. This bridges the scalar code between two launches. It is
+// too short to cost the trainer anything measurable while the pool is idle.
 constexpr auto kSpin = std::chrono::microseconds(30);
 
 } // namespace
@@ -92,7 +93,8 @@ void Parallel::takePieces() {
     countPieces(items, path);
 }
 
-/// A piece of the trainer's loop, on any thread. One that is none of the loop's would reach beyond its rows.
+/// Runs a piece of the trainer's parallel_for, on any thread. A piece that does not belong to the loop is
+/// recorded and not run, because it would reach beyond the table's rows.
 void Parallel::runPiece(void *argument, int64_t first, int64_t last) {
   Parallel &self = *static_cast<Parallel *>(argument);
   bool isLate = !self.isOpen.load(std::memory_order_acquire);
@@ -117,7 +119,8 @@ void Parallel::countPieces(int64_t items, uint64_t path) {
   walked.fetch_add(path, std::memory_order_relaxed);
 }
 
-/// What ran, when the loop says that it is done.
+/// Called when the loop has returned. Returns how many items ran, and records a problem if some did not run
+/// exactly once.
 int64_t Parallel::endLoop() {
   int64_t items = ran.load(std::memory_order_relaxed);
   bool isWalked = walked.load(std::memory_order_relaxed) == markOf(count) - markOf(0);
@@ -158,8 +161,8 @@ void Parallel::work() {
             relax();
           continue;
         }
-        // `sleepers` rises before the epoch is looked at again, and run() raises the epoch
-        // before it looks at `sleepers`: one of the two sees the other.
+        // `sleepers` rises before the epoch is looked at again, and run() raises the epoch before it looks
+        // at `sleepers`. So either this worker sees the new epoch, or run() sees the sleeper.
         std::unique_lock<std::mutex> lock(mutex);
         sleepers.fetch_add(1);
         wake.wait(lock, [&] { return stopping.load() || epoch.load() != seen; });
@@ -169,8 +172,8 @@ void Parallel::work() {
         continue;
     }
     seen = now;
-    // Enter only through an open gate. When the loop of `now` is over already, a later one may
-    // be entered here, and once more at its own epoch: then no piece is left.
+    // Enter only through an open gate. If the loop of epoch `now` is over, this may enter a later loop. The
+    // worker then enters that loop again at the loop's own epoch, and finds no piece left.
     uint32_t inside = gate.load(std::memory_order_relaxed);
     while ((inside & kOpen) &&
            !gate.compare_exchange_weak(inside, inside + 1, std::memory_order_acquire,
@@ -208,7 +211,8 @@ int64_t Parallel::run(stepc_task given, void *givenArguments, int64_t givenCount
   gate.store(kOpen, std::memory_order_release);
   epoch.fetch_add(1);
   if (sleepers.load() > 0) {
-    // Taken and dropped: a worker between its look at the epoch and its sleep holds it.
+    // The mutex is taken and dropped. A worker that has looked at the epoch and does not sleep yet holds
+    // it, so the notification cannot come too early.
     {
       std::lock_guard<std::mutex> lock(mutex);
     }

@@ -1,13 +1,14 @@
 //===- Parallel.h - parallel_for ---------------------------------*- C++ -*-===//
 //
-// One loop at a time over [0, count) in pieces of `grain` that threads take from a
-// shared counter. The trainer's parallel_for is used when it gave one; otherwise a
-// pool of std::threads, in which the caller takes part. Which thread runs a piece is
-// left open: kernels write disjoint results and never depend on it.
+// Runs one loop at a time over [0, count), in pieces of `grain` items that threads take from a shared
+// counter. If the trainer gave its parallel_for, this is used. Otherwise a pool of std::threads runs the
+// pieces, and the caller takes part. Any thread may run a piece: kernels write disjoint results and do not
+// depend on the thread.
 //
-// Each piece is counted when it has run, and adds mark(last) - mark(first) to a sum of the loop, where
-// mark is a hash. Pieces lead from lower to higher numbers. So the sum is mark(count) - mark(0) only where
-// they lead from 0 to count once: a piece that was dropped or repeated shows, without a list of pieces.
+// After a piece has run, its items are counted, and mark(last) - mark(first) is added to a sum of the loop.
+// The mark of an item is a hash. Every piece leads from a lower to a higher number. So the sum is
+// mark(count) - mark(0) only if the pieces lead from 0 to count once. A piece that was dropped or repeated
+// shows in the sum, and no list of pieces is needed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_HOST_PARALLEL_H
@@ -30,7 +31,7 @@ public:
   Parallel() = default;
   ~Parallel();
 
-  /// Uses the trainer's loop.
+  /// Makes `run` use the trainer's parallel_for.
   void use(stepc_parallel_for function, void *context);
   /// Starts `threads` - 1 workers (0: one thread per core that this process may run on).
   /// Throws std::system_error when a thread cannot be made.
@@ -39,7 +40,8 @@ public:
   /// Runs task over [0, count) and returns how many items ran. Nested calls, from within a piece, run inline.
   int64_t run(stepc_task task, void *arguments, int64_t count, int64_t grain);
 
-  /// The first way in which a loop did not run each item once, since it was last asked; empty if all did.
+  /// Returns the first way in which a loop did not run each item once, and forgets it. Empty if all loops
+  /// since the last call ran each item once.
   std::string takeProblem();
   bool hasProblem() const { return !problem.empty() || strayed.load(std::memory_order_relaxed); }
 
@@ -57,14 +59,15 @@ private:
   void *context = nullptr;
   std::vector<std::thread> workers;
 
-  // The current loop. Written only while nobody is inside the gate.
+  // The current loop. Written only while no worker is inside the gate.
   stepc_task task = nullptr;
   void *arguments = nullptr;
   int64_t count = 0, grain = 1;
   std::atomic<int64_t> next{0};
 
-  // What ran of it: items, and the sum of marks. Of the trainer's threads also whether it is the loop's time
-  // and a piece that is none of the loop's, which does not run.
+  // What has run of the current loop: the number of items, and the sum of marks. For the trainer's
+  // parallel_for also whether the loop is running (`isOpen`), and a piece that does not belong to it
+  // (`stray…`) and is not run.
   std::atomic<int64_t> ran{0};
   std::atomic<uint64_t> walked{0};
   std::atomic<bool> isOpen{false}, strayed{false}, strayLate{false};

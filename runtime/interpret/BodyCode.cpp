@@ -1,7 +1,7 @@
 //===- BodyCode.cpp - A body, ready to run ----------------------------------===//
 //
-// An operation has the meaning that LLVM gives it on the chip: one rounding per operation, and no function of
-// a math library. Which NaN an operation gives is left open, because one NaN is stored for all.
+// An operation has the meaning that LLVM gives it on the chip: one rounding per operation, and no function
+// of a math library. An operation may give any NaN, because all NaNs are stored as one.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/interpret/BodyCode.h"
@@ -16,7 +16,7 @@
 namespace stepc::interpret {
 namespace {
 
-/// A word of one bit stands in a byte.
+/// The type of a word of so many bits in a register. A word of one bit takes a byte.
 template <int64_t Bits> struct Word;
 template <> struct Word<1> {
   using Lane = uint8_t;
@@ -89,7 +89,7 @@ template <typename T> void select(const Step &step, std::byte *registers, int64_
   }
 }
 
-// What a comparison may find, as bits. A predicate is the set of those for which it holds.
+// The outcomes of a comparison, as bits. A predicate is the set of outcomes for which it is true.
 constexpr uint32_t kEqual = 1, kGreater = 2, kLess = 4, kUnordered = 8;
 
 template <typename T> void compareFloats(const Step &step, std::byte *registers, int64_t lanes) {
@@ -136,7 +136,7 @@ template <typename T> T squareRoot(T value) {
 
 template <typename T> using WordOf = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-/// The larger or smaller of two numbers, where -0 is below +0; a NaN if one of them is.
+/// The larger or smaller of two numbers, where -0 is below +0. NaN if either number is NaN.
 template <typename T, bool IsMax> T extreme(T a, T b) {
   if (a != a)
     return a;
@@ -149,7 +149,7 @@ template <typename T, bool IsMax> T extreme(T a, T b) {
   return (a > b) == IsMax ? a : b;
 }
 
-/// Towards zero. What no integer holds gives the smallest one, as on x86.
+/// Rounds towards zero. A number that does not fit gives the smallest integer, as on x86.
 template <typename To, typename From> To toSigned(From value) {
   constexpr From kEnd = From(-2) * From(std::numeric_limits<To>::min() / 2);
   return value >= -kEnd && value < kEnd ? To(value) : std::numeric_limits<To>::min();

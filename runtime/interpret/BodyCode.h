@@ -1,6 +1,7 @@
 //===- BodyCode.h - A body, ready to run ---------------------------*- C++ -*-===//
 //
-// Each instruction is one loop over a strip of elements, so that looking it up costs little per element.
+// Each instruction is one loop over a strip of elements, so that looking up an instruction costs little per
+// element.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_INTERPRET_BODYCODE_H
@@ -12,14 +13,14 @@
 
 namespace stepc::interpret {
 
-/// One instruction: a function, and where its registers stand, in bytes.
+/// One instruction: a function, and the offsets of its registers in Registers, in bytes.
 struct Step {
   void (*apply)(const Step &, std::byte *registers, int64_t lanes);
   int64_t result, first, second, third;
   int64_t predicate;
 };
 
-/// The registers of one thread. They stand on its stack, because a step allocates nothing.
+/// The registers of one thread. They lie on the thread's stack, because a step allocates nothing.
 struct Registers {
   static constexpr int64_t kBytes = 128 << 10;
   alignas(64) std::byte bytes[kBytes];
@@ -28,7 +29,7 @@ struct Registers {
 class BodyCode {
 public:
   BodyCode() = default;
-  /// The body passed `check`.
+  /// The caller passes a body that `check` accepts.
   explicit BodyCode(const Body &body);
 
   /// The most elements of a strip.
@@ -36,10 +37,10 @@ public:
   std::byte *at(Registers &registers, int64_t place) const {
     return registers.bytes + place * mostLanes * 8;
   }
-  /// What is the same for all elements, in the first `lanes` of each register.
+  /// Writes the constants to the first `lanes` elements of their registers.
   void begin(Registers &registers, int64_t lanes) const;
   void runUniform(Registers &registers, int64_t lanes) const { run(uniform, registers, lanes); }
-  /// What is computed per element, for a strip of `lanes`.
+  /// Runs the instructions of Body::each on a strip of `lanes` elements.
   void run(Registers &registers, int64_t lanes) const { run(each, registers, lanes); }
 
 private:

@@ -1,7 +1,8 @@
 //===- Bytes.cpp - Kernels as bytes ----------------------------------------===//
 //
 // One template walks the fields for both directions, so that writer and reader cannot disagree. A number is
-// written seven bits at a time, its sign last, since most are small: a kernel has hundreds of instructions.
+// written seven bits at a time, with its sign as the lowest bit. Most numbers are small, and a kernel has
+// hundreds of instructions.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/interpret/Kernels.h"
@@ -88,7 +89,7 @@ public:
   std::string error;
 };
 
-/// Walks every field. `Stream` is Writer (and what it walks const) or Reader.
+/// Walks every field. `Stream` is Writer, for a const value, or RecordReader.
 template <typename Stream> class Walk {
 public:
   explicit Walk(Stream &stream) : stream(stream) {}
@@ -114,7 +115,7 @@ public:
   }
 
 private:
-  /// A number below `count`, which stands for a value of type T.
+  /// Writes or reads a value of type T as a number, which must be below `count`.
   template <typename T, typename Value> void known(Value &value, int64_t count) {
     auto number = int64_t(value);
     stream.number(number);

@@ -16,7 +16,7 @@ namespace {
 /// A chunk with the addresses of its operands.
 struct Chunk {
   const stepc_chunk *row;
-  const int64_t *words; ///< behind the chunk
+  const int64_t *words; ///< the words behind the chunk in its row
   int64_t rows, cols;
   int64_t blockRows;
 };
@@ -76,7 +76,7 @@ private:
         });
       body.run(registers, count);
       for (const ChunkValue &write : kernel.writes) {
-        // A replica that does not send has no place for what is staged.
+        // If this replica does not send, it has no place for staged values.
         if (kernel.isOverShards && write.reach == Reach::Staged && chunk.row->staged < 0)
           continue;
         eachRun(chunk, run, count, [&](const Run &part) {
@@ -89,7 +89,7 @@ private:
     }
   }
 
-  /// Calls `visit` for the runs of `count` elements from an element on.
+  /// Calls visit(run) for the runs of `count` elements, which begin at `from`.
   template <typename Visit>
   static void eachRun(const Chunk &chunk, Run from, int64_t count, Visit &&visit) {
     while (from.lane < count) {
@@ -101,7 +101,7 @@ private:
     }
   }
 
-  /// Where an operand that is no shards begins.
+  /// The address at which an operand that is not shards begins.
   std::byte *operand(void *const *arguments, const Chunk &chunk, size_t index) const {
     return static_cast<std::byte *>(arguments[1]) + chunk.words[sources[index]];
   }
@@ -148,7 +148,7 @@ private:
       fill(to, run.count, load<uint16_t>(from));
   }
 
-  /// Stores numbers as they are, and one NaN for all NaNs (ChunkKernel.h of the compiler).
+  /// Stores numbers unchanged, and every NaN as one NaN (passes/kernels/ChunkKernel.h).
   void storeRun(void *const *arguments, const Chunk &chunk, const ChunkValue &value, const Run &run,
                 const std::byte *from) const {
     std::byte *to = address(arguments, chunk, value, run);
@@ -177,7 +177,7 @@ private:
 
   ChunkKernel kernel;
   BodyCode body;
-  std::vector<int64_t> sources; ///< by operand: a word behind the chunk, or a list of shards
+  std::vector<int64_t> sources; ///< per operand: the number of its word, or of its list of shards
   int64_t words = 0, lists = 0;
 };
 

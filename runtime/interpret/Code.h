@@ -8,16 +8,16 @@
 
 namespace stepc::interpret {
 
-/// A kernel of the kernel ABI (stepc/kernel_abi.h). It is used by several threads at once.
+/// A kernel of the kernel ABI (stepc/kernel_abi.h). Several threads may use it at once.
 class Code {
 public:
   virtual ~Code() = default;
-  /// How many arguments it is given.
+  /// How many arguments `run` takes.
   virtual int64_t arguments() const = 0;
   virtual void run(void *const *arguments, int64_t first, int64_t last) const = 0;
 };
 
-/// The kernel passed `check`.
+/// The caller passes a kernel that `check` accepts.
 inline std::unique_ptr<Code> makeCode(const Kernel &kernel) {
   return std::visit([](const auto &each) { return each.code(); }, kernel);
 }

@@ -1,12 +1,13 @@
 //===- Kernels.h - Kernels as records -----------------------------*- C++ -*-===//
 //
 // What a kernel of the target `interpret` computes. The compiler writes these records, and the runtime
-// carries them out. A body is a list of operations on registers, which are those of the code for a CPU after
-// exec-expand-numerics. Each kind of kernel is a struct with
+// carries them out. A body is a list of operations on registers. They are the operations that pass
+// kernels-expand-numerics leaves in the code for a CPU. Each kind of kernel is a struct with
 //
 // - `fields`, from which its bytes and its text are made;
-// - `check`: why it cannot be carried out; empty if it can. Registers, operands, types and sizes are checked;
-// - `code`, which carries it out (Code.h). Only the runtime has it.
+// - `check`, which returns why the kernel cannot be carried out, or an empty string. It looks at registers,
+//   operands, types and sizes;
+// - `code`, which returns what carries the kernel out (Code.h). Only the runtime has its definition.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_INTERPRET_KERNELS_H
@@ -21,7 +22,7 @@ namespace stepc::interpret {
 
 class Code;
 
-/// What an operation computes on. A register holds any of these; 16-bit floats are words of 16 bits.
+/// The type of an operation's operands. A register may hold any type. A 16-bit float is a word of 16 bits.
 enum class Type : int64_t { I1 = 0, I16 = 1, I32 = 2, I64 = 3, F32 = 4, F64 = 5 };
 
 /// The operations of arith and math that are left in an expanded body.
@@ -51,7 +52,7 @@ enum class Operation : int64_t {
   Select,
   ExtendF,        ///< f32 to f64
   TruncateF,      ///< f64 to f32
-  ExtendUnsigned, ///< from the type to the type `to`, as all that follow
+  ExtendUnsigned, ///< from `type` to `to`, as are all operations below
   ExtendSigned,
   TruncateI,
   FloatToSigned,
@@ -95,12 +96,12 @@ struct Constant {
   }
 };
 
-/// What is computed for each element.
+/// The computation for each element.
 struct Body {
   int64_t registers = 0;
   std::vector<Constant> constants;
-  std::vector<Instruction> uniform; ///< depends on constants and scalars alone: once per item
-  std::vector<Instruction> each;    ///< for each strip of elements
+  std::vector<Instruction> uniform; ///< run once per item: depends on constants and scalars only
+  std::vector<Instruction> each;    ///< run for each strip of elements
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("registers", self.registers);
@@ -110,7 +111,7 @@ struct Body {
   }
 };
 
-/// Where element (r, c) of a chunk stands.
+/// Where element (r, c) of a chunk lies in an operand.
 enum class Reach : int64_t {
   Shards, ///< local + r · local_stride + c in the shard of the parameter
   Staged, ///< staged + r · staged_stride + c
@@ -123,7 +124,7 @@ enum class Reach : int64_t {
 struct ChunkValue {
   Reach reach = Reach::Staged;
   plan::DType type = plan::DType::F32;
-  int64_t operand = 0; ///< of the kernel
+  int64_t operand = 0; ///< its number in the kernel
   int64_t place = 0;   ///< the register
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
@@ -134,7 +135,7 @@ struct ChunkValue {
   }
 };
 
-/// A column of the row of scalars, which operand 0 is.
+/// A column of the row of scalars (operand 0), and the register into which it is loaded.
 struct ScalarColumn {
   int64_t column = 0, place = 0;
 
@@ -150,7 +151,7 @@ struct ChunkKernel {
   bool isOverShards = false;
   bool isFlat = false;        ///< the rows of a chunk are one run of elements
   bool hasBlockRows = false;  ///< the last word of a row is the number of rows of its block
-  std::vector<bool> isShards; ///< by operand: a list of pointers, and not a word of the rows
+  std::vector<bool> isShards; ///< per operand: a list of pointers; false: a word in each row
   std::vector<ChunkValue> reads, writes;
   std::vector<ScalarColumn> columns;
   Body body;
@@ -169,8 +170,8 @@ struct ChunkKernel {
   std::unique_ptr<Code> code() const;
 };
 
-/// A kernel over parameters. `inputs` are the registers of the hyperparameters, and after them of step,
-/// rows, cols and numel, all f64. `outputs` are those of the row of scalars, f32.
+/// A kernel over parameters. `inputs` are the registers of the hyperparameters, then of step, rows, cols
+/// and numel, all f64. `outputs` are the registers from which the row of scalars is stored, f32.
 struct ParameterKernel {
   static constexpr std::string_view kName = "parameters";
   std::vector<int64_t> inputs, outputs;
@@ -213,7 +214,8 @@ struct SumKernel {
 /// Rows of a product's result that one item computes.
 inline constexpr int64_t kProductRows = 8;
 
-/// The one kernel of a product (plan::Product): out is m × n, of k steps. It needs no scratch.
+/// The only kernel of a product (plan::Product). The result is m × n, and each element sums over k steps.
+/// The kernel needs no scratch.
 struct ProductKernel {
   static constexpr std::string_view kName = "product";
   int64_t m = 0, n = 0, k = 0;
@@ -248,12 +250,12 @@ struct ProductKernel {
   std::unique_ptr<Code> code() const;
 };
 
-/// What a reduction leaves of a block.
+/// The shape of a reduction's result: one number per block, per row or per column.
 enum class Remains : int64_t { One, Rows, Columns };
 /// Columns that one item reduces.
 inline constexpr int64_t kReducedColumns = 64;
 
-/// The one kernel of a reduction (#optim.block_reduce) of blocks of rows × cols. It needs no scratch.
+/// The only kernel of #optim.block_reduce, for blocks of rows × cols. It needs no scratch.
 struct ReduceKernel {
   static constexpr std::string_view kName = "reduce";
   plan::Reduction reduction = plan::Reduction::Sum;
@@ -293,7 +295,7 @@ inline std::string_view name(const Kernel &kernel) {
   return std::visit([](const auto &each) { return each.kName; }, kernel);
 }
 
-/// A kernel under the name that the plan has for it.
+/// A kernel with the name that it has in the plan.
 struct NamedKernel {
   std::string name;
   Kernel kernel;
@@ -304,17 +306,17 @@ struct NamedKernel {
   }
 };
 
-/// The most registers of a body, whose strips must fit in the memory of a thread.
+/// The most registers of a body. A strip of all of them must fit in the thread's Registers (BodyCode.h).
 inline constexpr int64_t kMostRegisters = 4096;
 
 inline std::string check(const Kernel &kernel) {
   return std::visit([](const auto &each) { return each.check(); }, kernel);
 }
 
-/// All kernels of a plan as bytes, in its order.
+/// All kernels of a plan as bytes, in the plan's order.
 std::vector<uint8_t> encode(const std::vector<NamedKernel> &kernels);
-/// Each length is checked against the bytes that are left, and each kernel by `check`. The text says what is
-/// wrong; it is empty if all is right.
+/// Reads kernels from bytes. Checks each length against the bytes that are left, and each kernel by
+/// `check`. Returns what is wrong, or an empty string.
 std::string decode(const uint8_t *bytes, int64_t size, std::vector<NamedKernel> &kernels);
 
 /// One kernel as lines of text, for people.

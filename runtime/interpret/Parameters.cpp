@@ -25,7 +25,7 @@ public:
   }
 
 private:
-  /// A row is the number of a record, and where its scalars stand.
+  /// A row of the table: the number of a record, and the byte of the workspace at which its scalars begin.
   struct Row {
     int64_t record, scalars;
   };

@@ -1,7 +1,8 @@
 //===- Products.cpp - Products of computed blocks -----------------------------------===//
 //
-// An element is one chain of additions over increasing k. A strip of columns of some rows is added up at
-// once, so that each step of the right operand is read and converted once for these rows.
+// An element of the result is one chain of additions over increasing k. The chains of some rows and a strip
+// of columns run together, so that each element of the right operand is read and converted once for these
+// rows.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/interpret/Code.h"
@@ -22,7 +23,7 @@ STEPC_FUSES void addFused(float *sums, float left, const float *right, int64_t c
   for (int64_t j = 0; j < count; ++j)
     sums[j] = __builtin_fmaf(left, right[j], sums[j]);
 }
-/// The same, rounded twice.
+/// sums[j] += left · right[j], rounded after the product and after the sum.
 void addRounded(float *sums, float left, const float *right, int64_t count) {
   for (int64_t j = 0; j < count; ++j)
     sums[j] = sums[j] + left * right[j];
@@ -95,7 +96,8 @@ private:
     return read(type, from + at * bytesOf(type));
   }
 
-  /// The epilogue. A symmetric product computes one half; the other is its mirror.
+  /// Applies the factors and the addend, and stores the element. A symmetric product computes one half and
+  /// mirrors it.
   void finish(const Block &block, int64_t row, int64_t column, float sum) const {
     if (kernel.symmetric && column > row)
       return;

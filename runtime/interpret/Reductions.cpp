@@ -1,7 +1,7 @@
 //===- Reductions.cpp - Reductions of computed blocks -----------------------------------===//
 //
-// Results are added up in chains of 16 partial results, as optim.reduce says: their order is part of what a
-// reduction means, on every chip (passes/kernels/products/Reducer.h).
+// A chain adds numbers up in 16 partial results. This order is part of what optim.reduce means, on every
+// chip (passes/kernels/products/Reducer.h).
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/interpret/Code.h"
@@ -17,7 +17,8 @@ namespace stepc::interpret {
 namespace {
 
 constexpr int64_t kPartials = 16;
-// A sum of squares outside of these bounds is added again, from numbers that are multiplied by 2^96 or 2^-96.
+// A sum of squares outside of these bounds is computed again, from numbers that are multiplied by 2^96 or
+// 2^-96.
 constexpr float kLeastSquares = 0x1p-70f, kMostSquares = 0x1p126f;
 constexpr int kScale = 96;
 
@@ -70,7 +71,7 @@ public:
   }
 
 private:
-  /// What one of the partial results of a chain is combined with.
+  /// Adds a number to a partial result or, for a maximum, takes the larger of both.
   float combine(float a, float b) const {
     if (!isMax)
       return a + b;
@@ -101,7 +102,7 @@ private:
     float &partial = chain.partials[index % kPartials];
     partial = combine(partial, value);
   }
-  /// partial j + partial j + 8, then 4, 2, 1.
+  /// Combines the partial results: j with j + 8, then j with j + 4, j + 2 and j + 1.
   float end(Chain &chain) const {
     for (int64_t half = kPartials / 2; half >= 1; half /= 2)
       for (int64_t j = 0; j < half; ++j)
@@ -124,7 +125,7 @@ private:
       add(chain, r, term(element(block, r, column), scale));
     return end(chain);
   }
-  /// The chain of the chains of the rows.
+  /// The chain of the rows' results.
   float ofBlock(const std::byte *block, float scale) const {
     Chain chain = begin();
     for (int64_t r = 0; r < kernel.rows; ++r)
@@ -132,7 +133,8 @@ private:
     return end(chain);
   }
 
-  /// The result of a chain. `again` adds numbers up that are multiplied by `scale` first.
+  /// The result of a chain of `count` numbers. again(scale) runs the chain; if squares are added up, it
+  /// multiplies each number by `scale` first.
   template <typename Again> float result(int64_t count, Again &&again) const {
     float chain = again(1.0f);
     if (!squares)
@@ -149,7 +151,7 @@ private:
       chain = chain / float(count);
     return squareRoot(chain) * power(exponent);
   }
-  /// 2 to this.
+  /// 2 to the power `exponent` as f32: infinity if this is too large, 0 if it is too small.
   static float power(int exponent) {
     if (exponent > 127)
       return std::numeric_limits<float>::infinity();

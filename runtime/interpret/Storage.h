@@ -1,7 +1,7 @@
 //===- Storage.h - Elements in memory ------------------------------*- C++ -*-===//
 //
-// Conversions between f32 and what stands in memory, by integers as the compiler's expansions make them
-// (ExpandHalf, and MLIR's for bf16): some chips' own conversions flush denormals.
+// Conversions between f32 and elements in memory. They use integers, as the compiler's expansions do
+// (ExpandHalf, and MLIR's for bf16), because some chips' own conversions flush denormals.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_INTERPRET_STORAGE_H
@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstring>
 
-// For functions with fused multiply-adds. The compiler writes these only for chips that have them, and
+// Marks functions with fused multiply-adds. The compiler writes these only for chips that have them, and
 // `create` refuses any other chip.
 #if defined(__x86_64__)
 #define STEPC_FUSES __attribute__((target("fma")))
@@ -23,7 +23,7 @@
 
 namespace stepc::interpret {
 
-/// Reads and writes at any address: a shard may begin anywhere.
+/// `load` and `store` accept any address, because a shard may begin anywhere.
 template <typename T> T load(const void *from) {
   T value;
   std::memcpy(&value, from, sizeof(T));
@@ -33,7 +33,8 @@ template <typename T> void store(void *to, T value) { std::memcpy(to, &value, si
 
 inline float fromHalf(uint16_t half) {
   uint32_t sign = uint32_t(half & 0x8000) << 16, magnitude = uint32_t(half & 0x7fff) << 13;
-  // Read as a float, the magnitude is 2^112 too small, even if it is denormal. So the product is exact.
+  // Read as a float, the magnitude is too small by a factor of 2^112, even if it is denormal. So the
+  // product is exact.
   float scaled = std::bit_cast<float>(magnitude) * std::bit_cast<float>(0x77800000u);
   uint32_t special = magnitude | 0x7f800000;
   if (magnitude > 0x7c00 << 13)
@@ -67,7 +68,8 @@ inline uint16_t toBrain(float value) {
   return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/// f32 from an element of memory, and back, rounded to nearest even.
+/// `read` converts an element in memory to f32. `write` converts f32 to an element, rounded to nearest
+/// even.
 inline float read(plan::DType type, const std::byte *from) {
   switch (type) {
   case plan::DType::BF16:

@@ -20,7 +20,7 @@ std::string line(const Instruction &each) {
   return each.to == each.type ? text : text + " to " + std::string(plan::name(each.to));
 }
 
-/// A field and its value on one line, lists of structs with a line per item.
+/// Prints a field and its value on one line, and a list of structs with a line per item.
 class Printer {
 public:
   template <typename T> void field(const char *name, const T &value, const std::string &indent) {

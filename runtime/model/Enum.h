@@ -1,7 +1,7 @@
 //===- Enum.h - Enumerations and their names --------------------*- C++ -*-===//
 //
-// The names of an enumeration stand beside it, once, in the order of its values 0, 1, 2 … What is printed,
-// parsed and accepted follows from them.
+// Each enumeration lists its names once, beside itself, in the order of its values 0, 1, 2 … Printing,
+// parsing and the check of a value that was read use this list.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_MODEL_ENUM_H
@@ -18,7 +18,8 @@
 
 namespace stepc::plan {
 
-/// The names of an enumeration, which are the words of the IR. It is specialized beside each enumeration.
+/// The names of an enumeration's values, which are the words of the IR. Each enumeration specializes this
+/// array.
 template <typename Enum> inline constexpr std::array<std::string_view, 0> kNames = {};
 
 template <typename Enum>
@@ -30,7 +31,8 @@ template <Named Enum> constexpr int64_t count() {
 
 template <Named Enum> constexpr Enum last() { return static_cast<Enum>(count<Enum>() - 1); }
 
-/// Whether a value, which may have come from bytes, is one of its type's.
+/// Whether `value` is one of the enumeration's values. A number that was read from bytes may be none of
+/// them.
 template <Named Enum> constexpr bool isKnown(Enum value) {
   return static_cast<size_t>(value) < kNames<Enum>.size();
 }
@@ -47,7 +49,7 @@ template <Named Enum> constexpr std::optional<Enum> parse(std::string_view word)
   return std::nullopt;
 }
 
-/// "error, skip or zero": one of them is expected.
+/// Joins names for a message that says what was expected: "error, skip or zero".
 inline std::string oneOf(std::span<const std::string_view> names) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i)

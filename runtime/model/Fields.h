@@ -1,7 +1,7 @@
 //===- Fields.h - Structs that name their fields ----------------*- C++ -*-===//
 //
-// A struct lists its fields once, in a static function `fields(self, visit)` that calls `visit(name, field)`
-// for one after another. Bytes, JSON and the text of attributes are made of that list.
+// A struct lists its fields once, in a static function `fields(self, visit)` that calls `visit(name,
+// field)` for each field in turn. Serialized bytes, JSON and the text of attributes follow this list.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_MODEL_FIELDS_H
@@ -27,7 +27,8 @@ template <typename T> inline constexpr bool isOptional<std::optional<T>> = true;
 template <typename T> inline constexpr bool isVariant = false;
 template <typename... T> inline constexpr bool isVariant<std::variant<T...>> = true;
 
-/// Makes a variant hold its alternative of that number; false if there is none.
+/// Gives the variant its alternative number `number`, default-constructed. Returns false if there is no
+/// such alternative.
 template <typename... Each> bool makeAlternative(std::variant<Each...> &value, uint64_t number) {
   uint64_t at = 0;
   return ((at++ == number && (value.template emplace<Each>(), true)) || ...);

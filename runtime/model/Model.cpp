@@ -77,7 +77,7 @@ int64_t along(const Mesh &mesh, const std::vector<Factor> &factors, int64_t posi
   return result;
 }
 
-/// The first hop that replicates a factor which hop number `hop` owns, or that hop itself.
+/// The number of the first hop before `hop` that replicates `factor`; `hop` itself if none does.
 static size_t firstReplicating(const std::vector<Hop> &hops, size_t hop, const Factor &factor) {
   size_t before = 0;
   while (before < hop &&
@@ -168,7 +168,7 @@ std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors) {
   auto describe = [](const Factor &factor, const char *ranks) {
     return std::to_string(factor.size) + ranks + std::to_string(factor.stride) + " apart";
   };
-  const Factor *last = nullptr; // of more than one rank
+  const Factor *last = nullptr; // the last factor of more than one rank
   for (const Factor &factor : factors) {
     if (factor.axis < 0 || factor.axis >= static_cast<int64_t>(mesh.sizes.size()))
       return "expected factors of the " + std::to_string(mesh.sizes.size()) + " axes of mesh " +
@@ -189,7 +189,7 @@ std::string checkFactors(const Mesh &mesh, std::vector<Factor> factors) {
   return {};
 }
 
-/// With `joined` the axes of one matrix per parameter.
+/// If `joined` is above 0, all axes form one matrix, whose columns begin at axis `joined`.
 static KeptAxes keptAxes(const Group &group, ValueKind kind, int64_t joined) {
   KeptAxes kept;
   size_t axes = group.shape.size();
@@ -199,14 +199,14 @@ static KeptAxes keptAxes(const Group &group, ValueKind kind, int64_t joined) {
     return kept;
   }
   auto batch = static_cast<size_t>(group.batchAxes);
-  // Where rows and columns begin.
+  // The axes at which rows and columns begin.
   size_t rows = axes - std::min<size_t>(2, axes - batch), cols = axes - (axes > batch);
   if (group.flatten > 0) {
     rows = batch;
     cols = static_cast<size_t>(group.flatten);
   }
-  // A kind of one value per declared block knows nothing of collapsed axes:
-  // without a declared batch the tensor is one logical parameter.
+  // For these kinds only declared batch axes count blocks. Without them the tensor is one logical parameter
+  // with one value, whatever its number of axes.
   bool ofBlock = kind == ValueKind::One || !kind.isStored();
   size_t leading = ofBlock ? batch : rows;
   for (size_t axis = 0; axis < axes; ++axis) {
@@ -351,7 +351,7 @@ int64_t bestJoined(const Group &group) {
     double rectangles = 0;
     for (ShardsKind kind :
          {ShardsKind::Parameter, ShardsKind::Gradient, ShardsKind::State, ShardsKind::Reduced}) {
-      // Each index of joined axes before the last one that is cut has a run of its own.
+      // A shard has a run for each index of the joined axes before the last axis that is cut.
       double runs = 1, before = 1;
       for (size_t axis = 0; axis < group.shape.size(); ++axis) {
         before = axis == columns ? 1 : before;

@@ -70,7 +70,7 @@ const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, 
                          first->which});
     }
   }
-  // In the same order, whichever of the two shards is cut.
+  // This order is the same at both ends of a move.
   std::sort(parts.begin(), parts.end(), [](const SharedRect &a, const SharedRect &b) {
     return std::tie(a.rect.block, a.rect.row, a.rect.col, a.which) <
            std::tie(b.rect.block, b.rect.row, b.rect.col, b.which);
@@ -114,10 +114,10 @@ BlockMap::Meeting BlockMap::meet(const Place &place, int64_t position) {
     auto count = static_cast<int64_t>(at(blocks.within, rect.block).size());
     sizes[static_cast<size_t>(shared.with[i])] += count * rect.rows * rect.cols;
   }
-  // A part goes to the peers that this position serves; peers with equal shards share one.
+  // A part goes to (comes from) each peer that this position serves. Peers with equal shards share a part.
   Form other{place.value, (place.end == End::Received ? place.from : place.to).whose()};
   const Classes &theirs = holders(group, other), &served = this->served(place);
-  // By world rank, with the class among the shared ones.
+  // World ranks of peers, each with the index of its class in shared.classes.
   std::vector<std::pair<int64_t, size_t>> peers;
   for (size_t which = 0; which < sizes.size(); ++which)
     for (int64_t peer : theirs.members.of(shared.classes[which]))

@@ -132,7 +132,7 @@ void ShardRects::findSlabs(Division::Axis axis) {
   }
 }
 
-/// Whether shards differ in where they begin in their blocks alone.
+/// Whether two shards have equal rectangles, except that all are shifted by some rows and columns.
 static bool areAlike(const ShardRects &a, const ShardRects &b) {
   return std::equal(a.rects.begin(), a.rects.end(), b.rects.begin(), b.rects.end(),
                     [&](Rect x, const Rect &y) {
@@ -145,7 +145,7 @@ static bool areAlike(const ShardRects &a, const ShardRects &b) {
 const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
   const Group &g = at(thePlan.groups, group);
   std::vector<ShardRects> &shards = kind(group, form).shards;
-  shards.resize(at(thePlan.meshes, g.mesh).ranks.size()); // once: references to them stay
+  shards.resize(at(thePlan.meshes, g.mesh).ranks.size()); // only once, so references stay valid
   ShardRects &shard = shards[static_cast<size_t>(position)];
   if (shard.filled)
     return shard;
@@ -380,8 +380,8 @@ std::vector<int64_t> BlockMap::standing(int64_t segment, Form form, int64_t leve
 std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
   if (isBetweenShards(place))
     return held(place.segment, sharedOf(place, position));
-  // Blocks have slots, which are the same for values of all kinds: a kind that drops an axis may stand
-  // on ranks that do not compute the block.
+  // A block has the same slot for values of all kinds. So `presence` says which blocks have slots: a kind
+  // that drops an axis may also stand on ranks that do not compute the block.
   Form form = formOf(place);
   if (!place.standsIn().isShards() && place.standsIn().kind != Distribution::Pieces)
     form.value = presence(place.segment);

@@ -23,11 +23,12 @@
 
 namespace stepc::plan {
 
-/// Items by a key, in one piece of memory.
+/// Lists of items, one list per key, in one piece of memory. Key k has the items from first[k] up to, but
+/// without, first[k + 1].
 struct Lists {
   std::vector<int64_t> items, first;
 
-  /// Item i of `order` (or i itself) goes to list keys[item].
+  /// Puts item i into list keys[i], for all items in the order of `order`, or ascending if `order` is null.
   Lists() = default;
   Lists(const std::vector<int64_t> &keys, int64_t lists, const std::vector<int64_t> *order);
   std::span<const int64_t> of(int64_t key) const {
@@ -36,20 +37,20 @@ struct Lists {
   }
 };
 
-/// Positions that differ along certain factors alone.
+/// Sorts positions into classes. The positions of one class differ only along certain factors.
 struct Classes {
-  std::vector<int64_t> of; // per position its class: the member at 0 along all of them
+  std::vector<int64_t> of; // per position, its class: the member at 0 along all these factors
   Lists members;           // of each class, by ascending world rank
-  /// The coordinates of a position along the factors, as the position that has these alone.
+  /// The position that has the coordinates of `position` along the factors, and coordinate 0 elsewhere.
   int64_t part(int64_t position) const { return position - of[static_cast<size_t>(position)]; }
 };
 
-/// A mesh seen from the world.
+/// How positions in a mesh and world ranks correspond.
 struct MeshView {
   std::vector<int64_t> worldOf;    // world rank of a position
   std::vector<int64_t> positionOf; // position of a world rank, or -1
   std::vector<int64_t> byWorld;    // positions by ascending world rank
-  /// By how far apart positions are along each factor, and its size.
+  /// The key lists, for each factor, how far apart positions are along the factor, and the factor's size.
   std::map<std::vector<std::pair<int64_t, int64_t>>, Classes> classes;
 };
 
@@ -64,7 +65,7 @@ struct Form {
 /// shards, even where the position holds pieces.
 struct ShardRects {
   std::vector<geometry::Rect> rects;
-  std::vector<int64_t> first;    // block b's are [first[b], first[b + 1])
+  std::vector<int64_t> first;    // block b has rectangles [first[b], first[b + 1])
   std::vector<int64_t> elements; // of each block
   std::vector<int64_t> held;     // the blocks that have any rectangle
   // Only for shards. `like` is a position whose shard has the same rectangles, shifted by a number of rows
@@ -83,36 +84,39 @@ struct ShardRects {
   }
   /// Fills the other lists from the rectangles, which must stand block by block.
   void index(size_t blocks);
-  /// The memory that all of it takes, in bytes, roughly.
+  /// The memory that this object takes, in bytes, roughly.
   int64_t bytes() const;
   /// Fills `inSlab` for slabs along `axis`. Call `index` before.
   void findSlabs(Division::Axis axis);
 };
 
-/// A position's rectangles, cut where the shards by other placements end.
+/// The rectangles of a position's shard, cut where shards by another list of placements end.
 struct SharedRects : ShardRects {
-  std::vector<int64_t> classes; // classes of the positions that also hold any of them, ascending
+  std::vector<int64_t> classes; // of positions with such elements by the other list, ascending
   std::vector<int64_t> with;    // per rectangle, its index in `classes`
   int64_t classOf(const geometry::Rect &rect) const {
     return classes[static_cast<size_t>(with[static_cast<size_t>(&rect - rects.data())])];
   }
 };
 
-/// The rectangles of all classes of positions in one block, by where they begin along one axis.
+/// The rectangles that all classes of positions hold of one block, sorted by where they begin along one
+/// axis.
 struct BlockCuts {
   struct Cut {
     const geometry::Rect *rect;
     int64_t which; // the class
-    int64_t reach; // where the furthest of the cuts up to here ends
+    int64_t reach; // the largest end of all cuts up to this one
   };
   std::vector<Cut> cuts;
-  bool byRow = true; // along columns, where all begin with the same row
+  bool byRow = true; // false: sorted by column, because all begin at the same row
 };
 
-/// A move between two levels of a group. A position of the upper level receives from (sends to) those that
-/// differ from it along the factors of `peers`. A position of the lower level sends to (receives from) its
-/// own coordinates with those along `kept` replaced: by the block's base, and by any along `targets`. Where
-/// shards are replicated, only the position at the base along `serving` takes part.
+/// A move of a group between two levels, which are numbers of hops. The lower level is nearer to the
+/// shards. On the way to blocks, a position of the upper level receives from the positions that differ from
+/// it along `peers`. A position of the lower level sends to the positions with its own coordinates, except
+/// that they are at the block's base along `kept`, and anywhere along `targets`. Where shards are
+/// replicated, only the replica at the base along `serving` sends. On the way back the upper level sends
+/// and the lower one receives.
 struct Move {
   int64_t lower, upper;
   const Classes *peers, *kept, *targets, *serving;
@@ -120,32 +124,32 @@ struct Move {
 
 /// A group's values of one kind.
 struct KindView {
-  int64_t rows = 1, cols = 1;     // of a block of this kind
+  int64_t rows = 1, cols = 1;     // of a value of this kind
   std::vector<bool> replicated;   // per mesh axis
-  std::vector<ShardRects> shards; // per position; like all that follows filled on demand
+  std::vector<ShardRects> shards; // per position; filled on demand
   struct Level {
-    const Classes *holders; // from whom a position has pieces
-    bool all;               // something of every block stands at every position that bases allow
+    const Classes *holders; // a position has the pieces of all shards of its class
+    bool all;               // every position that bases allow has some of every block
   };
-  std::vector<Level> levels;   // after as many hops
-  std::vector<int64_t> unlike; // one position per set of shards that are alike
+  std::vector<Level> levels;   // levels[n] is after n hops
+  std::vector<int64_t> unlike; // one position per set of alike shards (ShardRects::like)
   std::map<std::pair<int64_t, int64_t>, ShardRects> pieces; // per level above 0 and class
   /// Per level, factors and class: for each block within a parameter, the first one with equal rectangles at
   /// every member of the class.
   std::map<std::tuple<int64_t, const Classes *, int64_t>, std::vector<int64_t>> alikeBlocks;
   std::map<std::pair<int64_t, int64_t>, Move> moves; // per two levels
   std::vector<BlockCuts> cuts;                       // per block within a parameter
-  /// By the other shards, and by `like`, `row` and `col` of the position's own shard.
+  /// The key is the other list of placements, then `like`, `row` and `col` of the position's own shard.
   std::map<std::tuple<ShardsKind, int64_t, int64_t, int64_t>, SharedRects> shared;
 };
 
-/// The ranks to which the blocks of a segment go by the hops between two levels: the coordinates of their
-/// bases along the hops' owned factors, as positions. Lists are indices in the segment, ascending.
+/// The ranks to which the blocks of a segment go by the hops between two levels: the coordinates of the
+/// blocks' bases along the hops' owned factors, as positions. Indices are those of a segment's blocks.
 struct Bases {
-  const Classes *owned = nullptr; // along all of these factors; none: blocks go to all positions
-  std::vector<int64_t> of;        // per index
-  Lists at;                       // per position, the indices with that base
-  /// Per block within a parameter: the bases of these blocks, and how many have each.
+  const Classes *owned = nullptr; // along the hops' owned factors; null: blocks go to all positions
+  std::vector<int64_t> of;        // per block of the segment, its base
+  Lists at;                       // per position, the indices of blocks with that base, ascending
+  /// Per block within a parameter: each base, and how many of the segment's blocks have it.
   std::vector<std::vector<std::pair<int64_t, int64_t>>> counts;
 };
 
@@ -153,7 +157,7 @@ struct Bases {
 /// about one rank looks at that rank's blocks alone.
 struct SegmentBlocks {
   std::vector<std::vector<int64_t>> within;           // indices per block within a parameter
-  std::map<std::pair<int64_t, int64_t>, Bases> bases; // by two numbers of hops
+  std::map<std::pair<int64_t, int64_t>, Bases> bases; // by lower and upper level
 };
 
 /// The part of a packed value that goes to or comes from one peer.
@@ -164,25 +168,25 @@ struct PeerPart {
 /// The fields of a place as numbers, for keys of memos.
 std::vector<int64_t> numbersOf(const Place &place);
 
-/// The parts of a packed place whose distribution is the one nearer to the shards of its move's two, after
+/// The parts of a packed place that lies in the lower distribution of its move: the distribution after
 /// fewer hops.
 struct LowerParts {
-  std::vector<int64_t> next;    // per world rank that is the least of a part's receivers: its start
-  std::vector<PeerPart> peers;  // ascending; who share a part have equal offsets
-  std::vector<int64_t> offsets; // per block that stands there; -1: it is not packed
+  std::vector<int64_t> next;    // per world rank, where the part starts whose least receiver it is
+  std::vector<PeerPart> peers;  // ascending; peers that share a part have equal offsets
+  std::vector<int64_t> offsets; // per block that the place has; -1: the block is not packed
 };
 
 class BlockMap {
 public:
   explicit BlockMap(const Plan &plan);
 
-  /// The parts of a place where nothing stands.
+  /// The parts of a place that has no elements on a rank: an empty list.
   const std::shared_ptr<const std::vector<PeerPart>> noPeers =
       std::make_shared<const std::vector<PeerPart>>();
 
   const Plan &plan() const { return thePlan; }
-  /// Forgets what is known of groups once it takes more than 32 MiB: it would grow with groups × ranks. Call
-  /// it between questions, because references that were returned before become invalid.
+  /// Forgets what is known of groups once this takes more than 32 MiB, because it grows with groups ×
+  /// ranks. The caller must hold no reference that another function returned: all become invalid.
   void trim();
   int64_t worldSize() const { return static_cast<int64_t>(ranks.size()); }
   const Group &groupOf(int64_t segment) const {
@@ -191,9 +195,9 @@ public:
   /// The position of a world rank in the mesh of a segment's group, or -1.
   int64_t position(int64_t segment, int64_t rank) const;
   KindView &kind(int64_t group, Form form);
-  /// What `position` holds of a parameter.
+  /// The rectangles of one parameter in the shard of `position`.
   const ShardRects &shard(int64_t group, Form form, int64_t position);
-  /// The rectangles of that shard, cut where the shards by the placements of `other` end.
+  /// The rectangles of the shard of `position`, cut where shards by the placements of `other` end.
   const SharedRects &shared(int64_t group, Form form, ShardsKind other, int64_t position);
   /// Classes of positions that hold the same elements: they differ only along axes that replicate the value.
   const Classes &holders(int64_t group, Form form);
@@ -212,10 +216,11 @@ public:
   std::vector<int64_t> computed(int64_t segment, int64_t position);
   int64_t computedCount(int64_t segment, int64_t position);
 
-  /// Per held block, the distance in elements from its offsets in the shard to those in `place`, which is
-  /// shards or a copy of them. `total` is the number of elements of the place.
+  /// Per held block, what to add to an offset in the shard to get the offset in `place`, in elements. The
+  /// place is shards or a copy of shards. `total` (may be null) receives the number of elements of the
+  /// place.
   std::vector<int64_t> shifts(const Place &place, int64_t position, int64_t *total = nullptr);
-  /// Whether a packed place stands in the lower distribution of its move.
+  /// Whether a packed place lies in the lower distribution of its move, which is the one after fewer hops.
   bool isLower(const Place &place) const {
     const Group &group = groupOf(place.segment);
     Distribution other = place.end == End::Received ? place.from : place.to;
@@ -223,8 +228,8 @@ public:
   }
   /// The parts of a packed place. Positions that are known to have equal parts share one list.
   std::shared_ptr<const std::vector<PeerPart>> peers(const Place &place, int64_t position);
-  /// Answers `peers` for one position of a place after the other. What does not differ between positions is
-  /// looked up once.
+  /// Returns the parts of a place (`peers`) for one position after the other. Looks up only once what is
+  /// equal for all positions.
   class PeersOfPlace {
   public:
     PeersOfPlace(BlockMap &map, const Place &place);
@@ -233,48 +238,52 @@ public:
   private:
     BlockMap &map;
     const Place &place;
-    const Move *move = nullptr; // none: ask without a short cut
+    const Move *move = nullptr; // null: BlockMap::peers answers without a short cut
     const Bases *bases =
-        nullptr; // of what stands in the upper distribution, if these are not everywhere
-    std::array<int64_t, 3> key{}; // of the last answer for the lower one
+        nullptr; // for the upper distribution, if blocks do not go to all positions
+    std::array<int64_t, 3> key{}; // of `last`, for the lower distribution
     std::shared_ptr<const std::vector<PeerPart>> last;
   };
   /// Indices in the segment of the blocks of which anything stands in a packed place.
   std::vector<int64_t> standing(const Place &place, int64_t position);
-  /// The rectangles that stand here in a move between shards, cut where the other end's shards end.
+  /// For a move between shards: the rectangles of the shard at this end, cut where shards at the other end
+  /// end.
   const SharedRects &sharedOf(const Place &place, int64_t position) {
     ShardsKind other = (place.end == End::Received ? place.from : place.to).whose();
     return shared(at(thePlan.segments, place.segment).group,
                   {place.value, place.standsIn().whose()}, other, position);
   }
-  /// Where the part begins that is shared with each of the classes of `sharedOf`, or -1 if nothing travels.
+  /// Per class of `sharedOf`, the element at which the part for this class begins. It is -1 if nothing
+  /// travels.
   std::vector<int64_t> begins(const Place &place, int64_t position) {
     return meet(place, position).starts;
   }
-  /// Per team in which a position adds up a range: where each member's part begins in what arrived. Members
-  /// are in the order in which they are added up: row-major along the factors of the slabs.
+  /// Per team (Teams.h) of a position: where the part of each member begins in what arrived. Members are in
+  /// the order in which their parts are added up: row-major along the factors of the slabs.
   std::vector<std::vector<int64_t>> beginsOfParts(const Place &place, int64_t position);
-  /// The number of elements that a position adds up of values as in `place`.
+  /// The number of elements that a position adds up for the value of `place`.
   int64_t rangeElements(const Place &place, int64_t position);
-  /// A key that is equal for positions whose walks over a packed place differ only in which blocks stand
-  /// there and in where shards begin. Nothing: the walk is the position's own.
+  /// A key that is equal for positions whose walks over a packed place differ only in two things: which
+  /// blocks the place has, and where shards begin in them. Returns nothing if the walk is the position's
+  /// own.
   std::optional<std::vector<int64_t>> walkKey(const Place &place, int64_t position);
-  /// Walks over a packed place of a move, in its order: calls visit(number of the block among those that
-  /// stand there, block in the group, rectangle, offset). Shards are visited whole. The offset is -1 for what
-  /// does not travel from here.
+  /// Walks over a packed place of a move, in the place's order. Calls visit(number, block, rectangle,
+  /// offset), where `number` counts the blocks that the place has and `block` is the index in the group.
+  /// All rectangles of a shard are visited. The offset is -1 for a rectangle that does not travel from
+  /// here.
   template <typename Visit> void walk(const Place &place, int64_t position, Visit visit);
-  /// Walks over what slabs add to their blocks. A received place of distribution Ranges has only the ranges
-  /// that this position adds up itself, and only these are visited. Calls visit(number, block, rectangle,
-  /// offset, the number of the ranks that add up the block (Teams.h) among the position's, offset in the
-  /// position's own ranges or -1).
+  /// Walks over values that teams add up (Teams.h). Calls visit(slot, block, rectangle, offset, team, own),
+  /// where `team` is the number of the block's team among the position's teams. `own` is the offset in the
+  /// ranges that the position adds up itself, or -1. A received place of distribution Ranges has these
+  /// ranges alone.
   template <typename Visit> void walkSums(const Place &place, int64_t position, Visit visit);
 
 private:
   template <typename T> static const T &at(const std::vector<T> &list, int64_t index) {
     return list[static_cast<size_t>(index)];
   }
-  /// Writes the items of the blocks that a shard holds, ascending. `within` lists the items of each block,
-  /// `count` in all.
+  /// Writes to `out` the items of all blocks that a shard holds, ascending. `within` lists the items of
+  /// each block, `count` is the number of all items.
   static void collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
                       int64_t count, std::vector<int64_t> &out);
 
@@ -283,17 +292,17 @@ private:
     return place.from.isShards() && place.to.isShards();
   }
   std::optional<std::vector<int64_t>> lowerKey(const Place &place, int64_t position);
-  /// Per block within a parameter, the first one that is alike at all peers of a position at the upper end of
-  /// a move.
+  /// Per block within a parameter, the first block with equal rectangles at all peers of a position, which
+  /// is at the upper end of a move.
   const std::vector<int64_t> &alikeBlocks(const Place &place, int64_t position);
-  /// A packed place of a move between shards: its parts, and per class of `sharedOf` where its part starts,
-  /// or -1.
+  /// A packed place of a move between shards: its parts, and per class of `sharedOf` where the class's part
+  /// starts, or -1 if there is none.
   struct Meeting {
     std::vector<PeerPart> peers;
     std::vector<int64_t> starts;
   };
   Meeting meet(const Place &place, int64_t position);
-  /// A key that is equal for positions with equal meetings.
+  /// A key that is equal for positions for which `meet` returns the same.
   std::vector<int64_t> meetingKey(const Place &place, int64_t position);
   /// Classes of positions that send pieces to each other: they differ only along axes that do not replicate
   /// the source.
@@ -316,20 +325,21 @@ private:
     std::vector<int32_t> likes = {};
   };
   KnownKind &known(int64_t group, Form form);
-  /// The least world rank that receives the blocks of a position with some base.
+  /// The least world rank that receives the blocks with base `base` from `position`.
   static int64_t firstOf(const Move &move, const MeshView &mesh, int64_t base, int64_t position) {
     return at(mesh.worldOf, move.targets->members.of(at(move.kept->of, position) + base).front());
   }
-  /// Whether a move has hops. Without any, nothing is packed.
+  /// Whether the move of a place passes hops. If it passes none, nothing is packed.
   bool travels(const Place &place) const {
     const Group &group = groupOf(place.segment);
     return group.computes && place.from.level(group) != place.to.level(group);
   }
   const Classes &classes(int64_t mesh, const std::vector<Factor> &factors);
-  /// The factors of the hops of levels [lower, upper).
+  /// The owned factors, the replicated ones, or both, of hops [lower, upper).
   static std::vector<Factor> factors(const Group &group, int64_t lower, int64_t upper, bool owned,
                                      bool replicated);
-  /// The factors along whose axes a value is replicated, or those along whose axes it is not.
+  /// Keeps the factors along whose axes a value is replicated, or, if `replicated` is false, all other
+  /// factors.
   static std::vector<Factor> along(const KindView &view, std::vector<Factor> factors,
                                    bool replicated);
   SegmentBlocks &blocksOf(int64_t segment);
@@ -338,8 +348,8 @@ private:
   const ShardRects &pieces(int64_t group, Form form, int64_t level, int64_t position);
   /// Indices in the segment of the blocks of which a position holds anything after `level` hops.
   std::vector<int64_t> standing(int64_t segment, Form form, int64_t level, int64_t position);
-  /// The blocks of a segment whose bases lead to a position after `level` hops. Nothing: all, because no hop
-  /// owns factors.
+  /// The blocks of a segment whose bases lead to a position after `level` hops. Returns nothing if no hop
+  /// owns factors: all blocks may stand there.
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);
 
   /// The kind of value that says whether a rank has a block. A block without elements still has a value of
@@ -352,13 +362,14 @@ private:
   }
   /// The teams of the positions that differ from `position` only along the factors of slabs.
   const Teams &teamsOf(int64_t segment, int64_t position);
-  /// The teams of which the position is a member, for values as in `place`.
+  /// The teams (Teams.h) of which the position is a member, for the value of `place`.
   std::vector<Team> teamsAt(const Place &place, int64_t position);
   /// What a position of these teams sends or receives, by ascending world rank of the peers.
   std::vector<TeamPart> teamParts(const Place &place, const std::vector<Team> &teams);
   std::vector<PeerPart> summedParts(const Place &place, int64_t position);
   LowerParts lower(const Place &place, int64_t position);
-  /// `counts`: the number of blocks that stand there, per block within a parameter.
+  /// The parts in the upper distribution. `counts` is the number of blocks that the place has, per block
+  /// within a parameter.
   std::vector<PeerPart> upperPeers(const Place &place, int64_t position,
                                    const std::map<int64_t, int64_t> &counts);
   template <typename Visit> void walkUpper(const Place &place, int64_t position, Visit visit);
@@ -368,13 +379,13 @@ private:
   std::vector<MeshView> meshes;
   std::vector<int64_t> blocksPerParameter; // per group
   std::vector<ValueKind> presences;        // per group
-  /// Per group and kind of shards; few of each, and each stays where it is.
+  /// Per group and kind of shards. Each list is short, and its items never move in memory.
   std::vector<std::forward_list<KnownKind>> kinds;
   std::vector<std::unique_ptr<SegmentBlocks>> segments;
   std::map<std::pair<int64_t, int64_t>, Teams> teams; // per group and class along its slabs
   Memo<std::vector<int64_t>, std::vector<PeerPart>>
       knownPeers;                       // by place and what tells positions apart
-  int64_t heldBytes = 0, likeBytes = 0; // of kinds and segments, about; of likes
+  int64_t heldBytes = 0, likeBytes = 0; // bytes of kinds and segments, roughly; of likes
 };
 
 } // namespace stepc::plan

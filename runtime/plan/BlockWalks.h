@@ -1,6 +1,6 @@
 //===- BlockWalks.h - What stands in a packed place, in its order -*- C++ -*-===//
 //
-// Internal to the plan: the walks of BlockMap.h, for those that make rows of them.
+// Internal to the plan: the walks of BlockMap.h, for files that make rows of tables from them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_BLOCKWALKS_H
@@ -20,7 +20,7 @@ void BlockMap::walkUpper(const Place &place, int64_t position, Visit visit) {
   if (mine.empty())
     return;
   int64_t perParameter = at(blocksPerParameter, group);
-  // Numbers by block within the parameter: most holders hold some of these alone.
+  // Numbers of the standing blocks, by block within the parameter: most holders hold only some of these.
   std::vector<std::vector<int64_t>> within(static_cast<size_t>(perParameter));
   std::vector<int64_t> numbers;
   for (size_t number = 0; number < mine.size(); ++number)
@@ -47,7 +47,7 @@ void BlockMap::walkSums(const Place &place, int64_t position, Visit visit) {
   int64_t each = view.rows * view.cols;
   std::vector<int64_t> slots = computed(segment, position);
   std::vector<Team> teams = teamsAt(place, position);
-  // A range begins and ends anywhere in a row.
+  // Visits a range as rectangles. A range may begin and end in the middle of a row.
   auto walkRange = [&](const TeamPart::Range &range, int64_t offset, int64_t own) {
     for (int64_t next = range.begin; next < range.end;) {
       int64_t inside = next % each, row = inside / view.cols, col = inside % view.cols, rows = 1;
@@ -62,7 +62,7 @@ void BlockMap::walkSums(const Place &place, int64_t position, Visit visit) {
       next += rows * cols;
     }
   };
-  std::vector<int64_t> own{0}; // where the position's ranges begin
+  std::vector<int64_t> own{0}; // per team, where the position's own range begins
   for (const Team &team : teams)
     own.push_back(own.back() + team.own());
   bool isRange = place.standsIn() == Distribution::Ranges;
@@ -75,7 +75,7 @@ void BlockMap::walkSums(const Place &place, int64_t position, Visit visit) {
   }
   int64_t done = 0;
   for (const TeamPart &part : teamParts(place, teams)) {
-    if (part.offset < done) // shared with peers before
+    if (part.offset < done) // earlier peers share this part
       continue;
     int64_t offset = part.offset;
     for (const TeamPart::Range &range : part.ranges) {

@@ -20,7 +20,7 @@ struct Fnv1a {
     for (int64_t i = 0; i < count; ++i)
       byte(static_cast<const uint8_t *>(data)[i]);
   }
-  /// Its eight bytes, the lowest first.
+  /// Hashes the eight bytes of a number, the lowest first.
   void number(uint64_t value) {
     for (int shift = 0; shift < 64; shift += 8)
       byte(static_cast<uint8_t>(value >> shift));
@@ -30,7 +30,7 @@ private:
   void byte(uint8_t value) { state = (state ^ value) * 0x100000001b3; }
 };
 
-/// The hash of numbers, and of bytes after them.
+/// The hash of `numbers`, and then of `count` bytes at `data`.
 inline uint64_t fnv1a(std::initializer_list<uint64_t> numbers, const void *data = nullptr,
                       int64_t count = 0) {
   Fnv1a hash;

@@ -1,6 +1,6 @@
 //===- Images.h - The hashes of a program's images --------------*- C++ -*-===//
 //
-// The compiler writes them, and devices compare them before they use an image (kernel_abi.h).
+// The compiler writes these hashes, and devices compare them before they use an image (kernel_abi.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_IMAGES_H
@@ -13,7 +13,7 @@ namespace stepc::plan {
 
 inline uint64_t codeHash(const stepc_image &image) { return fnv1a({}, image.code, image.bytes); }
 
-/// The hash of the numbers of an image, that of its code among them.
+/// The hash of an image's numbers, which include the hash of its code.
 inline uint64_t numbersHash(const stepc_image &image) {
   return fnv1a({uint64_t(image.major), uint64_t(image.minor), uint64_t(image.kind),
                 uint64_t(image.bytes), image.code_hash});

@@ -6,7 +6,7 @@
 
 namespace stepc::plan {
 
-// More than any GPU has.
+// No GPU allows more.
 constexpr int64_t kMostThreads = 1024, kMostCluster = 16, kMostBytes = int64_t(1) << 20;
 
 std::string checkLaunch(const LaunchShape &launch) {

@@ -31,14 +31,14 @@ struct LaunchShape {
   int64_t cluster = 1;      // blocks that run side by side and reach each other's shared memory
   int64_t staticBytes = 0;  // of shared memory of a block, which its code declares
   int64_t dynamicBytes = 0; // of shared memory of a block beside these, which the launch asks for
-  // The numbers of its arguments that are not addresses of operands, but of descriptors (tensor maps) that
-  // the device makes of these operands when an instance is made.
+  // The numbers of the kernel's arguments that are not addresses of operands, but addresses of descriptors
+  // (tensor maps) of these operands. The device makes the descriptors when an instance is created.
   std::vector<int64_t> descriptors;
   bool operator==(const LaunchShape &) const = default;
 
   int64_t sharedBytes() const { return staticBytes + dynamicBytes; }
-  /// Whether the kernel gets the number of items. Clusters are whole, so the last may have blocks without
-  /// one.
+  /// Whether the kernel gets the number of items. A grid has whole clusters, so the last cluster may have
+  /// blocks without an item.
   bool getsItems() const { return grid != Grid::Items || cluster > 1; }
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
@@ -64,7 +64,7 @@ std::string checkLimits(const LaunchShape &launch, const BlockLimits &limits);
 
 struct Kernel {
   std::string name;
-  std::optional<LaunchShape> launch; // of devices that start kernels as blocks of threads
+  std::optional<LaunchShape> launch; // only for devices that start kernels as blocks of threads
   bool operator==(const Kernel &) const = default;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {

@@ -43,13 +43,14 @@ private:
   }
 };
 
-/// Values by what tells them apart. When they have too many rows together, all are forgotten: where
-/// little is equal, memory stays bounded.
+/// Keeps values by their keys. When the values have more than `mostRows` rows together, all are forgotten,
+/// so that memory stays bounded even if few keys repeat.
 template <typename Key, typename Value> class Memo {
 public:
   explicit Memo(size_t mostRows = 1 << 17) : mostRows(mostRows) {}
 
-  /// The value of a key: the one that make() once gave. Its size is rows(value).
+  /// Returns the value of a key. If it is not known, make() computes it. rows(value) is the number of rows
+  /// that a value counts for.
   template <typename Make, typename Rows>
   std::shared_ptr<const Value> of(const Key &key, Make make, Rows rows) {
     if (auto found = known.find(key); found != known.end())

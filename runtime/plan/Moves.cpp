@@ -31,7 +31,7 @@ const Move &BlockMap::moveOf(const Place &place) {
   move.upper = std::max(from, to);
   auto of = [&](const std::vector<Factor> &factors) { return &classes(group.mesh, factors); };
   std::vector<Factor> owned = factors(group, move.lower, move.upper, true, false);
-  if (from > to) { // a result goes to all that hold a part
+  if (from > to) { // a result goes to all ranks that hold a piece
     move.peers = move.kept = of(owned);
     move.targets = move.serving = of({});
     return move;
@@ -60,7 +60,7 @@ LowerParts BlockMap::lower(const Place &place, int64_t position) {
   const MeshView &mesh = at(meshes, groupOf(segment).mesh);
   const ShardRects &pieces = this->pieces(group, formOf(place), move.lower, position);
   const Bases &bases = this->bases(segment, move.lower, move.upper);
-  // One part per set of receivers, where its least world rank stands among theirs.
+  // One part per set of receivers. Parts are in the order of the least world ranks of these sets.
   result.next.assign(ranks.size(), 0);
   auto add = [&](int64_t base, int64_t size) {
     if (move.serving->part(base) == move.serving->part(position))
@@ -247,7 +247,7 @@ std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_
   int64_t last = -1;
   for (int64_t index : standing(place, position)) {
     int64_t b = block(place.segment, index);
-    // Rows go on from one block to the next of the same parameter alone.
+    // A row may go on from one block to the next only within a parameter.
     bool goesOn = b / perParameter == std::exchange(last, b / perParameter);
     key.push_back(2 * at(alike, b % perParameter) + goesOn);
   }

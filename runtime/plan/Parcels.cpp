@@ -22,15 +22,15 @@ public:
   Parcel run(const std::vector<size_t> &order, int64_t alignment) {
     Parcel parcel;
     parcel.values.resize(values.size());
-    // What each message is made of: values, and their elements from where on.
+    // Per message: the number of each value in it, and the first element of that value.
     std::vector<std::vector<int64_t>> made(messages.size());
     eachPart(order, [&](size_t value, const Message &part, size_t message) {
       messages[message].*count += part.*count * values[value].elementBytes;
       made[message].insert(made[message].end(), {static_cast<int64_t>(value), part.*offset});
     });
-    // Peers to whom the same goes share the message.
+    // Peers to which the same elements go share a message.
     std::map<std::vector<int64_t>, int64_t> known;
-    std::vector<int64_t> next(messages.size(), -1); // of a message that is packed: its next byte
+    std::vector<int64_t> next(messages.size(), -1); // per message that is packed, its next byte
     for (size_t i = 0; i < messages.size(); ++i) {
       if (messages[i].*count == 0)
         continue;
@@ -41,7 +41,7 @@ public:
       if (isNew)
         parcel.bytes = (next[i] = free) + messages[i].*count;
     }
-    // The first messages with each part come in the order of its elements.
+    // The messages that are first to have a run come in the order of the run's elements, as `find` needs.
     eachPart(order, [&](size_t value, const Message &part, size_t message) {
       if (next[message] < 0)
         return;
@@ -56,7 +56,7 @@ public:
   }
 
 private:
-  /// visit(value, a peer's part of it, the number of the peer's message)
+  /// Calls visit(value, a peer's part of the value, the number of the peer's message).
   template <typename Visit> void eachPart(const std::vector<size_t> &order, Visit visit) {
     for (size_t value : order)
       for (const Message &part : *values[value].messages)
@@ -70,12 +70,13 @@ private:
   int64_t Message::*offset, Message::*count;
 };
 
-/// The mesh and its factors along which ranks share copies of what is sent: those along which hops
-/// replicate and the value is not yet, or between shards, along which it is replicated there alone.
+/// The mesh, and the factors along which ranks share copies of what is sent; mesh -1 if there are none. The
+/// value is not replicated along these factors before it is sent. The hops replicate along them or, between
+/// shards, the target's placements do.
 std::pair<int64_t, std::vector<Factor>> sharing(const Plan &plan, const Place &place) {
   const Segment &segment = plan.segments[static_cast<size_t>(place.segment)];
   const Group &group = plan.groups[static_cast<size_t>(segment.group)];
-  if (place.from == Distribution::Ranges) // each has its own, and all get it
+  if (place.from == Distribution::Ranges) // all ranks get each range
     return {group.mesh, group.slabs.factors};
   std::vector<bool> before = geometry::replicatedAxes(group, place.value, whose(plan, place));
   std::vector<Factor> factors, shared;
@@ -107,13 +108,14 @@ RankStart layOut(CollectiveKind kind, std::span<const Traveller> values, int64_t
       indexOf[peer] = static_cast<int64_t>(start.messages.size());
       start.messages.push_back({static_cast<int64_t>(peer), 0, 0, 0, 0});
     }
-  // By falling size each value is aligned where those before it end.
+  // Values go by falling size of elements, so that each is aligned where the value before it ends.
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::pair(-values[a].elementBytes, a) < std::pair(-values[b].elementBytes, b);
   });
-  // What is gathered stands without gaps where that is aligned: transports gather so.
+  // Transports gather parts without gaps. So parts of an all-gather are aligned for the largest element
+  // only.
   int64_t alignment = kAlignment;
   if (kind == CollectiveKind::AllGather && !values.empty())
     alignment = values[order[0]].elementBytes;

@@ -1,8 +1,9 @@
 //===- Parcels.h - One message per peer and start ---------------*- C++ -*-===//
 //
-// The tables number a value's packed elements as if it stood alone. What travels with one start
-// stands in one buffer per side, in one part per peer; this is the one place that says where.
-// Both ends order a part's values alike, so that what leaves is what arrives.
+// Message tables number a value's packed elements as if the value travelled alone. All values that travel
+// with one start share one buffer per side, with one part per peer. Only `layOut` says where each value
+// lies in it. Both ends order the values of a part alike, so that what arrives is laid out as what was
+// sent.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_PARCELS_H
@@ -20,11 +21,10 @@ struct Traveller {
   int64_t elementBytes;
 };
 
-/// Lays out what one start sends and receives on one rank of a world of that size.
+/// Lays out what one start sends and receives on one rank, in a world of `worldSize` ranks.
 RankStart layOut(CollectiveKind kind, std::span<const Traveller> values, int64_t worldSize);
 
-/// Whether two values may travel in one all-gather: where peers share one copy of a value, those of the
-/// other share it alike.
+/// Whether two values may travel in one all-gather: the same ranks must share the copies of either value.
 bool gatherTogether(const Plan &plan, const Place &one, const Place &other);
 /// Whether several ranks get copies of what is sent.
 bool isShared(const Plan &plan, const Place &place);

@@ -8,11 +8,11 @@ namespace stepc::plan {
 
 /// What is wrong with an algorithm by itself; empty if nothing is.
 std::string checkAlgorithm(const PinnedAlgorithm &algorithm);
-/// Why no algorithm of cuBLASLt can make such a product, if none can: "a symmetric product, …".
+/// Why no algorithm of cuBLASLt can compute such a product: "a symmetric product, …". Empty if some may.
 std::string checkMultiplies(DType lhs, DType rhs, std::optional<DType> addend, DType out,
                             bool isSymmetric);
-/// The least distance between rows of the operands, in elements, which is the distance in blocks. In this
-/// order: the left operand, the right one, the addend if there is one, and the out.
+/// The distance between rows of each operand, in elements, if rows touch each other, as they do in blocks.
+/// In this order: the left operand, the right one, the addend if there is one, and the result.
 std::vector<int64_t> denseLeading(int64_t m, int64_t n, int64_t k, bool transposeLhs,
                                   bool transposeRhs, bool hasAddend);
 /// A number of cublasLtGetVersion() as people write it: "13.0.2".

@@ -1,7 +1,7 @@
 //===- Places.h - Where values stand, and what moves them -------*- C++ -*-===//
 //
-// Segments of blocks, the distributions in which their values stand, and the tables that lead from one to
-// another. Sizes and offsets are in elements unless a name says bytes.
+// Segments of blocks, the distributions in which their values lie, and the tables that lead from one place
+// to another. Sizes and offsets are in elements unless a name says bytes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_PLACES_H
@@ -22,7 +22,7 @@ namespace stepc::plan {
 struct Segment {
   std::string name;
   int64_t group = 0;
-  std::vector<int64_t> blocks; // empty with `all`: every block of the group
+  std::vector<int64_t> blocks; // indices in the group; empty if `all` is set
   bool all = false;
 };
 
@@ -32,13 +32,14 @@ struct Distribution {
     Shards = 0, ///< in pieces, as the group's placements say
     Blocks = 1, ///< each whole (or a slab of each) on the ranks that compute it: [slot, R, C]
     Pieces = 2, ///< in pieces, as hop `hop` leaves them; after the last hop they are blocks
-    // In pieces, by placements of the gradient or the states that differ from the parameter's. Equal lists
-    // have one name: that of the first of parameter, gradient and states.
+    // In pieces, by placements of the gradient or the states that differ from the parameter's. If lists of
+    // placements are equal, the first of parameter, gradient and states gives the name.
     GradientShards = 3,
     StateShards = 4,
-    ReducedShards = 5, ///< in pieces, as contributions to a gradient are added up
-    // Only for groups with slabs. A value of a block is the sum of the parts of all ranks that have a slab of
-    // it (Parts). Each of these ranks adds up one range of the elements of all these blocks (Ranges).
+    ReducedShards = 5, ///< in pieces, by the reduced gradient's placements
+    // Only for groups with slabs. A value of a block is the sum of the parts of all ranks that have a slab
+    // of the block (Parts). Each of these ranks adds up one range of the elements of all their common
+    // blocks (Ranges).
     Parts = 6,
     Ranges = 7,
   };
@@ -48,14 +49,14 @@ struct Distribution {
   constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
   bool isShards() const { return kind != Blocks && kind != Pieces && !isSummed(); }
   bool isSummed() const { return kind == Parts || kind == Ranges; }
-  /// Whose placements say where the shards lie. It is the parameter's if the distribution is not shards.
+  /// The tensor whose placements say where the shards lie; the parameter if the distribution is not shards.
   ShardsKind whose() const {
     return kind == GradientShards  ? ShardsKind::Gradient
            : kind == StateShards   ? ShardsKind::State
            : kind == ReducedShards ? ShardsKind::Reduced
                                    : ShardsKind::Parameter;
   }
-  /// How many hops lead there.
+  /// How many hops lead from the shards to this distribution.
   int64_t level(const Group &group) const;
   /// The distribution after `hops` of a group's hops, one at least.
   static Distribution after(const Group &group, int64_t hops);
@@ -66,19 +67,19 @@ inline constexpr auto kNames<Distribution::Kind> =
     std::to_array<std::string_view>({"shards", "blocks", "hop", "gradient_shards", "state_shards",
                                      "reduced_shards", "parts", "ranges"});
 std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
-/// Where the shards of a group's parameter, gradient or states stand.
+/// The distribution of the shards of a group's parameter, gradient, states or reduced gradient.
 Distribution shardsOf(const Group &group, ShardsKind kind);
-/// Where the stages over a group's shards run and its hops start: with the states, or with the
-/// parameter of a rule that keeps none for it.
+/// The shards over which a group's stages run and from which its hops start: the states' shards, or the
+/// parameter's if the rule keeps no state for the group.
 Distribution home(const Group &group, const Rule &rule);
 
-/// A value is at rest in a distribution, or packed for peers at an end of a move between two.
+/// A value is at rest in a distribution, or it is packed at one of the two ends of a move.
 enum class End : int64_t {
   Rest = 0,
   Sent = 1,     ///< packed per receiving rank, then block, then rectangle
   Received = 2, ///< packed per sending rank, then block, then rectangle
-  Kept =
-      3, ///< a copy of a rank's shards: block by block, each as it stands in the shard; or its range
+  /// A copy of a rank's shards, block by block, each as it stands in the shard; or a copy of a rank's range.
+  Kept = 3,
 };
 template <>
 inline constexpr auto kNames<End> =
@@ -86,34 +87,35 @@ inline constexpr auto kNames<End> =
 
 struct Plan;
 
-/// Where a value of a segment's blocks stands.
+/// Which value of a segment's blocks is meant, and how it is shared out among ranks.
 struct Place {
   int64_t segment = -1;
   ValueKind value = ValueKind::Full;
-  Distribution from = Distribution::Shards, to = Distribution::Shards; // equal unless it moves
+  Distribution from = Distribution::Shards, to = Distribution::Shards; // equal at rest
   End end = End::Rest;
 
   static Place resting(int64_t segment, ValueKind value, Distribution in) {
     return {segment, value, in, in, End::Rest};
   }
-  /// Whether it is one list of elements in the workspace.
+  /// Whether the value is one list of elements in the workspace.
   bool isPacked() const { return end != End::Rest; }
   bool isMoving() const { return end == End::Sent || end == End::Received; }
-  /// Whether it is shards that the trainer has bound.
+  /// Whether the value is shards that the trainer has bound.
   bool isBound() const { return end == End::Rest && from.isShards(); }
-  /// Whether it is bound shards, or a copy of them.
+  /// Whether the value is bound shards, or a copy of shards.
   bool isOfShards() const { return !isMoving() && from.isShards(); }
   bool isResting(Distribution in) const { return end == End::Rest && from == in; }
-  /// Whether it has one item per computed block.
+  /// Whether the value has one item per computed block.
   bool isBatch() const { return isResting(Distribution::Blocks) || isResting(Distribution::Parts); }
-  /// The distribution whose holders have it in their memory.
+  /// The distribution whose ranks have the value in their memory.
   Distribution standsIn() const { return end == End::Received ? to : from; }
-  /// Whether an element of `walked`, which is at rest, leads to one here. Shards lead to what is packed on
-  /// the same rank and to whole blocks. Blocks lead to what is at rest in blocks, whatever its kind.
+  /// Whether a stage that walks over the elements of `walked`, which is at rest, can address an element
+  /// here for each of them. From shards a stage addresses what is packed on the same rank, and whole
+  /// blocks. From blocks it addresses values of any kind that are at rest in blocks.
   bool isAddressableFrom(const Place &walked) const;
-  /// Whether a rank can copy its values to `other`, which stands on the same rank.
+  /// Whether a rank can copy the values here to `other`, which lies on the same rank.
   bool copiesTo(const Place &other) const;
-  /// Whether this place has the contributions that arrived, and `other` has their sums.
+  /// Whether this place has the contributions (or parts) that arrived, and `other` has their sums.
   bool sumsTo(const Plan &plan, const Place &other) const;
   /// Whether this is the sent end and `other` the received end of one move. Their segments may differ.
   bool travelsTo(const Place &other) const;
@@ -125,7 +127,7 @@ enum class TableKind : int64_t {
   BlockChunks = 1, ///< rows of a stage over computed blocks
   Copy = 2,        ///< rows that move a value from `from` to `to`
   Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
-  Sum = 4, ///< rows of `to`, each with all its contributions (or parts), which stand in `from`
+  Sum = 4, ///< rows that add up contributions (or parts) in `from` and write the sum to `to`
 };
 template <>
 inline constexpr auto kNames<TableKind> =
@@ -150,20 +152,20 @@ inline constexpr auto kNames<CollectiveKind> =
 
 /// Ranks that meet in collectives: the world, or the ranks of a mesh that differ only along `factors`.
 struct Communicator {
-  int64_t mesh = -1; // the world
+  int64_t mesh = -1; // -1: the world
   std::vector<Factor> factors;
   bool operator==(const Communicator &) const = default;
 };
 
-/// The alignment in bytes of what stands apart in memory: a cache line, and the widest vector.
+/// The alignment of buffers and of parts of messages, in bytes: a cache line, and the widest vector.
 inline constexpr int64_t kAlignment = 64;
 constexpr int64_t aligned(int64_t bytes, int64_t alignment = kAlignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Batches of computed blocks that stand side by side in one part of the workspace. On each rank every
-/// member begins where those before it end there (Tables.h). So a pool is as large as the most that any rank
-/// needs of all members, and not the sum of what different ranks need of each.
+/// Batches of computed blocks that lie side by side in one part of the workspace. On each rank a member
+/// begins where the rank's blocks of the members before it end (Tables.h). So a pool is as large as the
+/// most that any rank needs for all members. It is not the sum of what different ranks need for each.
 struct Pool {
   struct Batch {
     int64_t segment = 0;

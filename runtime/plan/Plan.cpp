@@ -80,15 +80,15 @@ bool Place::copiesTo(const Place &other) const {
   if (segment != other.segment || value != other.value || end == End::Sent ||
       other.end == End::Received)
     return false;
-  // Shards have no other values.
+  // Values of other kinds are never in shards.
   if (!value.isStored() && (isOfShards() || other.isOfShards()))
     return false;
-  // What is to be added up is no value yet, and what was added up has to be brought together.
+  // Parts that travel are to be added up and not copied. Parts and ranges at rest must travel first.
   if ((isMoving() && from == Distribution::Parts) ||
       (!isMoving() && !other.isMoving() && (from.isSummed() || other.from.isSummed())))
     return false;
-  // A rank that has a block whole also has it in its shard; otherwise a move leads there. Between hops,
-  // another hop may choose the ranks that compute a block (isChoice).
+  // A copy stays in one distribution, because only a move leads to another. But what a hop brought may be
+  // copied to blocks if all later hops choose (isChoice in Validate.cpp).
   if (isMoving() || other.isMoving())
     return standsIn() == other.standsIn() ||
            (end == End::Received && to.kind == Distribution::Pieces &&

@@ -1,13 +1,12 @@
 //===- Plan.h - The compact plan that a library carries ---------*- C++ -*-===//
 //
-// A plan is what the generated program needs to know of parameters, placements
-// and owners. It is the same for all ranks; `expand` (Tables.h) turns it into
-// the tables of one rank when a library is opened. The compiler builds it from
-// the scheduled IR, the verifier expands it for every rank, and the library
+// A plan is what the generated program needs to know of parameters, placements and owners. All ranks have
+// the same plan. `expand` (Tables.h) turns it into the tables of one rank when a library is opened. The
+// compiler builds the plan from the scheduled IR, the verifier expands it for every rank, and the library
 // carries it as bytes (`serialize`).
 //
-// Sizes and offsets are in elements unless a name says bytes. "Rank" is the
-// index in the library's world (the sorted union of its meshes' global ranks).
+// Sizes and offsets are in elements unless a name says bytes. "Rank" is the index in the library's world
+// (the sorted union of its meshes' global ranks).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_PLAN_H
@@ -25,13 +24,13 @@ inline constexpr int64_t kChunkElements = 16384;
 /// A whole plan, as a library carries it.
 struct Plan {
   std::string name; // the library's
-  std::string chip; // LLVM cpu that the code is for, with its features
+  std::string chip; // the LLVM cpu that the code is for, with its features
   std::string numerics = "exact";
-  // Workspace per rank: buffers at places that were decided, and after them one region of scratch
-  // for products and functions of blocks, which run one at a time.
+  // The workspace of a rank: the arena, with buffers at offsets that the compiler chose, and after it one
+  // region of scratch for products and functions of blocks, which run one at a time.
   int64_t arenaBytes = 0;
   int64_t scratchBytes = 0;
-  int64_t chunkElements = kChunkElements; // at most, of a row of a table: the target's
+  int64_t chunkElements = kChunkElements; // the most of a row of a table: the target's
   std::vector<Mesh> meshes;
   std::vector<Rule> rules;
   std::vector<Route> routes;
@@ -41,7 +40,7 @@ struct Plan {
   std::vector<Table> tables;
   std::vector<Pool> pools;
   std::vector<Kernel> kernels;   // in the order of stepc_program's
-  std::vector<Command> commands; // the program; of a module at level scheduled, its starts alone
+  std::vector<Command> commands; // the program; for a module at level scheduled, only its starts
   uint64_t programHash = 0;      // of the generated code's IR: part of the plan's hash
 
   /// The world: the sorted union of the meshes' ranks that some group uses.
@@ -53,23 +52,27 @@ struct Plan {
   int64_t workspaceBytes() const { return scratchOffset() + scratchBytes; }
 };
 
-/// Per world rank, a number that is equal for ranks that meet there; -1 if the rank takes no part.
+/// Per world rank, a number that is equal for ranks that meet in the communicator. It is -1 if the rank
+/// takes no part.
 std::vector<int64_t> meetings(const Plan &plan, const Communicator &communicator);
-/// Whether some two ranks meet in both.
+/// Whether any two ranks meet in both communicators.
 bool shareAPair(const Plan &plan, const Communicator &one, const Communicator &other);
-/// The world ranks that a rank meets there, itself included, ascending; empty if it takes no part.
+/// The world ranks that a rank meets in the communicator, itself included, ascending. Empty if it takes no
+/// part.
 std::vector<int64_t> members(const Plan &plan, const Communicator &communicator, int64_t rank);
 
-/// Whose placements say how a place's values lie in shards: there, before the move or after it. For pieces
-/// between hops and for blocks they are those of the shards where the hops start.
+/// The tensor whose placements say how the values of a place lie in shards: at this place, or at the end of
+/// its move that is shards. For moves without shards, and for blocks, it is the tensor at whose shards hops
+/// start.
 ShardsKind whose(const Plan &plan, const Place &place);
-/// What is wrong with the shards of a place, whose segment must exist: equal lists have one name, and hops
-/// lead only from and to the shards at home.
+/// What is wrong with the shards that a place names; empty if nothing is. Equal lists of placements must go
+/// by one name, and hops may lead only from and to the shards at home (`home`). The place's segment must
+/// exist.
 std::string checkShards(const Plan &plan, const Place &place);
 
 /// Bytes, little-endian, versioned; equal plans give equal bytes.
 std::vector<uint8_t> serialize(const Plan &plan);
-/// Nothing, and `error` set, when the bytes are not a plan of this version.
+/// Returns nothing and sets `error` if the bytes are not a plan of this version.
 std::optional<Plan> deserialize(const uint8_t *bytes, size_t size, std::string &error);
 /// A 64-bit hash of the serialized plan (FNV-1a), compared by ranks when they meet.
 uint64_t hash(const Plan &plan);

@@ -15,7 +15,8 @@ RankPool Expander::pool(const Pool &pool, int64_t rank) {
     made.begins.push_back(begin);
     if (blocks == 0 || member.blockBytes == 0)
       continue;
-    // No sum leaves 64 bits, whatever a plan says: nothing so large passes as a workspace.
+    // No sum overflows 64 bits, whatever a plan says. A size that is capped here is too large for any
+    // workspace.
     bool fits = member.blockBytes <= kMostArenaBytes / blocks;
     made.bytes = std::min(begin + (fits ? blocks * member.blockBytes : 2 * kMostArenaBytes),
                           2 * kMostArenaBytes);

@@ -1,9 +1,9 @@
 //===- Rows.h - Merging and splitting the rows of tables --------*- C++ -*-===//
 //
-// Internal to the plan. A rectangle is contiguous where its rows touch each
-// other; contiguous pieces that follow each other in both of their memories
-// become one long row, which is cut at the plan's chunkElements. So that the count of
-// rows follows the bytes to move, not the shape of the matrices.
+// Internal to the plan. A rectangle is contiguous if its rows touch each other. Contiguous pieces that
+// follow each other in both of their memories become one long row, which is cut at the plan's
+// chunkElements. So the number of rows of a table depends on the bytes to move, not on the shape of the
+// matrices.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_ROWS_H
@@ -18,12 +18,12 @@ namespace stepc::plan {
 /// rows × cols elements in one or two memories.
 struct RowPiece {
   int64_t parameter, block, row, col, rows, cols;
-  int64_t first, firstStride;   // in the one memory
-  int64_t second, secondStride; // in the other, if there is one
+  int64_t first, firstStride;   // in the first memory
+  int64_t second, secondStride; // in the second memory, if there is one
   bool hasSecond;
 };
 
-/// Takes pieces in order and emits them merged and split.
+/// Takes pieces in order, merges and splits them, and calls emit(piece) for each row that results.
 template <typename Emit> class RowMerger {
 public:
   RowMerger(int64_t longest, Emit emit) : longest(longest), emit(std::move(emit)) {}
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// `count` rows of a piece from row `row` on.
+  /// Returns `count` rows of a piece, from row `row` on.
   static RowPiece below(const RowPiece &piece, int64_t row, int64_t count) {
     RowPiece part = piece;
     part.row += row;
@@ -63,7 +63,7 @@ private:
     return part;
   }
 
-  /// `length` contiguous elements, rows of piece.cols.
+  /// Adds a contiguous piece of `length` elements.
   void addRun(const RowPiece &piece, int64_t length) {
     int64_t done = 0;
     if (follows(piece)) {
@@ -76,7 +76,7 @@ private:
     open = piece;
     open.rows = 1;
     int64_t row = done / piece.cols, col = done % piece.cols;
-    // Where the next row of the table begins: so far below this one, and beside it.
+    // The next row of the table begins `below` rows down and `aside` columns to the right.
     int64_t below = longest / piece.cols, aside = longest % piece.cols;
     for (;;) {
       open.row = piece.row + row;

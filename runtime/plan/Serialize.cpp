@@ -1,9 +1,8 @@
 //===- Serialize.cpp - A plan as bytes ------------------------------------===//
 //
-// One template walks the plan's fields for both directions, so that writer and
-// reader cannot disagree. Every number is 8 bytes, little-endian; a list is its
-// length and its items. The reader checks each length against the bytes that
-// are left before it allocates, because the bytes may come from anywhere.
+// One template walks the plan's fields for both directions, so that writer and reader cannot disagree.
+// Every number is 8 bytes, little-endian. A list is its length and its items. The reader checks each length
+// against the bytes that are left before it allocates, because the bytes may come from anywhere.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,7 +86,7 @@ public:
   std::string error;
 };
 
-/// Walks every field. `Stream` is Writer (and the plan const) or Reader.
+/// Walks every field. `Stream` is PlanWriter, for a const plan, or PlanReader.
 template <typename Stream> class Walk {
   template <typename T> using Ref = std::conditional_t<Stream::reading, T &, const T &>;
 

@@ -7,8 +7,9 @@ namespace stepc::plan {
 
 using geometry::Rect;
 
-// What arrived has the part of one peer after the other. Peers whose gradients differ only along partial axes
-// sent the same elements in the same order. So one list, for all rows, says where their parts begin.
+// What arrived has one part after another, one per peer. Peers whose gradients differ only along partial
+// axes sent the same elements in the same order. So one list says for all rows where the parts of these
+// peers begin.
 void TableBuilder::sums(RankTable &out) {
   if (table.from.from == Distribution::Parts)
     return sumsOfParts(out);
@@ -29,7 +30,7 @@ void TableBuilder::sums(RankTable &out) {
     std::span<const Rect> rects = shared.of(block % perParameter);
     // Rectangles of the same elements stand side by side, one of each contribution.
     for (size_t first = 0; first < rects.size(); first += static_cast<size_t>(count)) {
-      std::vector<int64_t> peers(static_cast<size_t>(count)); // as classes of what is shared
+      std::vector<int64_t> peers(static_cast<size_t>(count)); // as indices in shared.classes
       for (const Rect &rect : rects.subspan(first, static_cast<size_t>(count)))
         peers[static_cast<size_t>(contributionOf(group, mesh, shared.classOf(rect)))] =
             shared.with[static_cast<size_t>(&rect - shared.rects.data())];
@@ -54,7 +55,7 @@ void TableBuilder::sums(RankTable &out) {
 
 void TableBuilder::sumsOfParts(RankTable &out) {
   std::vector<std::vector<int64_t>> begins = map.beginsOfParts(table.from, position);
-  std::vector<int64_t> lists; // of each team, where its own begins
+  std::vector<int64_t> lists; // per team, where its list begins in out.lists
   for (const std::vector<int64_t> &list : begins) {
     lists.push_back(static_cast<int64_t>(out.lists.size()));
     out.lists.insert(out.lists.end(), list.begin(), list.end());

@@ -12,10 +12,10 @@ using geometry::Rect;
 
 namespace {
 
-/// Where the parts of peers begin in a packed place: no row reaches from one into the next.
+/// Where the parts of peers begin in a packed place. No row may reach from one part into the next.
 class Borders {
 public:
-  /// None where a place is at rest.
+  /// A place at rest has no borders.
   Borders(BlockMap &map, const Place &place, int64_t position) {
     if (!place.isMoving())
       return;
@@ -99,7 +99,7 @@ RankTable TableBuilder::rows(size_t expected) {
   } else if (table.kind == TableKind::Sum) {
     sums(result);
   }
-  // Tables are kept by their rows: memory that has none is given back.
+  // Memos count the rows of the tables that they keep, so memory without rows is given back.
   if (result.chunks.capacity() / 2 > result.chunks.size())
     result.chunks.shrink_to_fit();
   if (result.copies.capacity() / 2 > result.copies.size())
@@ -136,7 +136,7 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
       int64_t slot = slots[static_cast<size_t>(k)];
       add(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
     });
-  } else { // a copy of the shards, or nothing
+  } else { // `to` is a copy of the shards, or nothing is staged
     std::vector<int64_t> shifts = map.shifts(table.to, position);
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
       int64_t shift = shifts[static_cast<size_t>(k)];
@@ -195,7 +195,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
                add(pieceOf(number, block, rect, offset, rect.cols), from, rect.cols);
              });
   } else if (packed.isMoving() && other.isBatch()) {
-    // If a hop chooses, some of what stands there is computed on other ranks.
+    // If a hop chooses, some of the blocks that stand there are computed on other ranks.
     std::vector<int64_t> slots = slotsOf(map.standing(packed, position));
     map.walk(packed, position, [&](int64_t k, int64_t block, const Rect &rect, int64_t offset) {
       int64_t slot = slots[static_cast<size_t>(k)];

@@ -16,15 +16,16 @@ class TableBuilder {
 public:
   TableBuilder(BlockMap &map, const Table &table, int64_t position);
 
-  /// A key that is equal for positions with equal rows. Nothing: the rows are the position's own.
+  /// A key that is equal for positions with equal rows. Returns nothing if rows are the position's own.
   std::optional<std::vector<int64_t>> key();
-  /// The blocks, as indices in the group, whose numbers the rows have.
+  /// The blocks to which block numbers in the rows refer, as indices in the group.
   std::vector<int64_t> blocks();
-  /// If these blocks are all that a shard holds: its place, and a position whose shard holds the same blocks.
+  /// If `blocks()` are all blocks that a shard holds: the shard's place, and a position whose shard is
+  /// alike. Otherwise nothing.
   std::optional<std::pair<Place, int64_t>> holder();
-  /// `expected`: how many rows to reserve memory for.
+  /// Builds the rows. Reserves memory for `expected` rows.
   RankTable rows(size_t expected);
-  /// The row and the column from which those of the rows count.
+  /// The row and the column of a block from which the rows of the table count.
   int64_t row = 0, col = 0;
 
 private:
@@ -34,7 +35,7 @@ private:
   void sums(RankTable &out);
   void sumsOfParts(RankTable &out);
 
-  /// A single row's stride is its length: its neighbour does not exist.
+  /// The stride of a piece. For a single row it is the row's length, because there is no next row.
   static int64_t rowStride(const RowPiece &piece, int64_t stride) {
     return piece.rows == 1 ? piece.cols : stride;
   }
@@ -73,7 +74,7 @@ private:
   const ShardRects &shardOf(const Place &place);
   /// The slot of each block that is computed here, or -1. `indices` are indices in the segment, ascending.
   std::vector<int64_t> slotsOf(const std::vector<int64_t> &indices);
-  /// visit(number of the held block, block in the group, rectangle), in segment order.
+  /// Calls visit(number of the held block, block in the group, rectangle) in segment order.
   template <typename Visit> void forOwnRects(Visit visit) {
     const ShardRects &shard = shardOf(own);
     int64_t k = 0;
@@ -91,8 +92,8 @@ private:
   int64_t groupIndex;
   const Group &group;
   const KindView &view;
-  const Place &own;            // the side of shards
-  const Place &packed, &other; // of a moving side and the other one
+  const Place &own;            // the side of the table that is shards
+  const Place &packed, &other; // the moving side of the table, and the other side
   int64_t perParameter;
 };
 

@@ -14,7 +14,7 @@ void CommonTable::resolve(const Group &group, RankTable &own) const {
   if (!blocks)
     return;
   int64_t perParameter = group.blocksPerParameter();
-  std::vector<int64_t> parameters; // by number: there are many rows of each block
+  std::vector<int64_t> parameters; // by block number, because each block has many rows
   parameters.reserve(blocks->size());
   for (int64_t block : *blocks)
     parameters.push_back(group.parameters[static_cast<size_t>(block / perParameter)]);
@@ -68,29 +68,28 @@ size_t countRows(const RankTable &table) {
 
 } // namespace
 
-/// Keys hold what they name, so that no other list gets its address.
+/// Keys own the lists that they name, so that no new list gets the address of a forgotten one.
 struct Expander::Known {
   explicit Known(const Plan &plan) : map(plan) {}
 
-  /// The messages of a table on `count` ranks from `first` on, as far as there are ranks.
+  /// The messages of a table on up to `count` ranks from rank `first` on, as long as there are ranks.
   std::vector<Messages> messagesOf(const Table &table, int64_t first, size_t count);
 
   BlockMap map;
-  // By table and its key. Many ranks have many rows of one table.
+  // The key is a table and TableBuilder::key. The limit is high, because many ranks have many rows.
   Memo<std::pair<std::vector<int64_t>, std::vector<int64_t>>, RankTable> rows{1 << 18};
-  Memo<std::vector<int64_t>, std::vector<int64_t>>
-      blocks; // by place and position that has a like shard
+  Memo<std::vector<int64_t>, std::vector<int64_t>> blocks; // by place and ShardRects::like
   Memo<std::pair<Peers, Peers>, RankTable> messages;
   Memo<std::pair<const Start *, std::vector<Messages>>, RankStart> starts;
   std::shared_ptr<const RankTable> noRows = std::make_shared<const RankTable>();
-  /// Messages of a table on ranks that follow each other. Who asks about one rank after the other gets more
-  /// and more of them at once, so that a start looks at each of its tables once for many ranks.
+  /// Messages of a table on consecutive ranks. If a caller asks about one rank after the other, more and
+  /// more ranks are computed at once. So a start looks at each of its tables once for many ranks.
   struct Ahead {
     int64_t first = 0;
     std::vector<Messages> of;
   };
   std::vector<Ahead> ahead; // per table of the plan
-  // What was made last, and its rows: ranks, one after another, have about as many.
+  // The table that was made last, and its number of rows: the next rank has about as many.
   const Table *last = nullptr;
   size_t lastRows = 0;
 };

@@ -40,8 +40,7 @@ std::vector<Team> BlockMap::teamsAt(const Place &place, int64_t position) {
   const Teams &known = teamsOf(place.segment, position);
   std::vector<int64_t> numbers(known.positions.size(), -1);
   std::vector<Team> result;
-  std::vector<int64_t>
-      order; // of those found: teams stand by their first blocks within a parameter
+  std::vector<int64_t> order; // numbers of teams, as found; the result is sorted by these
   std::vector<int64_t> slots = computed(place.segment, position);
   for (size_t slot = 0; slot < slots.size(); ++slot) {
     int64_t team = at(known.of, block(place.segment, slots[slot]) % at(blocksPerParameter, index));
@@ -79,11 +78,11 @@ std::vector<TeamPart> BlockMap::teamParts(const Place &place, const std::vector<
       int64_t position = (*teams[i].positions)[number];
       members.push_back({at(mesh.worldOf, position), position, i, static_cast<int64_t>(number)});
     }
-  if (teams.size() > 1) // those of one are in this order
+  if (teams.size() > 1) // the members of one team are in this order already
     std::sort(members.begin(), members.end());
-  // Who adds up a range has it from all, and gives it to all.
+  // A rank receives its range from all members of the team, and sends its sums to all of them.
   bool isOwn = place.standsIn() == Distribution::Ranges;
-  bool isShared = isOwn && place.end == End::Sent; // by peers of the same teams
+  bool isShared = isOwn && place.end == End::Sent; // peers in the same teams share a part
   std::map<std::vector<size_t>, int64_t> offsets;
   std::vector<TeamPart> result;
   int64_t next = 0;

@@ -1,8 +1,9 @@
 //===- Teams.h - Who adds up what slabs add to their blocks -------*- C++ -*-===//
 //
-// Internal to the plan. The ranks that have slabs of a block are a team. All of them add up what they add to
-// a value of the block: each adds up one range of the elements of all blocks of the team, in the order of
-// slots, and gives the sums to the others.
+// Internal to the plan. The ranks that have slabs of a block are a team. Each rank of a team has a part of
+// each value of the team's blocks, and the value is the sum of the parts. The elements of all blocks of a
+// team form one list, in the order of slots. Each rank adds up one range of this list and sends the sums to
+// the others.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_TEAMS_H
@@ -13,18 +14,19 @@
 
 namespace stepc::plan {
 
-/// The teams among positions that differ along the factors of a group's slabs, by their first blocks.
+/// The teams among positions that differ along the factors of a group's slabs. Teams are ordered by their
+/// first blocks.
 struct Teams {
-  std::vector<int64_t> of;                     // per block within a parameter, -1: nobody has any
-  std::vector<std::vector<int64_t>> positions; // of each team, by ascending world rank
+  std::vector<int64_t> of;                     // per block within a parameter; -1: no rank has any
+  std::vector<std::vector<int64_t>> positions; // per team, by ascending world rank
 };
 
-/// One team as it stands at one of its positions, for values of one kind.
+/// One team, seen from one of its positions, for values of one kind.
 struct Team {
   const std::vector<int64_t> *positions = nullptr;
-  std::vector<int64_t> slots; // of its blocks, ascending
-  int64_t elements = 0;       // of all of them
-  int64_t self = 0;           // the number of the position among those of the team
+  std::vector<int64_t> slots; // of the team's blocks, ascending
+  int64_t elements = 0;       // of all these blocks
+  int64_t self = 0;           // the position's index in `positions`
 
   int64_t begin(int64_t number) const {
     auto count = static_cast<int64_t>(positions->size());
@@ -34,8 +36,8 @@ struct Team {
   int64_t own() const { return size(self); }
 };
 
-/// What goes to a peer or came from it: a range of elements of each team that both belong to, one after the
-/// other.
+/// What is sent to a peer or was received from it: a range of elements for each team that both ranks belong
+/// to, one range after the other.
 struct TeamPart {
   struct Range {
     size_t team;

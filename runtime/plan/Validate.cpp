@@ -1,8 +1,8 @@
 //===- Validate.cpp - What makes a plan safe to expand -------------------===//
 //
-// For the compiler, which may be wrong and may be given an edited text. Whatever passes here can be expanded
-// without an index out of range or an overflow, into tables whose size follows the size of the model. A
-// library compares its plan with a hash and does not come here.
+// The compiler calls this, because it may be wrong and may be given an edited text. A plan that passes can
+// be expanded without an index out of range and without overflow. The size of its tables follows the size
+// of the model. A library compares its plan with a hash and does not call this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace stepc::plan {
 
 namespace {
 
-constexpr int64_t kMaxMessage = int64_t(1) << 62; // bytes that a start moves, of all ranks
+constexpr int64_t kMaxMessage = int64_t(1) << 62; // bytes that a start moves for all ranks
 
 class Validator {
 public:
@@ -70,7 +70,8 @@ private:
     if (!inside(place.segment, plan.segments))
       return outside("segment", place.segment, plan.segments);
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
-    // Of joined axes a parameter is one block, and all other values are of the blocks before.
+    // Only full values have one block per parameter if axes are joined. All other kinds keep the blocks of
+    // before.
     if (group.joined > 0 && place.value != ValueKind::Full)
       return "expected full values where axes are joined, found " + name(place.value);
     if (Check wrong = place.value.isStored() ? Check() : checkValue(group, place.value);
@@ -100,7 +101,7 @@ private:
     return checkShards(plan, place);
   }
 
-  /// Ranks that have slabs of a block add up values that all of them have whole.
+  /// Checks places of parts and ranges. A team adds up only values of kind one or gram.
   static Check summed(const Place &place, const Group &group) {
     bool isSummed = place.from.isSummed() || place.to.isSummed();
     bool isSmall = place.value == ValueKind::One || place.value == ValueKind::Gram;
@@ -129,7 +130,7 @@ private:
            ends[static_cast<size_t>(place.end)] + ")";
   }
 
-  /// Whether all hops that lead from what arrived to where it is copied choose; true without any such hop.
+  /// Whether all hops between what arrived and where it is copied choose. True if there are no such hops.
   bool isChoice(const Table &table) {
     const Group &group = at(plan.groups, at(plan.segments, table.from.segment).group);
     int64_t level = table.from.standsIn().level(group), end = table.to.standsIn().level(group);
@@ -176,14 +177,14 @@ private:
     return unknown("a kind of table", table.kind);
   }
 
-  /// Starts are expanded, so they are checked here; the rest of the program is checked by validateProgram.
+  /// Starts are expanded, so they are checked here. validateProgram checks the rest of the program.
   Check command(const Command &command, int64_t) {
     const auto *start = std::get_if<Start>(&command);
     return start ? this->start(*start) : Check();
   }
 
   Check start(const Start &start) {
-    // At most, each of a group's elements goes to every rank of its mesh.
+    // The bound assumes that each element of a group goes to every rank of its mesh.
     int64_t bytes = 0;
     for (int64_t index : start.tables) {
       if (!inside(index, plan.tables))

@@ -6,7 +6,7 @@
 
 namespace stepc::plan {
 
-/// As validate of Tables.h; `wrongGroup` becomes the index of the group that is wrong, if one is.
+/// Like validate in Tables.h. Sets `wrongGroup` to the index of the group that is wrong, if one is.
 std::string validate(const Plan &plan, int64_t &wrongGroup);
 
 } // namespace stepc::plan

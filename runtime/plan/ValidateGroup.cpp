@@ -87,7 +87,7 @@ Check checkHops(const Plan &plan, const Group &group) {
     return {};
   std::string left;
   for (size_t axis = 0; axis < mesh.sizes.size(); ++axis) {
-    // Whole along all other axes.
+    // These factors resolve all other axes.
     std::vector<Factor> along = resolved;
     for (const Factor &other : wholeAxes(mesh))
       if (other.axis != static_cast<int64_t>(axis)) {

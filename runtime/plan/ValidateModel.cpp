@@ -137,7 +137,7 @@ private:
     return checkHops(plan, group);
   }
 
-  /// What is said of a parameter that a group lists, and that is not of that group.
+  /// The message for a parameter that a group lists although the parameter names another group or place.
   Check elsewhere(const Parameter &parameter, size_t place) const {
     return "expected parameter " + parameter.name + " at place " + std::to_string(place) +
            " of this group, found that it says place " + std::to_string(parameter.indexInGroup) +
@@ -154,7 +154,7 @@ private:
     return !a.parts.empty() && !b.parts.empty() && fields(a) == fields(b);
   }
 
-  /// Every row or column stands in one part.
+  /// Checks that every row (column) is in one part, and that the parts of a group have equal sizes.
   Check division(const Group &group) {
     const auto &parts = group.division.parts;
     if (parts.empty())
@@ -187,7 +187,7 @@ private:
     return {};
   }
 
-  /// All parts of a parameter stand in some group.
+  /// Checks that every part of a parameter is in some group.
   Check parts(const Group &group, int64_t index) {
     auto found = partsOf.find(index);
     size_t expected = group.parts.empty() ? 1 : group.division.parts.size();
@@ -208,7 +208,7 @@ private:
         return message;
     if (Check message = checkJoined(group, at(plan.rules, group.rule).states); !message.empty())
       return message;
-    // Zeros are left out, so that a block of an empty tensor is bounded as well.
+    // A size of 0 counts as 1, so that blocks of an empty tensor are bounded as well.
     int64_t total = std::max<int64_t>(1, static_cast<int64_t>(group.parameters.size()));
     int64_t blocks = product(total, std::max<int64_t>(1, static_cast<int64_t>(group.parts.size())),
                              kMaxRectangles);
@@ -259,7 +259,7 @@ private:
 
   const Plan &plan;
   int64_t &wrongGroup;
-  std::map<int64_t, std::set<int64_t>> partsOf; // per first group of its parameters
+  std::map<int64_t, std::set<int64_t>> partsOf; // per group of first parts: parts found
 };
 
 } // namespace

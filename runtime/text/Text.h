@@ -11,8 +11,8 @@ namespace stepc::runtime {
 /// printf into a string.
 std::string format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 
-/// Writes `text` and a terminating zero into a caller's buffer (may be null), cutting what does
-/// not fit.
+/// Writes `text` and a terminating zero into a buffer of `size` bytes, which may be null. Text that does
+/// not fit is cut.
 void copyText(char *buffer, int64_t size, std::string_view text);
 
 } // namespace stepc::runtime

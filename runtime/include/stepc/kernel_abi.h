@@ -2,41 +2,44 @@
  *
  * A library has a program per target. A program is data (the plan with its commands,
  * runtime/plan/Plan.h) and kernels. The runtime walks the commands and calls the kernels through a
- * device (runtime/devices/Device.h); kernels call nothing of the runtime, but for those of the target
- * emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler against this header when it is
- * built, the runtime against the program's when it is opened.
+ * device (runtime/devices/Device.h). Kernels call nothing of the runtime, except those of the target
+ * emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler checks this header when it is
+ * built, the runtime checks the program when it is opened.
  *
- * Hashes are FNV-1a of 64 bits (runtime/plan/Fnv1a.h), of a number's eight bytes from the lowest up. A
- * damaged library is refused by them when it is opened.
+ * Hashes are FNV-1a of 64 bits (runtime/plan/Fnv1a.h). A number is hashed as eight bytes, the lowest
+ * first. By the hashes, a damaged library is refused when it is opened.
  *
  * A kernel is void kernel(void *const *arguments, int64_t first, int64_t last). Its items are
- *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is no shards;
- *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, of each
- *    operand that is shards, a list of pointers, one per parameter of the plan. A word is where the
- *    operand stands for this row, in bytes from the workspace's begin; of scalars, where the row of
- *    the chunk's parameter does; or the number of rows of a block. So one launch serves all groups.
- *    Chunks of parameters that the step skips (missing_grad = skip) are left out, by the device or
- *    by the kernel itself, which finds the flag in the record;
+ *  - chunks: arguments[0] = rows, each a stepc_chunk and a word per operand that is not shards;
+ *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, for each operand
+ *    that is shards, a list of pointers, one per parameter of the plan. A word is the byte of the
+ *    workspace at which the operand begins for this row. For scalars it is the byte at which the
+ *    scalars of the chunk's parameter begin. Or it is the number of rows of a block. So one launch
+ *    serves all groups. The device leaves out chunks of parameters that the step skips
+ *    (missing_grad = skip), or the kernel does, which finds the flag in the record;
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
- *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Those that the step
- *    skips are left out likewise;
- *  - parameters whose steps are counted, on a device whose counts may stand in its own memory:
- *    arguments[0] = the records of parameters, not of further parts;
- *  - rows of a copy, of a device that does not copy by itself: arguments[0] = rows, each a
- *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = what their offsets count from, in the
- *    workspace; arguments[3], [4] = the lists of shards that stand there instead, if any;
- *    arguments[5] = the records;
- *  - rows of a sum of contributions: arguments[0] = rows, each a plan::SumRow whose `list` is a word of
- *    these: from there on stand the bytes at which each contribution's elements begin; arguments[1],
- *    [2] = what these and targets count from, in the workspace; arguments[3] = the records;
- *  - items of computed blocks, of a product or reduction: item = slot · items + i; arguments are
- *    the address of the scratch, then those of its batches in the workspace; of a product behind them
- *    stepc_factors, so that products that differ in these alone share a kernel;
- *  - seals that messages get (of a start), or one item for all messages that came (of its await), on a
- *    device whose messages the host may not touch. arguments[0] = rows, each a stepc_seal_row: one of an
- *    await. [1] = the stepc_seal_terms. [2] = the weights of each column, a stepc_seal. [3] = the
- *    stepc_sealed_messages. [4] = the records. [5] = the seals of this step. An await also has [6] = a
- *    stepc_seal_report in the host's memory.
+ *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Parameters that the
+ *    step skips are left out as above;
+ *  - parameters whose steps are counted, on a device that may have step counts in its own memory:
+ *    arguments[0] = the records of parameters, without the records of further parts;
+ *  - rows of a copy, on a device that does not copy by itself: arguments[0] = rows, each a
+ *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = the addresses in the workspace from
+ *    which source and target offsets count; arguments[3], [4] = the lists of shards to use instead,
+ *    if any; arguments[5] = the records;
+ *  - rows of a sum of contributions: arguments[0] = rows, each a plan::SumRow. Its `list` is the index
+ *    of a word, counted from arguments[0]: from that word on stand the bytes at which the elements of
+ *    each contribution begin. arguments[1], [2] = the addresses in the workspace from which these
+ *    bytes and the targets count; arguments[3] = the records;
+ *  - items of computed blocks, of a product or a function of blocks: item = slot · items + i.
+ *    arguments are the address of the scratch, then the addresses of the command's batches in the
+ *    workspace. A product then has stepc_factors, so that products that differ only in these share a
+ *    kernel;
+ *  - seals: the kernel of a start puts seals on the messages that it sends, an item per seal. The
+ *    kernel of an await compares the seals of all messages that came, as one item. Only devices whose
+ *    messages the host may not touch have these kernels. arguments[0] = rows, each a stepc_seal_row;
+ *    an await has one row. [1] = the stepc_seal_terms. [2] = the weights of each column, a
+ *    stepc_seal. [3] = the stepc_sealed_messages. [4] = the records. [5] = the seals of this step. An
+ *    await also has [6] = a stepc_seal_report in the host's memory.
  *===----------------------------------------------------------------------===*/
 #ifndef STEPC_KERNEL_ABI_H
 #define STEPC_KERNEL_ABI_H
@@ -49,57 +52,59 @@ extern "C" {
 
 #define STEPC_KERNEL_ABI_VERSION 11
 
-/* Same layout as plan::Chunk: 12 × int64. */
+/* The layout is that of plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
   int64_t parameter, block, slot, row, col, rows, cols, local, local_stride, staged, staged_stride,
       reserved;
 } stepc_chunk;
 
-/* Per parameter of the plan, what scalar stages read: 8 × 8 bytes. For divided matrices these are
- * the records of the first part; those of the other parts follow. rows and cols are the matrix
- * block's (as float64). So is numel if batch axes are declared or matrices divided; otherwise it is
- * the whole parameter's. */
+/* What kernels read of one parameter of the plan: 8 × 8 bytes. For divided matrices this is the record of
+ * the first part, and the records of the other parts follow. rows and cols are those of the block (as
+ * float64). numel is the number of the block's elements if batch axes are declared or matrices are divided,
+ * otherwise of the whole parameter. */
 typedef struct stepc_parameter_record {
   double rows, cols, numel;
-  int64_t *steps_taken; /* before this one; all parts of a parameter have the same */
+  int64_t *steps_taken; /* before this step; one count for all parts of a parameter */
   const double *hyperparameters;
   int64_t active; /* 0: skipped in this step */
   int64_t reserved[2];
 } stepc_parameter_record;
 
-/* The factors of out = alpha * (lhs * rhs) + beta * addend; without an addend beta means nothing. They
- * stand in the place of an address among a kernel's arguments. */
+/* The factors of out = alpha * (lhs * rhs) + beta * addend. Without an addend beta is not used. Among a
+ * kernel's arguments these 8 bytes stand in the place of an address. */
 typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
 
-/* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some
- * parameters, each times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows
- * none. The last of the list stays so: it clears the places of messages that are about to come. */
+/* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some parameters,
+ * each times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows no numbers. The
+ * last seal of the list stays zero: it clears the seals of messages that are about to arrive. */
 #define STEPC_SEAL_PRIME 0xffffffffffffffc5u /* 2^64 - 59 */
 typedef struct stepc_seal {
   uint64_t words[4];
 } stepc_seal;
-/* What a parameter adds: its weights times the sum, over column 0, which is its step count, and its `columns`
- * hyperparameters behind it, of the column's weights times the number's bits. */
+/* What a parameter adds to a seal: the parameter's weights, times a sum over columns of the column's
+ * weights times the bits of the column's number. Column 0 is the step count, and the `columns`
+ * hyperparameters follow. */
 typedef struct stepc_seal_term {
   int64_t parameter, columns;
   stepc_seal weights;
 } stepc_seal_term;
-/* Lists are [first, last). A seal that is not new was added up earlier in this step. The row of an await
- * has the terms of all seals, and uses neither `seal` nor `is_new` nor `start`. */
+/* One seal and the messages that carry it. Lists are [first, last). A seal that is not new was added up
+ * earlier in this step. The row of an await has the terms of all seals, and does not use `seal`, `is_new`
+ * and `start`. */
 typedef struct stepc_seal_row {
   int64_t seal, is_new, first_term, last_term, first_message, last_message;
-  stepc_seal start; /* of its sums */
+  stepc_seal start; /* of the sums */
 } stepc_seal_row;
-/* Where a message has its seal, and which of this rank's that is. */
+/* Where the seal of a message lies, and the number of this rank's seal that belongs there. */
 typedef struct stepc_sealed_message {
   void *address;
   int64_t seal, peer, exchange;
 } stepc_sealed_message;
-/* The first message that came with another seal than this rank's. Behind the report stand the numbers
- * that this rank added up: the step count of each parameter of the plan, then `columns` hyperparameters
- * of each. */
+/* The first message that arrived with another seal than this rank's. After the report lie the numbers that
+ * this rank added up: the step count of each parameter of the plan, then `columns` hyperparameters of each
+ * parameter. */
 typedef struct stepc_seal_report {
   int64_t is_there;            /* 1, written last */
   int64_t parameters, columns; /* written by the host */
@@ -112,41 +117,42 @@ typedef struct stepc_device_table stepc_device_table;
 
 /* --- provided by the runtime --- */
 
-/* The devices, in runtime/devices: a library is linked with those of its programs alone. */
+/* The devices, in runtime/devices. A library is linked only with the devices of its programs. */
 extern const stepc_device_table stepc_device_cpu;
 extern const stepc_device_table stepc_device_emulated;       /* a GPU's kernels, on this machine */
-extern const stepc_device_table stepc_device_emulated_races; /* the same, which looks for races */
+extern const stepc_device_table stepc_device_emulated_races; /* also looks for races */
 extern const stepc_device_table stepc_device_cuda;           /* NVIDIA's GPUs */
 extern const stepc_device_table stepc_device_interpret; /* kernels as records, on this machine */
-/* The `const stepc_library *` that <name>_library() returns, of the first program. Hidden, so that two
- * libraries in one process never answer for each other. */
+/* Returns the `const stepc_library *` of the first program, as <name>_library() does. The function is
+ * hidden, so that two libraries in one process never answer for each other. */
 const void *stepc_rt_library(void);
 
 /* --- provided for kernels of the target emulated, where threads of a block wait (runtime/emulated) --- */
 
 typedef struct stepc_emulated_block stepc_emulated_block;
-/* What one thread of a block does; memory is the block's. */
+/* What one thread of a block of threads does. `memory` is the block's shared memory. */
 typedef void (*stepc_emulated_thread)(stepc_emulated_block *, void *const *arguments, int64_t block,
                                       int64_t thread, void *memory);
-/* Runs blocks [first, last), each of `threads` threads and `memory_bytes` of memory. The name is for
+/* Runs blocks [first, last), each of `threads` threads with `memory_bytes` of shared memory. `name` is for
  * messages. */
 void stepc_rt_emulate(stepc_emulated_thread thread, void *const *arguments, int64_t first,
                       int64_t last, int64_t threads, int64_t memory_bytes, const char *name);
 /* Returns when all threads of the block are at the same place of the kernel's text. */
 void stepc_rt_emulated_barrier(stepc_emulated_block *, int32_t place);
-/* Returns the value of the lane whose number differs by these bits, when all 32 of the warp are there. */
+/* Waits for all 32 lanes of the warp. Returns the value of the lane whose number differs from this lane's
+ * by the bits `lanes`. */
 int32_t stepc_rt_emulated_shuffle(stepc_emulated_block *, int32_t place, int32_t value,
                                   int32_t lanes);
-/* Loads `count` matrices of 8 x 8 16-bit elements: the words that PTX's ldmatrix gives the lane. Lane i
- * brings the address of row i, of 16 bytes. All 32 lanes come. */
+/* Loads `count` matrices of 8 x 8 16-bit elements, and writes the words that PTX's ldmatrix gives the lane.
+ * Lane i brings the address of row i, of 16 bytes. All 32 lanes must call it. */
 void stepc_rt_emulated_load_matrices(stepc_emulated_block *, int32_t place, const void *row,
                                      int32_t count, int32_t transposed, int32_t *words);
-/* PTX's mma.sync.m16n8k16 of f16 (half) or bf16 into f32: 4 words of the left operand, 2 of the right,
- * and 4 numbers, which become the results. All 32 lanes come. */
+/* PTX's mma.sync.m16n8k16 of f16 (half) or bf16 into f32. `words` are 4 words of the left operand, 2 of the
+ * right one, and 4 numbers, which become the results. All 32 lanes must call it. */
 void stepc_rt_emulated_multiply_matrices(stepc_emulated_block *, int32_t place, int32_t half,
                                          int32_t *words);
-/* Copies 16 bytes or, if `bytes` is 0, writes 16 zeros. It is done at the latest when the thread has
- * waited for the copy's group. A thread's commit ends its group; a wait returns when at most the last
+/* Copies 16 bytes or, if `bytes` is 0, writes 16 zeros. The copy is done at the latest when the thread has
+ * waited for the copy's group. A thread's commit ends its group. A wait returns when at most the last
  * `groups` groups are under way. */
 void stepc_rt_emulated_copy_async(stepc_emulated_block *, void *to, const void *from,
                                   int32_t bytes);
@@ -160,9 +166,9 @@ void *stepc_rt_emulated_access(void *address, int64_t bytes, int32_t writes, int
 /* --- defined by generated code --- */
 
 typedef enum stepc_image_kind {
-  STEPC_IMAGE_OF_GENERATION = 0, /* a cubin, which later minors of the major run, too */
-  STEPC_IMAGE_OF_ONE = 1,        /* a cubin that no other minor runs */
-  STEPC_IMAGE_PTX = 2,    /* text, of which a driver makes code for this chip and any later one */
+  STEPC_IMAGE_OF_GENERATION = 0, /* a cubin, which later minor versions also run */
+  STEPC_IMAGE_OF_ONE = 1,        /* a cubin that no other minor version runs */
+  STEPC_IMAGE_PTX = 2,           /* text that a driver compiles for this chip or a later one */
   STEPC_IMAGE_RECORDS = 3 /* kernels as records (runtime/interpret), for the target interpret */
 } stepc_image_kind;
 /* All kernels of the plan for one chip of a GPU, or for the interpreter. */
@@ -170,29 +176,29 @@ typedef struct stepc_image {
   const char *chip;     /* "sm_90a" or "interpret"; null behind the last image */
   int64_t major, minor; /* 9, 0; zeros for the interpreter */
   int64_t kind;         /* a stepc_image_kind */
-  const void *code;     /* a cubin, PTX that a zero ends, or records */
+  const void *code;     /* a cubin, PTX with a zero at its end, or records */
   int64_t bytes;
   uint64_t code_hash;    /* FNV-1a of the code: compared before a driver gets it */
   uint64_t numbers_hash; /* FNV-1a of major, minor, kind, bytes and code_hash */
 } stepc_image;
 
-/* What a library has for one target: all else that its code defines is local to its object. */
+/* What a library has for one target. All other symbols of the target's code are local to its object. */
 typedef struct stepc_program {
-  int64_t abi_version; /* STEPC_KERNEL_ABI_VERSION; of another one nothing else is known */
+  int64_t abi_version; /* STEPC_KERNEL_ABI_VERSION; other versions may have other fields */
   const char *target;  /* the kind of its target: "cpu", "cuda", "emulated" or "interpret" */
   const uint8_t *plan;
   int64_t plan_bytes;
-  uint64_t plan_hash;    /* FNV-1a of the plan's bytes: compared before the plan is believed */
-  uint64_t numbers_hash; /* FNV-1a of plan_bytes and plan_hash: compared before all others */
-  const stepc_kernel *kernels;      /* in the order of the plan's; null in a program with images */
-  const stepc_image *images;        /* for GPUs and the interpreter, else null */
+  uint64_t plan_hash;          /* FNV-1a of the plan's bytes: compared before the plan is used */
+  uint64_t numbers_hash;       /* FNV-1a of plan_bytes and plan_hash: compared first */
+  const stepc_kernel *kernels; /* in the plan's order; null in a program with images */
+  const stepc_image *images;   /* for GPUs and the interpreter, else null */
   const stepc_device_table *device; /* what its kernels run on */
 } stepc_program;
 
-/* stepc_program_cpu, stepc_program_emulated, stepc_program_interpret, and of each GPU's chip one, as
- * stepc_program_cuda_sm_90a. */
+/* The programs are named stepc_program_cpu, stepc_program_emulated, stepc_program_interpret, and one per
+ * GPU's chip, as stepc_program_cuda_sm_90a. */
 #define STEPC_MOST_PROGRAMS 8
-/* In the order that the targets were named in; null behind the last. The first is never null. */
+/* In the order in which the targets were named. Null after the last program. The first is never null. */
 extern const stepc_program *const stepc_programs[STEPC_MOST_PROGRAMS];
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@
 
 namespace stepc {
 
-/// A struct of stepc.h or transport.h to hand over: zero, with its struct_size.
+/// Makes a struct of stepc.h or transport.h: all zero, with its struct_size set.
 template <typename Struct> Struct sized() {
   Struct made{};
   made.struct_size = sizeof(Struct);

@@ -23,7 +23,7 @@ std::string Start::check(ProgramChecks &checks) const {
 }
 
 void Start::effects(const Plan &, Effects &list) const {
-  // What goes to several peers is copied in the buffer before it leaves.
+  // Some elements for several peers are packed once and copied within the buffer before it is sent.
   list.push_back({&sent, 0, Access::Updates, Effect::Sent});
   list.push_back({&received, 1, Access::Writes, Effect::Received});
 }

@@ -1,13 +1,14 @@
 //===- Command.h - The commands of a step -----------------------*- C++ -*-===//
 //
-// A command is one of the structs of this room. Each has
+// A command is one of the structs of this room. Each struct has
 //
 // - `kName`, its name for people and tools;
-// - `fields`, which names its fields one after another: bytes and JSON are made of this list;
-// - `check`, which says what makes it unsafe to carry out (validateProgram);
-// - `effects`, which says what it may do to memory (Effect.h).
+// - `fields`, which names its fields one after another: bytes and JSON follow this list;
+// - `check`, which says what makes the command unsafe to carry out (validateProgram);
+// - `effects`, which says what the command may do to memory (Effect.h).
 //
-// The runtime makes them ready in runtime/core/commands. The proof runs them on terms in passes/verify.
+// The runtime prepares commands in runtime/core/commands. The proof carries them out on symbolic terms in
+// passes/verify.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_COMMANDS_COMMAND_H
@@ -29,7 +30,7 @@ namespace stepc::plan {
 
 template <typename, typename... Kinds> using VariantOf = std::variant<Kinds...>;
 #define STEPC_COMMAND(Kind) , Kind
-/// One command of a step. Commands and tables tell what a rank must have done at the end of a step; the
+/// One command of a step. Commands and tables say what a rank must have done by the end of a step, and the
 /// runtime refuses a step that did anything else.
 using Command = VariantOf<void STEPC_COMMANDS(STEPC_COMMAND)>;
 #undef STEPC_COMMAND

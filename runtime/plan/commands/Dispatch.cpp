@@ -4,7 +4,8 @@
 
 namespace stepc::plan {
 
-/// Whether all runs have as many operands, and how a kernel is called with them.
+/// Checks that all runs have equally many operands, and appends to `call` how the kernel is called with
+/// them.
 template <typename Run>
 static Check share(const std::vector<Run> &runs, const char *of, std::vector<int64_t> &call) {
   if (runs.empty())

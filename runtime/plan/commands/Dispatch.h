@@ -54,7 +54,8 @@ struct DispatchParameters {
   void effects(const Plan &, Effects &) const;
 };
 
-/// Counts the step for all parameters that it did not skip. Some devices have a kernel for that.
+/// Adds 1 to the step counts of all parameters that the step did not skip. Some devices have a kernel for
+/// that.
 struct AdvanceSteps {
   static constexpr std::string_view kName = "advance_steps";
   KernelNumber kernel;

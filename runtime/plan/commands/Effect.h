@@ -13,12 +13,12 @@
 
 namespace stepc::plan {
 
-/// What a command does where an operand stands.
+/// What a command does to an operand's memory.
 enum class Access {
   Reads,
   Writes,
   Updates, ///< reads and writes
-  /// A kernel reads or writes, and it alone tells which. It may do both.
+  /// A kernel reads, writes or does both, and only its code says which.
   ReadsOrWrites,
 };
 
@@ -26,8 +26,8 @@ struct Effect {
   /// Which part of an operand's memory is meant.
   enum Extent {
     All,      ///< every byte
-    From,     ///< the elements that rows of `table` have on the side from which they lead
-    To,       ///< the elements that rows of `table` have on the side to which they lead
+    From,     ///< the elements that rows of `table` name in its `from` place
+    To,       ///< the elements that rows of `table` name in its `to` place
     Blocks,   ///< `blockBytes` bytes for each computed block of `table`
     Row,      ///< the rows of scalars of the parameters that the items belong to
     Sent,     ///< the buffer that a start sends, which stays read until its await
@@ -40,8 +40,8 @@ struct Effect {
   Extent extent = All;
   TableNumber table = {};
   GroupNumber group = {}; // whose blocks or parameters the operand belongs to, if there is no table
-  int64_t blockBytes = 0; // of whole blocks that stand there; 0: the kernel alone knows
-  int64_t elementBytes = 0; // From and To; 0: the kernel alone knows
+  int64_t blockBytes = 0; // of one block; 0: only the kernel knows
+  int64_t elementBytes = 0; // From and To; 0: only the kernel knows
 
   bool reads() const { return access != Access::Writes; }
   bool writes() const { return access != Access::Reads; }

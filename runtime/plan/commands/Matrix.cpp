@@ -44,7 +44,7 @@ std::string MatrixCommand::check(ProgramChecks &checks,
   return {};
 }
 
-/// How its kernels are called.
+/// Checks how a command calls its kernels.
 static Check calls(ProgramChecks &checks, const std::vector<BlockKernel> &kernels) {
   for (const BlockKernel &each : kernels)
     if (Check wrong = checks.kernel(each.kernel, {each.items}); !wrong.empty())
@@ -101,7 +101,7 @@ std::string Product::check(ProgramChecks &checks) const {
 void Product::effects(const Plan &plan, Effects &list) const {
   size_t first = list.size();
   MatrixCommand::effects(operands(), list);
-  // The algorithm of a library takes scratch of its own, for all blocks together.
+  // A pinned algorithm uses the scratch for all blocks together, so the effect covers all of it.
   if (!pinned.empty() && plan.scratchBytes > 0) {
     if (scratchBytes == 0)
       list.insert(list.begin() + static_cast<int64_t>(first), Effect());

@@ -10,9 +10,9 @@ namespace stepc::plan {
 
 class ProgramChecks;
 
-/// The order in which a product adds up. It is one chain of multiply-adds over increasing k, rounded once
-/// each; or each product is rounded before it is added; or groups of 16 steps are added as a GPU's tensor
-/// cores add them.
+/// The order in which a product adds up. FusedChain is one chain of multiply-adds over increasing k, each
+/// rounded once. RoundedChain also rounds each product before it is added. TensorCore adds groups of 16
+/// steps of k as a GPU's tensor cores do.
 enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1, TensorCore = 2 };
 template <>
 inline constexpr auto kNames<Accumulation> =
@@ -63,8 +63,8 @@ struct BlockKernel {
   }
 };
 
-/// What commands on computed blocks have in common. If the device has no means of its own, the kernels do
-/// it, one after another. Each gets the scratch, then the command's operands.
+/// What commands on computed blocks have in common. If the device cannot compute the command by itself, it
+/// runs the kernels, one after another. Each kernel gets the scratch, then the command's operands.
 struct MatrixCommand {
   TableNumber table; // of its computed blocks
   std::vector<BlockKernel> kernels;
@@ -75,7 +75,8 @@ struct MatrixCommand {
     visit("kernels", self.kernels);
     visit("scratch_bytes", self.scratchBytes);
   }
-  /// The block kernels, the scratch, and operands that are batches of its table's blocks.
+  /// Checks the table, the block kernels and the scratch, and that operands are batches of the table's
+  /// blocks.
   std::string check(ProgramChecks &, const std::vector<const Operand *> &operands) const;
   void effects(const std::vector<const Operand *> &operands, Effects &) const;
 };
@@ -120,7 +121,7 @@ struct Product : MatrixCommand {
 /// alone know what it computes.
 struct Apply : MatrixCommand {
   static constexpr std::string_view kName = "apply";
-  std::string function; // what it makes, for people
+  std::string function; // what the function is, for people
   std::vector<Operand> sources;
   Operand out;
   int64_t flops = 0; // floating-point operations for one block

@@ -45,8 +45,8 @@ struct Operand {
   OperandKind kind = OperandKind::Workspace;
   int64_t value = 0;
   int64_t bytes = 0;
-  // Only for packed values: the program's start with which the value travels, and its number among that
-  // start's tables. Parcels.h says where it stands in the start's buffer.
+  // Only for packed values: the program's start with which the value travels, and the value's number among
+  // that start's tables. Parcels.h says where the value lies in the start's buffer.
   StartNumber start;
   int64_t traveller = 0;
   int64_t rows = 0, cols = 0; // Batch
@@ -59,15 +59,15 @@ struct Operand {
     return kind == OperandKind::Parameters || kind == OperandKind::Gradients ||
            kind == OperandKind::State;
   }
-  /// Whose shards they are. Shards only.
+  /// The tensor whose shards the operand is. Only for shards.
   ShardsKind whose() const {
     return kind == OperandKind::Gradients ? ShardsKind::Gradient
            : kind == OperandKind::State   ? ShardsKind::State
                                           : ShardsKind::Parameter;
   }
-  /// Bytes of one block. Batches only.
+  /// The bytes of one block. Only for batches.
   int64_t blockBytes() const { return rows * cols * byteSize(type); }
-  /// What the elements of a group's shards are. Shards only.
+  /// The type and kind of the operand's elements, for a group. Only for shards.
   State elements(const Plan &plan, const Group &group) const;
 
   /// Names the fields that an operand of this kind has, one after another.

@@ -160,7 +160,7 @@ Check ProgramChecks::pooled(const Operand &operand, const Place &place, int64_t 
          std::to_string(operand.pool) + " in that pool, found another";
 }
 
-/// Whether an operand names the start that what is packed there travels with.
+/// Checks that an operand of a packed place names the start with which the place's value travels.
 Check ProgramChecks::packed(const Operand &operand, const Place &place) const {
   if (!place.isMoving())
     return operand.start == -1 ? Check()

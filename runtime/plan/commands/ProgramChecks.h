@@ -1,8 +1,8 @@
 //===- ProgramChecks.h - What the checks of commands share ------*- C++ -*-===//
 //
-// Internal to the plan. A program that passes names tables, groups, kernels and states that are there, stays
-// in the workspace, and awaits each collective once, after its start. The verifier proves what kernels
-// compute.
+// Internal to the plan. A program that passes names only tables, groups, kernels and states that exist. It
+// stays in the workspace, and awaits each collective once, after its start. The verifier proves what
+// kernels compute.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_PLAN_COMMANDS_PROGRAMCHECKS_H
@@ -14,31 +14,33 @@
 
 namespace stepc::plan {
 
-/// Checks a program command by command. Each function says what is wrong, or nothing.
+/// Checks a program command by command. Each function returns what is wrong, or an empty string.
 class ProgramChecks {
 public:
   explicit ProgramChecks(const Plan &plan);
 
-  /// `which` becomes the command that is wrong.
+  /// Checks all commands. Sets `which` to the number of the command that is wrong.
   Check run(int64_t &which);
 
-  /// Whether a kernel exists, and is called as by earlier commands. A kernel is code for one way to be
-  /// called: a command that calls it otherwise names a wrong one. `call` lists what tells ways apart.
+  /// Checks that a kernel exists and is called as earlier commands call it, because its code fits one way
+  /// of calling. `call` is a list of numbers that differs between ways.
   Check kernel(KernelNumber kernel, std::vector<int64_t> call = {});
-  /// As `kernel`, for a command that has one on some devices only.
+  /// Like `kernel`, for commands that have a kernel on some devices only.
   Check optionalKernel(KernelNumber kernel, std::vector<int64_t> call = {});
   /// Whether a table exists and is of that kind.
   Check table(TableNumber table, TableKind kind) const;
-  /// Operands of a command on a group. `shards`: of which the command visits elements, or null.
+  /// Checks an operand of a command on a group. `shards` are the shards whose elements the command visits,
+  /// or null.
   Check operand(const Operand &operand, const Group &group, const Place *shards) const;
-  /// What travels with a start, and batches in pools: whether an operand that stands there names that.
-  /// `blockBytes`: the size of a block to the command; -1 where that is not in the plan.
+  /// `placed` checks that an operand names the start with which a packed value travels, and its pool;
+  /// `pooled` checks the pool alone. `blockBytes` is the size of a block in the command, or -1 if the plan
+  /// does not say it.
   Check placed(const Operand &operand, const Place &place, int64_t blockBytes) const;
   Check pooled(const Operand &operand, const Place &place, int64_t blockBytes) const;
   Check inWorkspace(int64_t offset, int64_t bytes) const;
-  /// The two sides of a copy or a sum.
+  /// Checks one side of a copy or a sum.
   Check side(const Operand &operand, const Place &place, int64_t elementBytes) const;
-  /// Numbers the next start, and notes an await.
+  /// `begin` counts a start; `await` checks and records the await of a start.
   void begin() { ++started; }
   Check await(StartNumber start, bool hasKernel);
 
@@ -55,7 +57,7 @@ private:
 
   std::vector<const Start *> starts;
   int64_t started = 0;
-  int64_t kind = 0; // of the command at hand
+  int64_t kind = 0; // of the command that is being checked
   std::vector<bool> awaited;
   std::vector<std::vector<int64_t>> calls; // by kernel: how it is called
 };
