@@ -108,7 +108,7 @@ protected:
   virtual void emitRows(mlir::Value rows, mlir::Value cols, bool storeStaged) = 0;
   /// The address of an element of a chunk or, without a column, of its row.
   mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
-  /// Emits `width` elements in a row, or one if `width` is 0. Every NaN is stored as one NaN (withOneNaN).
+  /// Emits `width` elements of a row, or one if `width` is 0. Every NaN is stored as one NaN (withOneNaN).
   /// With `mayBeNaN`, values of f32 are stored as they are. `mayBeNaN` then gets values, and one of them is a
   /// NaN if any stored value is a NaN.
   void emitElements(mlir::Value row, mlir::Value column, int64_t width, bool storeStaged,
@@ -140,7 +140,7 @@ private:
   };
   llvm::SmallVector<Source> sources; // by argument of the kernel
   mlir::Value chunks, workspace, chunk;
-  int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // of a row
+  int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // in a row
   int64_t blockRows = -1;                                // the word that has R; -1: none
 };
 

@@ -12,9 +12,9 @@ namespace stepc::kernels {
 /// The plan that a module at level llvm carries.
 mlir::FailureOr<plan::Plan> embeddedPlan(mlir::ModuleOp module);
 
-/// The prefix of a library's names in C: "my-model" → "my_model". Characters outside ASCII become their code
-/// point ("λ" → "u3bb"). A name that begins with no letter, or with "stepc" as the interface's names do, gets
-/// `optim_` in front ("2-muon" → "optim_2_muon", "stepc" → "optim_stepc").
+/// The prefix of a library's names in C: "my-model" → "my_model". Characters outside ASCII become their
+/// code point ("λ" → "u3bb"). A name that begins with no letter, or with "stepc" as the interface's names
+/// do, gets `optim_` in front ("2-muon" → "optim_2_muon", "stepc" → "optim_stepc").
 std::string symbolPrefix(llvm::StringRef library);
 /// "my-model" → "my_model_library": the function that a library exports.
 std::string entryName(llvm::StringRef library);

@@ -12,8 +12,9 @@ namespace stepc::kernels {
 mlir::LogicalResult expandNumerics(llvm::ArrayRef<mlir::Operation *> kernels, bool fuses,
                                    bool convertsHalf);
 
-/// arith.extf f16 → f32 and arith.truncf f32 → f16 as integer operations, for chips without conversions in
-/// hardware. The bits are those of such hardware. A NaN keeps its sign and upper payload, and becomes quiet.
+/// arith.extf f16 → f32 and arith.truncf f32 → f16 as integer operations, for chips without conversions
+/// in hardware. The bits are those of such hardware. A NaN keeps its sign and upper payload, and becomes
+/// quiet.
 void populateExpandHalfPatterns(mlir::RewritePatternSet &patterns);
 
 /// math.exp and math.log of f32 as one sequence, ≤ 2 ulp over all floats, denormal ones included.
