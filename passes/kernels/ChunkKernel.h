@@ -51,7 +51,7 @@ public:
   }
   /// Adds R to the operands of each table of the dispatches, if the kernel needs it.
   void addBlockRows(llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const;
-  /// Whether a written value may have no place: it is staged for a move, and a replica that does not send has
+  /// Whether a written value may have no place. It is staged for a move, and a replica that does not send has
   /// no place for it.
   bool mayBeAbsent(const ChunkOperand &write) const {
     return overShards && write.place == ChunkOperand::Place::Staged;

@@ -1,4 +1,4 @@
-//===- EmbedPlan.h - What a module at level llvm says of itself -*- C++ -*-===//
+//===- EmbedPlan.h - The plan and names in generated code -------*- C++ -*-===//
 #ifndef STEPC_PASSES_KERNELS_EMBEDPLAN_H
 #define STEPC_PASSES_KERNELS_EMBEDPLAN_H
 

@@ -53,7 +53,7 @@ public:
     rest = difference(rest, product(sHigh, gLow));
     Pair s{sHigh, product(rest, inverse)};
 
-    // atanh(s) = s + s · z · (1/3 + z · (1/5 + z · (1/7 + …))), z = s²: later terms matter less, so
+    // atanh(s) = s + s · z · (1/3 + z · (1/5 + z · (1/7 + …))), z = s². Later terms matter less, so
     // the first three are pairs and the others are single numbers.
     Pair z = times(s, s);
     SmallVector<Value> odd;

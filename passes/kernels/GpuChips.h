@@ -27,7 +27,7 @@ plan::BlockLimits limitsOf(const GpuChip &chip);
 /// Returns the chip of a name, or an error that lists the known chips.
 llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 
-/// The chip for whose PTX the kernels of `chip` are written: the first chip of its generation, without
+/// The chip for whose PTX the kernels of `chip` are written. It is the first of its generation, without
 /// features that only one chip has, and no newer than sm_90. A driver for CUDA 12.0, the oldest that is
 /// supported, knows it.
 llvm::StringRef ptxChipOf(const GpuChip &chip);

@@ -91,8 +91,8 @@ private:
   llvm::DenseMap<const plan::Operand *, Accesses> accesses;
   bool usesScratch = false;
   int64_t started = 0;
-  /// How the current dispatch accesses a version of shards: the index of the table that does (-1 if several
-  /// tables do), and whether it has written the shards.
+  /// How the current dispatch accesses a version of shards: the index of the table that does so (-1 if
+  /// several do), and whether it has written the shards.
   struct Touch {
     int64_t table;
     bool isWritten;

@@ -9,8 +9,8 @@ namespace stepc::verify {
 
 /// What the function of a kernel over chunks reads, writes and computes.
 struct ChunkForm {
-  /// Which value of an operand belongs to element (r, c) of a block: the one at (r, c), the block's only one,
-  /// the one of row r, or the one of column c.
+  /// Which value of an operand belongs to element (r, c) of a block: its own, the block's only one, that of
+  /// row r, or that of column c.
   enum class Reach { Element, Block, Row, Column };
   struct Operand {
     unsigned argument;

@@ -39,7 +39,7 @@ struct SegmentView {
 
 private:
   friend class GroundTruth;
-  int64_t least = 0;            // of the blocks
+  int64_t least = 0;            // the least of `blocks`
   std::vector<int64_t> indices; // per number from `least` on; -1: not in `blocks`
 };
 
@@ -64,7 +64,7 @@ public:
   const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position,
                          plan::ShardsKind whose = plan::ShardsKind::Parameter);
   const SegmentView &segment(int64_t index);
-  /// Indices in the segment, ascending, the least of `blocks` that have elements in a shard.
+  /// Indices in the segment, ascending, of the blocks that have elements in a shard.
   std::vector<int64_t> held(int64_t segment, const MemoryMap &shard);
   /// The blocks of a segment that a position computes: slot k holds the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);

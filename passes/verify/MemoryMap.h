@@ -51,8 +51,8 @@ public:
   /// Only for shards: the first element of a block, and the one after its last. They are equal if the shard
   /// has none of the block.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
-  /// Whether `other` has of shards: per block blocks at the same places, but each element is `rows` rows and
-  /// `cols` columns further on in its block.
+  /// Whether `other` has the same blocks at the same places. Each of its elements is `rows` rows and `cols`
+  /// columns further on in its block.
   bool isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const;
   /// Only for shards: the number of elements of a block.
   int64_t blockElements(int64_t block) const { return elementsOf[block]; }
@@ -100,7 +100,7 @@ private:
   std::vector<int64_t> grids;                     // the first block of each grid
   std::vector<int64_t> held;                      // of shards: the blocks with elements
   std::vector<std::pair<int64_t, int64_t>> spans; // of shards: per block, see spanOf
-  std::vector<int64_t> elementsOf;                // the same
+  std::vector<int64_t> elementsOf;                // of shards: per block
   std::vector<Line> rows, cols;                   // of every grid
   int64_t blocksPerGrid = 1;
   int64_t width = 0, gridSize = 0;

@@ -1,6 +1,6 @@
 //===- Pieces.h - Exact arithmetic on rectangles of blocks ------*- C++ -*-===//
 //
-// A proof about elements without a loop over elements: what a buffer holds is a list of pieces, and tiling,
+// A proof about elements without a loop over elements. What a buffer holds is a list of pieces. Tiling,
 // disjointness and equality are questions about rectangles. This file includes nothing of the planner.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@ struct Piece {
 };
 
 /// The pieces of one rank. If several ranks share `pieces`, Piece::block is an index into this rank's
-/// `blocks`, and this rank's (row, col) is added to each piece's row and column.
+/// `blocks`. This rank's (row, col) is added to each piece's row and column.
 struct PieceView {
   std::span<const Piece> pieces;
   const int64_t *blocks = nullptr; // null: Piece::block is the block itself

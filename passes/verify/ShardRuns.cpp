@@ -66,8 +66,8 @@ plan::View viewOf(const plan::Group &group, ValueKind kind) {
   bool isRows = group.division.axis == plan::Division::Rows;
   bool isKept = !(isRows ? axes.rows : axes.cols).empty();
   int64_t &divided = isRows ? result.rows : result.cols;
-  if (group.parts
-          .empty()) { // whole matrices, of which a value without the divided axis has one per part
+  if (group.parts.empty()) {
+    // Blocks are whole matrices. A value without the divided axis has one element per part.
     divided = isKept ? divided : int64_t(parts.size());
     return result;
   }

@@ -82,8 +82,8 @@ public:
   std::string describe(Term term) const;
 
 private:
-  /// Parts of orthogonalize: the source divided by its norm, the least norm to divide by, and the norm of a
-  /// block computed from the norms of its slabs.
+  /// Parts of orthogonalize: the source divided by its norm, the least norm to divide by, and a block's norm
+  /// computed from those of its slabs.
   Term scaled(optim::OrthogonalizeOp op, Term source, Term norm);
   Term leastNorm(optim::OrthogonalizeOp op);
   Term normOfSlabs(optim::OrthogonalizeOp op, Term norm);

@@ -1,7 +1,7 @@
 //===- Assemble.cpp - PTX to machine code, chip by chip ----------------------===//
 //
-// ptxas is a program of NVIDIA and no library, so the compiler runs it as a process. The compiler looks for
-// it when it is needed, because the compiler may have been built on another machine: in STEPC_CUDA_BIN,
+// ptxas is a program of NVIDIA and no library, so the compiler runs it as a process. The compiler may have
+// been built on another machine, so it looks for ptxas when it needs it. It looks in STEPC_CUDA_BIN,
 // otherwise on the path, in CUDA's folders, and among pip's packages beside the compiler's own.
 //
 //===----------------------------------------------------------------------===//

@@ -10,8 +10,8 @@ namespace stepc::kernels {
 /// A parameter is a few operations, for which a thread is enough.
 static const plan::LaunchShape kThreadPerItem = {.grid = plan::Grid::Threads, .threads = kThreads};
 
-/// Returns the number of this thread's parameter. Code after this call is emitted inside a check that it
-/// exists.
+/// Returns the number of this thread's parameter. Code after this call is emitted inside a check that the
+/// parameter exists.
 static Value beginItem(KernelBuilder &b, Value count) {
   Value item = b.add(b.mul(blockIndex(b), b.constant(kThreads)), threadIndex(b));
   Value exists = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, item, count);

@@ -37,8 +37,8 @@ public:
   /// Begins to copy the slab that begins at step `step0` to a stage of the ring. Elements past the ends
   /// become zeros.
   void copy(mlir::Value stage, mlir::Value step0);
-  /// Loads what this lane holds of 16 steps, from `step` on, of the slab at a stage: four words per 16 lines
-  /// of a left operand, two per 8 lines of a right one.
+  /// Loads what this lane holds of 16 steps, from `step` on, of the slab at a stage. That is four words per
+  /// 16 lines of a left operand, and two per 8 lines of a right one.
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> fragments(mlir::Value stage, int64_t step);
 
 private:

@@ -1,8 +1,8 @@
 //===- TensorCoreProduct.cpp - Products on tensor cores --------------------===//
 //
-// The GPU block's memory has a ring of slabs (some steps of k each) of both operands: one is used while the
-// others are on their way. The eight warps of a GPU block share out its tile, two down and four across. Each
-// keeps its part in registers over the whole k, and adds 16 steps of k at a time to it, in order.
+// The GPU block's memory has a ring of slabs (some steps of k each) of both operands. One slab is used while
+// the others are on their way. The eight warps of a GPU block share out its tile, two down and four across.
+// Each keeps its part in registers over the whole k, and adds 16 steps of k at a time to it, in order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // Until kernels-embed-plan, a kernel is a function whose attribute says what the kernel is
 // (runtime/interpret). The function of a kernel over chunks or parameters computes one element: it gets
-// loaded values as arguments, and stores results to pointers. The same passes as for a CPU expand and clean
-// these functions. Then they become records.
+// loaded values as arguments, and stores results to pointers. Passes expand and clean these functions as they
+// do for a CPU. Then they become records.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_INTERPRET_RECORDS_H

@@ -1,7 +1,7 @@
 //===- VectorBuilder.h - Vectors of the storage types -----------*- C++ -*-===//
 //
-// What kernels of products and reductions need beyond KernelBuilder: vectors that are f32 in registers and
-// bf16, f16 or f32 in memory, masks, and transposes in registers.
+// Adds to KernelBuilder what kernels of products and reductions need: masks, transposes in registers, and
+// vectors that are f32 in registers and bf16, f16 or f32 in memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_VECTORBUILDER_H
