@@ -20,8 +20,8 @@ struct GpuChip {
   bool isExact = false; ///< no later chip of its generation runs its code
 };
 
-/// The limits of a chip for the blocks of a kernel. Source: CUDA C++ Programming Guide, table of technical
-/// specifications per compute capability. Every GPU of the capability takes clusters of this size.
+/// The limits of a chip for the GPU blocks of a kernel. Source: CUDA C++ Programming Guide, table of
+/// technical specifications per compute capability. Every GPU of the capability takes clusters of this size.
 plan::BlockLimits limitsOf(const GpuChip &chip);
 
 /// Returns the chip of a name, or an error that lists the known chips.
@@ -32,7 +32,7 @@ llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 /// supported, knows it.
 llvm::StringRef ptxChipOf(const GpuChip &chip);
 
-/// What a target for a GPU says after its colon: "sm_90a,chain,ptx".
+/// The text of a target for a GPU after its colon, parsed: "sm_90a,chain,ptx".
 struct GpuTarget {
   GpuChip chip;
   /// Whether products of 16-bit operands run on tensor cores ("tensorcore"), or in fused multiply-adds as all

@@ -1,7 +1,7 @@
 //===- MergeDispatches.cpp - One dispatch for all groups of a kernel -------===//
 //
-// A kernel over chunks or parameters knows no group. So dispatches of one kernel become one if nothing
-// between them touches what they touch. This is conservative: two operations touch the same if their parts of
+// A kernel over chunks or parameters knows no group. So dispatches of one kernel become one if no command
+// between them shares memory with them. This is conservative: two operations share memory if their parts of
 // the workspace overlap, or if they use shards of one group.
 //
 //===----------------------------------------------------------------------===//
@@ -27,7 +27,7 @@ struct Dispatch {
   };
   SmallVector<Range> ranges;
   llvm::SmallDenseSet<Attribute> shards; // groups
-  SmallVector<Location, 0> locations;    // of those that joined it
+  SmallVector<Location, 0> locations;    // of the dispatches that joined it
 
   size_t each() const { return args.size() / of.size(); }
 

@@ -42,9 +42,9 @@ public:
   /// Builds the kernels of any other command and adds them to the module's symbols. Returns none for a
   /// command that the device, or the host, carries out by itself.
   ///
-  /// One item of a copy or of a sum is one row. A start's kernel puts seals on messages, and that of an await
-  /// compares the seals of messages that came. The one of exec.advance_steps counts the step in the device's
-  /// memory.
+  /// One item of a copy or of a sum is one row. The kernel of a start puts seals on messages. The kernel of
+  /// an await compares the seals of messages that came. The kernel of exec.advance_steps counts the step in
+  /// the device's memory.
   virtual Kernels kernels(mlir::SymbolTable &symbols, mlir::Operation *command) const = 0;
 
   /// Adds the passes that lower the module's kernels, after their numerics are expanded, to level 6.

@@ -28,7 +28,7 @@ Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef fe
   if (!target)
     return createStringError("expected code generation for this machine, found none: " + error);
   std::unique_ptr<MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
-  // Asked first, because LLVM itself only prints a warning for an unknown cpu.
+  // Checked first, because LLVM itself only prints a warning for an unknown cpu.
   if (!info->isCPUStringValid(cpu))
     return createStringError("expected a cpu that LLVM knows for " + triple.getArchName() +
                              ", found '" + cpu + "' (`llc-22 -mcpu=help` lists them)");

@@ -58,7 +58,7 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
     WalkResult walk = module.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (level == "exec" && isPartOfPlan(op))
         return WalkResult::skip();
-      // Both leave it to the chip whether a product is rounded before it is added.
+      // Both operations leave it to the chip whether a product is rounded before it is added.
       if (isa<vector::FMAOp, LLVM::FMulAddOp>(op)) {
         op->emitOpError("expected math.fma, or a product and a sum, at level ")
             << level << ", found an operation that rounds once or twice as the chip likes";

@@ -84,7 +84,7 @@ private:
   ShardVersions versions;
   WorkspaceState workspace;
   mlir::Operation *user = nullptr;
-  /// What the command at hand read and wrote, by operand.
+  /// What the current command has read and written so far, by operand.
   struct Accesses {
     bool reads = false, writes = false;
   };

@@ -21,7 +21,8 @@
 
 namespace stepc::verify {
 
-/// rows × cols elements that stand in two memories, as a row of a table says.
+/// A rectangle of rows × cols elements that a table's row has in two memories: where it begins in each, and
+/// how far its rows are apart there.
 struct Strip {
   int64_t first, firstStride, second, secondStride, rows, cols;
 };
@@ -33,7 +34,7 @@ struct Cut {
 
 class MemoryMap {
 public:
-  /// One parameter's shard at a mesh position; blocks are those within the parameter.
+  /// The shard of one parameter at a mesh position. Its blocks are numbered within the parameter.
   static MemoryMap ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                            plan::ValueKind kind, plan::ShardsKind whose);
   /// Computed blocks, or slabs of them, each whole: block blocks[k] at slot k.

@@ -55,8 +55,8 @@ private:
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);
   bool standsAt(const Cut &cut, int64_t block, int64_t row, int64_t col);
-  /// For a group with slabs: moves a rectangle of the rank's shards to where it stands in the slab of its
-  /// block.
+  /// For a group with slabs: changes the row or column of a rectangle of the rank's shards to its place in
+  /// the slab of its block.
   Cut inSlab(Cut cut) const;
   /// Whether the table moves elements between shards and slabs.
   bool meetsSlabs() const {

@@ -123,8 +123,8 @@ private:
   /// Whether each sum lists its contributions in the order of the mesh.
   bool addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank);
   bool checkAlone(const TableUse &use);
-  /// Checks that an all-gather leads along hops that own nothing, or gives sums to ranks that all have the
-  /// same slabs.
+  /// Checks that an all-gather is used only along hops without owners, or for sums that go to ranks with
+  /// slabs of the same blocks.
   bool checkGathers(int64_t table);
   void checkWay(const Way &way, const std::vector<Packed> *relayed = nullptr);
   bool isRelay(int64_t table) const {

@@ -59,7 +59,8 @@ llvm::Expected<std::string> run(StringRef program, ArrayRef<StringRef> arguments
                                  program + " failed: " + problem + printed);
 }
 
-/// pip's packages that stand beside stepc's, or in the source tree's environment: folders named nvidia.
+/// The folders named nvidia in which pip has its packages: beside stepc's package, and in the source tree's
+/// environment.
 SmallVector<std::string> pipFolders() {
   SmallVector<std::string> folders;
   std::string program = llvm::sys::fs::getMainExecutable(nullptr, nullptr);

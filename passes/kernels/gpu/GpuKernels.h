@@ -98,8 +98,8 @@ void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t widt
               llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
 /// Bytes that a thread moves in its widest access, whose address is a multiple of them.
 constexpr int64_t kWideBytes = 16;
-/// Whether all `bases` are multiples of kWideBytes. So must be all `strides` (bytes) if there is more than
-/// one row.
+/// Whether all `bases` are multiples of kWideBytes. If there is more than one row, all `strides` (bytes) must
+/// be multiples, too.
 mlir::Value areAligned(KernelBuilder &b, mlir::Value rows, llvm::ArrayRef<mlir::Value> bases,
                        llvm::ArrayRef<mlir::Value> strides);
 /// Runs `body` unless this step skips the parameter.

@@ -306,7 +306,7 @@ private:
   Shape shape;
   Type f32;
   GpuKernels made;
-  Value line, lane; ///< of the thread: which half warp, and where in it
+  Value line, lane; ///< the number of the thread's half warp, and of the thread in it
   Value slab;
 };
 

@@ -28,7 +28,7 @@ public:
 
 private:
   static constexpr int64_t kSealWords = sizeof(stepc_seal) / sizeof(uint64_t);
-  /// Arguments, as kernel_abi.h says.
+  /// The order of the arguments (kernel_abi.h).
   enum : unsigned { kRows, kTerms, kColumns, kMessages, kRecords, kSeals, kReport };
 
   GpuKernels add(StringRef name, unsigned arguments, function_ref<void()> body) {

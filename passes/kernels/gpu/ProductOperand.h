@@ -15,7 +15,7 @@ namespace stepc::kernels {
 inline constexpr int64_t kEdge = 16;
 static_assert(kEdge * kEdge == kThreads);
 
-/// How a shape is cut for blocks. It decides speed alone.
+/// How a product's shape is cut for GPU blocks. The cut decides speed alone.
 struct Cut {
   int64_t tile;   ///< elements along an edge
   int64_t slab;   ///< steps of k of a slab

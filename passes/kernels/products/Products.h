@@ -22,7 +22,7 @@ struct Kernel {
 };
 using Kernels = llvm::SmallVector<Kernel>;
 
-/// How a product is cut up. It decides speed alone.
+/// How a product is cut up. The cut decides speed alone.
 struct ProductTile {
   int64_t rows, columns; ///< of the result; one CPU thread or GPU block adds them up
   int64_t steps;         ///< steps of k that are in fast memory at once
