@@ -10,13 +10,13 @@
 
 namespace stepc::kernels {
 
-/// Arithmetic on scalars or vectors of one shape: integers and floats of one width.
+/// Builds arithmetic on integers and floats of one width, on scalars or on vectors of one shape.
 struct Bits {
   mlir::PatternRewriter &b;
   mlir::Location loc;
   mlir::Type shape;  // the float type that gives the shape
-  bool wide = false; // of f64 and i64, otherwise of f32 and i32
-  bool fuses = true; // of f64: the chip has a fused multiply-add
+  bool wide = false; // f64 and i64; otherwise f32 and i32
+  bool fuses = true; // for f64: whether the chip has a fused multiply-add
 
   mlir::Type withElement(mlir::Type element) const {
     if (auto vector = llvm::dyn_cast<mlir::VectorType>(shape))
@@ -59,7 +59,7 @@ struct Bits {
   mlir::Value less(mlir::Value v, int64_t n) const {
     return mlir::arith::CmpIOp::create(b, loc, mlir::arith::CmpIPredicate::ult, v, number(n));
   }
-  /// Signed numbers, arithmetic shift.
+  /// Half of a signed number, rounded down (an arithmetic shift).
   mlir::Value halved(mlir::Value v) const {
     return mlir::arith::ShRSIOp::create(b, loc, v, number(1));
   }

@@ -9,18 +9,18 @@
 
 namespace stepc::kernels {
 
-/// The kernels of an `exec.apply`, on each kind of target. Kernels that are missing among the symbols are
-/// added to them. There are none for an empty result.
+/// Makes the kernels of an `exec.apply` for each kind of target. Kernels that the symbols (or `code`) lack
+/// are added to them. If the result is empty, there are no kernels.
 class BlockKernels {
 public:
   virtual ~BlockKernels() = default;
 
-  /// Bytes of scratch for each block, on a CPU and on a GPU.
+  /// Bytes of scratch that kernels need for each block, on a CPU and on a GPU.
   virtual int64_t scratchBytesPerBlock(exec::ApplyOp op) const = 0;
   virtual Kernels onCpu(mlir::SymbolTable &symbols, exec::ApplyOp op) const = 0;
-  /// Arguments are the scratch, the sources and the out.
+  /// The kernels' arguments are the scratch, the sources and the out.
   virtual GpuKernels onGpu(mlir::gpu::GPUModuleOp code, exec::ApplyOp op) const = 0;
-  /// What the interpreter does, without scratch. Its items are those of one block.
+  /// The interpreter's kernel, which needs no scratch, and the number of its items per block.
   struct Interpreted {
     interpret::NamedKernel kernel;
     int64_t itemsPerBlock = 0;
@@ -28,7 +28,7 @@ public:
   virtual Interpreted interpreted(exec::ApplyOp op) const = 0;
 };
 
-/// `optim.block_reduce`.
+/// Makes the kernels of `optim.block_reduce`.
 class ReduceKernels : public BlockKernels {
 public:
   int64_t scratchBytesPerBlock(exec::ApplyOp op) const override;
@@ -37,7 +37,8 @@ public:
   Interpreted interpreted(exec::ApplyOp op) const override;
 };
 
-/// The kernels of a function. Each function has a line here.
+/// Returns the class that makes the kernels of the operation's function. Each function of blocks has a line
+/// here.
 inline const BlockKernels &blockKernels(exec::ApplyOp op) {
   static const ReduceKernels reduce;
   const BlockKernels *found =

@@ -67,11 +67,12 @@ Value withOneNaN(KernelBuilder &b, Type element, Value value) {
   auto bitsOf = [&]() -> Value { return arith::BitcastOp::create(b, b.loc, words, value); };
   if (number.getWidth() >= 32) {
     Value isNaN = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNO, value, value);
-    // Among words, not numbers: LLVM leaves out a choice between a NaN and the result of a square root, whose
-    // NaN it takes to be that one.
+    // Chooses between integers, not floats. LLVM drops a choice between a NaN and the result of a square
+    // root, because it assumes that the root's NaN is this one.
     return arith::SelectOp::create(b, b.loc, isNaN, constant(nan.bitcastToAPInt()), bitsOf());
   }
-  // A rounding to bf16 gives no other (ExpandNumerics), if it does not become a copy of what was loaded.
+  // A rounding to bf16 gives no other NaN (ExpandNumerics), unless folding makes it a copy of what was
+  // loaded.
   if (auto rounding = value.getDefiningOp<arith::TruncFOp>();
       rounding && number.isBF16() && staysRounded(rounding.getIn()))
     return value;
@@ -91,7 +92,7 @@ static bool passesNaNs(Operation *op) {
              math::AbsFOp, math::FmaOp>(op);
 }
 
-/// Leaves out values whose NaNs make another one of these values a NaN.
+/// Drops values whose NaNs make another of these values a NaN.
 static void dropImplied(SmallVectorImpl<Value> &values) {
   llvm::SmallSetVector<Value, 8> kept(values.begin(), values.end());
   llvm::SmallPtrSet<Value, 32> passed;
@@ -156,8 +157,8 @@ FailureOr<ChunkKernel> ChunkKernel::read(func::FuncOp function,
   if (failed(kernel.read()))
     return failure();
   for (exec::DispatchChunksOp dispatch : dispatches) {
-    // The loops are made for this kind of table and these kinds of operands. Whose shards, or where in the
-    // workspace, the kernel's arguments say.
+    // The loops are made for one kind of table, and one kind of each operand (shards or workspace). Arguments
+    // say which shards, and where in the workspace.
     auto kindOf = [](exec::DispatchChunksOp op) {
       return cast<exec::TableAttr>(op.getTables()[0]).getKind();
     };
@@ -233,7 +234,8 @@ LogicalResult ChunkKernel::read() {
     if (writes.back().place != Place::Shards && writes.back().place != Place::Staged)
       return refuse(generic, "outs that have every element of a chunk");
   }
-  // Chunks of blocks hold whole rows, so they are one run if nothing depends on the row or column.
+  // Chunks of blocks hold whole rows. So a chunk is walked as one row if no value depends on the row or
+  // column.
   flat = !overShards && llvm::all_of(reads, [](const ChunkOperand &o) {
     return o.place == Place::Staged || o.place == Place::Slot;
   });
@@ -313,7 +315,7 @@ void ChunkEmitter::emitItem() {
 
   if (llvm::none_of(kernel.writes, [&](const ChunkOperand &o) { return kernel.mayBeAbsent(o); }))
     return emitRows(rows, cols, true);
-  // A replica that does not send updates its shards alike.
+  // A replica that does not send stages nothing, but updates its shards like the other replicas.
   Value absent = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, staged, b.constant(0));
   auto choice = scf::IfOp::create(b, b.loc, absent, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -335,7 +337,7 @@ Value ChunkEmitter::at(const ChunkOperand &operand, Value row, Value column) {
 
 void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool storeStaged,
                                 unsigned alignment, SmallVectorImpl<Value> *mayBeNaN) {
-  // All loads come before the first store: an input may be written.
+  // All loads come before the first store, because an input may also be an output.
   SmallVector<Value> values;
   for (const ChunkOperand &operand : kernel.reads) {
     if (operand.alongColumns())

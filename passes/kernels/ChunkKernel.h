@@ -1,7 +1,7 @@
 //===- ChunkKernel.h - What a kernel reads and writes of a chunk -*- C++ -*-===//
 //
 // What all targets share of kernels over chunks: reading the function of level 5, and finding where the
-// operands of a chunk stand. Loops over the elements, and their width, are a target's.
+// operands of a chunk stand. Each target has its own loops over the elements, and their width.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_CHUNKKERNEL_H
@@ -28,29 +28,31 @@ struct ChunkOperand {
   Place place;
   mlir::Type element;
   size_t slot;             ///< the argument of the kernel
-  mlir::Value base = {};   ///< of the chunk
+  mlir::Value base = {};   ///< the address of the chunk's first element
   mlir::Value stride = {}; ///< between rows; null: all rows are the same
-  mlir::Value single = {}; ///< what is the same along a row
+  mlir::Value single = {}; ///< the value, if it is the same along a row
   bool alongColumns() const { return place != Place::Slot && place != Place::Row; }
 };
 
-/// What a kernel computes from a chunk, as its function says.
+/// What a kernel reads, writes and computes of a chunk, as read from its function.
 class ChunkKernel {
 public:
-  /// Reads a kernel and all dispatches that run it (at least one). An error if one does not fit the kernel.
+  /// Reads a kernel and all dispatches that run it (at least one). Fails with an error if a dispatch does not
+  /// fit the kernel.
   static mlir::FailureOr<ChunkKernel> read(mlir::func::FuncOp kernel,
                                            llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
 
   mlir::Attribute operand(size_t index) { return dispatch.getArgs()[index]; }
-  /// Whether a row's value is found by R, the block's number of rows. R then comes after the other words of
-  /// a chunk.
+  /// Whether the kernel finds a row's value by R, the block's number of rows. R is then the last word of a
+  /// chunk.
   bool needsBlockRows() const {
     return llvm::any_of(reads,
                         [](const ChunkOperand &o) { return o.place == ChunkOperand::Place::Row; });
   }
   /// Adds R to the operands of each table of the dispatches, if the kernel needs it.
   void addBlockRows(llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const;
-  /// Whether a value is staged for matrix space: a replica that does not send has no place for it.
+  /// Whether a written value may have no place. It is staged for a move, and a replica that does not send has
+  /// no place for it.
   bool mayBeAbsent(const ChunkOperand &write) const {
     return overShards && write.place == ChunkOperand::Place::Staged;
   }
@@ -59,9 +61,9 @@ public:
   size_t each; // operands per table
   bool overShards;
   llvm::SmallVector<ChunkOperand> reads, writes;
-  llvm::SmallVector<int64_t> columns; // of the row of scalars, per uniform argument of the body
+  llvm::SmallVector<int64_t> columns; // per uniform argument of the body: its column of the scalars
   mlir::Block *body = nullptr;
-  bool flat = false; // a block's chunk is one run of elements
+  bool flat = false; // a chunk of a block is walked as one row
 
 private:
   ChunkKernel(mlir::func::FuncOp kernel, exec::DispatchChunksOp dispatch);
@@ -80,10 +82,10 @@ mlir::Value loadElements(KernelBuilder &b, mlir::Type element, mlir::Value from,
 void storeElements(KernelBuilder &b, mlir::Type element, mlir::Value value, mlir::Value to,
                    int64_t width, unsigned alignment = 0);
 
-/// What to store: numbers as they are, and one NaN for all NaNs, maybe as words of their bits. That NaN
-/// is positive, quiet and without a payload. Which of two NaNs an addition, a product or a maximum gives
-/// follows from the order of its operands, which may differ between code for vectors and code for single
-/// elements.
+/// Returns what to store: numbers as they are, and one NaN for all NaNs. That NaN is positive, quiet and
+/// without a payload. The result may be integers with the bits. The reason: which of two NaNs an addition, a
+/// product or a maximum gives follows from the order of its operands. That order may differ between code for
+/// vectors and code for single elements.
 mlir::Value withOneNaN(KernelBuilder &b, mlir::Type element, mlir::Value value);
 
 /// Emits what a kernel does with one chunk, without the loops over its elements.
@@ -97,25 +99,25 @@ protected:
   /// Takes the kernel's arguments: rows of chunks, the workspace, and a list of pointers for each operand
   /// that is shards. `shards` gives the next list.
   void bind(mlir::Value chunks, mlir::Value workspace, llvm::function_ref<mlir::Value()> shards);
-  /// Sets the chunk for all that follows.
+  /// Sets the chunk for which the following calls emit code.
   void chunkAt(mlir::Value item) {
     chunk = b.address(chunks, b.getI64Type(), b.mul(item, b.constant(words)));
   }
-  /// Emits everything for the chunk.
+  /// Emits all code for the chunk.
   void emitItem();
   virtual void emitRows(mlir::Value rows, mlir::Value cols, bool storeStaged) = 0;
-  /// The address of an element of a chunk; without a column, of its row.
+  /// The address of an element of a chunk or, without a column, of its row.
   mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
-  /// Emits `width` elements of a row, or one if `width` is 0. Every NaN is stored as the one NaN. With
-  /// `mayBeNaN`, values of f32 are stored as they are. It gets values of which one is a NaN if any that was
-  /// stored is one.
+  /// Emits `width` elements of a row, or one if `width` is 0. Every NaN is stored as one NaN (withOneNaN).
+  /// With `mayBeNaN`, values of f32 are stored as they are. `mayBeNaN` then gets values, and one of them is a
+  /// NaN if any stored value is a NaN.
   void emitElements(mlir::Value row, mlir::Value column, int64_t width, bool storeStaged,
                     unsigned alignment = 0, llvm::SmallVectorImpl<mlir::Value> *mayBeNaN = nullptr);
   /// Whether emitElements may store a NaN of this operand as it is.
   bool storesAnyNaN(const ChunkOperand &write, bool storeStaged) const {
     return write.element.isF32() && (storeStaged || !kernel.mayBeAbsent(write));
   }
-  /// A number of the chunk's row.
+  /// Word number `index` of the chunk's row.
   mlir::Value word(int64_t index) {
     return b.load(b.getI64Type(), b.address(chunk, b.getI64Type(), index));
   }
@@ -126,19 +128,20 @@ protected:
   ElementwiseBody body;
 
 private:
-  /// The address in the workspace that a word of the chunk's row says. Such words follow the fields that all
-  /// rows have.
+  /// The address in the workspace to which word number `index` of the chunk's row leads. Words that lead to
+  /// operands follow the fields that all rows have.
   mlir::Value place(int64_t index) { return b.address(workspace, b.getI8Type(), word(index)); }
 
-  /// Where an operand comes from: a list of pointers to shards, or the number of a word of the chunk's row.
+  /// Where an operand comes from: a list of pointers to shards, or the workspace, at the bytes that a word of
+  /// the chunk's row says.
   struct Source {
     mlir::Value table;
     int64_t word = -1;
   };
   llvm::SmallVector<Source> sources; // by argument of the kernel
   mlir::Value chunks, workspace, chunk;
-  int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // of a row
-  int64_t blockRows = -1;                                // word
+  int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // in a row
+  int64_t blockRows = -1;                                // the word that has R; -1: none
 };
 
 } // namespace stepc::kernels

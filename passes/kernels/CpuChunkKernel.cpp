@@ -23,7 +23,7 @@ public:
 
   void emit(LLVM::LLVMFuncOp function) {
     Value list = function.getArgument(0);
-    int64_t next = 3; // behind the records
+    int64_t next = 3; // the arguments after the records
     bind(b.argument(list, 0), b.argument(list, 1), [&] { return b.argument(list, next++); });
     b.loop(function.getArgument(1), function.getArgument(2), 1, [&](Value item) {
       chunkAt(item);
@@ -32,8 +32,9 @@ public:
   }
 
 private:
-  // NaNs are rare. So the loop over vectors only sums up what may be one: a sum is a NaN if a term is, and
-  // seldom otherwise (infinities of both signs). Then a second look at the chunk replaces NaNs.
+  // NaNs are rare. So the loop over vectors only adds up the values that may be NaN. The sum is a NaN if a
+  // value is one, and seldom otherwise (infinities of both signs). If the sum is a NaN, a second loop over
+  // the chunk replaces NaNs.
   void emitRows(Value rows, Value cols, bool storeStaged) override {
     Value zero = b.constant(0);
     Value whole = arith::AndIOp::create(b, b.loc, cols, b.constant(-kWidth));
@@ -61,7 +62,7 @@ private:
       replaceNaNs(rows, whole, storeStaged, sum[0]);
   }
 
-  /// Replaces NaNs in the vectors of a chunk, of which there are none unless `sum` has one.
+  /// Replaces NaNs in the vectors of a chunk. There are none unless `sum` has a NaN.
   void replaceNaNs(Value rows, Value whole, bool storeStaged, Value sum) {
     Value isNaN = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNO, sum, sum);
     Value any = LLVM::vector_reduce_or::create(b, b.loc, b.getI1Type(), isNaN);
@@ -74,8 +75,8 @@ private:
         LLVM::CallOp::create(b, b.loc, replace, ValueRange{write.base, write.stride, rows, whole});
   }
 
-  /// A function of all kernels: f(first element, numbers from one row to the next, rows, columns). It stands
-  /// out of line, because in place it would take registers from the loops.
+  /// The function that all kernels share: f(first element, elements from one row to the next, rows, columns).
+  /// It is not inlined, because it would take registers from the loops.
   LLVM::LLVMFuncOp nanReplacer() {
     auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
     constexpr StringLiteral kName = "stepc_replace_nans_f32";

@@ -9,16 +9,17 @@
 
 namespace stepc::kernels {
 
-/// A function of the kernel ABI (runtime/include/stepc/kernel_abi.h) that does what a kernel of level
-/// 5 says of every chunk, or parameter. `dispatches` are all that run it, one at least; those over
-/// chunks may get further operands. Emits an error where one does not fit.
+/// Makes a function of the kernel ABI (runtime/include/stepc/kernel_abi.h) that computes what a kernel of
+/// level 5 says for every chunk, or parameter. `dispatches` must be all that run the kernel, at least one.
+/// Dispatches over chunks may get further operands. Fails with an error if a dispatch does not fit.
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 lowerChunkKernel(mlir::func::FuncOp kernel, llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
 mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
 lowerParameterKernel(mlir::func::FuncOp kernel,
                      llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
 
-/// The function of a sum of contributions, whose items are rows; one for all of one type and divisor.
+/// Returns the function of a sum of contributions, whose items are rows. Sums of one type and divisor share
+/// it.
 mlir::LLVM::LLVMFuncOp addCpuSumKernel(mlir::SymbolTable &symbols, exec::SumOp op);
 
 } // namespace stepc::kernels

@@ -1,6 +1,6 @@
 //===- CpuParameterKernel.cpp - Loops over the parameters of a kernel ------===//
 //
-// One item per parameter. Several are computed at once, by the operations that compute one.
+// An item is one parameter. Several parameters are computed at once, by the same operations as one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,8 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-/// Parameters that are computed at once. The functions of f64 are long chains, which wait less so.
+/// The number of parameters that are computed at once. Functions of f64 are long chains of operations, and
+/// several chains beside each other wait less.
 constexpr int64_t kParameterWidth = 8;
 
 FailureOr<LLVM::LLVMFuncOp> lowerParameterKernel(func::FuncOp function,

@@ -15,7 +15,8 @@
 namespace stepc::kernels {
 namespace {
 
-/// Products are one chain of (fused) multiply-adds over increasing k, whatever the vectors.
+/// An element of a product is one chain of (fused) multiply-adds over increasing k, whatever the vector
+/// width.
 class CpuTarget : public Target {
 public:
   CpuTarget(std::string chip, const TargetShape &shape) : Target(std::move(chip)), shape(shape) {}
@@ -55,15 +56,14 @@ public:
   }
   void addKernelPasses(mlir::OpPassManager &manager) const override {
     using namespace mlir;
-    // Loops become branches; vectors of several axes become arrays of LLVM's.
+    // Loops become branches. Vectors of several axes become arrays of LLVM vectors.
     manager.addNestedPass<LLVM::LLVMFuncOp>(createSCFToControlFlowPass());
     manager.addPass(createConvertVectorToLLVMPass());
     // One pass per dialect that is left; their order is free.
     manager.addNestedPass<LLVM::LLVMFuncOp>(createConvertMathToLLVMPass());
     manager.addNestedPass<LLVM::LLVMFuncOp>(createArithToLLVMConversionPass());
     manager.addPass(createConvertControlFlowToLLVMPass());
-    // The passes above leave casts between their types, back and forth, which fold; so does what
-    // repeats.
+    // Folds casts back and forth, which the passes above leave, and removes repeated operations.
     manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
     manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
   }

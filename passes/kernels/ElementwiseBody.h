@@ -16,9 +16,9 @@ public:
   ElementwiseBody(mlir::Block &body, unsigned firstUniform)
       : body(body), firstUniform(firstUniform) {}
 
-  /// Emits the uniform part once, where the builder stands.
+  /// Emits the uniform part once, at the builder's insertion point.
   void emitUniform(KernelBuilder &builder, mlir::ValueRange uniformArguments);
-  /// Emits the rest on vectors of `width` elements (0: on scalars); returns what is yielded.
+  /// Emits the rest on vectors of `width` elements (0: on scalars). Returns what the region yields.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &builder, mlir::ValueRange arguments,
                                       int64_t width);
 

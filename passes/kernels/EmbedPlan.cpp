@@ -38,7 +38,7 @@ std::string symbolPrefix(StringRef library) {
     }
     name += "u" + llvm::utohexstr(point, /*LowerCase=*/true);
   }
-  // Names of the interface itself, and those that C reserves, are no library's.
+  // A library must not have names of the interface itself, or names that C reserves.
   if (name.empty() || !llvm::isAlpha(name.front()) ||
       StringRef(name).starts_with_insensitive("stepc"))
     name = (StringRef(name).starts_with("_") ? "optim" : "optim_") + name;
@@ -62,7 +62,7 @@ FailureOr<plan::Plan> embeddedPlan(ModuleOp module) {
   auto plan = plan::deserialize(bytes.getValue().bytes_begin(), bytes.getValue().size(), error);
   if (!plan)
     return global.emitError("expected the bytes of a plan, ") << error;
-  // Who goes on from this level may have edited it. The proof is of the level above.
+  // The text of level 6 may have been edited since the program was proven at level 5.
   error = plan::validate(*plan);
   if (error.empty())
     error = plan::validateProgram(*plan);
@@ -113,7 +113,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     return failure(walk.wasInterrupted());
   }
 
-  /// The chip has what each kernel needs. The plan says it from here on.
+  /// Checks that the chip has what the launch of each kernel needs. Drops the attribute, because the plan has
+  /// it now.
   static LogicalResult checkLaunches(ModuleOp module, const plan::Plan &plan) {
     SymbolTable symbols(module);
     llvm::Expected<GpuTarget> target =
@@ -133,7 +134,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     return success();
   }
 
-  /// Commands call kernels by their address and know no other type.
+  /// Checks the kernels' type: the runtime calls all kernels by their address, as functions of one type.
   LogicalResult checkKernels(ModuleOp module, const plan::Plan &plan) {
     SymbolTable symbols(module);
     Type pointer = LLVM::LLVMPointerType::get(&getContext());
@@ -143,7 +144,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     for (const auto &[name, launch] : plan.kernels) {
       auto kernel = symbols.lookup<LLVM::LLVMFuncOp>(name);
       if (kernel && kernel.isExternal() && isCuda(plan.chip)) {
-        // Its body is in the GPU's code, which knows it by name.
+        // The kernel's body is in the GPU's code, where the device finds it by name.
         kernel.erase();
         continue;
       }
@@ -154,7 +155,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     return success();
   }
 
-  /// Constants of the types in kernel_abi.h. The program alone is seen outside of its object.
+  /// Adds constants of the types in kernel_abi.h. Only the stepc_program is visible outside of its object.
   void embed(ModuleOp module, const plan::Plan &plan) {
     KernelBuilder b(&getContext(), module.getLoc());
     b.setInsertionPointToStart(module.getBody());
@@ -168,12 +169,12 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     auto bytes = [&](StringRef name, StringRef text) {
       constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), text.size()), b.getStringAttr(text));
     };
-    // What others define: its type is not ours to know.
+    // A constant that another object defines. Its type does not matter here.
     auto elsewhere = [&](StringRef name) {
       constant(name, LLVM::LLVMArrayType::get(b.getI8Type(), 0), {}, LLVM::Linkage::External);
       return name;
     };
-    /// `fields` one after another, in a constant that `make` begins.
+    /// Initializes a constant with `fields`, one after another.
     auto fill = [&](LLVM::GlobalOp global, llvm::function_ref<SmallVector<Value>()> fields) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(b.createBlock(&global.getInitializerRegion()));
@@ -189,7 +190,7 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     std::vector<uint8_t> serialized = plan::serialize(plan);
     bytes(kPlan, StringRef(reinterpret_cast<const char *>(serialized.data()), serialized.size()));
     bytes(kTarget, kindOfChip(plan.chip).str() + std::string(1, '\0'));
-    // The runtime's.
+    // The runtime defines the devices.
     StringRef device = elsewhere(isCuda(plan.chip)          ? "stepc_device_cuda"
                                  : looksForRaces(plan.chip) ? "stepc_device_emulated_races"
                                  : isEmulated(plan.chip)    ? "stepc_device_emulated"

@@ -1,7 +1,7 @@
 //===- ExpandExponential.cpp - exp and log of f32 --------------------------===//
 //
 // The reductions and polynomials of Cephes (Moshier), evaluated by fused multiply-adds. MLIR's own
-// approximations flush what is denormal, on either side; here every float is served.
+// approximations flush denormal inputs and results. These handle every float.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,12 +34,12 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
       return rewriter.notifyMatchFailure(op, "only tensor arithmetic (f32) is spelled out");
     Bits x{rewriter, op.getLoc(), op.getType()};
     Value input = op.getOperand();
-    // Beyond these the result is 0 or infinite; NaN passes both comparisons as false.
+    // Beyond these bounds the result is 0 or infinite. A NaN fails both comparisons and stays.
     Value low = x.constant(-105.0f), high = x.constant(89.0f);
     Value clamped = x.choose(x.compare(Predicate::OLT, input, low), low, input);
     clamped = x.choose(x.compare(Predicate::OGT, clamped, high), high, clamped);
     Value scaled = x.fused(clamped, x.constant(1.44269504088896341f), x.constant(0.5f));
-    // Its floor: old chips have no instruction for that.
+    // The floor of `scaled`, because old chips have no instruction for it.
     Value whole = x.toInteger(scaled), n = x.toFloat(whole);
     Value above = x.compare(Predicate::OGT, n, scaled);
     whole = x.choose(above, x.minus(whole, x.number(1)), whole);
@@ -50,7 +50,7 @@ struct ExpandExp : OpRewritePattern<math::ExpOp> {
                          {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
                           1.6666665459e-1f, 5.0000001201e-1f});
     p = x.sum(x.fused(p, x.product(r, r), r), x.constant(1.0f));
-    // In two halves, because 2^n itself may be no float: only the last product rounds.
+    // Multiplies by 2^n in two steps, because 2^n may be out of range. Only the last product rounds.
     Value first = x.halved(whole), second = x.minus(whole, first);
     for (Value exponent : {first, second})
       p = x.product(p, x.real(x.left(x.plus(exponent, x.number(127)), 23)));
@@ -83,7 +83,7 @@ struct ExpandLog : OpRewritePattern<math::LogOp> {
     p = x.fused(e, x.constant(kLn2Low), p);
     p = x.fused(square, x.constant(-0.5f), p);
     p = x.fused(e, x.constant(kLn2High), x.sum(f, p));
-    // What is no positive number: +∞ and NaN stay, 0 gives −∞, less gives NaN.
+    // Inputs other than positive numbers: +∞ and NaN stay, 0 gives −∞, negative numbers give NaN.
     Value finite = x.compare(Predicate::OLT, input, x.real(x.number(0x7f800000)));
     p = x.choose(finite, p, x.sum(input, input));
     p = x.choose(x.compare(Predicate::OEQ, input, zero), x.real(x.number(int32_t(0xff800000))), p);

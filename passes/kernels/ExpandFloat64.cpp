@@ -1,9 +1,9 @@
 //===- ExpandFloat64.cpp - exp, log and powers of f64 ----------------------===//
 //
-// log(x) as the unevaluated sum of two numbers, good to 2^-65, and exp of such a sum: a power is
-// exp(y · log(x)). Series, no tables, and nothing but IEEE operations that every chip has. A fused
-// multiply-add stands only where it gives the exact error of a product, which Dekker's splitting
-// gives as well: the bits are the same on chips that have none.
+// log(x) is computed as an unevaluated sum of two numbers, accurate to 2^-65, and exp takes such a sum. A
+// power is exp(y · log(x)). Both are series without tables, of IEEE operations that every chip has. A fused
+// multiply-add is used only for the exact error of a product. Dekker's splitting gives the same error, so
+// chips without fused multiply-adds get the same bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // ln 2 in two parts, the first with so few bits that its products with exponents are exact.
 constexpr double kDoubleLn2High = 0x1.62e42fefa38p-1, kDoubleLn2Low = 0x1.ef35793c7673p-45;
 
-/// The unevaluated sum of two numbers, the second at most half a unit of the first.
+/// The unevaluated sum of two numbers. The second is at most half a unit in the last place of the first.
 struct Pair {
   Value high, low;
 };
@@ -53,8 +53,8 @@ public:
     rest = difference(rest, product(sHigh, gLow));
     Pair s{sHigh, product(rest, inverse)};
 
-    // atanh(s) = s + s · z · (1/3 + z · (1/5 + z · (1/7 + …))), z = s²: the later the term, the
-    // less of it is seen, so that the first three are pairs and the others numbers.
+    // atanh(s) = s + s · z · (1/3 + z · (1/5 + z · (1/7 + …))), z = s². Later terms matter less, so
+    // the first three are pairs and the others are single numbers.
     Pair z = times(s, s);
     SmallVector<Value> odd;
     for (int k = 7; k <= 25; k += 2)
@@ -70,15 +70,15 @@ public:
     return larger(result.high, result.low);
   }
 
-  /// exp of a sum: 2^n · exp(r), |r| ≤ ln 2 / 2. Right for all numbers but NaN.
+  /// exp of a sum: 2^n · exp(r), |r| ≤ ln 2 / 2. The caller handles NaN.
   Value exponential(Pair x) const {
-    // Beyond these the result is 0 or infinite.
+    // Beyond these bounds the result is 0 or infinite.
     Value low = constant(-760.0), high = constant(720.0), none = constant(0.0);
     Value below = compare(Predicate::OLT, x.high, low),
           above = compare(Predicate::OGT, x.high, high);
     Value at = choose(below, low, choose(above, high, x.high));
     Value rest = choose(below, none, choose(above, none, x.low));
-    // The sum rounds to a whole number, which then stands in the last bits.
+    // Adding kRound rounds to a whole number, which is then in the last bits of the sum.
     constexpr double kRound = 0x1.8p52;
     Value shifted = sum(product(at, constant(0x1.71547652b82fep0)), constant(kRound));
     Value n = difference(shifted, constant(kRound));
@@ -94,7 +94,7 @@ public:
     Value one = constant(1.0);
     Pair head = larger(one, reduced.high);
     Value result = sum(head.high, sum(head.low, sum(tail, reduced.low)));
-    // In two halves, because 2^n itself may be no number: only the last product rounds.
+    // Multiplies by 2^n in two steps, because 2^n may be out of range. Only the last product rounds.
     Value whole = minus(bits(shifted), number(llvm::bit_cast<int64_t>(kRound)));
     Value first = halved(whole), second = minus(whole, first);
     for (Value exponent : {first, second})
@@ -102,11 +102,12 @@ public:
     return result;
   }
 
-  /// x^y, with all that C says of zeros, infinities, NaN and negative bases.
+  /// x^y, as C defines it for zeros, infinities, NaN and negative bases.
   Value power(Value x, Value y) const {
     Value zero = constant(0.0), one = constant(1.0), infinity = constant(kInfinity);
     Value base = absolute(x);
-    // With a larger exponent the result is 0, 1 or infinite already, but its products would overflow.
+    // Clamps the exponent. Beyond these bounds the result is 0, 1 or infinite already, but products would
+    // overflow.
     Value large = constant(0x1p65), small = constant(-0x1p65);
     Value exponent = choose(compare(Predicate::OGT, y, large), large, y);
     exponent = choose(compare(Predicate::OLT, exponent, small), small, exponent);
@@ -134,7 +135,7 @@ public:
     return choose(isOne, one, result);
   }
 
-  /// The logarithm as one number, of anything.
+  /// The logarithm of any number, rounded to one f64. Handles 0, infinity, negative numbers and NaN.
   Value roundedLogarithm(Value x) const {
     Pair log = logarithm(x);
     Value infinity = constant(kInfinity), zero = constant(0.0);
@@ -176,7 +177,7 @@ private:
     Value rest = sum(difference(product(a.high, c.high), p), product(a.high, c.low));
     return sum(sum(rest, product(a.low, c.high)), product(a.low, c.low));
   }
-  /// v + w as a pair, where v is 0 or not smaller.
+  /// v + w as a pair. The caller guarantees that v is 0 or has at least the magnitude of w.
   Pair larger(Value v, Value w) const {
     Value high = sum(v, w);
     return {high, sum(difference(v, high), w)};
@@ -195,7 +196,7 @@ private:
     Value cross = sum(product(v.high, w.low), product(v.low, w.high));
     return {high, sum(error, cross)};
   }
-  /// coefficients[0] + coefficients[1] · x + …, in pairs of pairs: a short chain. (Estrin)
+  /// coefficients[0] + coefficients[1] · x + …, by Estrin's scheme, which is a short chain of operations.
   Value polynomial(SmallVector<Value> coefficients, Value x) const {
     for (; coefficients.size() > 1; x = product(x, x)) {
       SmallVector<Value> next;
@@ -229,8 +230,8 @@ template <typename Op> struct Expand64 : OpRewritePattern<Op> {
   bool fuses;
 };
 
-/// f32 v · w + u, rounded once, for chips without it: the product is exact in f64, the sum is
-/// rounded there so that its last bit tells of what was lost, and then to f32.
+/// f32 v · w + u, rounded once, for chips without fused multiply-adds. The product is exact in f64. The sum
+/// is rounded to odd in f64, so that its last bit says whether anything was lost, and then to f32.
 struct ExpandFused : OpRewritePattern<math::FmaOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &rewriter) const override {

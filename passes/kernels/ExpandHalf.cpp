@@ -19,10 +19,11 @@ struct ExpandExtend : OpRewritePattern<arith::ExtFOp> {
                                           x.withElement(rewriter.getI16Type()), op.getIn());
     half = arith::ExtUIOp::create(rewriter, op.getLoc(), x.integers(), half);
     Value sign = x.left(x.both(half, 0x8000), 16), magnitude = x.left(x.both(half, 0x7fff), 13);
-    // Read as a float, the magnitude is 2^112 too small, even if it is denormal. So the product is exact.
+    // Read as a float, the magnitude is too small by a factor of 2^112, even if it is denormal. So the
+    // product is exact.
     Value scaled = arith::MulFOp::create(rewriter, op.getLoc(), x.real(magnitude),
                                          x.real(x.number(0x77800000)));
-    // Infinity and NaN: exponent of all ones, payload moved; a signalling NaN becomes quiet.
+    // Infinity and NaN get an exponent of all ones and keep their payload. A signalling NaN becomes quiet.
     Value special = x.either(magnitude, x.number(0x7f800000));
     Value isNumber = x.less(magnitude, (0x7c00 << 13) + 1);
     special = x.choose(isNumber, special, x.either(special, x.number(0x00400000)));

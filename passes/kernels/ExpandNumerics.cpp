@@ -1,7 +1,7 @@
 //===- ExpandNumerics.cpp - One sequence per function ----------------------===//
 //
-// A chip's conversions may flush denormals, a vector library's functions differ from the
-// scalar ones in bits: neither may decide what an element becomes.
+// A chip's conversions may flush denormals, and functions of a vector library differ in bits from scalar
+// ones. So kernels use neither.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +28,11 @@ bool isSmall(Type type) {
   return element.isBF16() || element.isF16();
 }
 
-/// Refuses what would leave a result to a chip or a library.
+/// Refuses an operation that would leave its result to a chip or a library.
 WalkResult check(Operation *op, bool fuses) {
   if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(op->getDialect()))
     return WalkResult::advance();
-  // At best these would be calls of the machine's math library.
+  // LLVM would turn these into calls of the machine's math library, if it lowers them at all.
   if (isa<arith::RemFOp>(op) || (isa<math::FmaOp>(op) && !fuses) ||
       (isa<math::MathDialect>(op->getDialect()) &&
        !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::CountLeadingZerosOp, math::FmaOp>(
@@ -44,7 +44,7 @@ WalkResult check(Operation *op, bool fuses) {
       llvm::any_of(op->getOperandTypes(), isSmall) || llvm::any_of(op->getResultTypes(), isSmall);
   bool moves = isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp>(op);
   bool converts =
-      isa<arith::ExtFOp, arith::TruncFOp>(op) && // of f16, where the chip can: bf16 is gone
+      isa<arith::ExtFOp, arith::TruncFOp>(op) && // f16, if the chip converts it: bf16 is expanded
       llvm::none_of(op->getOperandTypes(),
                     [](Type t) { return getElementTypeOrSelf(t).isBF16(); }) &&
       llvm::none_of(op->getResultTypes(), [](Type t) { return getElementTypeOrSelf(t).isBF16(); });

@@ -33,7 +33,8 @@ struct ExpandRsqrt : OpRewritePattern<math::RsqrtOp> {
   }
 };
 
-/// Whole exponents up to this one are products; above, their roundings add up to more than one.
+/// Powers with whole exponents up to this one become products. For larger ones, the roundings of the products
+/// add up, while a power in f64 is rounded once.
 constexpr double kMostProducts = 4;
 
 struct ExpandPower : OpRewritePattern<math::PowFOp> {
@@ -78,7 +79,7 @@ struct ExpandPower : OpRewritePattern<math::PowFOp> {
       rewriter.replaceOp(op, result);
       return success();
     }
-    // In f64, which leaves one rounding.
+    // Computes the power in f64, and rounds once.
     Type wide = rewriter.getF64Type();
     if (auto vector = dyn_cast<VectorType>(op.getType()))
       wide = vector.clone(wide);

@@ -6,19 +6,21 @@
 
 namespace stepc::kernels {
 
-/// All of these in kernels, for a chip that has fused multiply-adds of f32 and f64 (`fuses`) and
-/// conversions of f16 (`convertsHalf`). An error at what is left open to a chip or a library.
+/// Applies all expansions below to kernels, for a chip that has fused multiply-adds of f32 and f64 (`fuses`)
+/// and conversions of f16 (`convertsHalf`). Fails with an error at an operation that would leave its result
+/// to a chip or a library.
 mlir::LogicalResult expandNumerics(llvm::ArrayRef<mlir::Operation *> kernels, bool fuses,
                                    bool convertsHalf);
 
-/// arith.extf f16 → f32 and arith.truncf f32 → f16 as integer operations, for chips without
-/// conversions in hardware. The same bits as theirs; NaNs keep sign and upper payload, quiet.
+/// arith.extf f16 → f32 and arith.truncf f32 → f16 as integer operations, for chips without conversions
+/// in hardware. The bits are those of such hardware. A NaN keeps its sign and upper payload, and becomes
+/// quiet.
 void populateExpandHalfPatterns(mlir::RewritePatternSet &patterns);
 
 /// math.exp and math.log of f32 as one sequence, ≤ 2 ulp over all floats, denormal ones included.
 void populateExpandExponentialPatterns(mlir::RewritePatternSet &patterns);
 
-/// math.rsqrt and math.powf of f32, the latter by that of f64 unless the exponent is a small whole
+/// math.rsqrt and math.powf of f32. A power becomes one of f64, unless the exponent is a small whole
 /// constant.
 void populateExpandPowerPatterns(mlir::RewritePatternSet &patterns);
 

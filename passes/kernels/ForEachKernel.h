@@ -1,4 +1,4 @@
-//===- ForEachKernel.h - Kernels with all that run them ---------*- C++ -*-===//
+//===- ForEachKernel.h - Kernels with all their dispatches ------*- C++ -*-===//
 #ifndef STEPC_PASSES_KERNELS_FOREACHKERNEL_H
 #define STEPC_PASSES_KERNELS_FOREACHKERNEL_H
 

@@ -150,7 +150,7 @@ std::vector<std::string> targetsByChip(StringRef target) {
     if (isPtx && (!chip || written.insert(ptxChipOf(*chip)).second))
       target += "," + kPtx.str();
     if (!chip)
-      consumeError(chip.takeError()); // said where the target is read
+      consumeError(chip.takeError()); // reported when the target is parsed
     targets.push_back(target);
   }
   return targets;

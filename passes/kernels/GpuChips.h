@@ -20,18 +20,19 @@ struct GpuChip {
   bool isExact = false; ///< no later chip of its generation runs its code
 };
 
-/// The limits of a chip for the blocks of a kernel. Source: CUDA C++ Programming Guide, table of technical
-/// specifications per compute capability. Every GPU of the capability takes clusters of this size.
+/// The limits of a chip for the GPU blocks of a kernel. Source: CUDA C++ Programming Guide, table of
+/// technical specifications per compute capability. Every GPU of the capability takes clusters of this size.
 plan::BlockLimits limitsOf(const GpuChip &chip);
 
-/// The chip of a name; an error that lists the known ones.
+/// Returns the chip of a name, or an error that lists the known chips.
 llvm::Expected<GpuChip> gpuChip(llvm::StringRef name);
 
-/// The chip whose PTX the kernels of a chip are written in: the generation's first, without what one chip
-/// alone has, and no newer than sm_90. A driver for CUDA 12.0, the oldest that is taken, knows it.
+/// The chip for whose PTX the kernels of `chip` are written. It is the first of its generation, without
+/// features that only one chip has, and no newer than sm_90. A driver for CUDA 12.0, the oldest that is
+/// supported, knows it.
 llvm::StringRef ptxChipOf(const GpuChip &chip);
 
-/// What a target for a GPU says after its colon: "sm_90a,chain,ptx".
+/// The text of a target for a GPU after its colon, parsed: "sm_90a,chain,ptx".
 struct GpuTarget {
   GpuChip chip;
   /// Whether products of 16-bit operands run on tensor cores ("tensorcore"), or in fused multiply-adds as all
@@ -44,25 +45,24 @@ struct GpuTarget {
 
   /// The chip as a number: 90 for sm_90 and sm_90a.
   int64_t number() const { return 10 * chip.major + chip.minor; }
-  /// The text of the target in one spelling. It names the kind of products if that differs from
-  /// `tensorCoresUnlessSaid`.
+  /// The text of the target in its one normal spelling. It names the kind of products only if that differs
+  /// from `tensorCoresUnlessSaid`.
   std::string text(bool tensorCoresUnlessSaid) const;
 };
-/// Parses the text of a target for one GPU. `tensorCores` holds if the text does not name the kind of
-/// products.
+/// Parses the text of a target for one GPU. `tensorCores` is the default if the text does not name the kind
+/// of products.
 llvm::Expected<GpuTarget> parseGpuTarget(llvm::StringRef text, bool tensorCores);
 
-/// Targets of one chip each for a target as users write it: "cuda:sm_80,sm_90a,chain" gives
-/// "cuda:sm_80,chain" and "cuda:sm_90a,chain". A chip that is named twice counts once, and PTX that is the
-/// same for several chips is the first one's. All other texts give themselves; whether they are targets is
-/// not asked.
+/// Splits a target as users write it into targets of one chip each: "cuda:sm_80,sm_90a,chain" gives
+/// "cuda:sm_80,chain" and "cuda:sm_90a,chain". A chip that is named twice counts once. If several chips have
+/// the same PTX, only the first target says "ptx". Any other text is returned as it is, unchecked.
 std::vector<std::string> targetsByChip(llvm::StringRef target);
 
-/// Whether a chip of the plan (TargetShape.h) stands for a GPU: "cuda:sm_90a".
+/// Whether a chip of the plan (TargetShape.h) is a GPU: "cuda:sm_90a".
 bool isCuda(llvm::StringRef chip);
-/// The target of such a chip; an error if it was written by hand and does not fit.
+/// Parses such a chip. Returns an error if the text, which may have been edited by hand, is not valid.
 llvm::Expected<GpuTarget> cudaTarget(llvm::StringRef chip);
-/// The chip for a plan from the text after "cuda".
+/// Returns the chip for a plan, from the text of a target after "cuda".
 llvm::Expected<std::string> cudaChip(llvm::StringRef names);
 
 } // namespace stepc

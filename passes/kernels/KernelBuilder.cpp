@@ -26,7 +26,8 @@ LLVM::LLVMFuncOp declare(ModuleOp module, StringRef name, Type result, ArrayRef<
   builder.setInsertionPointToStart(module.getBody());
   auto type = LLVM::LLVMFunctionType::get(result, arguments);
   auto function = LLVM::LLVMFuncOp::create(builder, builder.getUnknownLoc(), name, type);
-  // It is linked into the same library: no detour for symbols that others may define.
+  // The function is linked into the same library, so calls need no indirection for names that another library
+  // may define.
   function.setVisibility_(LLVM::Visibility::Hidden);
   return function;
 }

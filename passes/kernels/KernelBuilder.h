@@ -43,8 +43,8 @@ public:
     return mlir::LLVM::GEPOp::create(*this, loc, base.getType(), element, base,
                                      mlir::ArrayRef<mlir::LLVM::GEPArg>{int32_t(index)});
   }
-  /// Without an alignment the load states the number's own size, and 8 for a pointer. If it stated none, a
-  /// GPU's back end would assume less than 8 and load 8 bytes in two halves.
+  /// Without `alignment` (bytes), the load states the size of the integer or float, and 8 for any other type.
+  /// A load that stated none would get less from a GPU's back end, which then loads 8 bytes in two halves.
   mlir::Value load(mlir::Type type, mlir::Value from, unsigned alignment = 0) {
     if (!alignment)
       alignment = type.isIntOrFloat() ? type.getIntOrFloatBitWidth() / 8 : 8;
@@ -70,7 +70,7 @@ public:
     setInsertionPointToStart(forOp.getBody());
     body(forOp.getInductionVar());
   }
-  /// A loop with values that each turn changes. Returns what the last turn left.
+  /// A loop that carries values from one iteration to the next. Returns the values after the last iteration.
   llvm::SmallVector<mlir::Value>
   loop(mlir::Value first, mlir::Value last, int64_t step, mlir::ValueRange values,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body) {
@@ -78,19 +78,19 @@ public:
     InsertionGuard guard(*this);
     setInsertionPointToStart(forOp.getBody());
     auto left = body(forOp.getInductionVar(), forOp.getRegionIterArgs());
-    if (!values.empty()) // a loop without values has its end already
+    if (!values.empty()) // otherwise the loop already has its yield
       mlir::scf::YieldOp::create(*this, loc, left);
     return forOp.getResults();
   }
 };
 
-/// Begins `llvm.func internal @name` at the module's end, with its return; the builder stands before that.
-/// Without `arguments` they are a kernel's: !llvm.ptr, i64, i64.
+/// Begins `llvm.func internal @name` at the module's end. The builder then stands before its return. Without
+/// `arguments`, the types are those of a kernel: !llvm.ptr, i64, i64.
 mlir::LLVM::LLVMFuncOp beginKernel(mlir::ModuleOp module, llvm::StringRef name,
                                    KernelBuilder &builder,
                                    llvm::ArrayRef<mlir::Type> arguments = {});
 
-/// The runtime's function `name`, declared when it is not yet.
+/// Returns the declaration of the runtime's function `name`, and adds it if the module lacks it.
 mlir::LLVM::LLVMFuncOp declare(mlir::ModuleOp module, llvm::StringRef name, mlir::Type result,
                                llvm::ArrayRef<mlir::Type> arguments);
 

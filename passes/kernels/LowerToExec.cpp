@@ -16,7 +16,8 @@ namespace stepc::kernels {
 namespace {
 using namespace mlir;
 
-/// The one function of a scheduled module, @step: straight-line code, with its workspace.
+/// Returns the only function of a scheduled module, @step. Fails if it is missing, is no straight-line code,
+/// or does not say how large the workspace is.
 FailureOr<func::FuncOp> stepOf(ModuleOp module) {
   if (StringAttr level = comm::levelOf(module); level && level != "scheduled")
     return module.emitOpError("expected level scheduled, found ") << level.getValue();
@@ -59,7 +60,7 @@ struct LowerToExec : impl::LowerToExecBase<LowerToExec> {
     if (failed(step))
       return failure();
     FailureOr<ProgramPlan> program = planFromModule(module);
-    // Faults of the plan are the groups' and segments' of this level.
+    // Errors in the plan are reported at the groups and segments of this level.
     if (failed(program) || failed(validatePlan(module, *program, "expected a consistent plan: ")))
       return failure();
 

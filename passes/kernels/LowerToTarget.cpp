@@ -16,7 +16,8 @@ namespace {
 using namespace mlir;
 
 struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
-  /// Gives a command on computed blocks its kernels, and any other its kernel, where the device needs one.
+  /// Gives a command on computed blocks its kernels. Gives another command its kernel if the device needs
+  /// one.
   static LogicalResult lower(Operation &op, const Target &target, SymbolTable &symbols) {
     if (auto product = dyn_cast<exec::ProductOp>(op)) {
       exec::Accumulation expected =

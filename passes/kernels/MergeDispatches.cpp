@@ -1,7 +1,7 @@
 //===- MergeDispatches.cpp - One dispatch for all groups of a kernel -------===//
 //
-// A kernel over chunks or parameters knows no group. So dispatches of one kernel become one if nothing
-// between them touches what they touch. This is conservative: two operations touch the same if their parts of
+// A kernel over chunks or parameters knows no group. So dispatches of one kernel become one if no command
+// between them shares memory with them. This is conservative: two operations share memory if their parts of
 // the workspace overlap, or if they use shards of one group.
 //
 //===----------------------------------------------------------------------===//
@@ -16,18 +16,18 @@ namespace stepc::kernels {
 namespace {
 using namespace mlir;
 
-/// A dispatch, with those that joined it.
+/// A dispatch, with the dispatches that joined it.
 struct Dispatch {
   Operation *op;
   SmallVector<Attribute> of;   // tables or groups
-  SmallVector<Attribute> args; // of each in turn
+  SmallVector<Attribute> args; // of each table or group in turn
   struct Range {
     int64_t first, end;             ///< bytes of the workspace
-    exec::WorkspaceAttr place = {}; ///< none of scalars
+    exec::WorkspaceAttr place = {}; ///< null for scalars
   };
   SmallVector<Range> ranges;
   llvm::SmallDenseSet<Attribute> shards; // groups
-  SmallVector<Location, 0> locations;    // of those that joined it
+  SmallVector<Location, 0> locations;    // of the dispatches that joined it
 
   size_t each() const { return args.size() / of.size(); }
 
@@ -43,7 +43,8 @@ struct Dispatch {
     return a.first < b.end && b.first < a.end && !apart;
   }
 
-  /// Whether one kernel can do both: its operands are of the same kinds, and shards the same.
+  /// Whether one dispatch can do both: their kernels are the same, operands are of the same kinds, and
+  /// operands that are shards are equal.
   bool fits(const Dispatch &other) const {
     if (op->getName() != other.op->getName() ||
         op->getAttr("kernel") != other.op->getAttr("kernel") || each() != other.each())
@@ -80,14 +81,14 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
   }
 
   void merge(exec::ProgramOp program) {
-    SmallVector<Dispatch> run; // since the last command of another kind
+    SmallVector<Dispatch> run; // dispatches since the last other command
     for (Operation &op : llvm::make_early_inc_range(program.getBody().front())) {
       std::optional<Dispatch> dispatch = describe(&op);
       if (!dispatch) {
         finish(run);
         continue;
       }
-      // It may go before whatever it does not touch.
+      // The dispatch may move up past dispatches that it does not touch.
       Dispatch *joined = nullptr;
       for (Dispatch &before : llvm::reverse(run)) {
         if (before.touches(*dispatch))
@@ -136,7 +137,7 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
     return made;
   }
 
-  /// Writes the lists of what was merged.
+  /// Writes the tables, operands and locations of merged dispatches to their operations.
   void finish(SmallVector<Dispatch> &run) {
     OpBuilder b(&getContext());
     for (Dispatch &dispatch : run) {

@@ -59,7 +59,7 @@ void emitParameters(KernelBuilder &b, ElementwiseBody &region, Block &body,
   int64_t lanes = std::max<int64_t>(width, 1);
   SmallVector<Value> each, outs;
   for (int64_t lane = 0; lane < lanes; ++lane) {
-    // A row is the parameter, and where its scalars stand.
+    // A row has two words: the parameter's number, and the offset of its scalars in the workspace.
     Value at = lane ? b.add(item, b.constant(lane)) : item;
     Value row = b.address(arguments.rows, i64, b.mul(at, b.constant(2)));
     each.push_back(recordOf(b, arguments.records, b.load(i64, row)));

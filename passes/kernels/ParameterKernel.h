@@ -13,23 +13,22 @@
 
 namespace stepc::kernels {
 
-/// That a kernel of level 5 fits all dispatches that run it; an error where it does not.
+/// Checks that a kernel of level 5 fits all dispatches that run it. Fails with an error if not.
 mlir::LogicalResult checkParameterKernel(mlir::func::FuncOp kernel,
                                          llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
 
-/// What a kernel over parameters is given (kernel_abi.h).
+/// The arguments of a kernel over parameters (kernel_abi.h).
 struct ParameterArguments {
   mlir::Value rows, workspace, records;
 };
 
-/// Where the record of a parameter stands.
+/// The address of a parameter's record.
 mlir::Value recordOf(KernelBuilder &b, mlir::Value records, mlir::Value parameter);
-/// Where the number of steps stands that it took.
+/// The address of the number of steps that the parameter of a record has taken.
 mlir::Value stepsTaken(KernelBuilder &b, mlir::Value record);
 
-/// Emits the kernel's region for the parameters from `item` on: `width` of them, or one where that is
-/// 0. Hyperparameters, step and block sizes in f64 are loaded from a parameter's record, its row of
-/// scalars is stored.
+/// Emits the kernel's region for `width` parameters from `item` on, or for one if `width` is 0. Loads
+/// hyperparameters, step and block sizes as f64 from each parameter's record, and stores its row of scalars.
 void emitParameters(KernelBuilder &b, ElementwiseBody &region, mlir::Block &body,
                     const ParameterArguments &arguments, mlir::Value item, int64_t width);
 

@@ -24,21 +24,23 @@ struct KernelOptions {
 
 /// Level 4 (scheduled) to level 5 (exec).
 void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
-/// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: the module was made, and so
-/// proven, just now.
+/// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: this process has made and
+/// proven the module, so the proof is left out.
 void buildLlvmPipeline(mlir::OpPassManager &manager, const Target &target, bool isProven);
 
-/// The code of exec-kernels-to-gpu to `gpu.binary` objects of PTX.
+/// Turns the gpu.module that exec-kernels-to-gpu makes into a `gpu.binary` object of PTX.
 void buildPtxPipeline(mlir::OpPassManager &manager);
-/// The interfaces that conversions and the translation to PTX find through the registry. Without an
-/// interface, a dialect's operations silently stay as they are.
+/// Registers the interfaces that conversions and the translation to PTX look up. Without an interface, a
+/// dialect's operations silently stay as they are.
 void registerGpuInterfaces(mlir::DialectRegistry &registry);
 
-/// Marks an error in its metadata: a program that passes call is missing or too old. That is neither the
-/// input's fault nor stepc's. If the program refuses our code, it is stepc's fault.
+/// In the metadata of an error: a program that passes call (ptxas) is missing or too old. That is neither the
+/// input's fault nor stepc's. If the program refuses our code, the error has no mark, because it is stepc's
+/// fault.
 inline constexpr llvm::StringLiteral kToolErrorMark = "stepc.tool";
 
-/// The passes, and the pipelines as `stepc-exec{target=…}`, `stepc-llvm` and `stepc-ptx`.
+/// Registers the passes of this folder, and the pipelines `stepc-exec{target=…}`, `stepc-llvm` and
+/// `stepc-ptx`.
 void registerKernelPasses();
 
 } // namespace stepc::kernels

@@ -9,14 +9,15 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   let description = [{
     Every stage becomes a function of what one chunk sees (a row of scalars, and a view of each operand) with
     one `linalg.generic`. Every scalar stage becomes a function of f64 numbers of one parameter. There is one
-    function per distinct computation, and no target has touched it. Products and reductions become commands
-    that say what they compute. The step becomes an `exec.program`: a command per operation, in the same
-    order, which names tables by what they hold and memory by its place. Groups and segments stay as symbols.
+    function per distinct computation, and nothing in it depends on a target. Products and reductions become
+    commands that say what they compute. The step becomes an `exec.program`: a command per operation, in the
+    same order. A command names tables by what they hold, and memory by its offset in the workspace. Groups
+    and segments stay as symbols.
 
     The target gives the order in which products accumulate, and the scratch that products and reductions
-    need. The scratch is one region behind the arena, because no two of them run at a time. Its size,
-    `scratch` of the program, is the largest need over them and over ranks. None may need more per block than
-    the bound of earlier levels (passes/cost/ScratchBound.h).
+    need. All these commands share one scratch after the arena, because no two of them run at a time. Its
+    size, `scratch` of the program, is the largest need of any command on any rank. It is an error if a
+    command needs more per block than the bound of earlier levels (passes/cost/ScratchBound.h).
 
     Before:
     ```mlir
@@ -64,13 +65,14 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
 def PinProducts : Pass<"exec-pin-products", "::mlir::ModuleOp"> {
   let summary = "Gives products the algorithms of cuBLASLt that a table has for them";
   let description = [{
-    The table is the module's `exec.products`, which is gone afterwards. A product gets the entries of its
-    extents, types, transposes and leading dimensions, which are those of contiguous blocks, for the chips of
-    the target. If two are for one library and GPU, it gets the one with the larger alignment. An entry is not
-    taken if it needs more than 64 bytes of alignment, which the workspace does not promise, or if it takes
-    the workspace above `comm.workspace_limit`. The scratch grows to the largest workspace, rounded up to 256
-    bytes. A symmetric product keeps its kernels: cuBLASLt promises nobody that both halves are equal. A
-    missed remark says why a product has no algorithm.
+    The table is the module's attribute `exec.products`, which the pass removes. A product gets the entries
+    for its extents, types, transposes and leading dimensions (those of contiguous blocks) and for the chip of
+    the target. If two entries are for the same version of cuBLASLt and the same GPU, the product gets the one
+    with the larger alignment. An entry is not used if it needs more than 64 bytes of alignment, which the
+    workspace does not promise, or if it takes the workspace above `comm.workspace_limit`. The scratch grows
+    to the largest workspace of an algorithm, rounded up to 256 bytes. A symmetric product gets no algorithm,
+    because cuBLASLt does not promise that both halves are equal. A missed remark says why a product has no
+    algorithm.
 
     Before:
     ```mlir
@@ -96,9 +98,10 @@ def PinProducts : Pass<"exec-pin-products", "::mlir::ModuleOp"> {
 def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
   let summary = "Makes dispatches of one kernel one, for all groups";
   let description = [{
-    A dispatch over chunks or parameters joins an earlier one of the same kernel if neither that one nor any
-    between them touches what it touches: parts of the workspace that overlap, or shards of the same group.
-    Other commands (products, copies, collectives) are not passed. The result of each element stays the same.
+    A dispatch over chunks or parameters joins an earlier dispatch of the same kernel. The condition is that
+    it shares no memory with that dispatch or any dispatch in between. They share memory if their parts of the
+    workspace overlap, or if they use shards of the same group. A dispatch does not move past other commands
+    (products, copies, collectives). The result of each element stays the same.
 
     Before:
     ```mlir
@@ -121,9 +124,9 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
   let summary = "Lets the target make code of what the program says";
   let description = [{
     The target of the module's chip (passes/kernels/Target.h) turns every kernel into a function of the kernel
-    ABI (runtime/include/stepc/kernel_abi.h), which walks chunks or parameters. It makes kernels of products
-    and reductions; equal ones are shared. It is an error if a kernel does not fit its dispatches, if a
-    command has less scratch than the target needs, or if a product has another accumulation.
+    ABI (runtime/include/stepc/kernel_abi.h), which walks chunks or parameters. It also makes the kernels of
+    products and reductions, and equal ones share theirs. It is an error if a kernel does not fit its
+    dispatches, if a command has less scratch than the target needs, or if a product has another accumulation.
 
     Before:
     ```mlir
@@ -150,15 +153,17 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
   let summary = "Spells out the operations whose bits a chip or a library could decide";
   let description = [{
     Afterwards kernels hold only IEEE operations and integer operations, and call no math library:
-    - bf16 ↔ f32 as integer operations (round to nearest, ties to even; NaN stays NaN, quiet); f16 ↔ f32
-      likewise on chips without conversions in hardware;
+    - bf16 ↔ f32 as integer operations (round to nearest, ties to even; a NaN becomes quiet); also
+      f16 ↔ f32 on chips without conversions in hardware;
     - exp and log of f32 as one polynomial sequence, the same for vectors and scalars (≤ 2 ulp);
     - rsqrt as 1 / sqrt: two roundings;
-    - a power of f32 with a constant whole exponent up to 4 as products (its inverse when negative), any other
-      as that of f64, rounded once;
+    - a power of f32 with a constant whole exponent up to 4 as products (if it is negative, as 1 / a
+      product), any other as a power of f64, rounded once;
     - exp, log and powers of f64 as series (≤ 1 ulp), with the same bits on every chip;
-    - on chips without fused multiply-adds, those of f32 by exact products in f64. Anything left over that
-      would be a call (a remainder, a fused multiply-add of f64 there) is an error.
+    - on chips without fused multiply-adds, fused multiply-adds of f32 by exact products in f64.
+
+    It is an error if an operation is left that would become a call, such as a remainder, or a fused
+    multiply-add of f64 on these chips.
 
     Before:
     ```mlir
@@ -179,21 +184,23 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Kernels, products and reductions as functions that a GPU's blocks run";
   let description = [{
     Every kernel that dispatches name gets a `gpu.func` of its name in one `gpu.module`; the kernel itself
-    stays, and says what the function computes. A kernel over chunks takes a row per block of 256 threads.
-    These share out its rows and columns by shifts: eight columns a thread if all operands stand at multiples
-    of 16 bytes, otherwise and at the end of a row one by one. A kernel over parameters takes one parameter
-    per thread. The kernels read the active flags, and skip what the step skips. An element has the same
-    operations on all paths, so its bits do not depend on where it stands. Numerics are spelled out as on CPUs
-    (`kernels-expand-numerics`): no function of libdevice is called, nothing is contracted.
+    stays, and says what the function computes. In a kernel over chunks, a GPU block of 256 threads takes a
+    chunk. The threads share out its rows and columns by shifts. A thread takes eight columns at once if all
+    operands are aligned to 16 bytes, otherwise, and at the end of a row, one column. In a kernel over
+    parameters, a thread takes one parameter. The kernels read the active flags, and skip what the step skips.
+    An element has the same operations on all paths, so its bits do not depend on where it stands. Numerics
+    are expanded as on CPUs (`kernels-expand-numerics`): no function of libdevice is called, nothing is
+    contracted.
 
     Arguments of a kernel over chunks are the rows, the workspace, the parameters' records (kernel_abi.h) and
     a list of shards per operand that is shards. Arguments of one over parameters are the rows, the workspace,
     the records and the number of rows. All point to the device's memory.
 
-    A reduction gets the functions that compute it one after another, each over a number of blocks per slot
-    (GpuKernels.h). Arguments are the scratch, the source and the out. Half a warp is a chain. A product gets
-    one function, each of whose blocks computes a tile. Arguments are the scratch, the operands, the addend if
-    there is one, and the out. It must be of the accumulation `fused_chain` or `tensorcore`.
+    A reduction gets the functions that compute it one after another, each with a number of GPU blocks per
+    slot (GpuKernels.h). Their arguments are the scratch, the source and the out. Half a warp computes a
+    chain. A product gets one function, in which each GPU block computes a tile. Its arguments are the
+    scratch, the operands, the addend if there is one, the out, and the factors. The accumulation of a product
+    must be `fused_chain` or `tensorcore`.
 
     Before:
     ```mlir
@@ -225,10 +232,10 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
   let summary = "PTX as machine code of a chip, in constants";
   let description = [{
     The one `gpu.binary`, whose object is PTX, becomes machine code for `chip`, by ptxas of CUDA 13.1 or
-    later. STEPC_CUDA_BIN names its folder. Otherwise the first that is new enough is taken: on the path, in
-    CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in /usr/local/cuda. For much PTX, ptxas has
-    four threads, because the instructions do not depend on their number. The constants are those of
-    kernel_abi.h. With `ptx` the PTX stays as a second image, for later chips.
+    later. STEPC_CUDA_BIN names its folder. Otherwise the pass takes the first ptxas that is new enough: on
+    the path, in CUDA_HOME or CUDA_PATH, among pip's packages beside stepc's, in /usr/local/cuda. For much
+    PTX, ptxas has four threads; the instructions do not depend on their number. The constants have the types
+    of kernel_abi.h. With `ptx` the PTX stays as a second image, for later chips.
 
     Before:
     ```mlir
@@ -252,8 +259,8 @@ def AssembleGpu : Pass<"gpu-assemble", "::mlir::ModuleOp"> {
 def MathToIntrinsics : Pass<"gpu-math-to-intrinsics", "::mlir::gpu::GPUModuleOp"> {
   let summary = "IEEE functions as LLVM's intrinsics, which PTX has instructions for";
   let description = [{
-    The conversion to NVVM calls functions of libdevice for the rest of math, and for minimum and maximum. The
-    intrinsics of the back end are instructions of PTX, rounded as IEEE 754 says.
+    The conversion to NVVM would call functions of libdevice for these operations of math, and for minimum and
+    maximum. LLVM's intrinsics become instructions of PTX, which round as IEEE 754 says.
 
     Before:
     ```mlir
@@ -272,14 +279,15 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
                 "kernels";
   let description = [{
     Gives symbols, tables and kernels their numbers, and defines the `stepc_program` of kernel_abi.h:
-    `stepc_program_cpu` in a module for CPUs, `stepc_program_cuda_sm_90a` in one for that GPU, and so on. It
-    leads to the plan, to the kernels that commands name and to the device. The link says which programs a
-    library has, and its entry. The `stepc_program` has the hash of the plan's bytes, by which the runtime
-    finds damage to them.
-    Kernels for the target interpret become an image of records (runtime/interpret) here. The plan's program
-    hash is that of the kernels, without locations. Symbols of optim and comm, and the
-    program, are gone afterwards. A command that names what is not there, leaves the workspace, or awaits what
-    was not started is an error at the command.
+    `stepc_program_cpu` in a module for CPUs, `stepc_program_cuda_sm_90a` in one for that GPU, and so on. The
+    `stepc_program` points to the plan, to the kernels that commands name and to the device. It has the hash
+    of the plan's bytes, by which the runtime finds damage to them. The link of a library says which programs
+    the library has, and defines its entry.
+
+    Kernels for the target interpret become an image of records (runtime/interpret) here. The program hash in
+    the plan is the hash of the kernels, without locations. Symbols of optim and comm, and the program, are
+    gone afterwards. It is an error at a command if the command names what is not there, leaves the workspace,
+    or awaits what was not started.
 
     Before:
     ```mlir
@@ -301,9 +309,9 @@ def EmbedPlan : Pass<"kernels-embed-plan", "::mlir::ModuleOp"> {
 def VerifyLevel : Pass<"kernels-verify-level", "::mlir::ModuleOp"> {
   let summary = "Refuses what may not survive a level, by name";
   let description = [{
-    At level `exec` no computation of optim or comm may be left; at level `llvm` nothing but the LLVM dialect.
-    At neither may there be an operation whose rounding the chip chooses (`vector.fma`, `llvm.intr.fmuladd`).
-    The IR does not change, except for the module's `stepc.level`.
+    At level `exec` no computation of optim or comm may be left. At level `llvm` only operations of the LLVM
+    dialect may be left. At both levels, an operation whose rounding the chip chooses (`vector.fma`,
+    `llvm.intr.fmuladd`) and fast-math flags are errors. The pass changes only the module's `stepc.level`.
 
     Before:
     ```mlir

@@ -49,7 +49,7 @@ int64_t mostWorkspace(ModuleOp module, int64_t arenaBytes) {
   return limit ? limit.getInt() - plan::aligned(arenaBytes) : std::numeric_limits<int64_t>::max();
 }
 
-/// Why no library multiplies so, whatever its table has.
+/// Why cuBLASLt cannot compute a product of this shape, whatever the table has. Empty if it can.
 static std::string refusalOf(const ProductShape &shape) {
   std::optional<plan::DType> addend;
   if (shape.addend)
@@ -77,7 +77,7 @@ Pinning pin(ArrayAttr table, const ProductShape &shape, int64_t chip, int64_t mo
         entry.getTransposeRhs() != shape.transposeRhs)
       continue;
     plan::PinnedAlgorithm found = entry.getAlgorithm().getValue();
-    // The last reason stands: any of them is true of some entry.
+    // A later reason replaces an earlier one. Each is true of some entry.
     if (entry.getLeading() != ArrayRef(dense)) {
       made.refusal = "an entry for rows further apart";
     } else if (found.chip != chip) {

@@ -6,10 +6,10 @@
 
 namespace stepc::kernels {
 
-/// What decides which algorithms fit a product of blocks, of any level.
+/// What decides which algorithms fit a product of blocks, be it an optim.product or an exec.product.
 struct ProductShape {
   int64_t m, n, k;
-  mlir::Type lhs, rhs, addend, out; ///< of elements; addend null without one
+  mlir::Type lhs, rhs, addend, out; ///< element types; `addend` is null if there is none
   bool transposeLhs, transposeRhs, isSymmetric;
 };
 ProductShape shapeOf(exec::ProductOp op);
@@ -18,10 +18,11 @@ ProductShape shapeOf(optim::ProductOp op);
 /// The algorithms that a product gets.
 struct Pinning {
   llvm::SmallVector<exec::PinnedAlgorithmAttr> algorithms;
-  std::string refusal; ///< why there are none
+  std::string refusal; ///< why there are no algorithms; empty if there are
 };
 
-/// A module's table, `exec.products`. Null without one; an error if the attribute is no table.
+/// Returns a module's table of algorithms, `exec.products`. Null if the module has none. Fails with an error
+/// if the attribute is no table.
 mlir::FailureOr<mlir::ArrayAttr> tableOfModule(mlir::ModuleOp module);
 /// Bytes that an algorithm may use by the module's limit, after an arena of `arenaBytes`.
 int64_t mostWorkspace(mlir::ModuleOp module, int64_t arenaBytes);

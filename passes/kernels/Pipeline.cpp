@@ -22,33 +22,34 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
 void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   LowerToExecOptions lower;
   lower.target = options.target;
-  // The one pass that leaves operations on memory for commands and kernels.
+  // The only pass that turns operations on memory into commands and kernels.
   manager.addPass(createLowerToExec(lower));
-  // Products that a library makes have other bits than the kernels'. Does nothing without a table.
+  // Lists algorithms of cuBLASLt for products, whose bits differ from the kernels'. Does nothing without a
+  // table.
   manager.addPass(createPinProducts());
-  // What groups do alike is next to each other now.
+  // Comes after all commands exist: dispatches of one kernel for several groups become one.
   manager.addPass(createMergeDispatches());
-  // Nothing that computes may be left without a kernel.
+  // No operation that computes may be left outside of a kernel.
   manager.addPass(verifyLevel("exec"));
-  // The one proof: of this text code is made.
+  // The proof. Code is made from this text alone.
   manager.addPass(verify::createVerifyProgram());
 }
 
 void buildLlvmPipeline(OpPassManager &manager, const Target &target, bool isProven) {
-  // Also proves a program that comes as text.
+  // A program that was read as text has not been proven yet.
   if (!isProven)
     manager.addPass(verify::createVerifyProgram());
-  // Up to here nothing but the module's chip depends on the target's code.
+  // The first pass that makes code of the target.
   manager.addPass(createLowerToTarget());
-  // Runs on all kernels at once. It stands before the plan becomes bytes, whose hash is that of the kernels.
+  // Expands all kernels. Comes before the plan becomes bytes, because the plan has the hash of the kernels.
   manager.addPass(createExpandNumerics());
-  // The expansions leave casts back and forth, and kernels ask for fields that they do not use.
+  // Removes casts back and forth that the expansions leave, and loads of fields that kernels do not use.
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCanonicalizerPass());
   manager.addNestedPass<LLVM::LLVMFuncOp>(createCSEPass());
-  // Before the conversions below, so that they meet no rule of the optim dialect.
+  // Comes before the conversions below, which must not meet operations of the optim dialect.
   manager.addPass(createEmbedPlan());
   target.addKernelPasses(manager);
-  // Refuses all that cannot be translated.
+  // Refuses operations that cannot be translated to LLVM IR.
   manager.addPass(verifyLevel("llvm"));
 }
 
@@ -69,7 +70,8 @@ void registerKernelPasses() {
       });
   PassPipelineRegistration<>(
       "stepc-llvm", "Level 5 (exec) to level 6 (llvm)", [](OpPassManager &manager) {
-        // The module names its chip; which passes lower kernels is the same for all CPUs.
+        // Any CPU will do: the module's own chip makes the code, and addKernelPasses is the same for all
+        // CPUs.
         llvm::Expected<std::unique_ptr<Target>> target = targetOfText("cpu");
         if (!target)
           llvm::report_fatal_error(target.takeError(), /*gen_crash_diag=*/false);

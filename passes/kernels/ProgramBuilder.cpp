@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-/// Handles and sizes: their users ask for what they need.
+/// Whether an operation becomes no command, because it only gives handles and sizes to its users.
 static bool isHandle(Operation *op) {
   return isa<comm::WorldOp, comm::CommunicatorOp, comm::HyperparametersOp, comm::StepsOp,
              comm::ActiveOp, comm::ShardsOp, comm::ExtentOp, comm::BufferOp, memref::CastOp,
@@ -224,7 +224,7 @@ LogicalResult ProgramBuilder::lowerStart(comm::StartOp op) {
   SmallVector<Attribute> tables;
   for (int64_t table : program.tables.lookup(op))
     tables.push_back(tableOf(table));
-  // All values of a side stand in one buffer.
+  // All values that are sent stand in one buffer, and so do all that are received.
   auto buffer = [&](OperandRange values) {
     auto first = values.empty() ? nullptr : values.front().getDefiningOp<comm::BufferOp>();
     return exec::WorkspaceAttr::get(b.getContext(), first ? first.getOffset() : 0,

@@ -31,7 +31,8 @@ private:
   /// Sizes the scratch of the command that `op` became.
   mlir::LogicalResult sizeScratch(mlir::Operation *op, exec::BatchOpInterface made);
 
-  /// A place in the workspace, or shards, as what a command names.
+  /// The attribute by which a command names a value: a part of the workspace, or shards. Fails with an error
+  /// if the value is neither.
   mlir::FailureOr<exec::OperandAttrInterface> operandOf(mlir::Operation *user, mlir::Value value);
   mlir::FailureOr<exec::WorkspaceAttr> workspaceOf(mlir::Operation *user, mlir::Value value);
   mlir::FailureOr<exec::BatchAttr> batchOf(mlir::Operation *user, mlir::Value value);
@@ -44,7 +45,7 @@ private:
   MostBlocks mostBlocks;
   const Target &target;
   KernelCache cache;
-  mlir::OpBuilder b; // stands in the program
+  mlir::OpBuilder b; // inserts into the program
   mlir::IRMapping tokens;
   int64_t scratchBytes = 0; // the largest need of a command
 };

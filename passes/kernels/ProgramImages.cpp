@@ -23,7 +23,7 @@ void embedImages(KernelBuilder &b, ArrayRef<ProgramImage> images) {
   Type i64 = b.getI64Type();
   auto record = LLVM::LLVMStructType::getLiteral(
       b.getContext(), {b.pointer, i64, i64, i64, b.pointer, i64, i64, i64});
-  // One more, of zeros, ends them.
+  // An image of zeros ends the list.
   auto all = LLVM::LLVMArrayType::get(record, images.size() + 1);
   LLVM::GlobalOp table = constant(kImages, all, Attribute());
   b.setInsertionPointToStart(b.createBlock(&table.getInitializerRegion()));

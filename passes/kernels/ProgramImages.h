@@ -18,7 +18,8 @@ struct ProgramImage {
   std::string code;
 };
 
-/// Adds the images where `b` stands, and the list of them, which an image of zeros ends (kernel_abi.h).
+/// Adds the images at the insertion point of `b`, and the list of them, which ends with an image of zeros
+/// (kernel_abi.h).
 void embedImages(KernelBuilder &b, llvm::ArrayRef<ProgramImage> images);
 
 } // namespace stepc::kernels

@@ -1,8 +1,8 @@
 //===- StageKernel.cpp - Stages and scalar stages as functions -------------===//
 //
-// The kernel of a stage is a function of what one chunk sees: the row of scalars of its
-// parameter, and a view of each operand. All results come from one linalg.generic,
-// so that every operand is read before any is written, and passed over once.
+// The kernel of a stage is a function of what one chunk sees: the row of scalars of its parameter, and a view
+// of each operand. All results come from one linalg.generic. So every operand is read before any is written,
+// and is passed over once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ struct View {
   AffineMap map;
 };
 
-/// A stage in matrix space walks a block's rows and columns: an out of other extents would be overrun.
+/// Checks the extents of outs. A stage over blocks walks a block's rows and columns, so it would write past
+/// the end of an out with other extents.
 LogicalResult checkExtents(comm::StageOp op, optim::GroupOp group) {
   if (op.getOuts().empty())
     return op.emitOpError("expected an out over blocks");
@@ -62,7 +63,7 @@ FailureOr<View> viewOf(comm::StageOp op, Value value) {
     if (!type)
       return op.emitOpError("expected memrefs at this level, found ") << value.getType();
     if (op.getIteration() == plan::Distribution::Blocks) {
-      // One value per block, row or column where an axis is 1 and the out's is not.
+      // If an axis is 1 and the out's is not, the operand has one value per block, row or column.
       auto walked = cast<MemRefType>(op.getOuts().front().getType()).getShape().drop_front();
       auto own = type.getShape().drop_front();
       SmallVector<AffineExpr> axes;
@@ -91,7 +92,7 @@ StringRef roleOf(comm::StageOp op) {
   return !op.getOuts().empty() ? "in" : op.getStaged().empty() ? "elementwise" : "out";
 }
 
-/// Rule, stage, and the types in the order of their first use.
+/// The name of a kernel: the rule, the role of the stage, and the types in the order of their first use.
 std::string nameOf(comm::StageOp op, optim::GroupOp group) {
   std::string name = (group.getRule() + "_" + roleOf(op)).str();
   SmallVector<Type> types;
@@ -106,8 +107,8 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
   return name;
 }
 
-/// What a stage walks, and which of its operands are shards: a target reaches those by other means
-/// than what is in the workspace, so a kernel serves stages that agree in this.
+/// What a stage walks over, and which of its operands are shards. Targets find shards by other means than
+/// values in the workspace, so stages share a kernel only if they agree in this.
 std::string kindsOf(comm::StageOp op, ValueRange operands) {
   std::string kinds = std::string(plan::name(op.getIteration())) + ' ';
   for (Value operand : operands)
@@ -115,7 +116,7 @@ std::string kindsOf(comm::StageOp op, ValueRange operands) {
   return kinds;
 }
 
-/// Begins a function of the module that returns nothing yet; the builder stands in it.
+/// Begins a private function at the module's end, without its return. The builder then stands in it.
 func::FuncOp begin(ModuleOp module, OpBuilder &b, Location loc, FunctionType type) {
   b.setInsertionPointToEnd(module.getBody());
   auto function = func::FuncOp::create(b, loc, "kernel", type);
@@ -124,7 +125,7 @@ func::FuncOp begin(ModuleOp module, OpBuilder &b, Location loc, FunctionType typ
   return function;
 }
 
-/// A region as text that is equal for equal computations: no locations, no SSA names.
+/// A region as text without locations and SSA names, so that it is equal for equal computations.
 std::string fingerprint(Region &region) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -159,7 +160,7 @@ func::FuncOp KernelCache::share(func::FuncOp made, const std::string &name,
     return known;
   }
   std::string unique;
-  // From where the last search ended: what was taken once stays.
+  // The search begins where the last one ended, because names that were taken stay taken.
   for (int64_t &copy = copies[name];; ++copy) {
     unique = copy == 0 ? name : name + "_" + std::to_string(copy);
     if (!table.lookup(unique))
@@ -199,7 +200,7 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
       FailureOr<View> view = viewOf(op, value);
       if (failed(view))
         return failure();
-      // What is read and written is one view.
+      // A value that is both read and written gets one view.
       size_t number = llvm::find(result.operands, value) - result.operands.begin();
       if (number == result.operands.size()) {
         result.operands.push_back(value);
@@ -260,7 +261,7 @@ FailureOr<func::FuncOp> KernelCache::scalars(comm::ScalarsOp op) {
   mapping.map(body.getArguments(), kernel.getArguments());
   for (Operation &operation : body.without_terminator())
     b.clone(operation, mapping);
-  // Here alone scalars are rounded.
+  // Scalars are rounded to f32 only here.
   SmallVector<Value> rounded;
   for (Value value : yield->getOperands())
     rounded.push_back(

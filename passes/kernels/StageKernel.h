@@ -15,11 +15,11 @@ struct StageKernel {
   llvm::SmallVector<mlir::Value> operands; ///< of the stage, in the order of the arguments
 };
 
-/// An operation of a region that has no elementwise form, or null.
+/// Returns the first operation of a region that is not elementwise, or null.
 mlir::Operation *findNotElementwise(mlir::Block &body);
 
-/// Makes kernels as functions that no target has touched, one per distinct computation, and names
-/// them by rule, stage and types: "Muon_in_f32_bf16".
+/// Makes kernels as functions without anything of a target, one per distinct computation. Names them by rule,
+/// stage and types: "Muon_in_f32_bf16".
 class KernelCache {
 public:
   explicit KernelCache(mlir::ModuleOp module) : module(module), table(module) {}
@@ -30,14 +30,16 @@ public:
   mlir::FailureOr<mlir::func::FuncOp> scalars(comm::ScalarsOp op);
 
 private:
-  /// A function like `made`, which goes, or `made` itself under that name (made unique).
+  /// Returns the known kernel that computes the same, and erases `made`. If there is none, returns `made` and
+  /// names it `name`, made unique.
   mlir::func::FuncOp share(mlir::func::FuncOp made, const std::string &name,
                            const std::string &kinds);
 
   mlir::ModuleOp module;
-  /// A search through the module for each of thousands of kernels would be quadratic.
+  /// Finds symbols without a search. A search through the module for each of thousands of kernels would be
+  /// quadratic.
   mlir::SymbolTable table;
-  llvm::StringMap<int64_t> copies; // of a name: the next to try
+  llvm::StringMap<int64_t> copies; // per name: the next suffix to try
   llvm::StringMap<mlir::func::FuncOp> kernels;
 };
 

@@ -83,7 +83,7 @@ void SumEmitter::emit(Value line, Value column, int64_t width, unsigned alignmen
 LLVM::LLVMFuncOp addCpuSumKernel(SymbolTable &symbols, exec::SumOp op) {
   if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(nameOf(op)))
     return known;
-  constexpr int64_t kWidth = 16; // as of stages
+  constexpr int64_t kWidth = 16; // as in kernels of stages
   KernelBuilder b(op.getContext(), op.getLoc());
   LLVM::LLVMFuncOp made = beginKernel(cast<ModuleOp>(symbols.getOp()), nameOf(op), b);
   Value list = made.getArgument(0);

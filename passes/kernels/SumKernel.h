@@ -1,7 +1,7 @@
 //===- SumKernel.h - Adding up contributions of ranks -----------*- C++ -*-===//
 //
-// What all targets share of the kernels of exec.sum: where a row's elements stand, and the sum itself.
-// Loops over the elements, and their width, are a target's.
+// What all targets share of the kernels of exec.sum: where a row's elements stand, and the sum itself. Each
+// target has its own loops over the elements, and their width.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_SUMKERNEL_H
@@ -12,13 +12,13 @@
 
 namespace stepc::kernels {
 
-/// One name for sums of equal types and divisors.
+/// The name of the kernel. It is the same for sums of equal types and divisors.
 std::string nameOf(exec::SumOp op);
 
-/// One row of a sum (plan::SumRow).
+/// Emits the code for one row of a sum (plan::SumRow).
 class SumEmitter {
 public:
-  /// `rows`, `from` and `to`: what the kernel is given (kernel_abi.h); `item`: the number of the row.
+  /// `rows`, `from` and `to`: arguments of the kernel (kernel_abi.h). `item`: the number of the row.
   SumEmitter(exec::SumOp op, KernelBuilder &b, mlir::Value rows, mlir::Value from, mlir::Value to,
              mlir::Value item);
 
@@ -40,7 +40,7 @@ private:
 
   KernelBuilder &b;
   mlir::Value rows, from, row;
-  mlir::Value source, list; ///< elements behind where a contribution begins; a word of the rows
+  mlir::Value source, list; ///< an offset from a contribution's begin; an index of a word of `rows`
   mlir::Type element, storage;
   int64_t divisor;
 };

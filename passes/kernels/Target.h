@@ -11,53 +11,52 @@
 
 namespace stepc::kernels {
 
-/// Answers what levels 5 and 6 may not know by themselves. A new target is a class of this kind in a
-/// file of its own, and a line in Target.cpp.
+/// Answers what depends on the target for the passes of levels 5 and 6. A new target is a subclass in a file
+/// of its own, and a line in Target.cpp.
 class Target {
 public:
   explicit Target(std::string chip) : text(std::move(chip)) {}
   virtual ~Target() = default;
 
-  /// The chip, with all that decides what its code may use. It stands on the module and in the
-  /// plan.
+  /// The chip as text, with all that decides what its code may use (TargetShape.h). The module and the plan
+  /// have it.
   const std::string &chip() const { return text; }
 
   /// The most elements of a shard or block for one item of a kernel. It cuts work and changes no result.
   virtual int64_t chunkElements() const = 0;
   /// The order in which a product of operands of these types adds up, for any batch and rank.
   virtual exec::Accumulation accumulation(mlir::Type lhs, mlir::Type rhs) const = 0;
-  /// How a product m × n of k steps is cut up, for messages.
+  /// How a product m × n of k steps is cut up. Only reports for people use it.
   virtual ProductTile productTile(int64_t m, int64_t n, int64_t k,
                                   exec::Accumulation accumulation) const = 0;
-  /// Bytes per block that a command's kernels need beside its operands. At most what earlier levels reserve
+  /// Bytes of scratch that a command's kernels need per block. Must not exceed what earlier levels reserve
   /// (scratchBoundPerBlock).
   virtual int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const = 0;
-  /// Builds the function that the device runs instead of a kernel of level 5, for all `dispatches` of it. An
-  /// error if they do not fit the kernel.
+  /// Builds the function that the device runs instead of a kernel of level 5, for all `dispatches` of it.
+  /// Fails with an error if a dispatch does not fit the kernel.
   virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
   kernel(mlir::func::FuncOp kernel, llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const = 0;
   virtual mlir::FailureOr<mlir::LLVM::LLVMFuncOp>
   kernel(mlir::func::FuncOp kernel,
          llvm::ArrayRef<exec::DispatchParametersOp> dispatches) const = 0;
-  /// Builds the kernels of any other command and adds them to the module's symbols. None for a command that
-  /// the device, or the host, carries out by itself.
+  /// Builds the kernels of any other command and adds them to the module's symbols. Returns none for a
+  /// command that the device, or the host, carries out by itself.
   ///
-  /// One item of a copy or of a sum is one row. A start's kernel puts seals on messages, and that of an await
-  /// compares the seals of messages that came. The one of exec.advance_steps counts the step in the device's
-  /// memory.
+  /// One item of a copy or of a sum is one row. The kernel of a start puts seals on messages. The kernel of
+  /// an await compares the seals of messages that came. The kernel of exec.advance_steps counts the step in
+  /// the device's memory.
   virtual Kernels kernels(mlir::SymbolTable &symbols, mlir::Operation *command) const = 0;
 
-  /// Adds the passes that turn the module's kernels, when numerics are expanded, into what level 6
-  /// holds.
+  /// Adds the passes that lower the module's kernels, after their numerics are expanded, to level 6.
   virtual void addKernelPasses(mlir::OpPassManager &manager) const = 0;
 
-  /// The GPU (90: sm_90) on which a library may compute products in place of kernels. None if there is no
+  /// The GPU (90: sm_90) on which a library may compute products in place of kernels. Nullopt if there is no
   /// library, or if its bits differ from those that are required.
   virtual std::optional<int64_t> libraryChip() const { return std::nullopt; }
 
   /// Whether the chip has fused multiply-adds of f32 and f64.
   virtual bool fuses() const = 0;
-  /// Whether it converts between f16 and f32 by itself, denormal numbers included.
+  /// Whether the chip has instructions that convert between f16 and f32, denormal numbers included.
   virtual bool convertsHalf() const = 0;
 
 private:
@@ -65,10 +64,10 @@ private:
 };
 
 /// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>",
-/// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>". Errors say what is known.
+/// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>". An error lists the known targets.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
 
-/// The target that a module at level exec or later is for.
+/// The target that a module at level exec or later is for. Fails with an error if the module names none.
 mlir::FailureOr<std::unique_ptr<Target>> targetOfModule(mlir::ModuleOp module);
 
 /// A processor of this machine's architecture, from its chip (TargetShape.h).

@@ -28,7 +28,7 @@ Expected<std::unique_ptr<MCSubtargetInfo>> subtarget(StringRef cpu, StringRef fe
   if (!target)
     return createStringError("expected code generation for this machine, found none: " + error);
   std::unique_ptr<MCSubtargetInfo> info(target->createMCSubtargetInfo(triple, "", ""));
-  // Asked first, because LLVM itself only prints a warning for an unknown cpu.
+  // Checked first, because LLVM itself only prints a warning for an unknown cpu.
   if (!info->isCPUStringValid(cpu))
     return createStringError("expected a cpu that LLVM knows for " + triple.getArchName() +
                              ", found '" + cpu + "' (`llc-22 -mcpu=help` lists them)");
@@ -40,8 +40,8 @@ bool has(const MCSubtargetInfo &info, StringRef feature) {
   return info.checkFeatures(("+" + feature).str());
 }
 
-/// Features that decide which instructions exist, in one order. Those that the host detection
-/// knows: LLVM's own lists mix them with tuning hints.
+/// Names of the features that decide which instructions exist, sorted. LLVM's detection of the host lists
+/// them; LLVM's own lists mix them with tuning hints.
 std::vector<std::string> knownFeatures() {
   std::vector<std::string> names;
   for (const auto &entry : sys::getHostCPUFeatures())
@@ -137,7 +137,7 @@ Expected<GpuTarget> emulatedTarget(StringRef chip) {
 }
 
 std::pair<std::string, std::string> splitChip(StringRef chip) {
-  // What is for the host there is plain calls.
+  // A library for GPUs has only plain calls in its code for the host.
   if (isCuda(chip))
     return {Triple(sys::getDefaultTargetTriple()).isX86() ? "x86-64" : "generic", ""};
   if (isEmulated(chip) || isInterpreted(chip))

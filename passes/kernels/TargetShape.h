@@ -1,9 +1,9 @@
 //===- TargetShape.h - The chip that code is made for -----------*- C++ -*-===//
 //
-// A chip is text, "<llvm cpu>;<features, comma separated>": it stands in the
-// plan, is part of its hash, and the runtime compares it with the CPU that it is on. A GPU's code on a
-// CPU has the CPU's after its own, "emulated:sm_80 on <llvm cpu>;…". So does "interpret on <llvm cpu>;…".
-// Kernels ask only for its shape.
+// A chip is text: "<llvm cpu>;<features, comma separated>". It is in the plan and part of the plan's hash,
+// and the runtime compares it with the CPU that it runs on. If a CPU runs a GPU's code, the GPU comes first:
+// "emulated:sm_80 on <llvm cpu>;…". If a CPU interprets kernels, the text is "interpret on <llvm cpu>;…".
+// Kernels depend only on the chip's TargetShape.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_TARGETSHAPE_H
@@ -19,39 +19,39 @@ namespace stepc {
 
 struct GpuTarget;
 
-/// What kernels need to know of a chip. Never changes a number, only speed.
+/// What kernels need to know of a chip. Only `fma` changes results: without it, products round after each
+/// multiplication (Target::accumulation). All else decides speed alone.
 struct TargetShape {
   int64_t vectorBits = 256; ///< 512, 256 or 128: one register
   bool fma = true;          ///< fused multiply-add in hardware (otherwise a slow call)
   bool half = true;         ///< f16 ↔ f32 conversions in hardware
 };
 
-/// Set on the module from level 5 on, and on none before: the chip.
+/// The attribute of a module that holds the chip. Modules have it from level 5 on, and not before.
 inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 
-/// The chip of a target: "cpu" is this machine, "cpu:<llvm cpu>" a named one
-/// with all that LLVM knows it to have; "emulated" and "emulated:sm_<number>" are a GPU's code on
-/// this machine, with "cuda:sm_<number>" its own (GpuChips.h). "interpret" and "interpret:<llvm cpu>"
-/// are kernels that this machine interprets, with the bits of a cpu. Anything else is an error that says
-/// what is known.
+/// Returns the chip of a target. "cpu" is this machine, "cpu:<llvm cpu>" a named CPU with all that LLVM knows
+/// it to have. "emulated" and "emulated:sm_<number>" are a GPU's code on this machine, "cuda:sm_<number>" is
+/// its code on the GPU (GpuChips.h). "interpret" and "interpret:<llvm cpu>" are kernels that this machine
+/// interprets, with the bits of that CPU. Any other text is an error that lists the known ones.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
 /// Which kind of target a chip is of: "cpu", "cuda", "emulated" or "interpret".
 llvm::StringRef kindOfChip(llvm::StringRef chip);
-/// What tells a program from the others of its library: the kind of its chip and, of the kind cuda, which
-/// GPU, as "cuda.sm_90a".
+/// The key of a program in its library: the kind of its chip and, if the kind is cuda, the GPU, as
+/// "cuda.sm_90a".
 std::string programKey(llvm::StringRef chip);
 /// Whether a chip is a GPU's code on a CPU: its programs run on the device `emulated`.
 bool isEmulated(llvm::StringRef chip);
 /// Whether the kernels for a chip are interpreted: its programs run on the device `interpret`.
 bool isInterpreted(llvm::StringRef chip);
-/// Whether a chip is a GPU's code on a CPU, and its kernels say what they touch.
+/// Whether a chip is a GPU's code on a CPU, and its kernels announce each load and store.
 bool looksForRaces(llvm::StringRef chip);
-/// What such a chip says of the GPU.
+/// The GPU of a chip for which isEmulated holds.
 llvm::Expected<GpuTarget> emulatedTarget(llvm::StringRef chip);
 
-/// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. What is
-/// emulated there is left out.
+/// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. The part about a
+/// GPU or the interpreter is left out. For a chip of kind cuda, returns a plain CPU of the host.
 std::pair<std::string, std::string> splitChip(llvm::StringRef chip);
 
 /// The shape of a chip; an error for a cpu that LLVM does not know.

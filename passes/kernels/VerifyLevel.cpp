@@ -14,13 +14,13 @@ namespace stepc::kernels {
 namespace {
 using namespace mlir;
 
-/// What stays until the plan is bytes.
+/// Whether an operation is part of the plan. These operations stay until the plan becomes bytes.
 bool isPartOfPlan(Operation *op) {
   return isa<optim::ClusterOp, optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp,
              optim::GroupOp, comm::SegmentOp, exec::ProgramOp>(op);
 }
 
-/// Flags that let a compiler reorder, contract or estimate.
+/// Whether an operation has flags that let a compiler reorder, contract or estimate.
 bool mayRoundOtherwise(Operation *op) {
   if (auto arith = dyn_cast<arith::ArithFastMathInterface>(op))
     return arith.getFastMathFlagsAttr() &&
@@ -38,7 +38,7 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
     StringRef dialect = op->getName().getDialectNamespace();
     if (level == "llvm")
       return dialect == "llvm";
-    // Kernels; a public function is a step that no one lowered.
+    // Kernels are private functions. A public function is a step that was not lowered.
     if (auto function = dyn_cast<func::FuncOp>(op))
       return function.isPrivate();
     return llvm::is_contained({"func", "linalg", "memref", "arith", "math"}, dialect);
@@ -58,7 +58,7 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
     WalkResult walk = module.getBody()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (level == "exec" && isPartOfPlan(op))
         return WalkResult::skip();
-      // Both leave it to the chip whether a product is rounded before it is added.
+      // Both operations leave it to the chip whether a product is rounded before it is added.
       if (isa<vector::FMAOp, LLVM::FMulAddOp>(op)) {
         op->emitOpError("expected math.fma, or a product and a sum, at level ")
             << level << ", found an operation that rounds once or twice as the chip likes";

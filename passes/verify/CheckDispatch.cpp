@@ -1,4 +1,4 @@
-//===- CheckDispatch.cpp - What kernels make of their operands -------------===//
+//===- CheckDispatch.cpp - What kernels compute from operands -------------===//
 
 #include "passes/verify/CheckProgram.h"
 
@@ -59,7 +59,7 @@ bool ProgramCheck::execute(const plan::DispatchChunks &command) {
         << form.arguments << ", found " << each;
     return false;
   }
-  // Tables are walked side by side: all is read before anything is written.
+  // The tables of a dispatch run side by side, so all reads are evaluated before anything is written.
   std::vector<Writes> writes(command.runs.size());
   touched.clear();
   for (auto [i, run] : llvm::enumerate(command.runs))
@@ -159,7 +159,8 @@ Version *ProgramCheck::chunkShards(const ChunkForm::Operand &view, const plan::O
   return nullptr;
 }
 
-/// Where a kernel's view of the workspace stands, as its rows lead there (kernel_abi.h).
+/// The site of a kernel's view of the workspace: where the rows of its table lead (kernel_abi.h). Returns
+/// nullopt after an error.
 std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
                                             const plan::Operand &operand, int64_t table) {
   using Reach = ChunkForm::Reach;
@@ -175,7 +176,8 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
       block.rows = walked.rows;
     if (view.reach == Reach::Element || view.reach == Reach::Column)
       block.cols = walked.cols;
-    // A row's value is found by the rows of the group's blocks.
+    // A kernel finds the value of row r by the number of rows of the group's blocks. The walked blocks must
+    // have as many.
     if (view.reach != Reach::Row ||
         walked.rows == viewOf(groupOf(rows.from.segment), plan::ValueKind::Full).rows)
       site = blocks(operand, rows.from.segment, block, view.element);
@@ -185,7 +187,8 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
         << view.argument << " in the workspace, found a table that does not";
     return std::nullopt;
   }
-  // Only a kernel tells the types of its operands; the plan has checked everything else about a member.
+  // Only the kernel says which types its operands have. So the plan's checks could not compare the bytes per
+  // block of a pool's member.
   if (operand.pool < 0)
     return site;
   int64_t has = plan.pools[operand.pool].members[operand.member].blockBytes;

@@ -1,8 +1,8 @@
 //===- CheckProgram.cpp - Commands compute what the rules say --------------===//
 //
-// Runs the commands of level exec on terms, over the bytes of the workspace. Each value that stands there,
-// and each version of the shards, is the expression that computed it. A kernel is run by evaluating its
-// function on terms. At the end the shards must hold what the rules yield.
+// Runs the commands of level 5 (`exec`) on terms. Each value in the workspace, and each version of the
+// shards, is a term: the expression that computed it. A kernel is run by evaluating its function on terms. At
+// the end the shards must hold what the rules yield.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ bool ProgramCheck::execute(const plan::Await &command) {
 
 bool ProgramCheck::execute(const plan::AdvanceSteps &) { return true; }
 
-/// Effects say what a command may do at most. They are not used here for anything else: this check is what
-/// makes them fit for the runtime and the simulator.
+/// Effects are an upper bound of what a command does to memory. The runtime and the simulator rely on this
+/// bound, so a command that does more is refused. The proof uses effects for nothing else.
 bool ProgramCheck::checkEffects(const plan::Command &command) {
   llvm::DenseMap<const plan::Operand *, Accesses> declared;
   bool declaresScratch = false, declaresFlight = false;
@@ -91,7 +91,7 @@ const plan::Group &ProgramCheck::groupOf(int64_t segment) const {
   return plan.groups[plan.segments[segment].group];
 }
 
-/// Nothing happens on an empty segment, so nothing is wrong there.
+/// Commands do nothing on a segment without blocks, so they are not checked there.
 bool ProgramCheck::isEmpty(int64_t segment) const {
   return !plan.segments[segment].all && plan.segments[segment].blocks.empty();
 }
@@ -124,7 +124,7 @@ Version *ProgramCheck::shards(const plan::Operand &operand, const plan::Place &p
   return nullptr;
 }
 
-/// Where an operand stands; not yet how.
+/// A site at the operand's bytes. The caller sets its layout: place, extents and type.
 static Site siteAt(const plan::Operand &operand) {
   Site site{operand.value, operand.bytes};
   site.start = operand.start;
@@ -173,7 +173,7 @@ TableUse &ProgramCheck::use(int64_t table) {
   return facts.program.uses[useIndex[table]];
 }
 
-/// What was received is unpacked by `consumer`: a way is complete.
+/// Notes a way if the value was received: table `consumer` unpacks it.
 void ProgramCheck::complete(const Held &value, int64_t consumer) {
   if (value.message >= 0 && ways.insert({value.producer, value.message, consumer}).second)
     facts.program.ways.push_back({value.producer, value.message, consumer});
@@ -192,7 +192,7 @@ Site ProgramCheck::batchSite(const plan::MatrixCommand &command, const plan::Ope
                 typeOf(operand.type));
 }
 
-/// The terms of what a command on computed blocks reads; nothing after an error.
+/// Returns the terms that a command on computed blocks reads, or nullopt after an error.
 std::optional<SmallVector<Term>>
 ProgramCheck::readBatches(const plan::MatrixCommand &command,
                           ArrayRef<const plan::Operand *> operands) {
@@ -223,7 +223,8 @@ bool ProgramCheck::execute(const plan::Product &command) {
       (*terms)[0], (*terms)[1], std::nullopt,  command.transposeLhs, command.transposeRhs, m,
       n,           k,           command.alpha, command.beta};
   if (command.addend) {
-    // The addend is read where the result goes, except for the half that is mirrored.
+    // Element (r, c) of the addend is read for element (r, c) of the result, so both may share bytes. A
+    // symmetric product also writes element (c, r), so its addend may not.
     Held *value = read(*command.addend, batchSite(command, *command.addend), 0, !command.symmetric);
     if (!value)
       return false;
@@ -291,7 +292,7 @@ bool ProgramCheck::execute(const plan::Copy &command) {
   if (!table.to.isBound()) {
     Site site = staged(target, table.to, element, Need::To, index);
     if (leavesZeros(plan, table)) {
-      // No read of the command's: it leaves these elements as they are.
+      // The command does not read here. The proof does, because the table leaves some elements as they are.
       Held *before = workspace.read(site, 0, /*along=*/true);
       if (!before)
         return false;
@@ -323,7 +324,7 @@ bool ProgramCheck::execute(const plan::Sum &command) {
                0);
 }
 
-/// Elements of the size that a table moves. Without a value there is none of any.
+/// Checks that `element` has the size that the table moves. A null type means that no value was found.
 bool ProgramCheck::checkSize(const plan::Table &table, Type element) {
   if (element && element.getIntOrFloatBitWidth() == table.elementBytes * 8)
     return true;

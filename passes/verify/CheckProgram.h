@@ -11,24 +11,26 @@
 
 namespace stepc::verify {
 
-/// Runs the commands of a plan, which plan::validateProgram accepts, on terms.
+/// Runs the commands of a plan on terms (Terms.h). The caller guarantees that plan::validateProgram accepts
+/// the plan.
 class ProgramCheck {
 public:
   ProgramCheck(const plan::Plan &plan, mlir::ModuleOp module, EffectsOf effectsOf);
-  /// `commands`: the operations that the plan's commands are of.
+  /// `commands[i]` must be the operation from which the plan's command i was read.
   mlir::LogicalResult run(llvm::ArrayRef<mlir::Operation *> commands);
 
   StepFacts facts;
 
 private:
-  // Run a command on terms; false after an error.
+  // Each runs one command on terms. Returns false after it has emitted an error.
 #define STEPC_COMMAND(Kind) bool execute(const plan::Kind &command);
   STEPC_COMMANDS(STEPC_COMMAND)
 #undef STEPC_COMMAND
-  /// Whether the effects of a command are what its execution read and wrote.
+  /// Checks that the effects that a command declares include all that its execution read and wrote.
   bool checkEffects(const plan::Command &command);
 
-  /// Reads or writes where an operand stands. All that a command does to memory goes through these.
+  /// Read or write the value at an operand's bytes of the workspace, and note the access for checkEffects.
+  /// Both return null after an error.
   Held *read(const plan::Operand &operand, const Site &site, int64_t table, bool along);
   Held *write(const plan::Operand &operand, Held value, int64_t table);
   std::optional<llvm::SmallVector<Term>>
@@ -40,7 +42,8 @@ private:
   mlir::Type typeOf(plan::DType type) const;
   mlir::func::FuncOp kernelOf(int64_t kernel);
 
-  // Each gives nothing, after an error, where an operand is not what the command takes it for.
+  // If an operand does not fit the command, the functions below emit an error and return null, nullopt or
+  // false.
   int64_t targetOf(const plan::Operand &operand, const plan::Group &group) const;
   Version *shards(const plan::Operand &operand, const plan::Place &place, mlir::Type element,
                   bool writes);
@@ -75,14 +78,15 @@ private:
   ShardVersions versions;
   WorkspaceState workspace;
   mlir::Operation *user = nullptr;
-  /// What the command at hand read and wrote, by operand.
+  /// What the current command has read and written so far, by operand.
   struct Accesses {
     bool reads = false, writes = false;
   };
   llvm::DenseMap<const plan::Operand *, Accesses> accesses;
   bool usesScratch = false;
   int64_t started = 0;
-  /// Shards that the dispatch at hand reads or writes, and for which of its tables (-1: several).
+  /// How the current dispatch accesses a version of shards: the index of the table that does so (-1 if
+  /// several do), and whether it has written the shards.
   struct Touch {
     int64_t table;
     bool isWritten;

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
 
-/// The argument that a value is a view of, or nothing.
+/// Returns the value itself if it is a memref argument of the kernel, otherwise null.
 static BlockArgument argumentOf(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   return argument && isa<MemRefType>(argument.getType()) ? argument : BlockArgument();
@@ -36,7 +36,7 @@ static std::optional<ChunkForm::Operand> readOperand(BlockArgument view, AffineM
   return made;
 }
 
-/// The column of the scalars that a value was loaded from.
+/// Returns the column of the scalars that a value was loaded from, or nullopt if it is no such load.
 static std::optional<int64_t> columnOf(Value value) {
   auto load = value.getDefiningOp<memref::LoadOp>();
   if (!load || load.getIndices().size() != 1)

@@ -7,9 +7,10 @@
 
 namespace stepc::verify {
 
-/// A kernel over chunks, as its function says.
+/// What the function of a kernel over chunks reads, writes and computes.
 struct ChunkForm {
-  /// Which of an operand's values belongs to row r and column c of a block.
+  /// Which value of an operand belongs to element (r, c) of a block: its own, the block's only one, that of
+  /// row r, or that of column c.
   enum class Reach { Element, Block, Row, Column };
   struct Operand {
     unsigned argument;
@@ -17,12 +18,12 @@ struct ChunkForm {
     Reach reach;
   };
   llvm::SmallVector<Operand> reads, writes;
-  llvm::SmallVector<int64_t> columns; ///< of the scalars, which are the first argument
+  llvm::SmallVector<int64_t> columns; ///< columns of the scalars (argument 0) that it loads
   unsigned arguments = 0;
-  mlir::Block *body = nullptr; ///< of the reads, the columns, and what was in the writes
+  mlir::Block *body = nullptr; ///< arguments: reads, columns, old values of the writes
 };
 
-/// An error where the function is no kernel over chunks.
+/// Fails with an error if the function is not a kernel over chunks.
 mlir::FailureOr<ChunkForm> readChunkKernel(mlir::func::FuncOp kernel);
 
 } // namespace stepc::verify

@@ -105,7 +105,7 @@ std::optional<Packed> CommonCheck::run(const TableUse &use, int64_t rank, const 
     auto packed = common ? numbered(check.packed, rows) : nullptr;
     if (!packed)
       return Packed{std::make_shared<const std::vector<Piece>>(std::move(check.packed)), nullptr};
-    // Where little is in common, nothing is worth keeping.
+    // When many rows were kept, ranks share few of them. Then it is not worth keeping them.
     constexpr size_t kMostRows = 1 << 19;
     size_t size = rows.rows->chunks.size() + rows.rows->copies.size() + rows.rows->sums.size();
     shownRows += size;

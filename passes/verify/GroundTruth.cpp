@@ -108,13 +108,13 @@ const SegmentView &GroundTruth::segment(int64_t index) {
   return *view;
 }
 
-/// Indices of the blocks at those places in their parameters, ascending.
+/// Indices in the segment, ascending, of the blocks that have one of these numbers within their parameter.
 static std::vector<int64_t> at(const SegmentView &view, const std::vector<int64_t> &places) {
   std::vector<int64_t> result;
   size_t count = 0;
   for (int64_t place : places)
     count += view.within[place].size();
-  // All of them need no sort.
+  // If all blocks of the segment are meant, their indices need no sort.
   if (count == view.blocks.size()) {
     result.resize(count);
     std::iota(result.begin(), result.end(), 0);
@@ -146,7 +146,7 @@ void GroundTruth::addCoordinates(int64_t group, size_t hop, int64_t position, in
 plan::ShardsKind GroundTruth::beforeHops(int64_t group) const {
   const plan::Group &g = thePlan.groups[group];
   for (const plan::State &state : thePlan.rules[g.rule].states)
-    if (!state.master || g.parameterType != plan::DType::F32) // otherwise the parameter is its own copy
+    if (!state.master || g.parameterType != plan::DType::F32) // an f32 parameter needs no master
       return plan::ShardsKind::State;
   return plan::ShardsKind::Parameter;
 }
@@ -164,7 +164,7 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
       for (const auto *factors : {&hop.owned, &hop.replicated})
         for (const plan::Factor &factor : *factors) {
           left[factor.axis] -= left[factor.axis] / factor.stride % factor.size * factor.stride;
-          // What is replicated may be owned later on.
+          // A factor may be owned after an earlier hop has replicated it. It counts once.
           auto replicates = [&](const plan::Hop &other) {
             return std::ranges::find(other.replicated, factor) != other.replicated.end();
           };
@@ -177,11 +177,11 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
   };
   std::vector<int64_t> here = unresolved(position);
   if (!anyLeft)
-    here.clear(); // the same for all positions
+    here.clear(); // all positions get the same blocks
   auto [found, isNew] = known.try_emplace(here);
   if (!isNew)
     return found->second;
-  // All shards together hold every block, and of one without elements its single value.
+  // All shards together hold an element of every block. A block without elements has its single value.
   plan::View block = viewOf(g, ValueKind::Full);
   ValueKind value = block.rows * block.cols > 0 ? ValueKind::Full : ValueKind::One;
   std::vector<bool> any(perParameter[group], !anyLeft);
@@ -226,7 +226,7 @@ std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t positio
 }
 
 int64_t GroundTruth::contributions(int64_t group) const {
-  // The last position has the last one.
+  // The last position has the last contribution.
   return contributionOf(group,
                         int64_t(thePlan.meshes[thePlan.groups[group].mesh].ranks.size()) - 1) +
          1;

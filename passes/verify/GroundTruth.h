@@ -1,8 +1,8 @@
 //===- GroundTruth.h - What placements and hops alone imply -----*- C++ -*-===//
 //
-// Who holds which elements, who computes which blocks: derived from placements (ShardRuns.h),
-// hops and the segments' blocks, and remembered. Where values stand in buffers is not
-// among it: those are what tables claim.
+// Which rank holds which elements, and which rank computes which blocks. Both follow from placements
+// (ShardRuns.h), hops and the segments' blocks, and are cached. Offsets in buffers are not part of it: tables
+// claim them, and the tables are under proof.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_GROUNDTRUTH_H
@@ -21,14 +21,14 @@
 
 namespace stepc::verify {
 
-/// Along the axes of a mesh, the last of which runs fastest.
+/// The coordinates of a position along the axes of a mesh. The last axis runs fastest.
 std::vector<int64_t> coordinatesOf(const plan::Mesh &mesh, int64_t position);
 
 /// The blocks of a segment.
 struct SegmentView {
   std::vector<int64_t> blocks;              ///< in order
-  std::vector<std::vector<int64_t>> within; ///< indices per block within a parameter
-  /// Indices per coordinates of their blocks' bases along all owned factors, as one number.
+  std::vector<std::vector<int64_t>> within; ///< per block within a parameter: indices in `blocks`
+  /// Indices in `blocks`, by the coordinates of a block's bases along all owned factors, as one number.
   std::unordered_map<int64_t, std::vector<int64_t>> owned;
   bool has(int64_t block) const { return indexOf(block) >= 0; }
   /// The index in the segment of a block of the group, or -1.
@@ -39,8 +39,8 @@ struct SegmentView {
 
 private:
   friend class GroundTruth;
-  int64_t least = 0;            // of the blocks
-  std::vector<int64_t> indices; // per block from `least` to the greatest: many waves are ranges
+  int64_t least = 0;            // the least of `blocks`
+  std::vector<int64_t> indices; // per number from `least` on; -1: not in `blocks`
 };
 
 class GroundTruth {
@@ -48,8 +48,8 @@ public:
   explicit GroundTruth(const plan::Plan &plan);
 
   const plan::Plan &plan() const { return thePlan; }
-  /// Forgets shards when there are many: with many groups and ranks their memory would grow with groups ×
-  /// ranks. Ends references to them.
+  /// Forgets all shards if there are many. Otherwise their memory would grow with groups × ranks. The caller
+  /// must not use references to shards afterwards.
   void trim();
   int64_t rankCount() const { return int64_t(world.size()); }
   int64_t groupOf(int64_t segment) const { return thePlan.segments[segment].group; }
@@ -60,11 +60,11 @@ public:
   /// Per world rank, a number that is equal for ranks that meet in a communicator; -1: the rank takes no
   /// part.
   std::vector<int64_t> meetings(const plan::Communicator &communicator) const;
-  /// A parameter's shard; blocks are those within the parameter.
+  /// The shard of one parameter of the group at a position. Its blocks are numbered within the parameter.
   const MemoryMap &shard(int64_t group, plan::ValueKind kind, int64_t position,
                          plan::ShardsKind whose = plan::ShardsKind::Parameter);
   const SegmentView &segment(int64_t index);
-  /// Indices in the segment of the blocks with a place in a shard, ascending.
+  /// Indices in the segment, ascending, of the blocks that have elements in a shard.
   std::vector<int64_t> held(int64_t segment, const MemoryMap &shard);
   /// The blocks of a segment that a position computes: slot k holds the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
@@ -83,19 +83,20 @@ public:
   bool differBySlabs(int64_t group, int64_t one, int64_t other) const {
     return besideSlabs(group, one) == besideSlabs(group, other);
   }
-  /// Whether all of these have slabs of the same blocks.
+  /// Whether all positions that differ only along the factors of the slabs have slabs of the same blocks.
   bool haveSameSlabs(int64_t group);
   /// The sums that a rank adds up for a value of its computed blocks. Blocks of which the same ranks have
   /// slabs form a list. Lists stand in the order of their first blocks within a parameter. Each of these
   /// ranks adds up one range of a list; the ranges are in the order of the ranks.
   RangeMap rangesOf(int64_t segment, int64_t position, const plan::View &value);
-  /// A group whose slabs do not make up its blocks with each element in one slab, and why not.
+  /// Checks that the slabs of each group have every element of its blocks once. Returns a group whose slabs
+  /// do not, and the error; nullopt if there is none.
   std::optional<std::pair<int64_t, std::string>> checkSlabs();
-  /// The shard that gives the slabs of a position.
+  /// The shard of which the slabs of a position consist.
   const MemoryMap &slabs(int64_t group, int64_t position) {
     return shard(group, plan::ValueKind::Full, position, beforeHops(group));
   }
-  /// The rows (columns) that a position has of a block within a parameter, and where they stand in its slab.
+  /// The rows (columns) that a position has of a block within a parameter, and where they are in its slab.
   const std::vector<Span> &slabOf(int64_t group, int64_t position, int64_t block);
 
   int64_t blocksPerParameter(int64_t group) const { return perParameter[group]; }
@@ -107,24 +108,25 @@ public:
   std::string describeElement(int64_t group, const Piece &piece) const;
 
 private:
-  /// Per block within a parameter: the positions with slabs of it, by ascending world rank, and the first
-  /// block of which the same positions have slabs.
+  /// A team is the positions that have slabs of a block, by ascending world rank. Per block within a
+  /// parameter: its team, and the first block that has the same team.
   struct Teams {
     std::vector<std::vector<int64_t>> of;
     std::vector<int64_t> first;
   };
   struct SlabsOfGroup {
-    std::map<std::vector<int64_t>, Teams> teams;      // per coordinates beside the slabs
+    std::map<std::vector<int64_t>, Teams> teams;      // by the result of besideSlabs
     std::vector<std::vector<std::vector<Span>>> runs; // per position and block within a parameter
   };
   std::string checkSlabs(int64_t group);
-  /// Equal for ranks that differ only along a group's slabs.
+  /// The coordinates of a position, with 0 along the factors of the slabs. They are equal for positions that
+  /// differ only along these factors.
   std::vector<int64_t> besideSlabs(int64_t group, int64_t position) const;
   const Teams &teamsOf(int64_t group, int64_t position);
-  /// A position's coordinates along the owned factors of hop `hop`, after those in `number`, row-major.
+  /// Appends a position's coordinates along the owned factors of a hop to those in `number`, row-major.
   void addCoordinates(int64_t group, size_t hop, int64_t position, int64_t &number);
-  /// The list of placements by which a group's blocks lie before any hop: that of the states or, if the rule
-  /// stores none, of the parameter.
+  /// Whose placements the group's blocks have before any hop: those of the states or, if the rule stores
+  /// none, those of the parameter.
   plan::ShardsKind beforeHops(int64_t group) const;
   /// The blocks within a parameter that the hops bring to a position, ascending.
   const std::vector<int64_t> &brought(int64_t group, int64_t position);
@@ -133,13 +135,14 @@ private:
   std::vector<int64_t> world;
   std::vector<int64_t> perParameter;           // per group
   std::vector<std::vector<int64_t>> positions; // per mesh and world rank
-  /// By group and kind of shards, and kind of value; then by position.
+  /// By group and kind of shards (as one number) and kind of value. The vector is by position.
   std::map<std::pair<int64_t, plan::ValueKind>, std::vector<std::unique_ptr<MemoryMap>>> shards;
   std::vector<std::unique_ptr<SegmentView>> segments;
   std::vector<SlabsOfGroup> knownSlabs; // per group
-  /// Per group and what no hop resolves of a position's coordinates; none, where hops resolve all.
+  /// Per group: the result of `brought`, by the coordinates that no hop resolves. The key is empty if hops
+  /// resolve all coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;
-  std::vector<int64_t> along; // coordinates of addCoordinates, whose memory is used again
+  std::vector<int64_t> along; // memory that addCoordinates uses again
   int64_t shardCount = 0;
 };
 

@@ -12,11 +12,11 @@ int64_t lengthOf(const std::vector<Span> &spans) {
   return spans.empty() ? 0 : spans.back().local + spans.back().length;
 }
 
-/// Axes that are taken as one, from the last, whose indices stand side by side, to the first.
+/// The spans of several axes together, as of one axis. The last axis runs fastest.
 std::vector<Span> spansOf(const plan::Group &group, const ShardRuns &runs,
                           const std::vector<size_t> &axes) {
   std::vector<Span> spans{{0, 0, 1}};
-  int64_t size = 1; // of the axes so far, of the whole tensor
+  int64_t size = 1; // the product of the axes so far, in the whole tensor
   for (size_t i = axes.size(); i-- > 0;) {
     std::vector<Span> next;
     int64_t length = lengthOf(spans);
@@ -44,7 +44,7 @@ MemoryMap::Lines MemoryMap::linesOf(const plan::Group &group, const ShardRuns &r
   bool divides = !parts.empty() && (group.division.axis == plan::Division::Rows) == isRows;
   auto count = int64_t(parts.size());
   Lines result;
-  if (axes.empty() && divides) { // an element per part in the place of the axis
+  if (axes.empty() && divides) { // the value has one element per part instead of the axis
     result.extent = count;
     for (size_t number = 0; number < group.parts.size(); ++number)
       result.lines.push_back({group.parts[number], 1, 0, int64_t(number)});
@@ -59,7 +59,8 @@ MemoryMap::Lines MemoryMap::linesOf(const plan::Group &group, const ShardRuns &r
       result.lines.push_back({span.local, span.length, span.global, 0});
     return result;
   }
-  // What of the spans is in each of the group's parts, by its place there.
+  // Intersects the spans with the parts of this group. `before` counts the indices of the part's earlier
+  // runs.
   for (size_t number = 0; number < group.parts.size(); ++number) {
     int64_t before = 0;
     for (const plan::Span &run : parts[size_t(group.parts[number])]) {
@@ -91,7 +92,7 @@ MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, i
   Lines rows = linesOf(group, runs, axes.rows, true), cols = linesOf(group, runs, axes.cols, false);
   if (!runs.holdsAny() || rows.extent == 0 || cols.extent == 0)
     return map;
-  // All matrices have grids of one size: the local matrix axes do not depend on the matrix.
+  // All grids have one size, because a rank holds the same rows and columns of every matrix.
   map.width = cols.extent;
   map.gridSize = rows.extent * cols.extent;
   map.rows = std::move(rows.lines);
@@ -136,7 +137,7 @@ void MemoryMap::count() {
     int64_t begin = std::max(windowBegin, base), end = std::min(windowEnd, base + gridSize);
     if (begin >= end)
       continue;
-    // What is left of the blocks of a grid that the window cuts.
+    // If the window cuts this grid: what the window leaves of the grid's blocks.
     std::vector<Extent> left;
     if (end - begin < gridSize) {
       left = none();

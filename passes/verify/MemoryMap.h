@@ -1,10 +1,10 @@
 //===- MemoryMap.h - Which element stands where in a memory -----*- C++ -*-===//
 //
 // A memory is a shard of a parameter, or the computed blocks of a rank. It is a sequence of grids of equal
-// size, one per matrix. Each grid is tiled by rectangles of its block. If the matrix is divided, it has
-// rectangles of several blocks, beside those of blocks of other groups. The memory is a window of the grids:
-// all, or the rank's range of a flat shard. It is made from placements (ShardRuns.h) or from a list of
-// blocks, and is the ground truth for tables.
+// size, one per matrix. Rectangles of the matrix's block tile the grid. If the matrix is divided, the grid
+// has rectangles of several blocks, and some may belong to other groups. The memory is a window of the grids:
+// all elements, or a range of them (of a flat shard, or of sums). It is made from placements (ShardRuns.h) or
+// from a list of blocks, and is the ground truth for tables.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_MEMORYMAP_H
@@ -21,7 +21,8 @@
 
 namespace stepc::verify {
 
-/// rows × cols elements that stand in two memories, as a row of a table says.
+/// A rectangle of rows × cols elements that a table's row has in two memories: where it begins in each, and
+/// how far its rows are apart there.
 struct Strip {
   int64_t first, firstStride, second, secondStride, rows, cols;
 };
@@ -33,13 +34,13 @@ struct Cut {
 
 class MemoryMap {
 public:
-  /// One parameter's shard at a mesh position; blocks are those within the parameter.
+  /// The shard of one parameter at a mesh position. Its blocks are numbered within the parameter.
   static MemoryMap ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                            plan::ValueKind kind, plan::ShardsKind whose);
   /// Computed blocks, or slabs of them, each whole: block blocks[k] at slot k.
   static MemoryMap ofBlocks(int64_t rows, int64_t cols, const std::vector<int64_t> &blocks);
 
-  /// Leaves only a range of the elements of computed blocks.
+  /// Reduces a memory of computed blocks to a range of its elements.
   void narrow(std::pair<int64_t, int64_t> range) { std::tie(windowBegin, windowEnd) = range; }
 
   int64_t elements() const { return windowEnd - windowBegin; }
@@ -48,28 +49,32 @@ public:
     for (int64_t block : held)
       visit(block);
   }
-  /// Only for shards: where the elements of a block begin, and after the last one; equal if it has none.
+  /// Only for shards: the first element of a block, and the one after its last. They are equal if the shard
+  /// has none of the block.
   std::pair<int64_t, int64_t> spanOf(int64_t block) const { return spans[block]; }
-  /// Whether `other` has the same blocks and places, with elements that are `rows` and `cols` further on.
+  /// Whether `other` has the same blocks at the same places. Each of its elements is `rows` rows and `cols`
+  /// columns further on in its block.
   bool isMoved(const MemoryMap &other, int64_t rows, int64_t cols) const;
-  /// Elements of a block in this memory.
+  /// Only for shards: the number of elements of a block.
   int64_t blockElements(int64_t block) const { return elementsOf[block]; }
 
-  /// Calls visit(Cut) for the rectangles of which `strip` consists; its first memory is this one. False if it
-  /// leaves the memory, or the blocks' parts of it.
+  /// Calls visit(Cut) for the rectangles of which `strip` consists. The first memory of the strip must be
+  /// this one. Returns false if the strip leaves the memory, or covers elements of other groups.
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
-  /// A single element. Nothing if it is outside of the memory, or of another group.
+  /// The single element at `first`. Returns nullopt if it is outside of the memory, or belongs to another
+  /// group.
   std::optional<Cut> at(int64_t first) const;
 
 private:
-  /// Rows (columns) that every grid has of one block, and where they stand in it. Either rows or columns tell
-  /// the blocks of a grid apart, not both.
+  /// Rows (columns) that every grid has of its block number `part`: from `at` in the grid, from `inBlock` in
+  /// the block. Only the rows or only the columns of a grid tell its blocks apart; `part` is 0 for the other
+  /// axis.
   struct Line {
     int64_t at, length, inBlock, part;
     bool operator==(const Line &) const = default;
   };
-  /// The lines of a shard that belong to this group's blocks, ascending. The extent is the whole grid's,
-  /// other groups' blocks included.
+  /// The lines of a shard that belong to this group's blocks, ascending. `extent` counts all rows (columns)
+  /// of the grid, also those that belong to other groups.
   struct Lines {
     std::vector<Line> lines;
     int64_t extent = 0;
@@ -80,23 +85,23 @@ private:
   static Lines linesOf(const plan::Group &group, const ShardRuns &runs,
                        const std::vector<size_t> &axes, bool isRows);
 
-  /// Counts what each block has in the window, which is set.
+  /// Computes `held`, `elementsOf` and `spans`. The caller must have set the window.
   void count();
   template <typename Visit>
   void line(int64_t first, int64_t second, int64_t length, Visit &visit) const;
   template <typename Visit>
   void rectangle(int64_t grid, const Area &asked, int64_t second, int64_t stride,
                  Visit &visit) const;
-  /// The first line that ends after a place.
+  /// The first line that ends after index `at`.
   static auto behind(const std::vector<Line> &lines, int64_t at) {
     return std::partition_point(lines.begin(), lines.end(),
                                 [&](const Line &line) { return line.at + line.length <= at; });
   }
 
-  std::vector<int64_t> grids;                     // the first block of each
-  std::vector<int64_t> held;                      // blocks of a shard
-  std::vector<std::pair<int64_t, int64_t>> spans; // per block, of shards
-  std::vector<int64_t> elementsOf;                // the same
+  std::vector<int64_t> grids;                     // the first block of each grid
+  std::vector<int64_t> held;                      // of shards: the blocks with elements
+  std::vector<std::pair<int64_t, int64_t>> spans; // of shards: per block, see spanOf
+  std::vector<int64_t> elementsOf;                // of shards: per block
   std::vector<Line> rows, cols;                   // of every grid
   int64_t blocksPerGrid = 1;
   int64_t width = 0, gridSize = 0;
@@ -121,7 +126,7 @@ void MemoryMap::rectangle(int64_t grid, const Area &asked, int64_t second, int64
 
 template <typename Visit>
 void MemoryMap::line(int64_t first, int64_t second, int64_t length, Visit &visit) const {
-  // Within one grid a run is the end of a row, whole rows and the beginning of a row.
+  // A range of elements of one grid is the end of a row, then whole rows, then the begin of a row.
   while (length > 0) {
     int64_t grid = grids[first / gridSize];
     int64_t row = first % gridSize / width, col = first % gridSize % width;
@@ -159,7 +164,7 @@ template <typename Visit> bool MemoryMap::cut(const Strip &strip, Visit visit) c
   } else
     for (int64_t i = 0; i < strip.rows; ++i)
       line(first + i * strip.firstStride, strip.second + i * strip.secondStride, strip.cols, count);
-  return visited == strip.rows * strip.cols; // the rest is of other groups
+  return visited == strip.rows * strip.cols; // elements of other groups are not visited
 }
 
 inline std::optional<Cut> MemoryMap::at(int64_t first) const {
@@ -180,18 +185,19 @@ inline std::optional<Cut> MemoryMap::at(int64_t first) const {
              0};
 }
 
-/// A copy of a rank's shards of some blocks: one after the other, each as it stands in its shard.
+/// A copy of a rank's shards of some blocks. Block follows block, and each is laid out as in its shard.
 class CopyMap {
 public:
-  /// `blocks`: those of the group, in order; each parameter has `perParameter`.
+  /// `blocks`: their numbers in the group, in the order of the copy. Each parameter has `perParameter`
+  /// blocks.
   CopyMap(const MemoryMap &shard, std::vector<int64_t> blocks, int64_t perParameter);
 
-  /// As of a shard, with the group's blocks.
+  /// Like MemoryMap::cut on a shard, but blocks are numbered within the group.
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const;
 
 private:
   const MemoryMap &shard;
-  std::vector<int64_t> blocks, starts; // of each block, and the end
+  std::vector<int64_t> blocks, starts; // `starts`: of each block, and the end
   int64_t perParameter;
 };
 

@@ -35,7 +35,7 @@ std::optional<std::pair<size_t, std::string>> ParcelCheck::run(const plan::RankS
     }
     previous = m.peer;
   }
-  // Each message is received once: a copy within what arrives would be a second writer of its bytes.
+  // Each message arrives once, so a copy within the received buffer would write its bytes a second time.
   if (!start.received.copies.empty())
     fail(0, "expected no copies of parts in what rank " + std::to_string(rank) +
                 " receives, found " + std::to_string(start.received.copies.size()));
@@ -56,7 +56,7 @@ bool ParcelCheck::check(const plan::RankStart &start, const plan::Parcel &parcel
   for (size_t value : order)
     if (!checkParts(value, parcel, offset, count, does))
       return false;
-  // Behind the parts of a message stands its seal; one without parts has no bytes.
+  // A seal follows the last part of a message. A message without parts has no bytes, and no seal.
   for (const Message &m : start.messages)
     if (next[m.peer] > m.*offset)
       next[m.peer] += plan::kSealBytes;
@@ -79,7 +79,7 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
                              std::to_string(rank) + " " + does + ", found element " +
                              std::to_string(parts[i].first) + " after " +
                              std::to_string(parts[i - 1].first));
-  size_t used = 0; // several peers may share a part; the first of them come in the parts' order
+  size_t used = 0; // peers may share a part; the first peer of each comes in its order
   for (const Message &row : *values[value].messages) {
     if (row.*count == 0)
       continue;
@@ -118,8 +118,8 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
                          std::to_string(parts.size()));
 }
 
-/// Messages are apart, or one copy for several peers; then no parts and copies of parts overlap, because
-/// together they have as many bytes as the messages that they fill.
+/// Messages must not overlap, unless several peers get the same bytes. Parts and copies must have as many
+/// bytes in all as the messages. Because they fill the messages, no two of them overlap then.
 bool ParcelCheck::checkRanges(const plan::RankStart &start, const plan::Parcel &parcel,
                               Field offset, Field count, const char *does) {
   std::vector<std::pair<int64_t, int64_t>> ranges;

@@ -10,21 +10,21 @@
 
 namespace stepc::verify {
 
-/// Shows for one start on one rank that all that its values send to a peer stands in that peer's message. It
-/// may also stand there as a copy of bytes of another peer's message. It is aligned, and values are in the
-/// order that both ends have: by falling size of their elements, then as listed. TableProof shows for all
-/// ranks that both ends count the same elements of each value. So what leaves at a byte of a message is what
-/// arrives there.
+/// Checks the buffers of one start on one rank. All that a value sends to a peer must stand in the peer's
+/// message, packed there or copied from another peer's message. Each part (a run of a value's elements) must
+/// be aligned to the size of an element. Values must stand in the order that both ends use: by falling size
+/// of their elements, then as listed. TableProof shows that both ends count the same elements of each value.
+/// So what leaves at a byte of a message arrives at the same byte of it.
 class ParcelCheck {
 public:
   struct Value {
-    const std::vector<plan::Message> *messages; ///< of its Message table
+    const std::vector<plan::Message> *messages; ///< the rank's rows of the value's Message table
     int64_t elementBytes;
   };
 
   ParcelCheck(std::vector<Value> values, int64_t rank, int64_t ranks);
 
-  /// Nothing, or what is wrong, and the number of the value to blame.
+  /// Returns nullopt if nothing is wrong, otherwise the index of the value to blame, and the error.
   std::optional<std::pair<size_t, std::string>> run(const plan::RankStart &start);
 
 private:
@@ -40,8 +40,8 @@ private:
   std::vector<Value> values;
   std::vector<size_t> order;
   int64_t rank;
-  std::vector<int64_t> next; // per peer, the byte of its message that comes next; -1: it has none
-  std::set<plan::PartCopy> copies; // of the side at hand
+  std::vector<int64_t> next;       // per peer, the next byte of its message; -1: no message
+  std::set<plan::PartCopy> copies; // of the buffer that is checked
   std::optional<std::pair<size_t, std::string>> fault;
 };
 

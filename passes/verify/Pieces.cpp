@@ -9,8 +9,8 @@ namespace stepc::verify {
 
 namespace {
 
-/// Pieces of one size that stand one after the other, as most packed buffers have them, have places
-/// of their own: false where these do not.
+/// Sorts pieces of one size that follow each other without gaps, as in most packed buffers: the start of each
+/// gives its index. Returns false, and changes nothing, if the pieces are not of this form.
 bool placeByStart(std::vector<Piece> &pieces) {
   int64_t size = pieces[0].size();
   std::vector<Piece> placed(pieces.size(), Piece{-1, 0, 0, 0, 0, 0});
@@ -46,8 +46,8 @@ std::optional<Break> findBreak(std::span<const Piece> pieces) {
 
 namespace {
 
-/// Whether pieces ordered by row and column fall into bands of equal rows with disjoint columns:
-/// what placements give. No is not an overlap yet.
+/// Whether pieces, sorted by row and column, form bands of equal rows with disjoint columns. Placements
+/// mostly give such pieces, and they do not overlap. False does not mean that pieces overlap.
 bool inBands(std::span<const Piece> pieces) {
   int64_t top = 0, bottom = 0, right = 0;
   for (const Piece &piece : pieces) {
@@ -94,8 +94,8 @@ std::optional<std::pair<Piece, Piece>> findOverlap(std::span<Piece> pieces) {
     std::sort(pieces.begin(), pieces.end(), before);
   if (inBands(pieces))
     return std::nullopt;
-  // A sweep down the rows: `active` holds, by column, the pieces that the current row meets. They
-  // are disjoint, so a new one can only meet its neighbours, or what has already ended.
+  // A sweep down the rows: `active` holds, by column, the pieces that the current row meets. These are
+  // disjoint. So a new piece overlaps at most its neighbours by column, or pieces that have ended.
   std::map<int64_t, Piece> active;
   for (const Piece &piece : pieces) {
     auto next = active.upper_bound(piece.col);
@@ -121,7 +121,8 @@ namespace {
 /// Reads a packed buffer from an element on.
 class PieceReader {
 public:
-  /// `near`: where the last one ended, and then this one.
+  /// `near`: the piece at which the last reader ended. The destructor sets it to the piece at which this
+  /// reader ended.
   PieceReader(PieceView view, int64_t at, size_t &near)
       : view(view), pieces(view.pieces), index(near), end(near) {
     auto isAt = [&](size_t i) {
@@ -138,9 +139,9 @@ public:
     }
   }
   ~PieceReader() { end = index; }
-  /// What it is of.
+  /// The current piece as this rank has it (PieceView::at).
   Piece resolved() const { return view.at(index); }
-  /// How large it is, and where.
+  /// The current piece as it is stored. Its start and extents hold for all ranks.
   const Piece &piece() const { return pieces[index]; }
   bool isAtStart() const { return row == 0 && col == 0; }
   void advancePiece() { ++index; }
@@ -149,10 +150,10 @@ public:
     return {
         piece.start + row * piece.cols + col, piece.block, piece.row + row, piece.col + col, 1, 1};
   }
-  /// Elements to the end of the row, rows to the end of the piece.
+  /// The number of elements up to the end of the row, and of whole rows up to the end of the piece.
   int64_t inRow() const { return piece().cols - col; }
   int64_t wholeRows() const { return col == 0 ? piece().rows - row : 0; }
-  /// `count` elements, either within a row or whole rows of the piece.
+  /// Skips `count` elements, which must lie within the row or be whole rows of the piece.
   void advance(int64_t count) {
     if (count < inRow()) {
       col += count;
@@ -187,7 +188,7 @@ std::optional<Difference> findDifference(PieceView sent, int64_t sentAt, PieceVi
     return std::nullopt;
   PieceReader a(sent, sentAt, near.sent), b(received, receivedAt, near.received);
   for (int64_t done = 0; done < count;) {
-    // Mostly both sides have the same pieces.
+    // Mostly both buffers have the same pieces.
     if (a.isAtStart() && b.isAtStart() && done + a.piece().size() < count &&
         areAlike(a.resolved(), b.resolved())) {
       done += a.piece().size();
@@ -202,7 +203,7 @@ std::optional<Difference> findDifference(PieceView sent, int64_t sentAt, PieceVi
     if (a.piece().cols == b.piece().cols)
       step = std::max(step, std::min(a.wholeRows(), b.wholeRows()) * a.piece().cols);
     done += step;
-    // Beyond the end nothing is read: the last step may leave the message.
+    // The last step may go past the last element to compare. There may be no piece behind it.
     if (done < count) {
       a.advance(step);
       b.advance(step);

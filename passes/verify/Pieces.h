@@ -1,8 +1,7 @@
 //===- Pieces.h - Exact arithmetic on rectangles of blocks ------*- C++ -*-===//
 //
-// A proof about elements without a loop over elements: what a buffer holds is a
-// list of pieces, and tiling, disjointness and equality are questions about
-// rectangles. Depends on nothing of the planner.
+// A proof about elements without a loop over elements. What a buffer holds is a list of pieces. Tiling,
+// disjointness and equality are questions about rectangles. This file includes nothing of the planner.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_PIECES_H
@@ -17,18 +16,18 @@
 
 namespace stepc::verify {
 
-/// rows × cols elements of block `block` of a group whose first is (row, col). In a packed
-/// buffer they stand row by row, without gaps, from `start` on.
+/// A rectangle of rows × cols elements of one block of a group, from (row, col) on. In a packed buffer its
+/// elements stand row by row, without gaps, from element `start` on.
 struct Piece {
   int64_t start, block, row, col, rows, cols;
   int64_t size() const { return rows * cols; }
 };
 
-/// Pieces as they are read. Those that several ranks share have numbers in `blocks` for blocks, and
-/// rows and columns beyond (row, col).
+/// The pieces of one rank. If several ranks share `pieces`, Piece::block is an index into this rank's
+/// `blocks`. This rank's (row, col) is added to each piece's row and column.
 struct PieceView {
   std::span<const Piece> pieces;
-  const int64_t *blocks = nullptr; // none: they say themselves what they are
+  const int64_t *blocks = nullptr; // null: Piece::block is the block itself
   int64_t row = 0, col = 0;
 
   PieceView(std::span<const Piece> pieces) : pieces(pieces) {}
@@ -42,9 +41,9 @@ struct PieceView {
   }
 };
 
-/// A packed buffer, by start.
+/// The pieces of one packed buffer, sorted by start. The other members are those of PieceView.
 struct Packed {
-  std::shared_ptr<const std::vector<Piece>> pieces; // none: it is not known
+  std::shared_ptr<const std::vector<Piece>> pieces; // null: not known
   std::shared_ptr<const std::vector<int64_t>> blocks;
   int64_t row = 0, col = 0;
 
@@ -56,37 +55,38 @@ struct Packed {
     return view;
   }
   int64_t end() const { return pieces->empty() ? 0 : pieces->back().start + pieces->back().size(); }
-  /// Whether it is known to be the same; no may be wrong.
+  /// Whether both are known to hold the same. False does not mean that they differ.
   bool isSame(const Packed &other) const {
     return pieces == other.pieces && row == other.row && col == other.col &&
            (blocks == other.blocks || (blocks && other.blocks && *blocks == *other.blocks));
   }
 };
 
-/// Orders by start; free where that order holds already.
+/// Sorts by start. It is fast if pieces are sorted already.
 void sortByStart(std::vector<Piece> &pieces);
 
-/// Where pieces (ordered by start) first fail to stand one after the other from 0 on, or nothing.
+/// The first element at which pieces, sorted by start, do not follow each other from element 0 on.
 struct Break {
   int64_t position; ///< the element of the buffer
-  bool doubled;     ///< held twice, otherwise not at all
+  bool doubled;     ///< true: two pieces hold it; false: none does
 };
 std::optional<Break> findBreak(std::span<const Piece> pieces);
 
-/// Appends what stands in `count` elements of a buffer that pieces tile, from `at` on, as pieces that
-/// stand from `to` on; less where the buffer ends before.
+/// Appends elements [at, at + count) of the buffer that `pieces` tile to `out`, as pieces that start at
+/// element `to`. Appends fewer elements if the buffer ends before.
 void appendRange(PieceView pieces, int64_t at, int64_t count, int64_t to, std::vector<Piece> &out);
 
-/// Two pieces of one block that share an element, or nothing. Reorders the pieces.
+/// Returns two pieces that share an element, or nullopt. All pieces must be of one block. Reorders the
+/// pieces.
 std::optional<std::pair<Piece, Piece>> findOverlap(std::span<Piece> pieces);
 
-/// The first element at which two buffers, each tiled by its pieces, differ over `count`
-/// elements from `sentAt` and from `receivedAt` on.
+/// The first difference of two buffers that their pieces tile. Compared are `count` elements from `sentAt`
+/// and from `receivedAt` on.
 struct Difference {
-  int64_t position;     ///< counted from the beginnings
-  Piece sent, received; ///< what stands there: single elements
+  int64_t position;     ///< counted from `sentAt` and `receivedAt`
+  Piece sent, received; ///< the two elements, as pieces of one element
 };
-/// The pieces at which the last comparison ended: the next one mostly begins there.
+/// Indices of the pieces at which the last comparison ended. The next comparison mostly begins there.
 struct Near {
   size_t sent = 0, received = 0;
 };

@@ -4,8 +4,8 @@
 
 namespace stepc::verify {
 
-/// Members begin at multiples of this, as every buffer does. The proof says the number itself, so
-/// that a plan whose own constant were changed does not pass.
+/// Members must begin at multiples of this number of bytes. The proof does not use plan::kAlignment, so that
+/// it refuses plans made with another number.
 static constexpr int64_t kAlignment = 64;
 
 std::string TableProof::checkPool(int64_t index) {
@@ -16,7 +16,7 @@ std::string TableProof::checkPool(int64_t index) {
       return "expected places of " + std::to_string(int64_t(pool.members.size())) +
              " members on rank " + std::to_string(rank) + ", found " +
              std::to_string(int64_t(made.begins.size()));
-    // From behind: a member ends where the next one begins at the latest.
+    // From the last member to the first: a member must end where the next one begins, or before.
     int64_t end = pool.bytes;
     for (size_t i = pool.members.size(); i-- > 0;) {
       const plan::Pool::Batch &member = pool.members[i];

@@ -6,8 +6,8 @@
 
 namespace stepc::verify {
 
-/// A rank's ranges of sums, one after the other. There is one per list of blocks of which the same ranks
-/// have slabs: the elements that this rank adds up.
+/// The elements that a rank adds up over slabs. Blocks of which the same ranks have slabs form a list. The
+/// rank has one range of elements per list; the ranges follow each other.
 class RangeMap {
 public:
   void add(MemoryMap blocks) {
@@ -18,12 +18,12 @@ public:
     return parts.empty() ? 0 : parts.back().begin + parts.back().blocks.elements();
   }
 
-  /// Cuts a strip as MemoryMap does for computed blocks.
+  /// Like MemoryMap::cut on computed blocks. Elements count through all ranges.
   template <typename Visit> bool cut(const Strip &strip, Visit visit) const {
     if (strip.rows < 1 || strip.cols < 1 || strip.first < 0 || strip.firstStride < 0)
       return false;
     int64_t end = strip.first + (strip.rows - 1) * strip.firstStride + strip.cols;
-    for (const PlacedMap &part : parts) { // mostly of one alone
+    for (const PlacedMap &part : parts) { // mostly a strip lies in one range
       if (strip.first < part.begin || end > part.begin + part.blocks.elements())
         continue;
       Strip inside = strip;

@@ -1,6 +1,6 @@
-//===- RuleTerms.cpp - What a rule makes of its parameters -----------------===//
+//===- RuleTerms.cpp - What a rule computes, as terms ---------------------===//
 //
-// Reads the rule alone. Spaces and writes were decided; they are not looked at.
+// Reads only what the user wrote. The spaces and writes that the passes of `decide` added are ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index) {
   constexpr StringLiteral kGiven[] = {"step", "rows", "cols", "numel"};
   StringRef name = index < named ? cast<StringAttr>(rule.getHyperparameters()[index]).getValue()
                                  : StringRef(kGiven[index - named]);
-  // The prefix tells a hyperparameter from what every rule is given.
+  // The prefix tells a hyperparameter from the four scalars that every rule has.
   return terms.leaf(((index < named ? "hyperparameter '" : "the scalar '") + name + "'").str(),
                     Float64Type::get(rule.getContext()));
 }
@@ -66,9 +66,10 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
                           const plan::Slabs &slabs) {
   Type f32 = Float32Type::get(context), element = op.getType().getElementType();
   auto [rows, cols] = extents;
-  // Spelled again, not shared with the pass that expands it: that pass is under proof.
+  // Written again here, and not shared with the pass that expands the operation, because that pass is under
+  // proof.
   bool cut = !slabs.factors.empty(), byRows = slabs.axis == plan::Division::Rows;
-  // For a tall matrix the shorter Gram matrix is Xᵀ X, and it stands on the right.
+  // For a tall matrix X the smaller Gram matrix is Xᵀ X, and X is multiplied by it from the right.
   bool tall = cut ? byRows : rows > cols;
   int64_t small = std::min(rows, cols);
   if (int64_t &extent = byRows ? rows : cols; cut) {
@@ -80,7 +81,7 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   Term norm = reduce(optim::Reduction::Norm, source, {rows, cols}, {1, 1}, optim::kNormExponent);
   Term x = scaled(op, source, cut ? normOfSlabs(op, norm) : norm);
   for (auto [a, b, c] : op.getSteps()) {
-    // Without a square of the Gram matrix its factor is the product's own.
+    // If c is 0, the Gram matrix is not squared, and its product gets the factor b.
     double factor = c == 0.0 ? b : 1.0;
     Term gram = product({x, x, {}, tall, !tall, small, small, large, factor}, cut ? f32 : element);
     if (cut)
@@ -188,7 +189,7 @@ RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group 
   for (Operation &op : body.without_terminator())
     reader.read(&op);
   for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
-    // The master is the parameter, before it is rounded.
+    // The new master is the new parameter before it is rounded.
     bool isMaster = master >= 0 && int64_t(i) == master + 1;
     Value given = isMaster ? body.getTerminator()->getOperand(0) : value;
     result.after.push_back(

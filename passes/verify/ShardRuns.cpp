@@ -13,7 +13,7 @@ ValueAxes axesOf(const plan::Group &group, ValueKind kind) {
   bool hasRows = kind == ValueKind::Full || kind == ValueKind::Rows;
   bool hasCols = kind == ValueKind::Full || kind == ValueKind::Cols;
   ValueAxes result;
-  // From the last axis on: columns, rows, and before them what counts matrices.
+  // From the last axis to the first: columns, then rows, then axes that count matrices.
   auto axis = int64_t(group.shape.size()), cols = group.flatten ? group.flatten : axis - 1;
   auto rows = group.flatten ? group.batchAxes : axis - 2, batch = group.batchAxes;
   if (group.joined > 0 && kind == ValueKind::Full) {
@@ -27,7 +27,7 @@ ValueAxes axesOf(const plan::Group &group, ValueKind kind) {
       result.cols.push_back(size_t(axis));
     else if (axis >= rows && axis < cols && hasRows)
       result.rows.push_back(size_t(axis));
-    else if (axis < rows && (hasRows || hasCols)) // of a tensor without declared batch axes
+    else if (axis < rows && (hasRows || hasCols)) // no batch axes are declared
       result.blocks.push_back(size_t(axis));
   }
   for (std::vector<size_t> *axes : {&result.blocks, &result.rows, &result.cols})
@@ -66,8 +66,8 @@ plan::View viewOf(const plan::Group &group, ValueKind kind) {
   bool isRows = group.division.axis == plan::Division::Rows;
   bool isKept = !(isRows ? axes.rows : axes.cols).empty();
   int64_t &divided = isRows ? result.rows : result.cols;
-  if (group.parts
-          .empty()) { // whole matrices, of which a value without the divided axis has one per part
+  if (group.parts.empty()) {
+    // Blocks are whole matrices. A value without the divided axis has one element per part.
     divided = isKept ? divided : int64_t(parts.size());
     return result;
   }
@@ -103,8 +103,8 @@ ShardRuns::ShardRuns(const std::vector<plan::Placement> &placements, const plan:
             (placements[axis].kind != PlacementKind::Owned || placements[axis].owner == at[axis]);
 }
 
-/// Where part `index` of `count` parts of `length` indices begins: each has ceil(length / count), as long
-/// as there are any left.
+/// Where part `index` begins if `length` indices are divided into `count` parts. Each part has ceil(length /
+/// count) indices until none are left.
 static int64_t beginOf(int64_t length, int64_t count, int64_t index) {
   return std::min(length, (length + count - 1) / count * index);
 }
@@ -127,7 +127,7 @@ std::vector<std::pair<int64_t, int64_t>> ShardRuns::partsOf(size_t meshAxis, int
 }
 
 std::vector<Span> ShardRuns::axis(int64_t dim, int64_t size) const {
-  std::vector<std::vector<std::pair<int64_t, int64_t>>> steps; // of the mesh axes that shard it
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> steps; // one per mesh axis that shards it
   for (size_t meshAxis = 0; meshAxis < placements.size(); ++meshAxis) {
     bool shards = placements[meshAxis].kind == PlacementKind::Shard ||
                   placements[meshAxis].kind == PlacementKind::StridedShard ||
@@ -139,7 +139,8 @@ std::vector<Span> ShardRuns::axis(int64_t dim, int64_t size) const {
     for (auto [begin, end] : steps.back())
       size += end - begin;
   }
-  // All that is local, and of each step back the places before it.
+  // Begins with all local indices. Each step back finds the places that they had before a mesh axis cut the
+  // tensor.
   std::vector<Span> spans{{0, 0, size}};
   for (size_t step = steps.size(); step-- > 0;) {
     std::vector<Span> before;
@@ -169,7 +170,7 @@ std::vector<Span> ShardRuns::axis(int64_t dim, int64_t size) const {
 }
 
 std::pair<int64_t, int64_t> ShardRuns::flat(int64_t elements) const {
-  // All flat axes together, and without the one that says where ranges begin.
+  // The rank's number along all flat axes, and along all flat axes but the one that has explicit cuts.
   struct Numbers {
     int64_t ranks = 1, rank = 0;
     void add(int64_t size, int64_t coordinate) {

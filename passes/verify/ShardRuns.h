@@ -16,14 +16,15 @@
 
 namespace stepc::verify {
 
-/// The axes of a tensor that a value of a kind has, by their role in it.
+/// The axes of a tensor that a value of a kind has: axes that count blocks, rows and columns.
 struct ValueAxes {
   std::vector<size_t> blocks, rows, cols;
 };
 ValueAxes axesOf(const plan::Group &group, plan::ValueKind kind);
-/// How many blocks of such a value a parameter has in the group, and their rows and columns.
+/// How many blocks of the value a parameter of the group has, and how many rows and columns each block has.
 plan::View viewOf(const plan::Group &group, plan::ValueKind kind);
-/// The view of a value as it stands where it is computed, with the extents of the longest slab.
+/// The view of a value where it is computed. A full value of a group with slabs has the extent of the longest
+/// slab.
 plan::View computedOf(const plan::Group &group, plan::ValueKind kind);
 /// Whether slabs differ in length, so that the shorter ones end in zeros.
 bool endsInZeros(const plan::Group &group);
@@ -45,16 +46,17 @@ public:
   bool holdsAny() const { return holds; }
   /// What the rank holds of a tensor axis, in the order of local indices.
   std::vector<Span> axis(int64_t dim, int64_t size) const;
-  /// The range that flat placements leave of a shard, which has `elements` by all other placements.
+  /// The range of the shard's elements that the rank holds by its flat placements. `elements` is the size of
+  /// the shard by all other placements.
   std::pair<int64_t, int64_t> flat(int64_t elements) const;
 
 private:
-  /// The parts of `length` indices that the rank holds by one placement.
+  /// The ranges of indices, out of `length`, that the rank holds by the placement along one mesh axis.
   std::vector<std::pair<int64_t, int64_t>> partsOf(size_t meshAxis, int64_t length) const;
 
   const std::vector<plan::Placement> &placements;
   const plan::Mesh &mesh;
-  std::vector<int64_t> at; // coordinates
+  std::vector<int64_t> at; // the rank's coordinates
   bool holds = true;
 };
 

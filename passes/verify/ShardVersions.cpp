@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
 
-/// Counted here once more: the sums that are proven have the divisor that plan::contributions gave them.
+/// Counts without plan::contributions, because that function gave the sums under proof their divisors.
 static plan::Contributions countContributions(const plan::Group &group, const plan::Mesh &mesh) {
   plan::Contributions result;
   for (auto [placement, size] :
@@ -49,7 +49,7 @@ SmallVector<Term> ShardVersions::evaluate(Block &body, ArrayRef<Term> arguments)
   llvm::DenseMap<Value, Term> of;
   for (auto [argument, term] : llvm::zip_equal(body.getArguments(), arguments))
     of[argument] = term;
-  // A region may use what stands around it.
+  // A region may use values from outside of it. Their terms are unknown.
   auto termOf = [&](Value value) {
     auto known = of.find(value);
     return known == of.end() ? terms.unknown(value.getType()) : known->second;

@@ -8,29 +8,31 @@
 
 namespace stepc::verify {
 
-/// What shards of a segment's blocks hold, and who wrote it.
+/// The term that the shards of a segment's blocks hold, and the command that wrote it (null: none so far).
 struct Version {
   Term term;
   mlir::Operation *writer = nullptr;
 };
 
-/// The versions of all shards, and what the rules make of those with which a step began.
+/// The current versions of all shards, and the terms that the rules compute from the first versions of a
+/// step.
 class ShardVersions {
 public:
   ShardVersions(const plan::Plan &plan, mlir::ModuleOp module);
 
-  /// The parameter is target 0, after it the rule's states, then the gradient. Segments hold
-  /// each block once, so that no two share a version.
+  /// Target 0 is the parameter. After it come the rule's states, then the gradient. Each block stands in one
+  /// segment, so segments share no version.
   Version &at(int64_t segment, size_t target) { return versions[segment][target]; }
   optim::RuleOp ruleOf(int64_t group) { return rulesOf[group]; }
-  /// The terms of what a region yields.
+  /// Returns the terms that a region yields if its arguments have the given terms.
   llvm::SmallVector<Term> evaluate(mlir::Block &body, llvm::ArrayRef<Term> arguments);
-  /// The scalars of a group's parameters, in f32, that a region makes of the rule's.
+  /// Returns the terms of a group's scalars, in f32: what a kernel's region computes from the rule's scalar
+  /// arguments.
   llvm::SmallVector<Term> scalars(int64_t group, mlir::Block &body);
 
-  /// At the end of the step: the shards of all segments hold what the rules say.
+  /// Called after the last command. Checks that the shards of all segments hold what the rules yield.
   mlir::LogicalResult check();
-  /// Every block of a group stands in a segment, unless its rule changes nothing.
+  /// Checks that every block of a group stands in a segment, unless the group's rule changes nothing.
   mlir::LogicalResult checkAllBlocks(mlir::ModuleOp module);
 
   Terms terms;
@@ -38,7 +40,7 @@ public:
 private:
   bool checkSegment(size_t index);
   bool refuse(const plan::Segment &segment, size_t target, const Version &version, Term wanted);
-  /// What stands before "parameter 'w'" in an error.
+  /// The words before "parameter 'w'" in an error. Empty for the parameter itself.
   std::string describeTarget(int64_t group, size_t target);
 
   const plan::Plan &plan;

@@ -1,4 +1,4 @@
-//===- SlabTruth.cpp - What slabs imply: who adds up what -------------------===//
+//===- SlabTruth.cpp - Which rank adds up which sums of slabs -------------===//
 
 #include "passes/verify/GroundTruth.h"
 
@@ -53,7 +53,7 @@ bool GroundTruth::haveSameSlabs(int64_t group) {
 RangeMap GroundTruth::rangesOf(int64_t segmentIndex, int64_t position, const plan::View &value) {
   int64_t group = groupOf(segmentIndex);
   const Teams &teams = teamsOf(group, position);
-  std::map<int64_t, std::vector<int64_t>> blocks; // by the first one within a parameter
+  std::map<int64_t, std::vector<int64_t>> blocks; // lists, by the first block with the same team
   for (int64_t block : computed(segmentIndex, position))
     blocks[teams.first[block % perParameter[group]]].push_back(block);
   RangeMap result;
@@ -127,7 +127,7 @@ std::string GroundTruth::checkSlabs(int64_t index) {
       return "expected slabs along whole axes of the mesh, in their order";
     last = factor.axis;
   }
-  // The pieces of a parameter's blocks that the ranks have that differ along the factors alone.
+  // By besideSlabs, then by block: the pieces of all ranks that differ only along the slabs' factors.
   std::map<std::vector<int64_t>, std::map<int64_t, std::vector<Piece>>> pieces;
   for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
     const MemoryMap &map = slabs(index, position);

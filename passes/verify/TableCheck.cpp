@@ -60,7 +60,7 @@ void TableCheck::findSlots() {
     slots.push_back(segment.indexOf(block));
 }
 
-/// Where `value` stands among ascending ones, or -1; `hint` is where the last one stood.
+/// The index of `value` in a list of ascending numbers, or -1. `hint` is the index of the last value found.
 static int64_t find(const std::vector<int64_t> &ascending, int64_t value, size_t &hint) {
   for (size_t next = hint; next < std::min(hint + 2, ascending.size()); ++next)
     if (ascending[next] == value)
@@ -79,7 +79,7 @@ Cut TableCheck::inSlab(Cut cut) const {
   auto run = std::ranges::find_if(runs, [&](const Span &span) {
     return span.global <= begin && begin < span.global + span.length;
   });
-  begin = run == runs.end() ? -1 : run->local + begin - run->global; // nowhere
+  begin = run == runs.end() ? -1 : run->local + begin - run->global; // not in the slab
   return cut;
 }
 
@@ -128,7 +128,7 @@ bool TableCheck::coversOnce(const std::vector<int64_t> &expected, const MemoryMa
     return shard ? shard->blockElements(segment.blocks[expected[i]] % perParameter)
                  : view.rows * view.cols;
   };
-  // Mostly every block is one piece, and they come in order.
+  // Mostly every block is one piece, and pieces come in the order of the blocks.
   auto isWhole = [&](size_t i) {
     return covered[i].block == segment.blocks[expected[i]] && covered[i].size() == elementsOf(i);
   };
@@ -139,7 +139,8 @@ bool TableCheck::coversOnce(const std::vector<int64_t> &expected, const MemoryMa
     covered.clear();
     return true;
   }
-  // A counting sort by block; within a block, equal sums and no overlap are a tiling.
+  // A counting sort by block. Pieces of a block tile it if they do not overlap and have as many elements as
+  // the block.
   std::vector<int64_t> sums(expected.size(), 0), first(expected.size() + 1, 0), where;
   size_t hint = 0;
   where.reserve(covered.size());
@@ -195,7 +196,7 @@ const CopyMap &TableCheck::copyOf(const Place &place) {
 }
 
 bool TableCheck::coversBlocks() {
-  // Whatever shards fill them: what these lack of a slab would not be zero.
+  // Shards must not fill the elements after a shorter slab, because these elements must stay zero.
   bool isPadded = table.from.isOfShards() && endsInZeros(group);
   return coversOnce(slots, isPadded ? &truth.slabs(groupIndex, position) : nullptr,
                     "the rank's computed blocks");
@@ -215,7 +216,7 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
   if (table.to == table.from)
     return true; // nothing is staged
   if (table.to.isOfShards() && hasPlace)
-    return true; // compared with its copy
+    return true; // cutChunks compares it with its copy
   if (!hasPlace)
     return (!use.reads && !table.to.isOfShards()) ||
            fail("expected a place in the staged operand, found none for " +
@@ -257,7 +258,7 @@ bool TableCheck::cutChunks(const std::vector<Chunk> &chunks, const MemoryMap &ma
     bool hasPlace = table.to != table.from && run.staged >= 0;
     if (!namesItsPlace(run, map))
       return false;
-    // Long shards stand in many rows: one run of them is cut once.
+    // A long shard has many rows. Rows that continue each other are merged and cut once.
     for (++i; i < chunks.size() && continues(run, chunks[i], hasPlace); ++i) {
       if (!namesItsPlace(chunks[i], map))
         return false;
@@ -297,7 +298,7 @@ bool TableCheck::shardChunks(const std::vector<Chunk> &chunks) {
     findSlots();
   if (!cutChunks(chunks, map))
     return false;
-  // The elements that a stage visits are those that it stages, where it reads or fills blocks.
+  // A stage that writes blocks fills the elements that it visits. So coversBlocks checks the same pieces.
   std::vector<Piece> visited;
   if (inBlocks && use.writes)
     visited = covered;
@@ -325,7 +326,7 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
     if (!known)
       return fail("expected whole rows of a computed block of the segment, found slot " +
                   std::to_string(chunk.slot) + " with " + truth.describe(groupIndex, piece));
-    if (!standsAt(cut, chunk.block, cut.row, cut.col)) // rows count in the slab
+    if (!standsAt(cut, chunk.block, cut.row, cut.col)) // the chunk's rows count in the slab
       return false;
     cover(cut, chunk.block);
   }

@@ -1,7 +1,7 @@
 //===- TableCheck.h - One table on one rank ---------------------*- C++ -*-===//
 //
-// Compares the rows of a table with the ground truth: what it visits or fills is
-// covered once, and its packed buffer holds known elements without a break.
+// Compares the rows of a table with the ground truth. Each element that the table visits or fills must be
+// covered once. Its packed buffer must hold known elements without a gap.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_TABLECHECK_H
@@ -16,22 +16,24 @@ namespace stepc::verify {
 struct TableUse {
   int64_t table = -1;
   bool reads = false;  ///< a stage over shards reads its staged operand
-  bool writes = false; ///< it writes it
+  bool writes = false; ///< a stage over shards writes its staged operand
 };
 
 class TableCheck {
 public:
   TableCheck(GroundTruth &truth, const TableUse &use, int64_t rank);
 
-  /// False, with `error`, if the rows do not do what the table stands for.
+  /// Checks the rows of the table. Returns false and sets `error` if they do not do what the table is for.
   bool run(const plan::RankTable &rows);
-  /// Checks a copy of what arrived to what is sent next; `arrived` says what arrived.
+  /// Checks the rows of a relay: a copy from the buffer that arrived to the one that is sent next. `arrived`
+  /// are the pieces that arrived.
   bool runRelay(const plan::RankTable &rows, std::span<const Piece> arrived);
 
   using Pieces = std::vector<Piece>;
-  /// What moves: the packed buffer that the table reads or writes, by start, without a break.
+  /// The pieces of the packed buffer that the table reads or writes, sorted by start. They have no gaps,
+  /// unless the rank reads only some of what arrived. Empty if nothing is packed.
   Pieces packed;
-  /// Elements beyond which the table touches nothing of its staged operand or source, and of its target.
+  /// How far, in elements, the table reaches into its staged operand or source, and into its target.
   int64_t fromEnd = 0, toEnd = 0;
   std::string error;
 
@@ -40,22 +42,23 @@ private:
   bool blockChunks(const plan::RankTable &rows);
   bool copyRows(const std::vector<plan::CopyRow> &rows);
 
-  /// Appends the elements of a strip of what the rank holds in a place to `out`, as pieces.
+  /// Appends to `out`, as pieces, the elements that a strip covers of what the rank holds in a place. Returns
+  /// false after an error.
   bool decode(const plan::Place &place, const Strip &strip, int64_t parameter, Pieces &out);
-  /// Whether two lists of pieces are the same elements in the same order.
+  /// Whether two lists of pieces have the same elements in the same order. Sorts both by start.
   bool areEqual(Pieces &read, Pieces &written, int64_t elements);
   const MemoryMap &shardOf(const plan::Place &place);
-  const CopyMap &copyOf(const plan::Place &place); // one of the table's
+  const CopyMap &copyOf(const plan::Place &place); // `place`: the table's `from` or `to`
   bool namesItsPlace(const plan::Chunk &chunk, const MemoryMap &map);
   bool sumRows(const plan::RankTable &rows);
   bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);
   bool standsAt(const Cut &cut, int64_t block, int64_t row, int64_t col);
-  /// For a group with slabs: moves a rectangle of the rank's shards to where it stands in the slab of its
-  /// block.
+  /// For a group with slabs: changes the row or column of a rectangle of the rank's shards to its place in
+  /// the slab of its block.
   Cut inSlab(Cut cut) const;
-  /// Whether the table compares shards with slabs.
+  /// Whether the table moves elements between shards and slabs.
   bool meetsSlabs() const {
     return !group.slabs.factors.empty() && table.from.value == plan::ValueKind::Full &&
            (table.from.isResting(plan::Distribution::Blocks) ||
@@ -74,14 +77,14 @@ private:
   int64_t slotOf(int64_t block);
   /// Whether every element of the rank's shards in the segment is covered once.
   bool coversShards(const MemoryMap &map);
-  /// Whether every element of the rank's computed blocks is covered once. If shards fill slabs of which some
-  /// are shorter, only what these have.
+  /// Whether every element of the rank's computed blocks is covered once. If shards fill slabs that differ in
+  /// length, only the elements that the rank's slabs have are meant.
   bool coversBlocks();
-  /// `expected` are indices in the segment, ascending, of blocks that stand in a shard; without a shard, each
-  /// whole.
+  /// Whether `covered` has every element of the expected blocks once. `expected`: their indices in the
+  /// segment, ascending. With a shard, only the elements in the shard are meant.
   bool coversOnce(const std::vector<int64_t> &expected, const MemoryMap *shard, const char *what);
   bool unbroken();
-  /// Whether the rank's range of sums is written whole, each element once.
+  /// Whether each sum of the rank's range is written once.
   bool fillsRange(Pieces &filled);
 
   GroundTruth &truth;
@@ -94,10 +97,10 @@ private:
   plan::View view;               // of computed blocks, or of the rank's slabs of them
   std::vector<int64_t> computed; // blocks by slot
   std::vector<int64_t> slots;    // their indices in the segment, ascending
-  size_t lastSlot = 0;           // rows mostly come in order
+  size_t lastSlot = 0;           // of the last row; rows mostly come in order
   Pieces covered;
-  MemoryMap blocks; // computed ones
-  RangeMap ranges;  // of them, of sums over slabs
+  MemoryMap blocks; // the computed blocks
+  RangeMap ranges;  // the rank's ranges of sums over slabs
   std::unique_ptr<CopyMap> fromCopy, toCopy;
 };
 

@@ -50,7 +50,7 @@ bool TableCheck::areEqual(Pieces &read, Pieces &written, int64_t elements) {
 }
 
 /// Whether `next` goes on where `run` ends, in both memories. Rows that are empty, or larger than any tensor,
-/// are not merged, so that sums stay small; they are checked one by one.
+/// are not merged, so that sums do not overflow. Each of them is checked alone.
 static bool continues(const CopyRow &run, const CopyRow &next) {
   constexpr int64_t kMost = int64_t(1) << 40;
   for (const CopyRow *row : {&run, &next})
@@ -67,7 +67,7 @@ static bool continues(const CopyRow &run, const CopyRow &next) {
 }
 
 bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
-  // If a side moves, the other side tells what its elements are.
+  // If one side is packed for a move, the other side says which elements it holds.
   bool knowsFrom = !table.from.isMoving(), knowsTo = !table.to.isMoving();
   if (table.from.isBatch() || table.to.isBatch() || isRange(table.from))
     findBlocks();
@@ -76,7 +76,7 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
     if (!isParameter(row.parameter))
       return fail("expected parameters of group @" + group.name + ", found parameter " +
                   std::to_string(row.parameter));
-    // A target cuts what is long into many rows: one run of them is looked at once.
+    // A long range is cut into many rows. Rows that continue each other are merged and checked once.
     for (++i; i < rows.size() && continues(row, rows[i]); ++i)
       if (row.rows == 1 && rows[i].rows == 1)
         row.cols += rows[i].cols;
@@ -100,10 +100,10 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
                     (knowsTo ? written : read).end());
     covered.insert(covered.end(), written.begin(), written.end());
   }
-  // What is filled is filled once; what is read may be read for several receivers.
+  // Each element of the target is filled once. An element of the source may be read for several receivers.
   if (knowsTo && !(table.to.isOfShards() ? coversShards(shardOf(table.to)) : coversBlocks()))
     return false;
-  // If all ranks were given the blocks so that a few may choose, each of these reads its own.
+  // If all ranks received the blocks and the next hop chose owners, each owner reads only its own blocks.
   bool chooses = table.from.isMoving() && table.to.isResting(Distribution::Blocks) &&
                  table.from.to != table.to.from;
   if (!chooses)
@@ -148,7 +148,7 @@ bool TableCheck::sumRows(const plan::RankTable &rows) {
                 {row.target, row.targetStride, row.source, row.sourceStride, row.rows, row.cols},
                 row.parameter, written))
       return false;
-    bool isFull = true; // of all parts of each block
+    bool isFull = true; // whether the row adds up all contributions
     for (const Piece &piece : written) {
       count = ofParts ? truth.partsOf(groupIndex, position, piece.block) : count;
       isFull = isFull && row.count == count;
@@ -161,7 +161,7 @@ bool TableCheck::sumRows(const plan::RankTable &rows) {
       covered.insert(covered.end(), written.begin(), written.end());
     for (int64_t i = 0; ofParts && i < row.rows; ++i)
       filled.push_back({row.target + i * row.targetStride, 0, 0, 0, 1, row.cols});
-    // All contributions of each element are read, wherever they stand.
+    // All contributions to each element are read, at the places that the list gives.
     for (int64_t i = 0; i < count; ++i)
       for (Piece piece : written) {
         piece.start += rows.lists[row.list + i];

@@ -6,7 +6,7 @@ namespace stepc::verify {
 
 using plan::Message;
 
-/// Says what two ranks do not agree on, from the side of the one that does something.
+/// The error for two ranks that disagree about a message, told from the side that sends or receives bytes.
 static std::string unequal(int64_t sender, int64_t sent, int64_t receiver, int64_t received) {
   auto text = [](int64_t number) { return std::to_string(number); };
   if (sent > 0)
@@ -67,7 +67,7 @@ bool TableProof::checkSent(const Way &way, int64_t rank, const Packed &sent) {
     if (m.sendCount > 0)
       leaving.push_back({m.sendOffset, m.sendOffset + m.sendCount});
   std::sort(leaving.begin(), leaving.end());
-  // Several receivers may share a part; none may be beyond the end or left out.
+  // Several receivers may share a part. No element may be left out, and no part may begin beyond the end.
   int64_t next = 0;
   for (auto [from, to] : leaving) {
     if (from > next)
@@ -116,7 +116,7 @@ bool TableProof::checkReceived(const Way &way, int64_t rank, const Packed &recei
   int64_t next =
       messages->empty() ? 0 : messages->back()->receiveOffset + messages->back()->receiveCount;
   if (next != received.end()) {
-    // The first element without a message, if that is what is wrong, has a name.
+    // If elements have no message, the error names the first of them.
     std::string which;
     for (size_t i = 0; i < received.pieces->size(); ++i)
       if (Piece piece = received.view().at(i);

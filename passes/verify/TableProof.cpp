@@ -42,8 +42,8 @@ void TableProof::begin(const ProgramUse &program) {
   ways = program.ways;
   for (const Way &way : ways)
     onWay[way.producer] = onWay[way.consumer] = true;
-  // Tables on a way are checked with it, so that each is expanded once. What is relayed goes on from
-  // the way that brought it.
+  // Tables on a way are checked with the way, so that each is expanded once. A way that begins with a relay
+  // is checked after the way that brings its values.
   for (const TableUse &use : program.uses)
     if (!onWay[use.table])
       tasks.push_back({groupOf(use.table), [this, use] { checkAlone(use); }});
@@ -62,7 +62,7 @@ void TableProof::begin(const ProgramUse &program) {
 
 void TableProof::doTasks(std::atomic<size_t> &next) {
   faults.resize(tasks.size());
-  // Group by group, so that what is known of a group is asked for while it is there.
+  // The tasks run group by group, so that what is cached of a group is used before it is forgotten.
   std::vector<size_t> order(tasks.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {},
@@ -132,7 +132,7 @@ bool TableProof::staysInParts(int64_t table, const Rows &rows, int64_t rank, Sid
       parts.push_back({m.receiveOffset, m.receiveOffset + m.receiveCount});
   if (!std::is_sorted(parts.begin(), parts.end())) // mostly peers are in the order of their parts
     std::sort(parts.begin(), parts.end());
-  auto part = parts.begin(); // so are rows
+  auto part = parts.begin(); // rows also mostly come in that order
   auto stays = [&](int64_t first, int64_t stride, int64_t count, int64_t cols) {
     int64_t end = first + (count - 1) * stride + cols;
     auto holds = [&] { return part != parts.end() && part->first <= first && end <= part->second; };
@@ -166,7 +166,7 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
   for (const plan::SumRow &row : rows.sums)
     for (int64_t i = 0, last = -1; i < row.count; ++i) {
       if (row.list < 0 || row.list + i >= int64_t(rows.lists.size()))
-        break; // refused with what else is wrong with the rows
+        break; // sumRows refuses these rows
       int64_t first = rows.lists[row.list + i] + row.source;
       int64_t end = first + (row.rows - 1) * row.sourceStride + row.cols;
       auto holds = [&](const Message &m) {
@@ -178,7 +178,7 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
       bool isFound = part != messages.end();
       next = isFound ? part + 1 - messages.begin() : 0;
       int64_t position = isFound ? truth.position(group, part->peer) : -1;
-      // That parts are all there is told by their number, which the rows are checked for.
+      // TableCheck::sumRows compares the number of parts, so ascending positions mean that none is missing.
       bool isNext =
           position >= 0 && (ofParts ? position > last && truth.differBySlabs(group, here, position)
                                     : i == truth.contributionOf(group, position));
@@ -347,7 +347,7 @@ void TableProof::checkWay(const Way &way, const std::vector<Packed> *relayed) {
 
 bool TableProof::checkStart(int64_t index, const plan::Start &start) {
   std::vector<int64_t> meetings = truth.meetings(start.communicator);
-  // What was shown last, of equal messages.
+  // The messages and the start that were checked last. Equal ones are not checked again.
   std::vector<Rows> lastMessages;
   std::shared_ptr<const plan::RankStart> last;
   for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {

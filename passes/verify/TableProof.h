@@ -34,9 +34,9 @@ struct Expand {
   std::function<plan::RankPool(int64_t pool, int64_t rank)> pool;
 };
 
-/// Gives the tables of a plan, to each worker of its own; a test may pass one that lies.
+/// Makes the functions of a plan. Each worker calls it once. A test may pass one whose tables are wrong.
 using MakeExpand = std::function<Expand(const plan::Plan &)>;
-/// Calls a function with 0 to count - 1, on threads of their own or one after another.
+/// Calls a function with 0 to count - 1, each call on a thread of its own or one call after another.
 using RunBeside = std::function<void(size_t count, const std::function<void(size_t)> &)>;
 
 /// The way of one value: the table that packs it, the messages, the table that unpacks it.
@@ -45,7 +45,7 @@ struct Way {
   bool operator==(const Way &) const = default;
 };
 
-/// What a program does with the tables of its plan; tables and ways once each.
+/// How a program uses the tables of its plan. Each table and each way is listed once.
 struct ProgramUse {
   std::vector<TableUse> uses;
   std::vector<Way> ways;
@@ -57,7 +57,7 @@ struct Fault {
   std::string message;
 };
 
-/// The most that any rank has, and that rank.
+/// The largest number that any rank has, and the number of that rank.
 struct Reach {
   int64_t most = 0, rank = 0;
   void include(int64_t end, int64_t ofRank) {
@@ -68,14 +68,15 @@ struct Reach {
 };
 /// How far a table reaches into its buffers, in elements.
 struct TableReach {
-  Reach from, to; ///< staged operand or source; target
+  Reach from, to; ///< `from`: the staged operand or source; `to`: the target
 };
 /// How far a start reaches into its buffers, in bytes.
 struct StartReach {
   Reach sent, received;
 };
 
-/// What was shown, per step: what travels between different ranks, and the blocks in all.
+/// Totals of one step. `messages` and `bytes` count what travels between different ranks; `routedElements`
+/// also counts what ranks send to themselves.
 struct Proven {
   int64_t ranks = 0, blocks = 0, messages = 0, bytes = 0, routedElements = 0;
 };
@@ -87,60 +88,61 @@ public:
 
   /// Tables of all ranks together.
   size_t tableCount() const { return plan.tables.size() * size_t(truth.rankCount()); }
-  /// Shows what the comment at the top says. Gives the first fault of every table and way that fails, in an
-  /// order that does not depend on the number of workers. Without `runBeside` the workers run one after
-  /// another.
+  /// Proves what the comment at the top of this file says. Returns the first fault of every table and way
+  /// that fails, in an order that does not depend on the number of workers. Without `runBeside` the workers
+  /// run one after another.
   std::vector<Fault> prove(const ProgramUse &program, size_t workers = 1,
                            const RunBeside &runBeside = {});
 
-  /// After `prove`.
+  /// The next three may be called after `prove`.
   const TableReach &reach(int64_t table) const { return reaches[table]; }
   const StartReach &startReach(int64_t start) const { return startReaches[start]; }
   const Proven &proven() const { return result; }
   /// The most blocks of a segment that a rank computes.
   Reach mostComputed(int64_t segment);
-  /// What is wrong with a pool on some rank: each member has room for all blocks that the rank
-  /// computes, apart from the other members.
+  /// Checks that on every rank each member of a pool has room for all blocks that the rank computes, apart
+  /// from the other members. Returns the error, or an empty text.
   std::string checkPool(int64_t pool);
 
 private:
   using Rows = std::shared_ptr<const plan::RankTable>;
 
-  /// Says what there is to prove, as tasks that do not depend on each other.
+  /// Lists what there is to prove, as tasks that do not depend on each other.
   void begin(const ProgramUse &program);
-  /// Does the tasks that `next` gives, which proofs of the same program may share.
+  /// Runs the tasks whose numbers `next` counts up. Proofs of the same program may share `next`; then each
+  /// task runs in one of them.
   void doTasks(std::atomic<size_t> &next);
-  /// Takes over what another proof has shown and found.
+  /// Adds the results and the faults of another proof of the same program.
   void include(TableProof &other);
 
   enum class Side { None, Sent, Received };
-  /// Checks a table on one rank, and that its rows stay in the parts of `messages` on that side. Gives its
-  /// packed buffer, or nothing and a fault.
+  /// Checks a table on one rank. Unless `side` is None, also checks that each row stays in one peer's part of
+  /// what is packed on that side, as `messages` has it. Returns the packed buffer, or nullopt after a fault.
   std::optional<Packed> check(const TableUse &use, int64_t rank, Side side);
   bool staysInParts(int64_t table, const Rows &rows, int64_t rank, Side side);
-  /// Whether contributions that are added up stand in the order of the mesh.
+  /// Whether each sum lists its contributions in the order of the mesh.
   bool addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank);
   bool checkAlone(const TableUse &use);
-  /// Checks that an all-gather leads along hops that own nothing, or gives sums to ranks that all have the
-  /// same slabs.
+  /// Checks that an all-gather is used only along hops without owners, or for sums that go to ranks with
+  /// slabs of the same blocks.
   bool checkGathers(int64_t table);
   void checkWay(const Way &way, const std::vector<Packed> *relayed = nullptr);
   bool isRelay(int64_t table) const {
     return plan.tables[table].from.isMoving() && plan.tables[table].to.isMoving();
   }
-  /// Whether a rank reads only what it computes of what arrives.
+  /// Whether a rank reads only some of what arrives: the blocks that it computes.
   bool isChoice(int64_t table) const {
     const plan::Table &copy = plan.tables[table];
     return copy.from.isMoving() && copy.to.isResting(plan::Distribution::Blocks) &&
            copy.from.standsIn() != copy.to.from;
   }
-  /// What arrives on a rank, where it arrives; or nothing and a fault.
+  /// The pieces that arrive on a rank, by receive offset. Returns nullopt after a fault.
   std::optional<std::vector<Piece>> arrived(const Way &way, int64_t rank,
                                             const std::vector<Packed> &sent);
-  /// Checks what a rank reads of what arrived.
+  /// Checks that what a rank reads is what arrived there. For ways on which a rank reads only some of that.
   bool checkChosen(const Way &way, int64_t rank, const Packed &read,
                    const std::vector<Packed> &sent);
-  /// What a rank that sends on what arrives packs; or nothing and a fault.
+  /// The buffer that a rank packs from what arrived, to send it on. Returns nullopt after a fault.
   std::optional<Packed> relay(const Way &way, int64_t rank, const std::vector<Packed> &sent);
   /// Checks that what travels together stands in one message per peer.
   bool checkStart(int64_t index, const plan::Start &start);
@@ -151,11 +153,12 @@ private:
   const std::vector<plan::Message> &messagesOf(int64_t rank) const {
     return messages[rank]->messages;
   }
-  /// What `rank` says of its message with `peer`; none counts as empty.
+  /// The row of `rank` about `peer`. If there is none, the row of an empty message.
   plan::Message message(int64_t rank, int64_t peer);
   /// Checks that a rank sends all that it packs, and nothing beyond.
   bool checkSent(const Way &way, int64_t rank, const Packed &sent);
-  /// The messages of a rank by where they arrive, without a break between them; or nothing and a fault.
+  /// The messages that a rank receives, by receive offset. Returns nullopt after a fault if there is a gap or
+  /// overlap between them.
   std::optional<std::vector<const plan::Message *>> arriving(const Way &way, int64_t rank);
   bool checkReceived(const Way &way, int64_t rank, const Packed &received,
                      const std::vector<Packed> &sent);
@@ -170,19 +173,20 @@ private:
   std::vector<TableReach> reaches;
   std::vector<StartReach> startReaches;
   CommonCheck common;
-  std::vector<Rows> messages;      // of one table, per rank
-  std::vector<size_t> lastMessage; // per rank, the one asked for last: peers are asked for in order
+  std::vector<Rows> messages;      // of the way's Message table, per rank
+  std::vector<size_t> lastMessage; // per rank, where `message` found the last peer
   std::vector<size_t> lastSent;    // per rank, the piece that was compared last
   struct {
     Rows rows, messages;
-  } stayed; // rows that were shown to stay in the parts of messages, the last ones
-  /// What was compared last: pieces that equal pieces of equal senders again arrive in.
+  } stayed; // the rows and messages that staysInParts accepted last
+  /// The last comparison of checkReceived. If the next rank receives equal pieces from equal senders, the
+  /// comparison need not be repeated.
   struct Compared {
     Packed received;
     std::vector<std::array<int64_t, 4>> arriving; // sender, its offset, the offset here, elements
   } compared;
   struct Task {
-    int64_t group; ///< whose tables it looks at; behind all groups what looks at many
+    int64_t group; ///< whose tables it checks; the number of groups if of several
     std::function<void()> run;
   };
   std::vector<Task> tasks;

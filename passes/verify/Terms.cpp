@@ -41,7 +41,7 @@ Term Terms::constant(Attribute value) {
   return unknown(NoneType::get(context));
 }
 
-/// To nearest even, as constants are rounded on the way down the ladder.
+/// Rounds to nearest, ties to even, as the passes round constants.
 static FloatAttr roundTo(FloatAttr value, Type type) {
   APFloat rounded = value.getValue();
   bool losesInfo;
@@ -74,7 +74,7 @@ Term Terms::convert(Term value, Type element) {
   return add("arith.truncf", {}, element, value, isSymmetric(value));
 }
 
-/// The attributes of an operation, except those that only say where it runs.
+/// The attributes of an operation, except its space and empty fast-math flags, which change no result.
 static DictionaryAttr detailOf(Operation *op) {
   SmallVector<NamedAttribute> kept;
   for (NamedAttribute each : op->getAttrDictionary()) {
@@ -122,7 +122,7 @@ Term Terms::product(const Product &p, Type element) {
   Attribute detail = builder.getArrayAttr(
       {builder.getDenseI64ArrayAttr({p.transposeLhs, p.transposeRhs, p.rows, p.cols, p.inner}),
        factor(p.alpha), factor(p.addend ? p.beta : 0.0)});
-  // Element (j, i) adds the factors of (i, j) in the same order.
+  // In this case elements (i, j) and (j, i) add the same products in the same order.
   bool symmetric = p.lhs == p.rhs && p.rows == p.cols &&
                    (p.transposeLhs != p.transposeRhs || isSymmetric(p.lhs)) &&
                    (!p.addend || isSymmetric(*p.addend));
@@ -135,7 +135,8 @@ std::pair<Term, Term> Terms::findDifference(Term a, Term b) const {
     if (x.what.data() != y.what.data() || x.detail != y.detail || x.element != y.element ||
         x.operands.size() != y.operands.size())
       return {a, b};
-    // Commutative operands are in the order of their numbers: what both have says nothing.
+    // Commutative operands are sorted by number, so equal operands may stand at different indices. The search
+    // goes on in operands that only one side has.
     auto surplus = [](ArrayRef<Term> of, ArrayRef<Term> over) {
       auto more = [&](Term each) { return llvm::count(of, each) > llvm::count(over, each); };
       auto found = llvm::find_if(of, more);
@@ -148,7 +149,7 @@ std::pair<Term, Term> Terms::findDifference(Term a, Term b) const {
       b = *right;
       continue;
     }
-    size_t at = 0; // the same ones in another order
+    size_t at = 0; // both sides have the same operands in another order
     while (x.operands[at] == y.operands[at])
       ++at;
     a = x.operands[at];
@@ -156,7 +157,7 @@ std::pair<Term, Term> Terms::findDifference(Term a, Term b) const {
   }
 }
 
-/// Without its type, and with as many digits as tell it apart.
+/// Prints a number without its type, with enough digits to tell it from any other.
 static void describeLiteral(raw_ostream &os, Attribute value) {
   os << "the number ";
   value.print(os, /*elideType=*/true);

@@ -1,8 +1,9 @@
 //===- Terms.h - What a value is computed from ------------------*- C++ -*-===//
 //
 // A term is an expression over what a step begins with: the shards as they were, and the scalars of a
-// parameter. Equal expressions have one number. A term does not say where its value stands: the proof of the
-// tables does. It has literal numbers: an edit of one in the text of a level needs the same edit in the rule.
+// parameter. Equal expressions get the same number. A term does not say where its value stands: the proof of
+// the tables does. It has literal numbers: an edit of one in the text of a level needs the same edit in the
+// rule.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_TERMS_H
@@ -16,7 +17,7 @@
 
 namespace stepc::verify {
 
-/// Equal exactly for equal expressions.
+/// The number of an expression. Two terms are equal exactly if their expressions are equal.
 using Term = int64_t;
 
 /// Rows and columns of a matrix.
@@ -28,28 +29,30 @@ class Terms {
 public:
   explicit Terms(mlir::MLIRContext *context) : context(context) {}
 
-  /// Something that a step begins with.
+  /// A value that a step begins with, such as the old parameter.
   Term leaf(llvm::StringRef name, mlir::Type element);
-  /// A value like no other.
+  /// A new term that equals no other term.
   Term unknown(mlir::Type element);
   /// A value rounded or widened to another type; the value itself if it has that type.
   Term convert(Term value, mlir::Type element);
-  /// An elementwise operation on these operands. A broadcast is none: its element is its source's.
+  /// The result of an elementwise operation. A broadcast has no term of its own: callers pass on the term of
+  /// its source.
   Term elementwise(mlir::Operation *op, llvm::ArrayRef<Term> operands);
-  /// A literal number or condition, of its own type.
+  /// A literal number or boolean, together with its type.
   Term constant(mlir::Attribute value);
   Term number(mlir::Type element, double value) {
     return constant(mlir::FloatAttr::get(element, value));
   }
   /// The contributions of ranks, added up, divided and rounded to their type.
   Term sum(Term contribution, int64_t divisor);
-  /// A slab with zeros after its end, because others are longer.
+  /// A slab with zeros after its end, because other slabs are longer.
   Term padded(Term slab);
-  /// A slab that is written over what stood there before.
+  /// A slab that is written over `before`. The result is known only if `before` is zero everywhere.
   Term written(Term slab, Term before) {
     return before == number(elementOf(slab), 0.0) ? padded(slab) : unknown(elementOf(slab));
   }
-  /// A function of matrices of these extents, whose elements are extended to f32.
+  /// The result of a function of whole blocks. `from` are the extents of the sources, whose elements are
+  /// converted to f32. `to` are the extents of the result.
   Term apply(optim::BlockFunctionAttrInterface function, llvm::ArrayRef<Term> sources,
              llvm::ArrayRef<Extents> from, Extents to, mlir::Type element);
   /// The reduction of a matrix, in f32, times 2 to `exponent`.
@@ -66,21 +69,21 @@ public:
     double alpha = 1, beta = 0; ///< rounded to f32; beta counts only with an addend
   };
   Term product(const Product &product, mlir::Type element);
-  /// What optim.orthogonalize is documented to be, of whole blocks or in slabs. The terms in slabs are those
-  /// of one slab, and sums of what all slabs of a block add to it.
+  /// The documented sequence of products of optim.orthogonalize, on whole blocks or on slabs. On slabs a term
+  /// is that of one slab, or a sum of what all slabs of a block add to it.
   Term orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extents,
                      const plan::Slabs &slabs);
 
-  /// Known to be equal to its transpose, in bits.
+  /// Whether the value is known to equal its transpose bit by bit.
   bool isSymmetric(Term term) const { return nodes[term].symmetric; }
   mlir::Type elementOf(Term term) const { return nodes[term].element; }
-  /// Where two different terms first differ.
+  /// Returns the first pair of subterms in which two terms differ. The terms must be different.
   std::pair<Term, Term> findDifference(Term a, Term b) const;
   std::string describe(Term term) const;
 
 private:
-  /// Parts of orthogonalize: the source over its norm, the least norm, and the block's norm from those of its
-  /// slabs.
+  /// Parts of orthogonalize: the source divided by its norm, the least norm to divide by, and a block's norm
+  /// computed from those of its slabs.
   Term scaled(optim::OrthogonalizeOp op, Term source, Term norm);
   Term leastNorm(optim::OrthogonalizeOp op);
   Term normOfSlabs(optim::OrthogonalizeOp op, Term norm);
@@ -102,16 +105,16 @@ private:
 
 /// The terms of a rule for a group of parameters.
 struct RuleTerms {
-  Term gradient;            ///< what its shards hold: of a partial one a contribution
+  Term gradient;            ///< what its shards hold; if it is partial, a contribution
   std::vector<Term> before; ///< the parameter, then the states, as their shards hold them
   std::vector<Term> after;
 };
-/// `planned` and `group` tell which states exist. If the group has a master, the rule reads that as the
-/// parameter.
+/// `planned` is the same rule in the plan. Together with `group` it says which states exist. If the group has
+/// a master copy, the rule reads the master as the parameter.
 RuleTerms ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
                     const plan::Rule &planned, const plan::Contributions &contributions);
 
-/// The i-th scalar argument of a rule, which is also that of its comm.scalars.
+/// The i-th scalar argument of a rule. The rule's comm.scalars have the same arguments.
 Term scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index);
 
 } // namespace stepc::verify

@@ -1,8 +1,8 @@
 //===- Verify.h - The proof of level 5 --------------------------*- C++ -*-===//
 //
-// `exec-verify-program` proves the commands and kernels of level 5 for all ranks (VerifyProgram.cpp).
-// Nothing here calls the passes that decide or schedule, or reads their bookkeeping: the printed program
-// and the runtime's expansion are all there is.
+// `exec-verify-program` proves the commands and kernels of level 5 for all ranks (VerifyProgram.cpp). The
+// proof reads the printed program and the tables that the runtime expands from it. It neither calls the
+// passes that decide or schedule nor reads their bookkeeping.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_VERIFY_VERIFY_H
@@ -15,44 +15,48 @@
 
 namespace stepc::verify {
 
-/// A part of the workspace that a command uses, and how much of it.
+/// The size of a command's operand in the workspace. checkNeeds compares it with what ranks need there.
 struct Need {
-  /// By start, by table, or by computed block.
+  /// What `index` counts: starts (Sent, Received), tables (From, To) or segments (Blocks).
   enum Unit { Sent, Received, From, To, Blocks } unit;
-  int64_t bytes, elementBytes; ///< bytes alone of what travels
+  int64_t bytes, elementBytes; ///< `elementBytes` is 1 if the unit is Sent or Received
   mlir::Operation *user;
-  int64_t index;    ///< the start (Sent, Received), table (From, To) or segment (Blocks)
-  int64_t elements; ///< per computed block
+  int64_t index;    ///< the start, table or segment
+  int64_t elements; ///< per computed block (Blocks)
 };
 
-/// What the commands do, as far as it was shown to be in order.
+/// What checkCommands finds out about the commands: what is left to prove of tables and sizes.
 struct StepFacts {
   ProgramUse program;
   std::vector<Need> needs;
   llvm::DenseMap<int64_t, mlir::Operation *> userOf; ///< the first command that uses a table
 };
 
-/// Whether what comes from shards leaves of a batch what is after a shorter slab, which has to be zero.
+/// Whether the table fills slabs of a batch from shards. Elements after a shorter slab then stay as they are,
+/// so they must be zero before.
 inline bool leavesZeros(const plan::Plan &plan, const plan::Table &table) {
   return table.from.isOfShards() && table.to.isResting(plan::Distribution::Blocks) &&
          table.to.value == plan::ValueKind::Full &&
          endsInZeros(plan.groups[plan.segments[table.to.segment].group]);
 }
 
-/// What the runtime does when a library is opened.
+/// Expands tables, starts and pools by the functions that the runtime calls when it opens a library.
 Expand runtimeExpand(const plan::Plan &plan);
 
-/// What a command says that it does to memory: plan::effects, unless a test says otherwise.
+/// Lists the effects on memory that a command declares. The default is plan::effects; a test may pass another
+/// function.
 using EffectsOf = std::function<plan::Effects(const plan::Plan &, const plan::Command &)>;
 
-/// Runs the commands of a module at level 5, whose plan is given, on terms over the bytes of the workspace.
+/// Runs the commands of a module at level 5 on terms (Terms.h), which stand at bytes of the workspace. `plan`
+/// must be the plan of the module.
 mlir::FailureOr<StepFacts> checkCommands(const plan::Plan &plan, mlir::ModuleOp module,
                                          EffectsOf effectsOf = {});
 
-/// A proof of so many tables, those of all ranks together, is shared among the context's threads.
+/// A proof of at least this many tables, counted over all ranks, is shared among the context's threads.
 inline constexpr size_t kManyTables = 1 << 15;
 
-/// What `exec-verify-program` runs. Without `makeExpand`, tables are made by the runtime's function.
+/// Proves a module at level 5; this is what `exec-verify-program` runs. Without `makeExpand`, tables come
+/// from runtimeExpand. `many`: from how many tables on threads share the proof.
 mlir::LogicalResult verifyProgram(mlir::ModuleOp module, MakeExpand makeExpand = {},
                                   size_t many = kManyTables);
 

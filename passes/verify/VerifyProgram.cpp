@@ -22,7 +22,7 @@ namespace stepc::verify {
 } // namespace stepc::verify
 
 //===----------------------------------------------------------------------===//
-// Segments, the limit, and room for all that commands reach
+// Segments, the workspace limit, and the sizes of operands
 //===----------------------------------------------------------------------===//
 
 static std::string describeBlock(const plan::Plan &plan, int64_t group, int64_t block) {
@@ -32,7 +32,8 @@ static std::string describeBlock(const plan::Plan &plan, int64_t group, int64_t 
          plan.parameters[g.parameters[block / each]].name + "'";
 }
 
-/// Shows that each block of a group stands in at most one segment; also in segments that no command names.
+/// Checks that each block of a group stands in at most one segment. This includes segments that no command
+/// names.
 static LogicalResult checkSegments(const plan::Plan &plan, ModuleOp module) {
   SmallVector<comm::SegmentOp> segments(module.getOps<comm::SegmentOp>());
   std::vector<llvm::DenseMap<int64_t, int64_t>> segmentOf(plan.groups.size());
@@ -64,13 +65,13 @@ static LogicalResult checkLimit(const plan::Plan &plan, exec::ProgramOp program,
   return diag;
 }
 
-/// Types in an edited text may say anything: no product wraps around.
+/// Multiplies, and saturates instead of wrapping around: sizes in an edited text may be any number.
 static int64_t times(int64_t a, int64_t b) {
   int64_t result;
   return llvm::MulOverflow(a, b, result) ? std::numeric_limits<int64_t>::max() : result;
 }
 
-/// Shows that every need is met on the rank that reaches furthest.
+/// Checks that every operand is large enough on the rank that needs most.
 static LogicalResult checkNeeds(ArrayRef<Need> needs, TableProof &proof) {
   bool fine = true;
   llvm::DenseMap<int64_t, Reach> mostBlocks;
@@ -101,7 +102,7 @@ static LogicalResult checkNeeds(ArrayRef<Need> needs, TableProof &proof) {
   return success(fine);
 }
 
-/// The first command that has a member of a pool among its operands.
+/// Returns the first command that has a member of a pool among its operands, or the program if none has.
 static Operation *firstUser(const plan::Plan &plan, exec::ProgramOp program, int64_t pool) {
   for (auto [command, op] : llvm::zip(plan.commands, program.getBody().front())) {
     bool isUser = false;
@@ -113,7 +114,7 @@ static Operation *firstUser(const plan::Plan &plan, exec::ProgramOp program, int
   return program;
 }
 
-/// Shows that the members of every pool are apart on every rank, and inside of it.
+/// Checks that the members of every pool lie inside of it and do not overlap, on every rank.
 static LogicalResult checkPools(const plan::Plan &plan, exec::ProgramOp program,
                                 TableProof &proof) {
   for (size_t pool = 0; pool < plan.pools.size(); ++pool)
@@ -140,17 +141,17 @@ Expand verify::runtimeExpand(const plan::Plan &plan) {
           }};
 }
 
-/// Proves the plan's tables, and blames the commands that first use them. If all ranks together have `many`
-/// tables, the context's threads share the work.
+/// Proves the plan's tables. An error is at the command that first uses the table. If all ranks together have
+/// at least `many` tables, the context's threads share the work.
 static LogicalResult proveTables(TableProof &proof, const StepFacts &facts, exec::ProgramOp program,
                                  size_t many) {
   MLIRContext *context = program.getContext();
-  constexpr unsigned kMostWorkers = 4; // each has tables of its own, of some hundred MiB
+  constexpr unsigned kMostWorkers = 4; // each expands its own tables, some hundred MiB
   size_t workers =
       proof.tableCount() < many ? 1 : std::clamp(context->getNumThreads(), 1u, kMostWorkers);
 #ifdef __GLIBC__
-  // Each worker allocates in an arena of its own, and does not reuse what the passes before freed in that of
-  // the main thread: this gives those pages back.
+  // Each worker allocates in its own arena of malloc, so it does not reuse pages that earlier passes freed in
+  // the main thread's arena. This call gives those pages back to the system.
   if (workers > 1)
     malloc_trim(0);
 #endif
@@ -160,7 +161,7 @@ static LogicalResult proveTables(TableProof &proof, const StepFacts &facts, exec
       });
   for (const Fault &fault : faults) {
     Operation *op = facts.userOf.lookup(fault.table);
-    if (!op) // a table of an empty segment, on which no command does anything
+    if (!op) // no command uses a table of a segment without blocks
       op = program;
     auto diag = op->emitOpError() << fault.message;
     if (Operation *other = facts.userOf.lookup(fault.other); other && fault.other >= 0)

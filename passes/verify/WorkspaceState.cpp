@@ -72,7 +72,7 @@ Held *WorkspaceState::read(const Site &site, int64_t table, bool along) {
   return &value;
 }
 
-/// Whether a command may write over what stands there.
+/// Whether the command may write `by` over the value `old`. Emits an error if not.
 bool WorkspaceState::overwrite(const Held &old, const Held &by, int64_t table) {
   if (!checkInFlight(old, "it is overwritten") || !checkWasRead(old, user))
     return false;
@@ -91,7 +91,7 @@ Held *WorkspaceState::write(Held value, int64_t table) {
   const Site &site = value.site;
   if (!checkInside(site))
     return nullptr;
-  // Values stand apart, except those that travel together or stand in a pool, in equal bytes.
+  // Known values do not overlap, except values of one buffer or pool, which all name its bytes.
   int64_t end = site.offset + site.bytes;
   for (auto next = held.lower_bound({end, -1, 0, -1, 0}); next != held.begin();) {
     auto old = std::prev(next);

@@ -1,8 +1,8 @@
 //===- Assemble.cpp - PTX to machine code, chip by chip ----------------------===//
 //
-// ptxas is NVIDIA's and no library, so it runs beside the compiler. It is looked for when it is needed,
-// because the compiler may have been built on another machine: where STEPC_CUDA_BIN says, otherwise on the
-// path, in CUDA's folders, and among pip's packages beside the compiler's own.
+// ptxas is a program of NVIDIA and no library, so the compiler runs it as a process. The compiler may have
+// been built on another machine, so it looks for ptxas when it needs it. It looks in STEPC_CUDA_BIN,
+// otherwise on the path, in CUDA's folders, and among pip's packages beside the compiler's own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +33,14 @@ using namespace mlir;
 
 namespace {
 
-/// Before 13.1 it contracts packed products and sums.
+/// An older ptxas contracts packed products and sums.
 constexpr int64_t kLeastMajor = 13, kLeastMinor = 1;
 constexpr StringLiteral kInstall =
     " (`pip install --no-deps nvidia-cuda-nvcc==13.1.115` has it; STEPC_CUDA_BIN names its folder)";
 
 using Folder = llvm::SmallString<128>;
 
-/// Runs a program; what it printed, or an error with that.
+/// Runs a program. Returns what it printed, or an error that includes it.
 llvm::Expected<std::string> run(StringRef program, ArrayRef<StringRef> arguments) {
   llvm::Expected<std::string> log = text::makeTemporaryFile("log");
   if (!log)
@@ -59,7 +59,8 @@ llvm::Expected<std::string> run(StringRef program, ArrayRef<StringRef> arguments
                                  program + " failed: " + problem + printed);
 }
 
-/// pip's packages that stand beside stepc's, or in the source tree's environment: folders named nvidia.
+/// The folders named nvidia in which pip has its packages: beside stepc's package, and in the source tree's
+/// environment.
 SmallVector<std::string> pipFolders() {
   SmallVector<std::string> folders;
   std::string program = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
@@ -74,7 +75,7 @@ SmallVector<std::string> pipFolders() {
   return folders;
 }
 
-/// Where a ptxas may be, the first choice first.
+/// The paths of all ptxas that are found, the first choice first.
 SmallVector<std::string> ptxasCandidates() {
   SmallVector<std::string> found;
   auto add = [&](const Twine &folder) {
@@ -122,7 +123,7 @@ llvm::Error checkRelease(StringRef ptxas) {
   return llvm::Error::success();
 }
 
-/// The first that is new enough. If none is, the error is the first choice's.
+/// Returns the first ptxas that is new enough. If none is, returns the error about the first choice.
 llvm::Expected<std::string> findPtxas() {
   SmallVector<std::string> candidates;
   if (std::string given = llvm::sys::Process::GetEnv("STEPC_CUDA_BIN").value_or("");
@@ -169,14 +170,15 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
     return std::move(wrong);
   std::string arch = ("-arch=" + chip).str();
   SmallVector<StringRef> arguments = {arch, "-O3", source, "-o", code};
-  // The instructions stay the same. A cubin records how many threads made it, so it is one number,
-  // and not the machine's. Little text takes longer with more than one.
+  // The instructions do not depend on the number of threads. A cubin records the number, so it is fixed and
+  // not the machine's. Short PTX takes longer with more than one thread.
   constexpr size_t kMuch = 1 << 19;
   if (ptx.size() > kMuch)
     arguments.push_back("-split-compile=4");
   llvm::Expected<std::string> printed = run(ptxas, arguments);
   if (!printed) {
-    // Machine code is not larger than its text. If there is no room for that, ptxas is not to blame.
+    // Machine code is not larger than its PTX. If there is no room for that, the folder is to blame and not
+    // ptxas.
     StringRef folder = llvm::sys::path::parent_path(code);
     if (std::error_code full = text::checkRoom(folder, 2 * ptx.size())) {
       llvm::consumeError(printed.takeError());
@@ -191,14 +193,16 @@ llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx, StringRef c
   return (*bytes)->getBuffer().str();
 }
 
-/// Code that a driver loads. `symbol` stands after "stepc_image_" and "stepc_chip_".
+/// The image of code that a driver loads. Its constants are named by `symbol` after "stepc_image_" and
+/// "stepc_chip_".
 ProgramImage imageOf(const std::string &symbol, const GpuChip &chip, stepc_image_kind kind,
                      std::string code) {
   return {"stepc_image_" + symbol, "stepc_chip_" + symbol, chip.name, chip.major, chip.minor, kind,
           std::move(code)};
 }
 
-/// A place that cannot be written is the user's matter. A tool that is missing or too old is not stepc's.
+/// Emits an error. A folder that cannot be written is the user's fault. A tool that is missing or too old is
+/// not stepc's fault.
 void refuse(ModuleOp module, llvm::Error error, bool isTool) {
   bool isPlace = error.isA<llvm::FileError>();
   InFlightDiagnostic diagnostic = module.emitError(llvm::toString(std::move(error)));
@@ -240,7 +244,7 @@ struct AssembleGpu : impl::AssembleGpuBase<AssembleGpu> {
         module.emitError(llvm::toString(least.takeError()));
         return signalPassFailure();
       }
-      // The driver takes it as text that a zero ends.
+      // The driver expects text that ends with a zero byte.
       StringRef text = object.getObject().getValue();
       images.push_back(
           imageOf("ptx", *least, STEPC_IMAGE_PTX, text.rtrim('\0').str() + std::string(1, '\0')));

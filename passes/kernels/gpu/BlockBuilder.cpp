@@ -30,7 +30,7 @@ void BlockBuilder::copyAsync(Value to, Value from, Value isThere) {
     auto number = [&](int64_t n) { return arith::ConstantIntOp::create(*this, loc, n, 32); };
     bytes = arith::SelectOp::create(*this, loc, isThere, number(16), number(0));
   }
-  // Past the first level of caches, which other blocks' slabs need not go through either.
+  // CG: cached in the second level only, because slabs need no space in the first-level cache.
   NVVM::CpAsyncOp::create(*this, loc, to, from, 16, NVVM::LoadCacheModifierKind::CG, bytes);
 }
 
@@ -52,7 +52,7 @@ SmallVector<Value> BlockBuilder::loadMatrices(Value row, int64_t count, bool tra
 
 SmallVector<Value> BlockBuilder::multiplyMatrices(Type type, ValueRange left, ValueRange right,
                                                   ValueRange sums) {
-  // Words are words of bf16, and pairs of f16.
+  // The instruction gets bf16 as words, and f16 as vectors of two.
   auto taken = [&](ValueRange words) {
     SmallVector<Value> result(words);
     if (type.isF16())

@@ -7,19 +7,20 @@
 
 namespace stepc::kernels {
 
-/// The address space of a block's own memory, and the threads of a warp.
+/// The address space of a GPU block's shared memory, and the number of threads in a warp.
 inline constexpr unsigned kWorkgroup = 3;
 inline constexpr int64_t kWarp = 32;
 
-/// What kernels of products and reductions are written in: of each slot some blocks of kThreads threads,
-/// which exchange values inside a warp, and by memory of the block after a barrier.
+/// Builds kernels of products and reductions. Each slot has some GPU blocks of kThreads threads. Threads
+/// exchange values inside a warp, or by shared memory after a barrier. In this folder "block" mostly means a
+/// GPU block, and "the block's memory" its shared memory.
 class BlockBuilder : public VectorBuilder {
 public:
   BlockBuilder(mlir::MLIRContext *context, mlir::Location loc)
       : VectorBuilder(context, loc, kGlobal) {}
 
-  /// Begins a kernel of `arguments` arguments, each a pointer or in the place of one. The builder then stands
-  /// before its return.
+  /// Begins a kernel of `arguments` arguments, each a pointer or 8 bytes in the place of one. The builder
+  /// then stands before its return.
   void begin(mlir::gpu::GPUModuleOp code, llvm::StringRef name, unsigned arguments,
              int64_t blocksPerSlot) {
     function = beginGpuKernel(code, name, llvm::SmallVector<mlir::Type>(arguments, pointer), *this);
@@ -29,9 +30,10 @@ public:
     item = blocksPerSlot == 1 ? constant(0) : remainder(block, blocksPerSlot);
   }
 
-  /// All threads of the block come here, or none.
+  /// All threads of the GPU block must come here, or none.
   void barrier() { mlir::gpu::BarrierOp::create(*this, loc); }
-  /// x of the lane whose number differs in these bits; all lanes of a warp come here, or none.
+  /// Returns x of the lane whose number differs from this lane's in the bits `lanes`. All lanes of a warp
+  /// must come here, or none.
   Value exchange(Value x, int32_t lanes) {
     return mlir::gpu::ShuffleOp::create(*this, loc, x, lanes, int32_t(kWarp),
                                         mlir::gpu::ShuffleMode::XOR)
@@ -41,18 +43,18 @@ public:
   Value exchangeBits(Value x, int32_t lanes);
 
   //===--- what tensor cores take ---===//
-  /// Begins to copy 16 bytes to the block's memory. If `isThere` is given and false, it writes zeros.
+  /// Begins to copy 16 bytes to the GPU block's memory. If `isThere` is given and false, it writes zeros.
   void copyAsync(Value to, Value from, Value isThere);
   /// Ends the thread's group of copies.
   void commitGroup();
   /// Waits until at most `groups` of the thread's last groups are under way.
   void waitGroup(int64_t groups);
-  /// Loads `count` (2 or 4) matrices of 8 × 8 16-bit elements from the block's memory: for each, two
-  /// neighbours of a row or of a column. Lane i brings the address of row i. All lanes of a warp come here,
-  /// or none.
+  /// Loads `count` (2 or 4) matrices of 8 × 8 16-bit elements from the GPU block's memory. Each lane gets
+  /// two neighbours of a row, or of a column, per matrix. Lane i passes the address of row i. All lanes of a
+  /// warp must come here, or none.
   llvm::SmallVector<Value> loadMatrices(Value row, int64_t count, bool transposed);
-  /// c + a · b for a warp, 16 × 8 over 16 steps: words of a and b and numbers of c, as mma.sync.m16n8k16
-  /// defines them.
+  /// Computes c + a · b by a warp: 16 × 8 numbers over 16 steps of k. Each lane passes words of a and b and
+  /// numbers of c, as mma.sync.m16n8k16 defines them.
   llvm::SmallVector<Value> multiplyMatrices(mlir::Type type, mlir::ValueRange left,
                                             mlir::ValueRange right, mlir::ValueRange sums);
 
@@ -63,13 +65,13 @@ public:
   Value below(Value a, int64_t bound) { return below(a, constant(bound)); }
   /// Whether an address is a multiple of `bytes`, a power of two.
   Value isMultiple(Value address, int64_t bytes);
-  /// Memory of the block, aligned for accesses of 16 bytes.
+  /// Allocates shared memory of the GPU block, aligned for accesses of 16 bytes.
   Value memory(mlir::Type element, int64_t elements);
 
   mlir::gpu::GPUFuncOp function;
-  Value slot;   ///< of the block
-  Value item;   ///< of the slot's blocks, which one
-  Value thread; ///< in the block
+  Value slot;   ///< the slot for which the GPU block computes
+  Value item;   ///< the number of the GPU block within its slot
+  Value thread; ///< the number of the thread in the GPU block
 
 private:
   llvm::SmallVector<Value> fields(Value record);

@@ -1,7 +1,8 @@
 //===- ChainProduct.cpp - Products in chains of fused multiply-adds --------===//
 //
-// The block's memory has one slab of each operand, while the next one is on its way. A thread keeps its part
-// of the tile in registers over the whole k. An element is one chain wherever it lands.
+// The GPU block's memory has two slabs (some steps of k) of each operand: one is used while the next is
+// fetched. A thread keeps its part of the tile in registers over the whole k. An element is one chain
+// wherever it lands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ private:
     return {b, cut, {batch.getType(), lines, k, alongK, neutral}, base, line0};
   }
 
-  /// The sums after the steps of a slab; of each row of the thread, its groups of columns.
+  /// Returns the sums after the steps of a slab: for each row of the thread, a vector per group of columns.
   SmallVector<Value> multiply(ProductOperand &left, ProductOperand &right, Value offset,
                               ValueRange sums) {
     constexpr int64_t kUnroll = 8;
@@ -56,7 +57,7 @@ private:
     SmallVector<Value> sums(cut.perThread() * cut.groups, b.number(b.vector(cut.group), 0.0f));
     if (k == 0)
       return sums;
-    // Past the last step the product is -0, which changes no sum: +0 times -0.
+    // Past the last step the factors are +0 and -0. Their product -0 changes no sum.
     ProductOperand left = operand(op.getLhs(), kLhs, m, !op.getTransposeLhs(), row0, 0.0f);
     ProductOperand right = operand(op.getRhs(), kRhs, n, op.getTransposeRhs(), column0, -0.0f);
     for (ProductOperand *each : {&left, &right})
@@ -73,7 +74,7 @@ private:
       Value step0 = b.mul(following, cut.slab);
       SmallVector<Value> nextLeft = left.fetch(step0), nextRight = right.fetch(step0);
       SmallVector<Value> next = multiply(left, right, offsetOf(slab), loop.getRegionIterArgs());
-      // Nobody reads the other slab: all have left it at the last barrier.
+      // No thread reads the other slab any more, because all threads were done with it at the last barrier.
       left.keep(offsetOf(following), nextLeft);
       right.keep(offsetOf(following), nextRight);
       b.barrier();
@@ -84,7 +85,8 @@ private:
   }
 
   SmallVector<Run> accumulate() override {
-    // A warp has 4 by 8 threads, so that they store whole sectors, in the mirrored half as well.
+    // The threads of a warp form 4 rows of 8, so that they store whole sectors of memory, also in the
+    // mirrored half.
     Value warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
     threadRow = b.mul(b.add(b.mul(b.quotient(warp, 2), 4), b.quotient(lane, 8)), cut.group);
     threadColumn = b.mul(b.add(b.mul(b.remainder(warp, 2), 8), b.remainder(lane, 8)), cut.group);
@@ -98,7 +100,7 @@ private:
     return runs;
   }
 
-  /// Squares of groups are transposed in registers.
+  /// Transposes squares of group × group elements in registers.
   void mirror(ArrayRef<Run> runs, ArrayRef<Value> results) override {
     auto type = cast<VectorType>(results.front().getType());
     for (int64_t g = 0; g < cut.groups; ++g)
@@ -114,7 +116,7 @@ private:
   }
 
   Cut cut;
-  Value threadRow, threadColumn; ///< of the thread in the tile
+  Value threadRow, threadColumn; ///< the thread's first row and column in the tile
 };
 
 } // namespace

@@ -1,7 +1,7 @@
 //===- CudaTarget.cpp - NVIDIA's GPUs ----------------------------------------===//
 //
-// Kernels are gpu.funcs of one module, which becomes machine code for the chip. What commands name are
-// declarations: the host has no body for them.
+// Kernels are gpu.funcs of one module, which becomes machine code for the chip. Commands name declarations,
+// because the host has no body for kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace mlir;
 namespace stepc::kernels {
 namespace {
 
-/// Elements of a chunk: thirty-two for each thread of its block.
+/// Elements of a chunk: thirty-two for each thread of its GPU block.
 constexpr int64_t kChunkElements = 32 * kThreads;
 
 class CudaTarget : public Target {
@@ -66,7 +66,7 @@ public:
     options.ptx = target.ptx;
     manager.addPass(createAssembleGpu(options));
   }
-  /// Chains are the CPU's bits, which no library's are.
+  /// Chains must have the CPU's bits, which no library gives.
   std::optional<int64_t> libraryChip() const override {
     return target.tensorCores ? std::optional(target.number()) : std::nullopt;
   }

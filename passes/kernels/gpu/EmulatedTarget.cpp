@@ -1,7 +1,7 @@
 //===- EmulatedTarget.cpp - A GPU's kernels on this machine ----------------===//
 //
-// Kernels are those that exec-kernels-to-gpu makes, run by this machine thread after thread, or, where
-// threads wait for each other, in turns. Nothing but its lowering is the processor's.
+// This machine runs the kernels that exec-kernels-to-gpu makes: thread after thread or, if threads wait for
+// each other, in turns. Only the lowering to machine code is the CPU's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
   }
 
   int64_t chunkElements() const override { return host->chunkElements(); }
-  // The order in which the GPU adds up. A processor without fused multiply-adds calls a function for each.
+  // The order in which the GPU adds up. A CPU without fused multiply-adds calls a function for each of them.
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return gpuAccumulation(gpu.tensorCores, lhs, rhs);
   }
@@ -44,7 +44,8 @@ public:
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     return gpuScratchBytesPerBlock(command);
   }
-  /// Seals are for drivers that stand in for NVIDIA's. Its own device leaves messages to the host.
+  /// Kernels of seals are for drivers that stand in for NVIDIA's. The device `emulated` leaves messages to
+  /// the host.
   Kernels kernels(SymbolTable &symbols, Operation *command) const override {
     auto module = cast<ModuleOp>(symbols.getOp());
     OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, command->getLoc());
@@ -56,12 +57,13 @@ public:
         assert(succeeded(onHost) && "our own kernels keep to what is emulated");
         symbols.insert(known = *onHost);
       }
-      kernels.push_back({known, blocksPerSlot}); // a block is an item
+      kernels.push_back({known, blocksPerSlot}); // a GPU block is an item
     }
     return kernels;
   }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
-  /// Its own device has no library. Its programs also run on drivers that stand in for NVIDIA's, with one.
+  /// The device `emulated` has no library. But its programs also run on drivers that stand in for NVIDIA's,
+  /// which have one.
   std::optional<int64_t> libraryChip() const override { return gpu.number(); }
   bool fuses() const override { return true; }
   bool convertsHalf() const override { return host->convertsHalf(); }
@@ -71,7 +73,7 @@ private:
     OpBuilder builder(module.getBodyRegion());
     return gpu::GPUModuleOp::create(builder, loc, "emulated");
   }
-  /// The kernel that `add` makes, in a GPU's module that goes again.
+  /// Makes a kernel by `add` in a temporary gpu.module, and turns it into a function for this machine.
   FailureOr<LLVM::LLVMFuncOp>
   emulate(func::FuncOp kernel,
           function_ref<FailureOr<gpu::GPUFuncOp>(gpu::GPUModuleOp)> add) const {

@@ -8,7 +8,7 @@ using namespace mlir;
 namespace stepc::kernels {
 namespace {
 
-/// Elements that a thread takes at once: 16-bit ones move in one wide access, f32 in two.
+/// Elements that a thread computes at once. If they have 16 bits, they move in one wide access, f32 in two.
 constexpr int64_t kStageWidth = 8;
 
 class GpuEmitter : public ChunkEmitter {
@@ -28,8 +28,8 @@ public:
   }
 
 private:
-  /// Whether every operand along columns allows for vectors in all rows. If nothing is staged, a staged
-  /// operand may stand anywhere.
+  /// Whether every operand with an element per column is aligned for vectors in all rows. If nothing is
+  /// staged, staged operands do not count.
   Value isAligned(Value rows, bool storeStaged) {
     SmallVector<Value> bases, strides;
     for (const auto *list : {&kernel.reads, &kernel.writes})
@@ -67,7 +67,7 @@ FailureOr<gpu::GPUFuncOp> addGpuChunkKernel(gpu::GPUModuleOp code, func::FuncOp 
   if (failed(kernel))
     return failure();
   KernelBuilder b(function.getContext(), function.getLoc(), kGlobal);
-  // The rows, the workspace, the records, and a list of shards for each operand that is shards.
+  // Arguments: the rows, the workspace, the records, and a list of shards for each operand that is shards.
   SmallVector<Type> arguments(3, b.pointer);
   for (size_t i = 0; i < kernel->each; ++i)
     if (isa<exec::ShardsAttr>(kernel->operand(i)))

@@ -36,7 +36,7 @@ private:
                   b.address(row, b.getI64Type(), int64_t(offset / sizeof(int64_t))));
   }
 
-  /// Where a side begins: a buffer, or the shards of a parameter.
+  /// The address from which a side's offsets count: of a buffer, or of the shards of a parameter.
   Value side(unsigned buffer, unsigned shards, bool isShards, Value parameter) {
     if (!isShards)
       return kernel.getArgument(buffer);
@@ -86,7 +86,7 @@ GpuKernels addGpuCopyKernel(gpu::GPUModuleOp code, exec::CopyOp op) {
   if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(nameOf(op)))
     return {{known, 1}};
   KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
-  // The rows; where they come from and go to, as buffers and as lists of shards; the records.
+  // Arguments: the rows; the source and the target as buffers, then as lists of shards; the records.
   SmallVector<Type> arguments(6, b.pointer);
   gpu::GPUFuncOp made = beginGpuKernel(code, nameOf(op), arguments, b);
   CopyEmitter(b, made, op.getTable().getElementBytes())

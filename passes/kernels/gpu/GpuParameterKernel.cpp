@@ -10,7 +10,8 @@ namespace stepc::kernels {
 /// A parameter is a few operations, for which a thread is enough.
 static const plan::LaunchShape kThreadPerItem = {.grid = plan::Grid::Threads, .threads = kThreads};
 
-/// The number of this thread's parameter. What follows is emitted inside a check that it exists.
+/// Returns the number of this thread's parameter. Code after this call is emitted inside a check that the
+/// parameter exists.
 static Value beginItem(KernelBuilder &b, Value count) {
   Value item = b.add(b.mul(blockIndex(b), b.constant(kThreads)), threadIndex(b));
   Value exists = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::slt, item, count);
@@ -31,7 +32,7 @@ FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::Fun
   ElementwiseBody region(body, body.getNumArguments());
   ParameterArguments arguments{made.getArgument(0), made.getArgument(1), made.getArgument(2)};
   Value item = beginItem(b, made.getArgument(3));
-  // A row is the parameter, and where its scalars stand.
+  // A row has two words: the parameter's number, and the offset of its scalars in the workspace.
   Value parameter =
       b.load(b.getI64Type(), b.address(arguments.rows, b.getI64Type(), b.mul(item, b.constant(2))));
   ifActive(b, arguments.records, parameter, [&] {

@@ -44,13 +44,13 @@ void GpuProduct::emit() {
   finish(accumulate(), tileRow, tileColumn);
 }
 
-/// Row and column of the block's tile among all tiles. Tiles of a symmetric result are not above the
+/// The row and column of the GPU block's tile among all tiles. Tiles of a symmetric result are not above the
 /// diagonal.
 std::pair<Value, Value> GpuProduct::place() {
   int64_t across = ceilDivide(n, tile);
   if (!isSymmetric)
     return {b.quotient(b.item, across), b.remainder(b.item, across)};
-  // Row i has i + 1 tiles: walk down.
+  // Row i has i + 1 tiles, so walk down the rows.
   Type i64 = b.getI64Type();
   auto inRegion = [&](ValueRange state, function_ref<void()> body) {
     OpBuilder::InsertionGuard guard(b);
@@ -101,7 +101,7 @@ void GpuProduct::finish(ArrayRef<Run> runs, Value tileRow, Value tileColumn) {
   b.when(isWhole, [&] { whole(runs); }, [&] { oneByOne(runs); });
 }
 
-/// A tile that is there, runs at a time; its mirror from the same registers.
+/// Stores a tile that lies inside the result, a run at a time, and its mirror from the same registers.
 void GpuProduct::whole(ArrayRef<Run> runs) {
   SmallVector<Value> results;
   for (const Run &run : runs) {
@@ -145,7 +145,7 @@ exec::Accumulation gpuAccumulation(bool tensorCores, Type lhs, Type rhs) {
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation) {
   int64_t least = std::min(m, n), edge = least >= 512 ? 128 : least >= 64 ? 64 : 32;
   if (accumulation == exec::Accumulation::TensorCore)
-    // Three stages of both operands are 48 KiB, what a kernel has without asking for more.
+    // Three stages of both operands are 48 KiB, the shared memory that a kernel has without asking for more.
     return {edge, edge, edge == 128 ? 32 : 64, 3};
   return {edge, edge, edge == 128 ? 16 : 32, 2};
 }

@@ -1,7 +1,7 @@
 //===- GpuProduct.h - What all kernels of products share --------*- C++ -*-===//
 //
-// A block makes a square tile of the result. Which one, and what becomes of its sums, is here; how they
-// are added up is each accumulation's own.
+// A GPU block computes a square tile of the result. This class chooses the tile and stores its sums. A
+// subclass for each accumulation adds them up.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_GPU_GPUPRODUCT_H
@@ -14,14 +14,14 @@ namespace stepc::kernels {
 
 class GpuProduct {
 public:
-  /// `tile`: elements along an edge, `width`: of those that a thread stores at once.
+  /// `tile`: elements along an edge of the tile. `width`: neighbours that a thread stores at once.
   GpuProduct(exec::ProductOp op, BlockBuilder &b, int64_t tile, int64_t width);
   virtual ~GpuProduct() = default;
 
   std::string name();
   int64_t blocksPerSlot() const;
   unsigned arguments() const { return unsigned(factorsArgument(bool(addend))) + 1; }
-  /// The kernel, where the builder stands.
+  /// Emits the kernel at the builder's insertion point.
   void emit();
 
 protected:
@@ -30,17 +30,17 @@ protected:
     mlir::Value row, column; ///< of the result
     mlir::Value sums;        ///< a vector of f32
   };
-  /// The sums of the tile that begins at row0, column0.
+  /// Emits the sums of the tile that begins at row0, column0. Returns those of this thread.
   virtual llvm::SmallVector<Run> accumulate() = 0;
-  /// Stores what `store` has stored a second time, transposed.
+  /// Stores `results` a second time, transposed. The caller has stored them as they are.
   virtual void mirror(llvm::ArrayRef<Run> runs, llvm::ArrayRef<mlir::Value> results) = 0;
 
   mlir::Value pointer(unsigned index) { return b.function.getArgument(index); }
-  /// Where an operand's block begins, of so many elements.
+  /// The address of the slot's block of an operand, whose blocks have `elements` elements.
   mlir::Value blockOf(unsigned argument, mlir::Type type, int64_t elements) {
     return b.element(pointer(argument), type, b.mul(b.slot, elements));
   }
-  /// Stores a run at once: of the result's row and column.
+  /// Stores `width` neighbours in one access, at a row and column of the result.
   void store(mlir::Value value, mlir::Value row, mlir::Value column) {
     b.store(value, at(outBase, out, row, column),
             unsigned(width * out.getIntOrFloatBitWidth() / 8));

@@ -1,7 +1,8 @@
 //===- GpuReduceKernels.cpp - #optim.block_reduce by a GPU's blocks --------===//
 //
-// Sixteen threads side by side, half a warp, are the sixteen partial results of a chain: thread j takes
-// every sixteenth element from j on. What is added to what is the meaning of optim.reduce, on every chip.
+// Sixteen threads side by side, half a warp, are the sixteen partial results of a chain: thread j takes every
+// sixteenth element from j on. Which elements are added in which order is part of what optim.reduce means, on
+// every chip.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,13 +17,13 @@ namespace stepc::kernels {
 
 namespace {
 
-/// Loads that a thread begins before it adds the first.
+/// The number of loads that a thread begins before it adds the first.
 constexpr int64_t kAhead = 8;
-/// Rows of which a block takes one each, by half a warp.
+/// The number of rows that a GPU block reduces at once, each by half a warp.
 constexpr int64_t kRows = kThreads / kPartials;
-/// Elements of a line that a block brings to its memory at once.
+/// The number of elements of a line that a GPU block loads to its memory at once.
 constexpr int64_t kSlab = 4096;
-/// Elements that make a block worth while.
+/// About how many elements a GPU block reduces, so that it is worth starting.
 constexpr int64_t kBlockElements = 4096;
 
 enum : unsigned { kScratch, kSource, kOut, kBuffers };
@@ -75,12 +76,12 @@ private:
 
   //===--- chains ---===//
 
-  /// What an element adds to a chain; of `raw` ones, results of chains already, itself.
+  /// What an element adds to a chain. `raw` elements are results of chains, and are added as they are.
   Value term(Type type, Value from, Value index, bool raw, Value scale) {
     Value x = b.read(type, b.element(from, type, index), 0);
     return raw ? x : r.term(x, scale);
   }
-  /// This thread's partial result over a line of `count` neighbours that begins with the chain.
+  /// This thread's partial result over a line of `count` neighbours.
   Value partialOf(Type type, Value from, int64_t count, bool raw, Value scale) {
     Value sum = b.number(f32, r.neutral);
     int64_t step = kPartials * kAhead, whole = count / step * step;
@@ -99,8 +100,8 @@ private:
       });
     return sum;
   }
-  /// The result of a chain, in the first of its sixteen threads to the last bit; in the others a NaN may
-  /// be another.
+  /// The result of a chain. The first of its sixteen threads has it to the last bit; in the others a NaN may
+  /// be another NaN.
   Value pairwise(Value partial) {
     for (int32_t half = kPartials / 2; half >= 1; half /= 2)
       partial = r.combine(partial, b.exchange(partial, half));
@@ -110,8 +111,8 @@ private:
     Value from = r.rowOf(shape, buffer(kSource), b.slot, row);
     return pairwise(partialOf(shape.type, from, shape.cols, false, scale));
   }
-  /// One line by the whole block: all threads bring it to the block's memory, slab by slab, the first
-  /// warp adds. Its result, in all threads.
+  /// The chain of one line, by the whole GPU block. All threads bring the line to the block's memory, slab by
+  /// slab, and the first warp adds it up. All threads get the result.
   Value longChain(Type type, Value from, int64_t count, bool raw, Value scale) {
     if (!slab)
       slab = b.memory(f32, kSlab);
@@ -146,7 +147,8 @@ private:
   }
 
   Value isFirst() { return b.below(b.thread, 1); }
-  /// Whether a condition holds in a lane of the warp that differs in none but these bits.
+  /// Whether a condition holds in any lane of the warp whose number differs from this lane's in these bits
+  /// alone.
   Value anyOf(Value condition, ArrayRef<int32_t> lanes) {
     Value flag = arith::ExtUIOp::create(b, b.loc, b.getI32Type(), condition);
     for (int32_t bits : lanes)
@@ -156,15 +158,15 @@ private:
 
   //===--- kernels ---===//
 
-  /// Rows of a block: a multiple of those that it takes at once.
+  /// The number of rows of a GPU block, a multiple of kRows.
   int64_t rowsPerBlock() const {
     return kRows *
            std::max<int64_t>(1, kBlockElements / (kRows * std::max<int64_t>(1, shape.cols)));
   }
   int64_t rowBlocks() const { return ceilDivide(shape.rows, rowsPerBlock()); }
 
-  /// f(row, whether it is there) for the rows of a block. Past the last one it is that again, so that
-  /// whole warps come to every exchange.
+  /// Calls body(row, isThere) for the rows of a GPU block. Past the last row, it passes the last row again
+  /// and false, so that whole warps come to every exchange.
   void eachRow(function_ref<void(Value, Value)> body) {
     Value first = b.mul(b.item, rowsPerBlock());
     Value count = b.smaller(b.sub(b.constant(shape.rows), first), rowsPerBlock());
@@ -173,13 +175,13 @@ private:
       body(b.smaller(row, shape.rows - 1), b.below(row, shape.rows));
     });
   }
-  /// By the first thread of each row that is there.
+  /// Stores a row's result by the row's first thread, if the row exists.
   void storeRow(Value result, unsigned index, Value row, Value isThere) {
     b.when(b.both(isThere, b.below(lane, 1)),
            [&] { b.store(result, element(index, b.add(b.mul(b.slot, shape.rows), row)), 4); });
   }
 
-  /// One result per row; with raw, the chain's value as f32 into the scratch.
+  /// Emits one result per row. With `raw` this is the chain's value, as f32 into the scratch.
   void emitRows(bool raw) {
     eachRow([&](Value row, Value isThere) {
       auto again = [&](Value scale) { return chain(row, scale); };
@@ -194,7 +196,8 @@ private:
   Value rowPartials() { return element(kScratch, b.mul(b.slot, shape.rows)); }
   static Value uniform(Value condition) { return condition; }
 
-  /// From row partials in the scratch one result per block; of squares the chain's value.
+  /// Emits one result per block, from partial results of rows in the scratch. If squares are added, this is
+  /// the chain's value.
   void emitCombine() {
     Value result = longChain(f32, rowPartials(), shape.rows, true, {});
     if (!r.squares())
@@ -202,7 +205,7 @@ private:
     b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
   }
 
-  /// If the sum of squares, which is the out so far, left its range: emits partials of scaled rows.
+  /// The out has the sum of squares so far. If the sum left its range, emits partial results of scaled rows.
   void emitRescale() {
     auto [outside, scale] = r.scaleOf(b.load(f32, element(kOut, b.slot)));
     b.when(outside, [&, scale = scale] {
@@ -211,10 +214,10 @@ private:
     });
   }
 
-  /// The out, a sum of squares so far, becomes the result.
+  /// Replaces the sum of squares in the out by the result.
   void emitRoot() {
     Value sum = b.load(f32, element(kOut, b.slot));
-    // No thread overwrites it before all have read it.
+    // No thread may overwrite the sum before all threads have read it.
     b.barrier();
     Value result = r.result(
         sum, b.getI64IntegerAttr(shape.rows * shape.cols),
@@ -222,8 +225,8 @@ private:
     b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
   }
 
-  /// One result per block without memory for row partials; the same bits. Half a warp takes every
-  /// sixteenth row, and so is one of the partial results of the rows' chain.
+  /// Emits one result per block without scratch. Its bits are those of emitRows and emitCombine. Half a warp
+  /// takes every sixteenth row, so it computes one partial result of the chain over rows.
   void emitOne() {
     Value shared = shape.rows == 1 ? Value() : b.memory(f32, kPartials);
     auto block = [&](Value scale) {
@@ -248,14 +251,14 @@ private:
     b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
   }
 
-  /// One result per column: a warp has 32 columns side by side, and two partial results of each.
+  /// Emits one result per column. A warp has 32 columns side by side, and two partial results of each.
   void emitCols() {
     constexpr int64_t kWarps = kThreads / kWarp;
     static_assert(2 * kWarps == kPartials, "a block has all partial results of its columns");
     Value warp = b.quotient(b.thread, kWarp), column = b.remainder(b.thread, kWarp);
     Value shared = b.memory(f32, kThreads);
     Value col = b.add(b.mul(b.item, kWarp), column);
-    // Past the last column it is that again.
+    // Lanes past the last column take the last column again.
     Value from =
         b.element(b.element(buffer(kSource), shape.type, b.mul(b.slot, shape.rows * shape.cols)),
                   shape.type, b.smaller(col, shape.cols - 1));
@@ -289,7 +292,7 @@ private:
           sums[i] = r.combine(sums[i], sums[i + half]);
       return sums[0];
     };
-    // All warps have the same columns, and so decide alike.
+    // All warps have the same columns, so all decide alike.
     auto any = [&](Value condition) { return anyOf(condition, {16, 8, 4, 2, 1}); };
     Value result = r.result(block({}), b.getI64IntegerAttr(shape.rows), block, any);
     b.when(b.both(b.below(b.thread, kWarp), b.below(col, shape.cols)),
@@ -303,7 +306,7 @@ private:
   Shape shape;
   Type f32;
   GpuKernels made;
-  Value line, lane; ///< of the thread: which half warp, and where in it
+  Value line, lane; ///< the number of the thread's half warp, and of the thread in it
   Value slab;
 };
 

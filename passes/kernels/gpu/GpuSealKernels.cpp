@@ -1,8 +1,8 @@
 //===- GpuSealKernels.cpp - Seals of messages that only a GPU touches -------===//
 //
-// What runtime/core/Agreement.cpp does on the host: sums, modulo STEPC_SEAL_PRIME, of the step counts and
-// hyperparameters that a step reads. They stand after each message and show ranks whether they step with
-// equal numbers.
+// Does on a GPU what runtime/core/Agreement.cpp does on the host. A seal is sums, modulo STEPC_SEAL_PRIME, of
+// the step counts and hyperparameters that a step reads. Seals stand after each message and show ranks
+// whether they step with equal numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ public:
 
 private:
   static constexpr int64_t kSealWords = sizeof(stepc_seal) / sizeof(uint64_t);
-  /// Arguments, as kernel_abi.h says.
+  /// The order of the arguments (kernel_abi.h).
   enum : unsigned { kRows, kTerms, kColumns, kMessages, kRecords, kSeals, kReport };
 
   GpuKernels add(StringRef name, unsigned arguments, function_ref<void()> body) {
@@ -65,8 +65,8 @@ private:
   Value compare(arith::CmpIPredicate predicate, Value a, Value c) {
     return arith::CmpIOp::create(b, b.loc, predicate, a, c);
   }
-  /// 2^64 is 59 modulo the prime. Twice: 59 times the upper half is added to the lower half. At most one
-  /// prime is then left to subtract.
+  /// x modulo the prime. 2^64 is 59 modulo the prime. So 59 times the upper half is added to the lower half,
+  /// twice. At most one prime is then left to subtract.
   Value reduced(Value x) {
     Value below = wideConstant(-uint64_t(STEPC_SEAL_PRIME)), prime = wideConstant(STEPC_SEAL_PRIME);
     Value bits = wideConstant(64);
@@ -81,7 +81,8 @@ private:
 
   //===--- kernels ---===//
 
-  /// body(column, where its number stands) for the step count and the hyperparameters of a term's parameter.
+  /// Calls body(column, address of the number) for the step count and the hyperparameters of a term's
+  /// parameter.
   void eachNumber(Value term, function_ref<void(Value column, Value number)> body) {
     Value record =
         recordOf(b, argument(kRecords), field(term, offsetof(stepc_seal_term, parameter)));
@@ -95,7 +96,8 @@ private:
     return b.address(sums, i64, b.add(b.mul(thread, kSealWords), word));
   }
 
-  /// A seal per block: all threads add up, each some terms, then by halves what they have.
+  /// Adds up one seal by a GPU block. Each thread adds up some terms. Then half of the threads add the sums
+  /// of the other half, and so on down to one.
   void addUp(Value row, Value seal) {
     Value sums = b.memory(i64, kThreads * kSealWords);
     eachWord([&](Value word) { b.store(b.constant(0), sumAt(sums, b.thread, word)); });
@@ -140,7 +142,7 @@ private:
     Value isNew = field(row, offsetof(stepc_seal_row, is_new));
     b.when(compare(arith::CmpIPredicate::ne, isNew, b.constant(0)), [&] { addUp(row, seal); });
     b.barrier();
-    // A thread per byte, since a message may begin anywhere.
+    // Each thread copies single bytes, because a message may begin at any byte.
     constexpr int64_t bytes = sizeof(stepc_seal);
     Type byte = b.getI8Type();
     Value first = field(row, offsetof(stepc_seal_row, first_message));
@@ -153,7 +155,7 @@ private:
            });
   }
 
-  /// A word from eight bytes, which may stand anywhere.
+  /// Loads a word from eight bytes at any address.
   Value unaligned(Value from, int64_t word) {
     Value result = b.constant(0);
     for (int64_t i = 0; i < 8; ++i) {
@@ -166,7 +168,7 @@ private:
   }
   Value anyBit(Value x, Value y) { return arith::OrIOp::create(b, b.loc, x, y); }
 
-  /// Where a message has its seal, and where this rank's seal for it stands.
+  /// placeOf: the address of the seal in a message. ownOf: the address of this rank's seal for that message.
   Value placeOf(Value message) {
     return b.load(b.pointer, at(message, offsetof(stepc_sealed_message, address)));
   }
@@ -195,7 +197,7 @@ private:
     Value isFirst = b.below(b.thread, 1);
     b.when(isFirst, [&] { b.store(b.constant(-1), found); });
     b.barrier();
-    // Whichever thread writes last: one message is as good as another.
+    // If several messages differ, the last thread that writes decides. Any of them may be reported.
     b.loop(b.add(field(row, offsetof(stepc_seal_row, first_message)), b.thread),
            field(row, offsetof(stepc_seal_row, last_message)), kThreads, [&](Value index) {
              Value message = element(kMessages, sizeof(stepc_sealed_message), index);
@@ -204,14 +206,14 @@ private:
     b.barrier();
     Value index = b.load(i64, found);
     b.when(compare(arith::CmpIPredicate::sge, index, b.constant(0)), [&] {
-      // Only the first one is told.
+      // Only the first difference is reported, so an earlier report stays.
       Value isThere = b.load(i64, at(report, offsetof(stepc_seal_report, is_there)));
       b.barrier();
       b.when(compare(arith::CmpIPredicate::eq, isThere, b.constant(0)), [&] {
         tell(row, report, element(kMessages, sizeof(stepc_sealed_message), index));
         b.barrier();
         b.when(isFirst, [&] {
-          // What the host finds after it is complete.
+          // Written last. So if the host finds 1, the report is complete.
           Value to = at(report, offsetof(stepc_seal_report, is_there));
           LLVM::StoreOp::create(b, b.loc, b.constant(1), to, 8, /*isVolatile=*/false,
                                 /*isNonTemporal=*/false, /*isInvariantGroup=*/false,

@@ -11,14 +11,14 @@ GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
   if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(nameOf(op)))
     return {{known, 1}};
   KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
-  // The rows and lists; what these and targets count from; the records.
+  // Arguments: the rows with the lists; the memory of contributions and of targets; the records.
   SmallVector<Type> arguments(4, b.pointer);
   gpu::GPUFuncOp made = beginGpuKernel(code, nameOf(op), arguments, b);
   SumEmitter sum(op, b, made.getArgument(0), made.getArgument(1), made.getArgument(2),
                  blockIndex(b));
   ifActive(b, made.getArgument(3), sum.parameter, [&] {
     int64_t bytes = sum.elementBytes, width = kWideBytes / bytes;
-    // Bits of all addresses at which contributions begin.
+    // The OR of all addresses at which contributions begin. It is aligned if all of them are.
     auto bits = scf::ForOp::create(b, b.loc, b.constant(0), sum.count, b.constant(1),
                                    ValueRange{b.constant(0)});
     {

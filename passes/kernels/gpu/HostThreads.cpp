@@ -12,14 +12,15 @@ using namespace mlir;
 namespace stepc::kernels {
 namespace {
 
-/// Which thread of which block is meant, and, where threads wait for each other, what the runtime gave.
+/// The numbers of a thread and of its GPU block. If threads wait for each other: also what the runtime
+/// passes.
 struct Thread {
   Value block, thread, state, memory;
-  Value words; ///< of the thread's own memory, what it brings to matrices and takes from them
+  Value words; ///< the thread's own memory, for operands and results of matrices
 };
 constexpr int64_t kWords = 10;
 
-/// What threads do together, or what goes on beside them.
+/// Whether the runtime carries an operation out: threads do it together, or it goes on beside them.
 bool isOfRuntime(Operation *op) {
   return isa<gpu::BarrierOp, gpu::ShuffleOp, NVVM::LdMatrixOp, NVVM::MmaOp, NVVM::CpAsyncOp,
              NVVM::CpAsyncCommitGroupOp, NVVM::CpAsyncWaitGroupOp>(op);
@@ -37,7 +38,7 @@ bool waits(gpu::GPUFuncOp kernel) {
 
 int64_t bytesOf(BlockArgument attribution) { return llvm::alignTo(bytesOfMemory(attribution), 64); }
 
-/// Replaces a GPU's operations by this machine's.
+/// Replaces a GPU's operations by operations of this machine and calls of the runtime.
 class Replacer {
 public:
   Replacer(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module, Thread at)
@@ -46,13 +47,14 @@ public:
         [](LLVM::LLVMPointerType type) { return LLVM::LLVMPointerType::get(type.getContext()); });
   }
 
-  /// Here memory is all of one kind. (The sanitizers look at that kind alone.)
+  /// Replaces pointers to all address spaces by plain pointers, because this machine has one memory.
+  /// Sanitizers watch only accesses through plain pointers.
   void replaceSpaces(Operation *op) {
     pointers.replaceElementsIn(op, /*replaceAttrs=*/true, /*replaceLocs=*/false,
                                /*replaceTypes=*/true);
   }
 
-  /// Tells the runtime of a load or a store, which says where to do it.
+  /// Makes a load or a store ask the runtime first, which returns the address to use.
   LogicalResult announce(Operation *op) {
     b.setInsertionPoint(op);
     auto store = dyn_cast<LLVM::StoreOp>(op);
@@ -119,7 +121,8 @@ private:
     return result ? made.getResult() : Value();
   }
 
-  /// Attributions stand one after the other in the block's memory.
+  /// The address of an array of a GPU block (an attribution). The arrays follow each other in the block's
+  /// memory.
   Value addressOf(BlockArgument attribution) {
     int64_t offset = 0;
     for (BlockArgument before : kernel.getWorkgroupAttributions()) {
@@ -132,7 +135,7 @@ private:
   }
 
   Value wordAt(int64_t index) { return b.address(at.words, b.getI32Type(), index); }
-  /// The thread's words from one on as an operation's result.
+  /// The thread's words, from number `first` on, as the struct that an operation returns.
   Value recordOfWords(int64_t first, LLVM::LLVMStructType type) {
     Value record = LLVM::PoisonOp::create(b, b.loc, type);
     for (auto [i, field] : llvm::enumerate(type.getBody()))
@@ -186,14 +189,14 @@ private:
   int32_t place = 0;
 };
 
-/// Whether an operation touches memory by itself.
+/// Whether an operation loads or stores, and the runtime does not carry it out.
 bool touchesMemory(Operation *op) {
   auto effects = dyn_cast<MemoryEffectOpInterface>(op);
   return effects && !isOfRuntime(op) &&
          (effects.hasEffect<MemoryEffects::Read>() || effects.hasEffect<MemoryEffects::Write>());
 }
 
-/// A copy of the kernel's body for one thread, where the builder stands.
+/// Emits a copy of the kernel's body for one thread, at the builder's insertion point.
 LogicalResult emitThread(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp module,
                          IRMapping mapping, Thread at, bool races) {
   Replacer replacer(b, kernel, module, at);
@@ -217,7 +220,8 @@ LogicalResult emitThread(KernelBuilder &b, gpu::GPUFuncOp kernel, ModuleOp modul
   return success();
 }
 
-/// The arguments of a kernel from its list; what is no pointer is the number of items.
+/// The arguments of a kernel, from its list of arguments. An argument that is no pointer is the number of
+/// items.
 IRMapping argumentsFrom(KernelBuilder &b, gpu::GPUFuncOp kernel, Value list, Value items) {
   IRMapping mapping;
   for (BlockArgument argument :

@@ -21,7 +21,7 @@ gpu::GPUModuleOp makeGpuModule(ModuleOp module, StringRef chip, StringRef featur
   OpBuilder b(module.getBodyRegion());
   auto target = NVVM::NVVMTargetAttr::get(module.getContext(), /*optLevel=*/3,
                                           "nvptx64-nvidia-cuda", chip, features);
-  // An optimizer may have the name.
+  // A user's optimizer may have the same name.
   std::string name = kModule.str();
   while (module.lookupSymbol(name))
     name += '_';
@@ -38,7 +38,7 @@ gpu::GPUFuncOp beginGpuKernel(gpu::GPUModuleOp code, StringRef name, ArrayRef<Ty
   if (launch.cluster > 1)
     function.setKnownClusterSize(ArrayRef<int32_t>{int32_t(launch.cluster), 1, 1});
   function->setAttr(exec::kLaunchAttr, exec::LaunchAttr::get(b.getContext(), std::move(launch)));
-  // Without it ptxas keeps to fewer registers than a block may have, and spills.
+  // Without this attribute, ptxas uses fewer registers than a GPU block may have, and spills.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
   b.setInsertionPointToEnd(&function.getBody().front());
   b.setInsertionPoint(gpu::ReturnOp::create(b, b.loc));

@@ -26,7 +26,7 @@ template <typename Op> struct ToIntrinsic : OpRewritePattern<Op> {
   StringRef intrinsic;
 };
 
-/// One that is defined for zero, as that of math is.
+/// Uses an operation that is defined for zero, because that of math is.
 struct CountLeadingZeros : OpRewritePattern<math::CountLeadingZerosOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(math::CountLeadingZerosOp op,

@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-/// Bytes of one access, where everything stands for it.
+/// Bytes of one access, if the base and all strides are aligned for it.
 static constexpr int64_t kAccess = 16;
 
 ProductOperand::ProductOperand(BlockBuilder &b, const Cut &cut, const Shape &shape, Value base,
@@ -49,8 +49,8 @@ Value ProductOperand::fetch(Value line, Value step) {
       Value isThere =
           both(lineEnds ? b.below(shape.alongK ? line : b.add(line, i), shape.lines) : Value(),
                stepEnds ? b.below(shape.alongK ? b.add(step, i) : step, shape.k) : Value());
-      // Volatile beside whole accesses. Otherwise LLVM finds that both branches load the same vector, and
-      // loads it once, as if its address could be any.
+      // Volatile if there is also a branch with whole accesses. Otherwise LLVM merges both branches into one
+      // load of a vector, without that branch's alignment.
       auto load = [&]() -> Value {
         return LLVM::LoadOp::create(b, b.loc, memoryType, b.element(from, shape.type, i),
                                     unsigned(memoryType.getIntOrFloatBitWidth() / 8),
@@ -62,7 +62,7 @@ Value ProductOperand::fetch(Value line, Value step) {
   };
   if (!isAligned)
     return oneByOne();
-  // Runs are whole accesses: one whose first element is there is there.
+  // Runs consist of whole accesses. So if the first element of an access exists, all do.
   Value isWhole = both(isAligned, both(lineEnds ? b.below(line, shape.lines) : Value(),
                                        stepEnds ? b.below(step, shape.k) : Value()));
   unsigned bytes = width * shape.type.getIntOrFloatBitWidth() / 8;

@@ -29,15 +29,15 @@ namespace stepc::kernels {
 
 void buildPtxPipeline(OpPassManager &manager) {
   OpPassManager &code = manager.nest<gpu::GPUModuleOp>();
-  // Before what is left would become calls of libdevice.
+  // Comes first, because the conversion below would turn these operations into calls of libdevice.
   code.addPass(createMathToIntrinsics());
-  // Loops become branches; vectors and indices become LLVM's.
+  // Loops become branches. Vectors and indices become types of LLVM.
   code.addPass(createSCFToControlFlowPass());
   code.addPass(createConvertVectorToLLVMPass());
   ConvertGpuOpsToNVVMOpsOptions options;
   options.indexBitwidth = 64;
   code.addPass(createConvertGpuOpsToNVVMOps(options));
-  // The conversions leave casts back and forth, and kernels ask for fields that they do not use.
+  // Removes casts back and forth that the conversions leave, and loads of fields that kernels do not use.
   code.addPass(createCanonicalizerPass());
   code.addPass(createCSEPass());
   code.addPass(createReconcileUnrealizedCastsPass());

@@ -1,7 +1,7 @@
 //===- ShareOut.cpp - The rows of a block, shared out to its threads --------===//
 //
-// Without a division: as many threads stand side by side along a row as it has vectors, rounded up to a
-// power of two, and the others take the rows below.
+// Needs no division. Along a row stand as many threads as the row has vectors, rounded up to a power of two.
+// The other threads of the GPU block take the rows below.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +13,11 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-/// The least s for which 2^s threads take the vectors of a row at once; at most the block.
+/// The least s for which 2^s threads take the vectors of a row at once. At most all threads of a GPU block
+/// do.
 static Value shiftFor(KernelBuilder &b, Value vectors) {
   constexpr int64_t most = llvm::ConstantLog2<kThreads>();
-  // 64 − clz(n − 1) is log2 n, rounded up; of n = 0 it is 64.
+  // 64 − clz(n − 1) is log2 n, rounded up; for n = 0 it is 64, which is then limited.
   Value below = arith::SubIOp::create(b, b.loc, vectors, b.constant(1));
   Value zeros = math::CountLeadingZerosOp::create(b, b.loc, below);
   Value shift = arith::SubIOp::create(b, b.loc, b.constant(64), zeros);

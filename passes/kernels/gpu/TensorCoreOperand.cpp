@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-/// Lines and steps of what a warp takes at once.
+/// Lines and steps that a warp loads at once.
 static constexpr int64_t kUnit = 16;
 
 TensorCoreOperand::TensorCoreOperand(BlockBuilder &b, const Ring &ring, const Shape &shape,
@@ -19,31 +19,32 @@ TensorCoreOperand::TensorCoreOperand(BlockBuilder &b, const Ring &ring, const Sh
   memory = b.memory(b.getI16Type(), ring.stages * ring.elements());
   row = b.quotient(b.thread, perRow);
   access = b.remainder(b.thread, perRow);
-  // Lane i brings row i % 8 of matrix i / 8. Of four matrices two lie side by side along k and two along
-  // the lines, in the order in which the instruction takes them.
+  // Lane i has the address of row i % 8 of matrix i / 8. Two of four matrices lie side by side along k and
+  // two along the lines, in the order in which the instruction wants them.
   Value lane = b.remainder(b.thread, kWarp);
   Value inMatrix = b.remainder(lane, kEight), matrix = b.quotient(lane, kEight);
   Value even = b.remainder(matrix, 2), upper = b.quotient(matrix, 2);
   if (warpLines < kUnit)
-    upper = b.constant(0); // two matrices; addresses of other lanes are not looked at
+    upper = b.constant(0); // two matrices; the instruction ignores addresses of other lanes
   Value line = b.add(warpLine, b.mul(isLeft ? even : upper, kEight)), step = isLeft ? upper : even;
   matrixRow = shape.alongK ? b.add(line, inMatrix) : b.add(b.mul(step, kEight), inMatrix);
   matrixAccess = shape.alongK ? step : b.quotient(line, kEight);
 }
 
-/// Whether x + i is below a bound for an x of `step` such; null where it always is.
+/// Whether x is below a bound. Null if it always is: x runs through whole tiles or slabs of `step`, and the
+/// bound is a multiple of `step`.
 Value TensorCoreOperand::below(Value x, int64_t bound, int64_t step) {
   return bound % step == 0 ? Value() : b.below(x, bound);
 }
 
-/// Where an access stands in its row: eight that a warp takes at once, from rows that follow each other,
-/// lie in different banks.
+/// The place of an access in its row. Accesses of a row are permuted by the row's number. So the eight
+/// accesses that a warp makes at once, in consecutive rows, lie in different banks.
 Value TensorCoreOperand::swizzled(Value row, Value access) {
   Value turn = perRow >= kEight ? b.remainder(row, kEight) : b.remainder(b.quotient(row, 2), 4);
   return arith::XOrIOp::create(b, b.loc, access, turn);
 }
 
-/// Eight elements, of which those past the ends are zeros.
+/// Loads eight elements. Elements past the ends are zeros.
 Value TensorCoreOperand::oneByOne(Value from, Value line, Value step) {
   Type memoryType = b.getI16Type();
   SmallVector<Value> elements;
@@ -62,7 +63,7 @@ void TensorCoreOperand::copy(Value stage, Value step0) {
   Value turned = b.mul(swizzled(row, access), kEight);
   auto each = [&](function_ref<void(Value to, Value from, Value line, Value step)> body) {
     for (int64_t i = 0; i < count; ++i) {
-      // Rows of a thread lie a multiple of eight apart, so all have the first one's turn.
+      // Rows of a thread are a multiple of eight apart, so all are permuted as the first one is.
       Value thisRow = b.add(row, i * rows), along = b.mul(access, kEight);
       Value line = b.add(line0, shape.alongK ? thisRow : along);
       Value step = b.add(step0, shape.alongK ? along : thisRow);
@@ -81,7 +82,7 @@ void TensorCoreOperand::copy(Value stage, Value step0) {
     return byThreads();
   auto byItself = [&] {
     each([&](Value to, Value from, Value line, Value step) {
-      // Rows of the operand are whole accesses: one whose first element is there is there.
+      // Rows of the operand consist of whole accesses. So if the first element of an access exists, all do.
       b.copyAsync(to, from,
                   both(below(line, shape.lines, ring.tile), below(step, shape.k, ring.slab)));
     });
@@ -92,7 +93,7 @@ void TensorCoreOperand::copy(Value stage, Value step0) {
 SmallVector<SmallVector<Value>> TensorCoreOperand::fragments(Value stage, int64_t step) {
   SmallVector<SmallVector<Value>> result;
   for (int64_t line = 0; line < warpLines; line += kUnit) {
-    // Rows further down have the first one's turn; accesses along a row are turned one by one.
+    // Rows further down are permuted as the first one is. Accesses along a row are permuted one by one.
     int64_t rows = shape.alongK ? line : step, accesses = (shape.alongK ? step : line) / kEight;
     Value turned = b.mul(swizzled(matrixRow, b.add(matrixAccess, accesses)), kEight);
     Value at = b.add(b.add(b.mul(matrixRow, perRow * kEight), turned), rows * perRow * kEight);

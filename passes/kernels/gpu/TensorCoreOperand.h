@@ -1,7 +1,8 @@
 //===- TensorCoreOperand.h - An operand on its way to tensor cores -*- C++ -*-===//
 //
-// Slabs of an operand, some steps of k each, stand in the block's memory as they stand in the operand, in
-// a ring of stages. Copies into it run by themselves; warps take it out in matrices of 8 by 8.
+// The GPU block's memory has slabs of an operand, in the operand's type and order; a slab is some steps of k.
+// The slabs are in a ring of buffers, the stages. Asynchronous copies fill it, and warps load matrices of 8
+// × 8 from it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_GPU_TENSORCOREOPERAND_H
@@ -11,7 +12,7 @@
 
 namespace stepc::kernels {
 
-/// Elements of one access of 16 bytes, and of an edge of the matrices that warps take.
+/// Elements of one access of 16 bytes, and of an edge of the matrices that warps load.
 inline constexpr int64_t kEight = 8;
 
 class TensorCoreOperand {
@@ -28,14 +29,16 @@ public:
     int64_t elements() const { return tile * slab; } ///< of a stage
   };
   /// Lines are rows of the product for the left operand, and its columns for the right one. A warp has
-  /// `warpLines` of the tile, from `warpLine` on. `base`: the slot's; `line0`: the tile's first line.
+  /// `warpLines` lines of the tile, from `warpLine` on. `base`: the address of the slot's block. `line0`: the
+  /// tile's first line.
   TensorCoreOperand(BlockBuilder &b, const Ring &ring, const Shape &shape, bool isLeft,
                     mlir::Value base, mlir::Value line0, mlir::Value warpLine, int64_t warpLines);
 
-  /// Begins to bring the slab that begins with step `step0` to a stage of the ring; zeros past the ends.
+  /// Begins to copy the slab that begins at step `step0` to a stage of the ring. Elements past the ends
+  /// become zeros.
   void copy(mlir::Value stage, mlir::Value step0);
-  /// What lane i holds of 16 steps of the slab at a stage: four words per 16 lines of a left operand, two per
-  /// 8 lines of a right one.
+  /// Loads what this lane holds of 16 steps, from `step` on, of the slab at a stage. That is four words per
+  /// 16 lines of a left operand, and two per 8 lines of a right one.
   llvm::SmallVector<llvm::SmallVector<mlir::Value>> fragments(mlir::Value stage, int64_t step);
 
 private:
@@ -51,7 +54,7 @@ private:
   mlir::Value base, line0, warpLine;
   int64_t warpLines;
   int64_t perRow;                      ///< accesses of a row of the slab
-  mlir::Value isAligned;               ///< null where no access can be
+  mlir::Value isAligned;               ///< null: no access can be aligned
   mlir::Value memory;                  ///< all stages
   mlir::Value row, access;             ///< of the thread's first copy
   mlir::Value matrixRow, matrixAccess; ///< of the lane's row of its first matrices

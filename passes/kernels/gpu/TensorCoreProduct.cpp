@@ -1,8 +1,8 @@
 //===- TensorCoreProduct.cpp - Products on tensor cores --------------------===//
 //
-// The block's memory has a ring of slabs of both operands: one is used while the others are on their way. The
-// eight warps of a block share out its tile, two down and four across. Each keeps its part in registers over
-// the whole k, and adds 16 steps of k at a time to it, in order.
+// The GPU block's memory has a ring of slabs (some steps of k each) of both operands. One slab is used while
+// the others are on their way. The eight warps of a GPU block share out its tile, two down and four across.
+// Each keeps its part in registers over the whole k, and adds 16 steps of k at a time to it, in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ private:
             warpLine, warpLines};
   }
 
-  /// The sums after the steps of a slab: four numbers of each of the warp's parts.
+  /// Returns the sums after the steps of a slab: this lane's four numbers of each of the warp's parts.
   SmallVector<Value> multiply(TensorCoreOperand &left, TensorCoreOperand &right, Value stage,
                               ValueRange given) {
     SmallVector<Value> sums(given);
@@ -73,8 +73,9 @@ private:
         scf::ForOp::create(b, b.loc, b.constant(0), b.constant(slabs), b.constant(1), carried);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    // The slab is there, of all threads; and all have left the stage that the next copies go to. A group
-    // is committed whether or not it has copies, so that always the same number may be under way.
+    // After the barrier, all threads' copies of this slab are complete, and no thread reads the stage that
+    // the next copies fill. A group is committed whether or not it has copies, so that always the same number
+    // may be under way.
     b.waitGroup(ahead - 1);
     b.barrier();
     Value use = loop.getRegionIterArgs()[0], fill = loop.getRegionIterArgs()[1];
@@ -133,8 +134,8 @@ private:
   }
 
   TensorCoreOperand::Ring ring;
-  int64_t down, across;            ///< parts of a warp
-  Value lane, warpRow, warpColumn; ///< of the warp in the tile
+  int64_t down, across;            ///< parts (16 × 8) of a warp
+  Value lane, warpRow, warpColumn; ///< the lane; where the warp's part begins in the tile
 };
 
 } // namespace

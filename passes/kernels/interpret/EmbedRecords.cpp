@@ -1,7 +1,8 @@
 //===- EmbedRecords.cpp - Functions as records in the program ----------------===//
 //
-// Registers are few: each is used again after the last use of its value, so that strips of elements stay in
-// the cache. A bitcast is no instruction, because a register holds bits.
+// In the interpreter a register holds a strip, which is one value of up to 256 elements. A register is used
+// again after the last use of its value, so that all registers stay in the cache. A bitcast is no
+// instruction, because a register holds bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,17 +82,17 @@ int64_t predicateOf(Operation *op) {
   return 0;
 }
 
-/// The value whose bits a value has.
+/// Follows bitcasts back to the value with the same bits that is no bitcast.
 Value rootOf(Value value) {
   while (auto cast = value.getDefiningOp<arith::BitcastOp>())
     value = cast.getIn();
   return value;
 }
 
-/// Makes the body of a function, and tells the registers of its arguments.
+/// Makes the body of a record from a function, and says which registers its arguments have.
 class BodyBuilder {
 public:
-  /// `uniform`: whether an argument is the same for all elements.
+  /// `isUniform`: whether an argument is the same for all elements.
   BodyBuilder(LLVM::LLVMFuncOp function, llvm::function_ref<bool(unsigned)> isUniform)
       : block(function.getBody().front()) {
     for (BlockArgument argument : block.getArguments())
@@ -185,7 +186,7 @@ private:
 
   LogicalResult add(Operation &op, std::vector<interpret::Instruction> &list) {
     std::optional<Kind> operation = operationOf(&op);
-    Value typed = op.getOperands().back(); // of a choice, not its condition
+    Value typed = op.getOperands().back(); // for a select, not its condition
     std::optional<RecordType> type = typeOf(typed.getType()),
                               to = typeOf(op.getResult(0).getType());
     bool isSmall = llvm::any_of(op.getOperandTypes(), isSmallFloat) ||

@@ -1,7 +1,7 @@
 //===- InterpretTarget.cpp - Kernels that the runtime interprets -------------===//
 //
-// No code is generated. Bits are those of the processor that the chip names: its order of products, and its
-// expansions of functions and conversions.
+// No code is generated. Results have the bits of the processor that the chip names: its order in products,
+// and its expansions of functions and conversions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ public:
     return recordFunction(kernel, dispatches);
   }
 
-  /// The host does all others.
+  /// Other commands get no kernels, because the host carries them out.
   Kernels kernels(SymbolTable &symbols, Operation *command) const override {
     return llvm::TypeSwitch<Operation *, Kernels>(command)
         .Case([&](exec::ProductOp op) { return product(symbols, op); })
@@ -60,7 +60,7 @@ public:
 
   void addKernelPasses(OpPassManager &) const override {} // embed-plan leaves no kernel
   bool fuses() const override { return host->fuses(); }
-  /// By integers: the interpreter does not ask the chip.
+  /// The interpreter converts f16 by integer operations on every chip.
   bool convertsHalf() const override { return false; }
 
 private:

@@ -36,7 +36,8 @@ void setRecord(LLVM::LLVMFuncOp function, const interpret::NamedKernel &kernel) 
   function->setAttr(kRecordAttr, StringAttr::get(function.getContext(), text));
 }
 
-/// A function of the numbers that `body` takes, which stores what it yields to as many pointers.
+/// Makes a function whose arguments are the arguments of `body` and then a pointer for each value that `body`
+/// yields. It stores these values to the pointers.
 LLVM::LLVMFuncOp functionOf(func::FuncOp kernel, Block &body) {
   KernelBuilder b(kernel.getContext(), kernel.getLoc());
   SmallVector<Type> types(body.getArgumentTypes());

@@ -25,7 +25,7 @@ struct Form {
   }
 };
 
-/// An operand of one shape, as the code knows it: `extent` lines by k.
+/// An operand of one shape, with its sizes as values: `extent` lines by k steps.
 struct Side : Form {
   Value extent, k, panels, groups;
 
@@ -39,7 +39,7 @@ class Packer {
 public:
   Packer(VectorBuilder &builder, int64_t lanes) : b(builder), lanes(lanes) {}
 
-  /// Item `item` (of one slot) of a side: from the slot's operand into its panels.
+  /// Packs item number `item` of one slot of an operand: from the slot's block into its panels.
   void pack(const Side &side, Value item, Value source, Value panels) {
     Value group = b.remainder(item, side.groups), chunk = b.quotient(item, side.groups);
     Value k0 = b.mul(chunk, side.chunk()), k1 = b.smaller(b.add(k0, side.chunk()), side.k);
@@ -74,7 +74,7 @@ private:
           };
           // LLVM does not unroll a loop whose strides it does not know.
           constexpr int64_t kSteps = 4;
-          Value rest = b.sub(k1, b.remainder(k1, kSteps)); // k0 is a multiple
+          Value rest = b.sub(k1, b.remainder(k1, kSteps)); // k0 is a multiple of kSteps
           b.loop(k0, rest, kSteps, [&](Value step) { copy(step, kSteps); });
           b.loop(rest, k1, 1, [&](Value step) { copy(step, 1); });
         },
@@ -87,7 +87,7 @@ private:
         [&] {
           Value lastStep = b.add(k1, -lanes);
           b.loop(k0, k1, lanes, [&](Value at) {
-            // The last square overlaps the one before: the same numbers again.
+            // The last square may overlap the one before, and then writes the same numbers again.
             Value step = b.smaller(at, lastStep);
             Value toStep = b.address(to, b.getF32Type(), b.mul(step, side.stride));
             for (int64_t first = 0; first < side.used; first += lanes) {
@@ -97,7 +97,7 @@ private:
                   rows.push_back(rows.back());
                   continue;
                 }
-                // Lines past the end repeat the last one; their results are not stored.
+                // Lines past the end repeat the last line. Their results are not stored.
                 Value row = b.smaller(b.add(line, i), b.add(side.extent, -1));
                 rows.push_back(b.read(side.type,
                                       b.element(source, side.type, b.add(b.mul(row, side.k), step)),

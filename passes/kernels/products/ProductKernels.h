@@ -16,7 +16,8 @@ struct ProductSpec {
   mlir::Location loc;
 };
 
-/// The arguments of every kernel. The addend may be missing; after it stand the out and stepc_factors.
+/// The arguments of the kernels of a product, in order. The addend may be missing. After it come the out and
+/// stepc_factors.
 enum : int64_t { kScratch, kLhs, kRhs, kAddend };
 inline int64_t outArgument(bool hasAddend) { return hasAddend ? kAddend + 1 : kAddend; }
 inline int64_t factorsArgument(bool hasAddend) { return outArgument(hasAddend) + 1; }
@@ -25,7 +26,7 @@ inline std::string typeName(mlir::Type type) {
   return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16";
 }
 
-/// What follows from a shape where the code learns it when it runs (Tiling).
+/// The numbers of a Tiling as values, for code that gets the shape as arguments when it runs.
 struct ProductShape {
   mlir::Value m, n, k, rowPanels, colPanels, rightOffset, scratchElements;
 
@@ -40,15 +41,15 @@ struct ProductShape {
   }
 };
 
-/// tile(left panel, right panel, k, tile): the first `cols` columns of one tile over the whole k,
+/// tile(left panel, right panel, k, tile): computes the first `cols` columns of one tile over the whole k,
 /// into f32 [rowStride][tileCols].
 mlir::LLVM::LLVMFuncOp tileFunction(mlir::SymbolTable &symbols, const ProductSpec &spec,
                                     int64_t cols);
 
-/// Packs both operands of every slot into the scratch, as exact f32.
+/// The kernel that packs both operands of every slot into the scratch, as exact f32.
 Kernel packKernel(mlir::SymbolTable &symbols, const ProductSpec &spec);
 
-/// The tiles and their epilogue, from the scratch into the out.
+/// The kernel that computes tiles and their epilogue, from the scratch into the out.
 Kernel tilesKernel(mlir::SymbolTable &symbols, const ProductSpec &spec);
 
 } // namespace stepc::kernels

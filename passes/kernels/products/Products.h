@@ -22,18 +22,18 @@ struct Kernel {
 };
 using Kernels = llvm::SmallVector<Kernel>;
 
-/// How a product is cut up. It decides speed alone.
+/// How a product is cut up. The cut decides speed alone.
 struct ProductTile {
-  int64_t rows, columns; ///< of the result, that one thread or block adds up
-  int64_t steps;         ///< of k that stand in fast memory at once
-  int64_t stages;        ///< of so many steps: one is used while others are brought
+  int64_t rows, columns; ///< of the result; one CPU thread or GPU block adds them up
+  int64_t steps;         ///< steps of k that are in fast memory at once
+  int64_t stages;        ///< buffers of `steps` steps: one is used, others are filled
 };
 
-/// Memory that the kernels use beside the operands, for each block by itself: packed panels.
+/// Bytes of scratch that the kernels of a product need for each block, for packed panels.
 int64_t scratchBytesPerBlock(exec::ProductOp op, const TargetShape &target);
 
-/// Kernels are found by name among the module's symbols, so equal products share theirs. There are
-/// none for an empty result.
+/// Returns the kernels of a product, and adds them to the module's symbols if they are missing. Equal
+/// products share kernels. If the result is empty, there are none.
 Kernels emit(mlir::SymbolTable &symbols, exec::ProductOp op, const TargetShape &target);
 
 } // namespace stepc::kernels

@@ -14,26 +14,26 @@ namespace {
 
 using optim::Reduction;
 
-/// Elements that make an item worth a thread's while.
+/// About how many elements an item has, so that it is worth a thread.
 constexpr int64_t kItemElements = 1 << 14;
 constexpr int64_t kItemColumns = 64;
 
-/// f(item of a slot, slot) for every item of the launch.
+/// Calls body(item within the slot, slot) for every item of the launch.
 void eachItem(VectorBuilder &b, LLVM::LLVMFuncOp kernel, Value items,
               function_ref<void(Value, Value)> body) {
   b.loop(kernel.getArgument(1), kernel.getArgument(2), 1,
          [&](Value at) { body(b.remainder(at, items), b.quotient(at, items)); });
 }
 
-/// The numbers of a shape that functions of all shapes are given.
+/// The numbers that functions of all shapes get as arguments, in order (kernelOfShape).
 enum : unsigned { kRowCount, kColCount, kItemCount, kRowsPerItem };
 
-/// One item per block: f(slot).
+/// Calls body(slot) for every item of a launch with one item per block.
 void eachSlot(VectorBuilder &b, LLVM::LLVMFuncOp kernel, function_ref<void(Value)> body) {
   b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, body);
 }
 
-/// Rows in pieces: f(row, slot).
+/// Calls body(row, slot) for the rows of every item.
 void eachRow(VectorBuilder &b, LLVM::LLVMFuncOp kernel, const ShapeValues &shape,
              function_ref<void(Value, Value)> body) {
   Value perItem = shapeNumber(kernel, kRowsPerItem);
@@ -46,14 +46,14 @@ int64_t rowsPerItem(const Shape &shape) {
   return std::max<int64_t>(1, kItemElements / std::max<int64_t>(1, shape.cols));
 }
 
-/// The arguments of every kernel.
+/// The arguments of every kernel, in order.
 enum : int64_t { kScratch, kSource, kOut };
 
 Value buffer(VectorBuilder &b, LLVM::LLVMFuncOp kernel, int64_t index) {
   return b.argument(kernel.getArgument(0), index);
 }
 
-/// One result per row; with raw, the chain's value as f32 into the scratch.
+/// Emits one result per row. With `raw` this is the chain's value, as f32 into the scratch.
 void emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape, bool raw) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
@@ -70,7 +70,8 @@ void emitRows(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shap
   });
 }
 
-/// From row partials in the scratch one result per block; with raw, the chain's value.
+/// Emits one result per block, from partial results of rows in the scratch. With `raw` this is the chain's
+/// value.
 void emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape, bool raw) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
@@ -85,7 +86,7 @@ void emitCombine(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &s
   });
 }
 
-/// If the sum of squares, which is the out so far, left its range: emits partials of scaled rows.
+/// The out has the sum of squares so far. If the sum left its range, emits partial results of scaled rows.
 void emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
@@ -102,7 +103,7 @@ void emitRescale(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &s
   });
 }
 
-/// The out, a sum of squares so far, becomes the result.
+/// Replaces the sum of squares in the out by the result.
 void emitRoot(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
@@ -117,7 +118,7 @@ void emitRoot(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shap
   });
 }
 
-/// One result per block without memory for row partials; the same bits.
+/// Emits one result per block without scratch. Its bits are those of emitRows and emitCombine.
 void emitOne(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   reducer.begin();
@@ -129,7 +130,7 @@ void emitOne(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape
   });
 }
 
-/// One result per column.
+/// Emits one result per column.
 void emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shape) {
   VectorBuilder &b = reducer.b;
   Type f32 = b.getF32Type();
@@ -236,7 +237,7 @@ Kernels ReduceKernels::onCpu(SymbolTable &symbols, exec::ApplyOp op) const {
     add("partials", rowItems, [&](Reducer &r, Function f, Values s) { emitRows(r, f, s, true); });
     add("combine", 1, [&](Reducer &r, Function f, Values s) { emitCombine(r, f, s, squares); });
     if (squares) {
-      // In two more kernels, so that a block whose squares leave their range has all threads too.
+      // Two more kernels, so that all threads also share a block whose squares left their range.
       add("rescale", rowItems, emitRescale);
       add("root", 1, emitRoot);
     }

@@ -1,7 +1,7 @@
 //===- Reducer.h - Chains of a reduction ------------------------*- C++ -*-===//
 //
-// The pieces that the kernels of #optim.block_reduce are made of: chains of 16 partial results, and
-// what becomes of a chain.
+// The parts of which kernels of #optim.block_reduce consist: chains of 16 partial results, and the way from a
+// chain to a result.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_REDUCER_H
@@ -18,11 +18,11 @@
 
 namespace stepc::kernels {
 
-/// Partial results of every chain, which are interleaved. Their number is part of what a reduction means, on
+/// The number of partial results of a chain, which are interleaved. It is part of what a reduction means, on
 /// every chip.
 inline constexpr int64_t kPartials = 16;
-/// A sum of squares between these bounds has lost less than it was rounded by. Any other is added again, from
-/// numbers that are multiplied by 2^96 or 2^-96 (optim.reduce).
+/// A sum of squares between these bounds did not overflow, and lost less to underflow than to rounding.
+/// Otherwise the squares are added up again, of numbers multiplied by 2^96 or 2^-96 (optim.reduce).
 inline constexpr float kLeastSquares = 0x1p-70f, kMostSquares = 0x1p126f;
 inline constexpr int kScale = 96;
 
@@ -37,7 +37,7 @@ struct ShapeValues {
   mlir::Value rows, cols;
 };
 
-/// What an exec.apply of #optim.block_reduce says.
+/// The parameters of an exec.apply of #optim.block_reduce.
 struct BlockReduction {
   explicit BlockReduction(exec::ApplyOp op)
       : function(llvm::cast<optim::BlockReduceAttr>(op.getFunction())),
@@ -45,7 +45,7 @@ struct BlockReduction {
         loc(op.getLoc()) {}
 
   /// Whether several kernels reduce a block to one value, by way of partial results of rows in the scratch.
-  /// One kernel is faster if the block is only one item's worth.
+  /// If a block is not more than one item, one kernel is faster.
   bool isShared() const;
   /// The name of a kernel that does `what` of a reduction: letters, digits and _.
   std::string kernelName(llvm::StringRef what) const;
@@ -57,7 +57,7 @@ struct BlockReduction {
   mlir::Location loc;
 
 private:
-  /// With `shape` between what the kernel does and the type that it reads.
+  /// The name for `what`, with `shape` in front of the type that the kernel reads.
   std::string nameOf(llvm::StringRef what, llvm::StringRef shape) const;
 };
 
@@ -89,8 +89,9 @@ public:
     return multiply(x, x);
   }
 
-  /// The results of chains. Where squares left their range, `again` adds them scaled: by 1 in lanes
-  /// that did not. `any` says of a condition whether it holds for one of those that go together.
+  /// The results of chains. If sums of squares left their range, `again` adds up the squares of scaled
+  /// elements (scaled by 1 in lanes whose sums did not). `any`: whether a condition holds for any thread that
+  /// takes the same branch. Without `any`: for any lane of the vector.
   mlir::Value result(mlir::Value chain, mlir::OpFoldResult count,
                      llvm::function_ref<mlir::Value(mlir::Value scale)> again,
                      llvm::function_ref<mlir::Value(mlir::Value condition)> any = nullptr) {
@@ -113,7 +114,7 @@ public:
         },
         [&] { return finish(chain, count, power(chain.getType(), exponent)); });
   }
-  /// Whether the squares of one chain left their range, and the factor that brings them back.
+  /// Whether the squares of one chain left their range, and the factor by which to scale elements.
   std::pair<mlir::Value, mlir::Value> scaleOf(mlir::Value chain) {
     auto [small, large] = outside(chain);
     mlir::Value scale = mlir::arith::SelectOp::create(
@@ -121,7 +122,7 @@ public:
     return {either(small, large), scale};
   }
 
-  /// partial j + partial j + 8, then 4, 2, 1.
+  /// Adds partial results j and j + 8, then j and j + 4, and so on to one number.
   mlir::Value pairwise(mlir::Value partials) {
     for (int64_t half = kPartials / 2; half >= 1; half /= 2) {
       auto part = [&](int64_t first) -> mlir::Value {
@@ -133,13 +134,14 @@ public:
     return mlir::vector::ExtractOp::create(b, b.loc, partials, 0);
   }
 
-  /// Sets up the memory that line() and block() use; in the entry block.
+  /// Allocates the memory that line() and block() use. The builder must stand in the entry block.
   void begin() {
     tail = b.stack(kPartials);
     b.write(b.getF32Type(), b.number(b.vector(kPartials), neutral), tail);
     partials = b.stack(kPartials);
   }
-  /// One line of `count` neighbours; `raw` ones are results of chains already.
+  /// The chain of one line: `count` neighbouring elements. `raw` elements are results of chains, so they are
+  /// added as they are.
   mlir::Value line(mlir::Type type, mlir::Value from, mlir::Value count, bool raw,
                    mlir::Value scale = {}) {
     auto termOf = [&](mlir::Value x) { return raw ? x : term(x, scale); };
@@ -160,7 +162,7 @@ public:
         });
     return pairwise(sum);
   }
-  /// The chain of the chains of a block's rows.
+  /// The chain over the results of the chains of a block's rows.
   mlir::Value block(const ShapeValues &shape, mlir::Value source, mlir::Value slot,
                     mlir::Value scale = {}) {
     mlir::Type f32 = b.getF32Type();
@@ -172,7 +174,7 @@ public:
     });
     return pairwise(b.read(f32, partials, kPartials));
   }
-  /// `shape`: a Shape or ShapeValues.
+  /// The address of a row of a slot's block. `shape` is a Shape or ShapeValues.
   template <typename OfShape>
   mlir::Value rowOf(const OfShape &shape, mlir::Value source, mlir::Value slot, mlir::Value row) {
     mlir::Value line = b.add(b.mul(slot, shape.rows), row);
@@ -182,7 +184,7 @@ public:
   VectorBuilder &b;
   optim::Reduction kind;
   bool isMax;
-  int exponent; ///< the result is multiplied by 2 to this
+  int exponent; ///< a result of squares is multiplied by 2 to this power
   float neutral;
 
 private:
@@ -209,7 +211,7 @@ private:
       return lanes;
     return mlir::vector::ReductionOp::create(b, b.loc, mlir::vector::CombiningKind::OR, lanes);
   }
-  /// As f32, rounded to nearest even like any conversion.
+  /// The count as f32 (or a vector of it), rounded to nearest, ties to even.
   mlir::Value asFloat(mlir::Type type, mlir::OpFoldResult count) {
     if (auto known = mlir::getConstantIntValue(count))
       return b.number(type, float(*known));

@@ -8,7 +8,7 @@ namespace stepc::kernels {
 
 LLVM::LLVMFuncOp tileFunction(SymbolTable &symbols, const ProductSpec &spec, int64_t cols) {
   const Tiling &tiling = spec.tiling;
-  // Packed operands are f32 whatever they were, so all products of a chip share this.
+  // Packed operands are always f32, so all products of a chip share this function.
   std::string name = "stepc_product_tile_" + tiling.chip() + "_" + std::to_string(cols);
   if (auto known = findKernel(symbols, name))
     return known;
@@ -16,7 +16,7 @@ LLVM::LLVMFuncOp tileFunction(SymbolTable &symbols, const ProductSpec &spec, int
   Type pointer = builder.pointer, f32 = builder.getF32Type();
   auto function =
       startKernel(symbols, name, {pointer, pointer, builder.getI64Type(), pointer}, builder);
-  // Inlined, its registers would compete with those of the loops around it.
+  // If it were inlined, its registers would compete with those of the loops around it.
   function.setNoInline(true);
   auto arguments = function.getArguments();
   Value left = arguments[0], right = arguments[1], k = arguments[2], tile = arguments[3];

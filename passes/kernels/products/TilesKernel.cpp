@@ -52,7 +52,7 @@ public:
             auto call = [&](LLVM::LLVMFuncOp function) {
               LLVM::CallOp::create(b, b.loc, function, ValueRange{leftPanel, rightPanel, k, tile});
             };
-            // Half of a tile on the diagonal or at the right edge is often not asked for.
+            // On the diagonal and at the right edge, the right half of a tile is often not needed.
             Value end = spec.symmetric ? b.smaller(b.add(row0, t.tileRows), n) : n;
             b.when(
                 b.atMost(end, b.add(column0, t.tileCols / 2)),
@@ -62,7 +62,7 @@ public:
           };
           if (!spec.symmetric)
             return compute();
-          // A tile that lies above the diagonal is the mirror of one below.
+          // A tile above the diagonal is not computed, because it is the mirror of a tile below.
           Value lastRow = b.smaller(b.add(row0, t.tileRows - 1), b.add(m, -1));
           b.when(b.atMost(column0, lastRow), compute);
         });
@@ -71,13 +71,13 @@ public:
   }
 
 private:
-  /// Row and column of an item among items.
+  /// The row and column of an item in the grid of items.
   std::pair<Value, Value> place(Value item) {
     if (!spec.symmetric)
       return {b.quotient(item, columnItems), b.remainder(item, columnItems)};
-    // Rows of items grow towards the bottom: walk down them.
+    // If the product is symmetric, lower rows of the grid have more items. So walk down the rows.
     Type i64 = b.getI64Type();
-    auto count = [&](Value i) { // columnItems of row i, below
+    auto count = [&](Value i) { // the number of items in row i
       Value rows = b.smaller(b.mul(b.mul(b.add(i, 1), itemRows), t.tileRows), m);
       return b.smaller(b.quotientUp(rows, t.itemCols * t.tileCols), columnItems);
     };
@@ -126,11 +126,11 @@ private:
     return arith::AddFOp::create(b, b.loc, sum, b.scaled(term, beta));
   }
 
-  /// The epilogue of a tile's rows; at an edge only of what lies in the block (and, of a
-  /// symmetric one, not above the diagonal).
+  /// Computes the epilogue of a tile's rows and stores them. At an edge only elements inside the block are
+  /// stored. If the product is symmetric, elements above the diagonal are not stored either.
   void storeRows(bool edge) {
     Type f32 = b.getF32Type();
-    // LLVM does not unroll the loop over a whole tile's rows, as it does not know their stride.
+    // Unrolled here, because LLVM does not unroll a loop whose stride it does not know.
     if (!edge) {
       Value at = b.add(b.mul(row0, n), column0);
       for (int64_t r = 0; r < t.tileRows; ++r, at = b.add(at, n))
@@ -144,7 +144,8 @@ private:
     });
   }
 
-  /// A tile's row from element `at` of the block on; with `end`, of its columns before that one.
+  /// Stores a tile's row to the block, from element `at` on. With `end`, only columns before `end` are
+  /// stored.
   void storeRow(Value at, Value tileRow, Value end) {
     Type f32 = b.getF32Type();
     for (int64_t c = 0; c < t.tileCols; c += t.lanes) {
@@ -158,7 +159,7 @@ private:
     }
   }
 
-  /// Columns of the finished tile as rows of the upper half.
+  /// Stores columns of the finished tile as rows of the upper half.
   void mirrorWhole() {
     assert(t.rowStride == t.lanes && "a tile's columns fit in a register");
     Type f32 = b.getF32Type();
@@ -198,7 +199,8 @@ private:
   Value tile, outBlock, addendBlock, row0, column0, alpha, beta;
 };
 
-/// Items in row i of items; of a symmetric product those that touch the lower triangle.
+/// The number of items in row i of the grid of items. If the product is symmetric, only items that touch the
+/// lower triangle count.
 int64_t columnItems(const ProductSpec &spec, int64_t i) {
   const Tiling &t = spec.tiling;
   int64_t all = ceilDivide(t.colPanels, t.itemCols);

@@ -1,10 +1,9 @@
 //===- Tiling.h - How a product is cut for a chip ---------------*- C++ -*-===//
 //
-// Both operands are packed into panels: rowPanels panels of the left one, each k × rowStride
-// with tileRows of them used, and colPanels panels of the right one, each k × tileCols. A
-// tile is tileRows × tileCols of the result, added up in registers over the whole k; an item of a
-// launch is itemRows × itemCols tiles. All of it decides speed alone: an element is one chain
-// of additions over k wherever it lands.
+// Both operands are packed into panels: rowPanels panels of the left one, each k × rowStride with tileRows
+// of them used, and colPanels panels of the right one, each k × tileCols. A tile is tileRows × tileCols of
+// the result, added up in registers over the whole k; an item of a launch is itemRows × itemCols tiles. The
+// cut decides speed alone, because an element is one chain of additions over k wherever it lands.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_TILING_H
@@ -23,11 +22,11 @@ struct Tiling {
   bool fused;    ///< multiply-adds are rounded once
   int64_t lanes; ///< f32 numbers in a register
   int64_t tileRows, tileCols;
-  int64_t rowStride; ///< of a left panel's step in k; tileRows rounded up to lanes
+  int64_t rowStride; ///< of one step of k in a left panel; tileRows rounded up to lanes
   int64_t rowPanels, colPanels;
-  int64_t itemRows, itemCols; ///< tiles of an item
+  int64_t itemRows, itemCols; ///< the tiles of an item
 
-  /// Panels begin at multiples of so many numbers: they keep the alignment of the scratch.
+  /// Panels begin at multiples of this number of f32, so they keep the alignment of the scratch.
   static constexpr int64_t kAlignment = 16;
   int64_t rightOffset() const { return aligned(rowPanels * k * rowStride); }
   int64_t scratchElements() const { return rightOffset() + aligned(colPanels * k * tileCols); }

@@ -73,7 +73,7 @@ Value VectorBuilder::scaled(Value x, Value factor) {
   return arith::MulFOp::create(*this, loc, x, factor);
 }
 
-/// `type` itself for lanes = 0.
+/// A vector of `lanes` elements of a type, or the type itself if `lanes` is 0.
 static Type lanesOf(Type type, int64_t lanes) {
   return lanes ? Type(VectorType::get({lanes}, type)) : type;
 }
@@ -99,7 +99,7 @@ Value VectorBuilder::read(Type type, Value from, int64_t lanes, Value mask) {
   return extend(type, bits);
 }
 
-/// How many numbers; 0 for one that is no vector.
+/// The number of lanes of a vector, or 0 if the value is no vector.
 static int64_t lanesIn(Value value) {
   auto type = dyn_cast<VectorType>(value.getType());
   return type ? type.getDimSize(0) : 0;
@@ -160,7 +160,8 @@ void VectorBuilder::write(Type type, Value value, Value to, Value mask) {
 }
 
 Value VectorBuilder::lanesBelow(Value first, Value last, int64_t lanes) {
-  // In i32, so that a mask is one comparison of a register; distances are clamped to the vector.
+  // Compares i32, so that a mask is one comparison of a register. Distances are clamped to 0 … lanes, so
+  // that they fit.
   Value distance = smaller(sub(last, first), lanes);
   distance = larger(distance, constant(0));
   Type narrow = getI32Type(), type = VectorType::get({lanes}, narrow);
@@ -238,7 +239,7 @@ LLVM::LLVMFuncOp findKernel(SymbolTable &symbols, StringRef name) {
   return symbols.lookup<LLVM::LLVMFuncOp>(name);
 }
 
-/// Shapes that get a copy of a function of all shapes, with their numbers as constants.
+/// The number of shapes that get a copy of a function of all shapes, with their numbers as constants.
 constexpr int64_t kCopies = 8;
 
 LLVM::LLVMFuncOp kernelOfShape(SymbolTable &symbols, StringRef name, StringRef shared,

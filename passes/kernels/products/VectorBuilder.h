@@ -1,7 +1,7 @@
 //===- VectorBuilder.h - Vectors of the storage types -----------*- C++ -*-===//
 //
-// What products and reductions add to the vocabulary of kernels: vectors that are f32 in
-// registers and bf16, f16 or f32 in memory, masks, and transposes in registers.
+// Adds to KernelBuilder what kernels of products and reductions need: masks, transposes in registers, and
+// vectors that are f32 in registers and bf16, f16 or f32 in memory.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_PRODUCTS_VECTORBUILDER_H
@@ -39,7 +39,7 @@ public:
   //===--- control ---===//
   void when(Value condition, llvm::function_ref<void()> then,
             llvm::function_ref<void()> otherwise = nullptr);
-  /// A value, from the branch that is taken.
+  /// The value of the branch that is taken.
   Value choose(Value condition, llvm::function_ref<Value()> then,
                llvm::function_ref<Value()> otherwise);
   /// A loop that carries one value; the body returns its next.
@@ -52,12 +52,12 @@ public:
 
   //===--- f32 in registers, `type` in memory ---===//
   mlir::VectorType vector(int64_t lanes) { return mlir::VectorType::get({lanes}, getF32Type()); }
-  /// A constant of f32 or of a vector of it.
+  /// A constant of type f32, or a vector with this number in all lanes.
   Value number(mlir::Type type, float value);
   Value broadcast(Value scalar, int64_t lanes) {
     return mlir::vector::BroadcastOp::create(*this, loc, vector(lanes), scalar);
   }
-  /// alpha and beta (stepc_factors) as f32, from the word that stands in the place of an address.
+  /// alpha and beta as f32, from the argument that is stepc_factors instead of an address.
   std::pair<Value, Value> factors(Value word);
   /// A number or a vector of f32, times a number.
   Value scaled(Value x, Value factor);
@@ -69,8 +69,8 @@ public:
   Value element(Value base, mlir::Type type, int64_t index) {
     return address(base, memoryType(type), index);
   }
-  /// What moves for an element, and f32 (or vectors of it) from such bits and back, rounded to nearest
-  /// even.
+  /// The type in which an element is loaded and stored. `extend` makes f32 (or a vector) of its bits.
+  /// `narrow` makes its bits of f32, rounded to nearest, ties to even.
   mlir::Type memoryType(mlir::Type type) { return type.isF32() ? type : mlir::Type(getI16Type()); }
   Value extend(mlir::Type type, Value bits);
   Value narrow(mlir::Type type, Value value);
@@ -85,7 +85,8 @@ public:
   Value fusedOrNot(Value a, Value b, Value c, bool fused);
   /// lanes vectors of lanes numbers: result[i][j] = rows[j][i].
   llvm::SmallVector<Value> transpose(llvm::ArrayRef<Value> rows);
-  /// The first `lanes` of a vector, and those from another on.
+  /// `leading` gives the first `lanes` numbers of a vector, `slice` gives `lanes` numbers from number `first`
+  /// on.
   Value leading(Value vector, int64_t lanes) { return slice(vector, 0, lanes); }
   Value slice(Value vector, int64_t first, int64_t lanes);
 
@@ -96,22 +97,22 @@ private:
   Value shuffle(Value a, Value b, llvm::function_ref<int64_t(int64_t)> lane);
 };
 
-/// What a shape's kernel does: calls the function of all shapes `shared`, which `emit` writes when it is not
-/// there yet, with the kernel's arguments and these numbers after them. The first shapes get a copy of the
-/// function with their numbers as constants, which is faster by some percent. All others call it, so the code
-/// grows by a few instructions per shape.
+/// Returns the kernel `name` of one shape. It calls the function `shared` of all shapes, with the kernel's
+/// arguments and then `numbers`. If the module lacks that function, `emit` writes it. The first shapes get a
+/// copy of the function with their numbers as constants, which is faster by some percent. All others call it,
+/// so the code grows by a few instructions per shape.
 mlir::LLVM::LLVMFuncOp
 kernelOfShape(mlir::SymbolTable &symbols, llvm::StringRef name, llvm::StringRef shared,
               llvm::ArrayRef<int64_t> numbers, mlir::Location loc,
               llvm::function_ref<void(VectorBuilder &, mlir::LLVM::LLVMFuncOp)> emit);
-/// Number `index` of a function of all shapes.
+/// Argument number `index` after a kernel's own, of a function of all shapes.
 inline mlir::Value shapeNumber(mlir::LLVM::LLVMFuncOp shared, unsigned index) {
   constexpr unsigned kKernelArguments = 3;
   return shared.getArgument(kKernelArguments + index);
 }
 
-/// The kernel `name` of the module when it is there already. Otherwise begins it: the builder then
-/// stands before its return.
+/// findKernel returns the kernel `name`, or null if the module lacks it. startKernel begins the kernel; the
+/// builder then stands before its return.
 mlir::LLVM::LLVMFuncOp findKernel(mlir::SymbolTable &symbols, llvm::StringRef name);
 mlir::LLVM::LLVMFuncOp startKernel(mlir::SymbolTable &symbols, llvm::StringRef name,
                                    llvm::ArrayRef<mlir::Type> arguments, VectorBuilder &builder);
