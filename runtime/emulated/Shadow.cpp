@@ -116,8 +116,9 @@ void Shadow::arrive(uintptr_t address, size_t bytes, const Access &by) {
 void Shadow::beginBlock(uintptr_t given, size_t bytes) {
   memory = given;
   memoryBytes = bytes;
-  if (ofBlock.size() < bytes / kGrain)
-    ofBlock.resize(bytes / kGrain);
+  size_t cells = (bytes + kGrain - 1) / kGrain;
+  if (ofBlock.size() < cells)
+    ofBlock.resize(cells);
 }
 
 void Shadow::forget() {

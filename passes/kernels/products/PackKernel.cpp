@@ -143,7 +143,7 @@ Kernel packKernel(SymbolTable &symbols, const ProductSpec &spec) {
     Value arguments = kernel.getArgument(0), scratch = b.argument(arguments, kScratch);
     Value lhs = b.argument(arguments, kLhs), rhs = b.argument(arguments, kRhs);
     Value m = shapeNumber(kernel, 0), n = shapeNumber(kernel, 1), k = shapeNumber(kernel, 2);
-    ProductShape shape(b, tiling, m, n, k);
+    TilingValues shape(b, tiling, m, n, k);
     Side leftSide(b, left, m, k, tiling.tileRows), rightSide(b, right, n, k, tiling.tileCols);
     Value leftItems = leftSide.items(b), all = b.add(leftItems, rightSide.items(b));
     Packer packer(b, tiling.lanes);

@@ -27,10 +27,10 @@ inline std::string typeName(mlir::Type type) {
 }
 
 /// The numbers of a Tiling as values, for code that gets the shape as arguments when it runs.
-struct ProductShape {
+struct TilingValues {
   mlir::Value m, n, k, rowPanels, colPanels, rightOffset, scratchElements;
 
-  ProductShape(VectorBuilder &b, const Tiling &tiling, mlir::Value m, mlir::Value n, mlir::Value k)
+  TilingValues(VectorBuilder &b, const Tiling &tiling, mlir::Value m, mlir::Value n, mlir::Value k)
       : m(m), n(n), k(k), rowPanels(b.quotientUp(m, tiling.tileRows)),
         colPanels(b.quotientUp(n, tiling.tileCols)) {
     auto aligned = [&](mlir::Value elements) {

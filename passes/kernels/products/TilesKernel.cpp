@@ -22,7 +22,7 @@ public:
     n = shapeNumber(kernel, 1);
     itemRows = shapeNumber(kernel, 3);
     Value k = shapeNumber(kernel, 2), items = shapeNumber(kernel, 4);
-    ProductShape shape(b, t, m, n, k);
+    TilingValues shape(b, t, m, n, k);
     columnItems = b.quotientUp(shape.colPanels, t.itemCols);
     Value arguments = kernel.getArgument(0);
     Value scratch = b.argument(arguments, kScratch);
