@@ -70,7 +70,8 @@ public:
                             llvm::ArrayRef<MatrixValue> sources, plan::ValueKind kind,
                             mlir::Type element) = 0;
   /// The Frobenius norm of each block times 2 to `exponent`, in f32. In a group with slabs it is computed
-  /// from the norms of the slabs, which are divided by their sum or, if that is smaller, by `least`.
+  /// from the norms of the slabs. Before they are squared they are divided by the larger of their sum and
+  /// `least`.
   virtual MatrixValue norm(MatrixValue source, int64_t exponent, double least) = 0;
   virtual MatrixValue product(const MatrixProduct &) = 0;
   /// An elementwise stage. The scalar that `body` builds is rounded to `element`.

@@ -52,7 +52,7 @@ def Optim_StridedShard : Optim_Placement<"StridedShard", "strided_shard"> {
 }
 
 def Optim_InterleavedShard : Optim_Placement<"InterleavedShard", "interleaved_shard"> {
-  let summary = "what earlier mesh axes left is cut into equal stripes, each of which is split (`IS(d, stripes)`)";
+  let summary = "equal stripes of what earlier mesh axes left, each stripe split (`IS(d, stripes)`)";
   let parameters = (ins "int64_t":$dim, "int64_t":$stripes);
   let assemblyFormat = "`<` $dim `,` $stripes `>`";
 }
