@@ -34,8 +34,8 @@ public:
   WaveCost cost(llvm::ArrayRef<int64_t> wavesOf) const;
 
 private:
-  /// A block, and the bytes that its computation takes. `rank` is the rank at the block's base or, if the
-  /// group has no hops to make, the block's first holder; -1 if all ranks of the group count.
+  /// A block, and the bytes that its computation takes. `rank` is the rank at the block's base. In a group
+  /// with an empty list of hops it is the first rank that holds elements of the block. Otherwise it is -1.
   struct Item {
     size_t group;
     int64_t block, rank, bytes;
