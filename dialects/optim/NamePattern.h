@@ -39,8 +39,8 @@ struct NamePatternError {
 ///   [!abc]     one character that is not in the set
 ///   other      itself, backslash and braces too
 ///
-/// `parse` refuses what other matchers would read in another way: an empty pattern, a `[` without `]`, a
-/// set that begins with `^`, a range whose end is below its begin, text that is not UTF-8.
+/// `parse` refuses texts that other matchers would read in another way. These are an empty pattern, a `[`
+/// without `]`, a set that begins with `^`, a range whose end is below its begin, and text that is not UTF-8.
 class NamePattern {
 public:
   /// Returns nullopt if the text is no pattern. `error` then says why.
@@ -66,7 +66,7 @@ private:
   std::vector<Element> elements;
 };
 
-/// A list of names for a message. Of many names it shows three: "'a', 'b', 'c' and 4 more".
+/// A list of names for a message. It shows three of many names: "'a', 'b', 'c' and 4 more".
 std::string nameSome(llvm::ArrayRef<llvm::StringRef> names);
 
 } // namespace stepc

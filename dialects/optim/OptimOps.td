@@ -19,7 +19,7 @@ def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
 // Symbols, and named things
 //
 // Rules, groups and segments are symbols. Meshes, routes, parameters and frozen parameters have names of the
-// same form but are no symbols, because these names may clash: a parameter may have any name, and a route
+// same form but are no symbols, because these names may clash. A parameter may have any name, and a route
 // often has its rule's name. lookupMesh, lookupRoute and lookupParameter find them.
 //===----------------------------------------------------------------------===//
 

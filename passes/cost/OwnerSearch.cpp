@@ -127,7 +127,7 @@ public:
 
 private:
   /// Calls `split` with each rank whose load is less than `below`, from the least loaded on, and with the
-  /// blocks that it can split with `rank`, until `split` returns true. Of ranks with equal load and blocks
+  /// blocks that it can split with `rank`, until `split` returns true. Among ranks with equal load and blocks
   /// only one is tried. Returns false if `split` never returns true.
   template <typename Split>
   bool anyPartner(size_t rank, int64_t below, size_t except, Split split) {

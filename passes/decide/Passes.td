@@ -99,8 +99,8 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
     own, up to 2^18 matrices are kept, so that they can be divided into waves.
 
     A plan is proven for each group on each rank of its mesh. More than 2^23 pairs of group and rank are an
-    error. More than 2^20 blocks of a group, or 2^20 pieces of one parameter in a shard, are also errors, and
-    so are more than 2^24 rows of a parameter if lists of placements differ and cut columns.
+    error. More than 2^20 blocks of a group, or 2^20 pieces of one parameter in a shard, are also errors. If
+    lists of placements differ and cut columns, more than 2^24 rows of a parameter are an error.
 
     Remark (passed) `parameters-grouped`: how many parameters and groups.
 
@@ -195,12 +195,11 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
 
     The model of time (`WavePipeline.cpp`) walks the order of commands that `comm-pipeline-waves` makes, for
     all ranks. Round r + 1 of a wave runs beside round r of the next wave. The time of a rank in a wave has
-    these terms: the bytes that stages over shards read and write, products, launches of each group, and once
-    per wave and group the time that threads lose at the end of launches. Messages each way have a gap each.
-    An exchange travels from the time when its last rank has begun it. On GPUs it travels while ranks compute;
-    on CPUs ranks take messages in while they wait. So more waves save time if many bytes travel beside much
-    work. They cost no time if each wave has work for all threads, and cost time if blocks are small or peers
-    many.
+    these terms: memory traffic of stages over shards, products, and launches of each group. Threads lose time
+    at the end of launches, once per wave and group. Messages each way have a gap each. An exchange travels
+    from the time when its last rank has begun it. On GPUs it travels while ranks compute; on CPUs ranks take
+    messages in while they wait. So more waves save time if many bytes travel beside much work. They cost no
+    time if each wave has work for all threads, and cost time if blocks are small or peers many.
 
     The blocks of each owner, in order, are cut where their modelled bytes reach equal shares. Waves without
     blocks are left out of the numbering. A group whose gradient or states have placements of their own has

@@ -196,8 +196,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
 /// The workspace of a rank, in bytes. While a group is computed, the next wave travels to its owners and the
 /// wave before travels back. With several hops, further waves are each in another hop. Other groups of the
 /// wave wait to be computed or sent. Slabs wait for sums while slabs of other groups are computed, and two
-/// neighbouring waves of slabs take turns. Whole blocks that are sent back are in memory twice, at the begin
-/// and at the end of computation: all are unpacked before one is computed, and all are computed before one is
+/// neighbouring waves of slabs take turns. Whole blocks that are sent back are in memory twice, before and
+/// after they are computed. All are unpacked before one is computed, and all are computed before one is
 /// packed. Scratch is one region beside all this.
 int64_t WaveModel::workspace(ArrayRef<Wave> waves) const {
   int64_t most = 0, scratch = 0;
