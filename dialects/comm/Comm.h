@@ -61,7 +61,7 @@ mlir::LogicalResult verifyRanks(mlir::Operation *op, CommunicatorAttr ranks,
                                 mlir::SymbolTableCollection &symbols);
 
 namespace detail {
-/// The constraints that all collectives share.
+/// Verifies the constraints that all collectives share.
 mlir::LogicalResult verifyCollective(mlir::Operation *op);
 /// Verifies that each staged operand and result has a place, and as many axes as this place demands.
 mlir::LogicalResult verifyPlaces(mlir::Operation *op);
@@ -101,7 +101,7 @@ void setLevel(mlir::ModuleOp module, llvm::StringRef level);
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 /// Set on the module: the user's limit of workspace bytes per rank.
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
-/// Set on allocations by comm-assign-arena: where they stand in the workspace.
+/// Set on allocations by comm-assign-arena: their offset in the workspace and their size, in bytes.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
 /// Also set on allocations that share one part of the workspace: the number of their pool. The batches stand
 /// in the pool in the order of their allocations.

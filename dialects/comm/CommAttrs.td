@@ -13,9 +13,9 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
 
     ```mlir
     #comm.place<@g0.w0, full, blocks>                     // each computed block, whole: [?, R, C]
-    #comm.place<@g0.w0, rows, blocks>                     // a value per row of each: [?, R, 1]
+    #comm.place<@g0.w0, rows, blocks>                     // a value per row of each block: [?, R, 1]
     #comm.place<@g0.w0, full, shards to blocks, sent>     // this rank's shards, packed per receiver: [?]
-    #comm.place<@g0.w0, full, shards to blocks, received> // packed per sender: [?]
+    #comm.place<@g0.w0, full, shards to blocks, received> // what this rank received, packed per sender: [?]
     #comm.place<@g0.w0, full, state_shards, kept>         // a copy of this rank's shards: [?]
     #comm.place<@g0.w0, gram, blocks>                     // a Gram matrix, n the smaller of R, C: [?, n, n]
     #comm.place<@g0.w0, [cols, 8], blocks>                // a matrix of other extents: [?, C, 8]

@@ -34,7 +34,7 @@ def Comm_Dialect : Dialect {
 
 class Comm_Op<string mnemonic, list<Trait> traits = []> : Op<Comm_Dialect, mnemonic, traits>;
 
-// The plan's enumerations.
+// Enumerations of the plan as attributes.
 class Comm_PlanEnum<string enumeration, string name, string mnemonic>
     : PlanEnumAttr<Comm_Dialect, "::stepc::plan::" # enumeration, name, mnemonic>;
 

@@ -159,7 +159,7 @@ MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue
         Value scale = number(b, loc, std::ldexp(1.0, kNormExponent));
         return Value(arith::MulFOp::create(b, loc, quotient, scale));
       });
-  // For a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
+  // If X is tall, the iteration multiplies Xᵀ X, and X B instead of B X. So it never transposes X in memory.
   bool isTall = builder.extents.isTall;
   MatrixValue x = normalized;
   SmallVector<std::array<double, 3>> steps(getSteps());

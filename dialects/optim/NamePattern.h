@@ -34,7 +34,7 @@ struct NamePatternError {
 ///   written    matches
 ///   *          any characters, also none, dots too
 ///   ?          one character
-///   [abc]      one of the set; `[a-z]` a range of code points; a `]` that comes first belongs to
+///   [abc]      one character of the set; `[a-z]` a range of code points; a `]` that comes first belongs to
 ///              the set, and so does a `-` that is first, last or right after a range
 ///   [!abc]     one character that is not in the set
 ///   other      itself, backslash and braces too

@@ -170,7 +170,7 @@ def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
     slabs of a block, for example a Gram matrix, is added up over the ranks of the slabs.
 
     ```mlir
-    // of the ranks along the first axis each has two or three rows, or none
+    // along the first axis, each rank has two or three rows of a block, or none
     #optim.slabs<rows, [<0, 1, 4>], 2 to 3>
     ```
     (Operations that use the attribute check that the shards are such slabs.)
@@ -185,7 +185,7 @@ def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
   }];
 }
 
-// Prints in IR as f64 does: 4.500000e+11.
+// A number that IR text writes as the value of an f64: 4.500000e+11.
 def Optim_Figure : APFloatParameter<""> {
   let parser = "::stepc::optim::parseFigure($_parser)";
   let printer = "$_printer.printFloat($_self)";

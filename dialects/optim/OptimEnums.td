@@ -5,7 +5,7 @@
 include "dialects/optim/OptimBase.td"
 include "dialects/optim/PlanEnums.td"
 
-// The plan's enumerations.
+// Enumerations of the plan as attributes.
 class Optim_PlanEnum<string enumeration, string name, string mnemonic>
     : PlanEnumAttr<Optim_Dialect, "::stepc::plan::" # enumeration, name, mnemonic>;
 

@@ -105,7 +105,7 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     ::mlir::BlockArgument getStateArgument(unsigned i) { return getBody().getArgument(2 + i); }
     unsigned getNumStates() { return getStates().size(); }
     unsigned getNumHyperparameters() { return getHyperparameters().size(); }
-    /// Hyperparameters first, then step, rows, cols, numel.
+    /// The number of the first scalar argument. Hyperparameters come first, then step, rows, cols, numel.
     unsigned getFirstScalarArgument() { return 2 + getNumStates(); }
     StateAttr getState(unsigned i) { return ::llvm::cast<StateAttr>(getStates()[i]); }
     /// True if the body has no MatrixOpInterface and all states are full. The rule then treats each element
@@ -183,7 +183,7 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     ```mlir
     optim.parameter @qkv shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 40], [40, 50], [50, 60]> aliases []
-    // of 64 × 144
+    // one matrix of 64 × 144
     optim.parameter @conv shape [64, 16, 3, 3] batch 0 flatten 1 type f32 gradient f32 mesh @world
       placements [#optim.shard<1>, #optim.replicate] aliases []
     optim.parameter @gate_up shape [60, 32] batch 0 type f32 gradient f32 mesh @world

@@ -57,8 +57,8 @@ llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs);
 llvm::Error linkLibrary(llvm::ArrayRef<Program> programs, llvm::ArrayRef<std::string> archives,
                         llvm::StringRef path, Sanitizer sanitizer = Sanitizer::None);
 
-/// The C header of a library: its entry, and constants for parameters, routes and hyperparameters, which
-/// are the same in all of its programs.
+/// The C header of a library: the function `<name>_library`, and constants for parameters, routes and
+/// hyperparameters. These are the same in all programs of the library.
 std::string makeHeader(llvm::ArrayRef<Program> programs);
 llvm::Error writeHeader(llvm::ArrayRef<Program> programs, llvm::StringRef path);
 

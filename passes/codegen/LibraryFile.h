@@ -2,9 +2,9 @@
 //
 // The system's loader maps a library without looking whether its file is whole: a truncated file ends the
 // process later. So the compiler appends a checksum to the file, and all code that opens a library compares
-// it first. The checksum has 32 bytes after the last section: 16 bytes of text, then the size of the file
-// before them and the CRC-32 of the file before them, both as 8 bytes, little-endian.
-// frontends/python/stepc/_file.py reads it.
+// it first. The checksum has 32 bytes, after the last section. These are 16 bytes of text, then the size and
+// the CRC-32 of the file without the checksum, both as 8 bytes, little-endian.
+// frontends/python/stepc/_file.py reads the checksum.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_CODEGEN_LIBRARYFILE_H

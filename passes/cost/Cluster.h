@@ -53,7 +53,7 @@ struct Device {
 struct Level {
   static constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
   std::string name;
-  int64_t ranks; ///< of a domain; of the last level as many as the cluster has, or kAll
+  int64_t ranks; ///< ranks of a domain; in the last level all ranks of the cluster, or kAll
   Link link;
   bool operator==(const Level &) const = default;
 };
@@ -65,7 +65,7 @@ struct Cluster {
   std::vector<Level> levels;
   Device device;
 
-  /// The level at which two ranks meet: the innermost one of which both are in one domain.
+  /// The level at which two ranks meet: the innermost level in which one domain has both.
   std::size_t levelOf(int64_t a, int64_t b) const;
   /// Per level, the part of its peers among `ranks` that a rank meets at this level, on the average. All
   /// parts are 0 if there is only one rank.

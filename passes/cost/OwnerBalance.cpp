@@ -78,7 +78,7 @@ namespace {
 struct Share {
   int64_t width;                                   ///< how many ranks
   std::vector<std::pair<int64_t, int64_t>> blocks; ///< cost and count, in decreasing order
-  std::vector<int64_t> fixed;                      ///< of each rank
+  std::vector<int64_t> fixed;                      ///< the fixed load of each rank
 };
 
 Share shareOf(const OwnerProblem &problem, const std::set<int64_t> &ranks) {

@@ -64,8 +64,7 @@ struct ListMove {
   bool
       behind; ///< comes after matrix space (a parameter that only `out` reads, and the new parameter)
   double peers, bytes;
-  int64_t
-      room; ///< bytes of the workspace for a copy, and for what is sent and received; on any rank
+  int64_t room; ///< the most bytes of workspace on any rank: for a copy, for sends and for receives
 };
 /// The exchanges that a group needs because stages run over the shards at `home`, and read and write shards
 /// with other placements. A move has 0 peers and bytes if each rank already holds all of its elements.
@@ -81,7 +80,7 @@ int64_t modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols);
 /// buffers and of scratch. All products of the block use the same scratch.
 struct BlockBytes {
   int64_t element, work, scratch;
-  int64_t resting = 0; ///< buffers of a slab while its sums travel
+  int64_t resting = 0; ///< bytes of a slab's buffers while its sums travel
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
 /// The memory that a slab of a block needs, in a group with slabs. `work` includes the messages of its sums.

@@ -67,7 +67,7 @@ public:
 
   /// Judges all known strategies, in the order of optim::strategies.
   std::vector<Judgement> judge(optim::GroupOp group, const GroupGeometry &geometry) const;
-  /// The judgement of a strategy, or null.
+  /// The judgement of a strategy. Null if `judgements` does not have it.
   static const Judgement *find(llvm::ArrayRef<Judgement> judgements,
                                optim::StrategyAttrInterface strategy);
   /// The legal strategy with the fewest seconds. Null if no strategy is legal. A strategy that repeats work
@@ -88,7 +88,7 @@ private:
   /// By the ranks of a mesh: the busiest rank's load divided by the mean load, if all blocks of matrix space
   /// are dealt out to owners.
   std::map<std::vector<int64_t>, double> unevenness;
-  /// By the ranks of a mesh: the number of groups with blocks that are not on one rank alone.
+  /// By the ranks of a mesh: the number of groups with a block of which several ranks hold elements.
   std::map<std::vector<int64_t>, int64_t> travelling;
   /// By the ranks of a mesh and by position: seconds of all groups whose blocks lie on one rank each, if
   /// every rank computes the blocks that it holds.

@@ -42,8 +42,9 @@ private:
   };
   /// The memory for a group's blocks of one wave. Each number is for the rank that needs most.
   struct Need {
-    int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
-    int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
+    int64_t held =
+        0; ///< bytes of shards in messages: sent on the way there, received on the way back
+    int64_t whole = 0; ///< bytes of whole blocks: received on the way there, sent on the way back
     int64_t work = 0, scratch = 0;
     int64_t resting = 0; ///< bytes of slabs while their sums travel
     int64_t room = 0;    ///< bytes for moves between shards with different placements
@@ -117,7 +118,7 @@ private:
   // mesh and the replicated factors of each group with hops, each once. If there are several, a rank sends
   // from a separate copy for each peer, and these copies are as large as the whole blocks that arrive.
   std::vector<bool> shares;
-  std::vector<bool> chooses; // per group, whether a hop chooses
+  std::vector<bool> chooses; // per group, whether a hop chooses (plan::chooses)
   std::set<std::pair<std::string, std::vector<int64_t>>> sharings;
   std::vector<BlockBytes> bytesOf;   // per group
   std::vector<Touched> stages;       // per group

@@ -13,8 +13,8 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
   bool local = geometry.group.hops.empty(), owned = !bases[group].empty();
   auto ranks = int64_t(geometry.mesh.ranks.size());
   int64_t size = geometry.group.rows() * geometry.group.cols();
-  // The same ranks hold blocks that have the same number (place) within their parameters. So blocks are
-  // counted by this number and by base.
+  // Blocks with equal numbers (place) within their parameters lie on the same ranks. So blocks are counted by
+  // this number and by base.
   std::map<int64_t, std::map<int64_t, int64_t>> counts;
   for (int64_t block : blocks)
     ++counts[block % geometry.blocksPerParameter()][owned ? bases[group][block] : 0];

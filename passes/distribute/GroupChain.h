@@ -59,7 +59,7 @@ private:
   /// Stores the new parameter in the parameter's shards, from its copy at home.
   void giveBack(mlir::Value parameter);
 
-  // Staging and batches.
+  // Buffers, copies and exchanges.
   /// New memory in a place. For a batch, `shape` has its rows and columns.
   mlir::Value empty(comm::PlaceAttr place, mlir::Type element, std::array<int64_t, 2> shape = {});
   mlir::RankedTensorType batchType(optim::ValueKind kind, mlir::Type element) const;

@@ -266,9 +266,9 @@ private:
   void layOut() {
     terminator = step.getBody().front().getTerminator();
     placeAll(scalars);
-    // While one round of a wave travels, the round before of the next wave is computed. At most two waves are
-    // in matrix space at a time, however long they are. A third would take more memory and could hide no more
-    // time.
+    // While round r + 1 of a wave travels, round r of the next wave is computed. At most two waves are in
+    // matrix space at a time, even if they stay there for many rounds. A third wave would take more memory
+    // and could hide no more time.
     std::map<size_t, size_t> waveOf; // the wave whose first round is at a time
     std::vector<size_t> begin;
     for (size_t wave = 0; wave < waves.size(); ++wave) {

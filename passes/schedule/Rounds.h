@@ -28,7 +28,7 @@ enum class Phase { There, Computes, Returns, Ends };
 /// What one wave does, in order.
 struct Wave {
   llvm::SmallVector<Round> rounds;            // of chains that exchange
-  llvm::SmallVector<mlir::Operation *> local; // chains without exchange, whole
+  llvm::SmallVector<mlir::Operation *> local; // all operations of chains without exchanges
 };
 
 /// The segment on which an operation works; null if there is none.
