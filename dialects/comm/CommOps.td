@@ -240,9 +240,10 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     Over `shards` (or `gradient_shards`, `state_shards`) the stage visits every element that this rank holds
     of the segment's blocks in that distribution, for active parameters. Staged operands give or take the same
     element of the block. They are packed or kept values on the same ranks, or whole blocks. Over `blocks` the
-    stage visits every element of the rank's computed blocks; operands are batches [?, R, C], [?, R, 1], [?,
-    1, C] or [?, 1, 1] and broadcast. Region arguments: one per input (its element type), then the columns of
-    the scalar table (f32) for the element's parameter. Yields: one per operand of `writes`, then one per out.
+    stage visits every element of the rank's computed blocks. Operands are batches and broadcast: [?, R, C],
+    [?, R, 1], [?, 1, C] or [?, 1, 1]. Region arguments: one per input (its element type), then the columns
+    of the scalar table (f32) for the element's parameter. Yields: one per operand of `writes`, then one per
+    out.
 
     An element is read before it is written, so an input may also be written. A batch has room for the longest
     slab. If a stage over shards writes a batch of slabs, the elements behind a shorter slab keep their

@@ -281,8 +281,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     first parameter is. `parts` are in order and of equal size; they are given if the parameters are divided
     and the rule sees blocks. Slabs need an empty list of hops, and are as the shards cut the blocks. `joined`
     is an axis from 1 on, without strategy and parts, for a rule whose states are all shaped like the
-    parameter.
-    `reduced` has legal placements, exactly if the gradient is partial.
+    parameter. `reduced` has legal placements, exactly if the gradient is partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,

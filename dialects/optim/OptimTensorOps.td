@@ -67,12 +67,11 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure, DeclareOpInterfaceMethods<Optim_M
     chain of values x0, x1, … has 16 partial results, each starting at +0 (`max`: at −∞). Partial j takes x_j,
     x_(j+16), … in order. Then partial j takes partial j + 8 for j < 8, and so on with 4, 2 and 1. A rows
     result is a chain along each row, a cols result one down each column, a one result the chain of all rows'
-    chains. `mean` and
-    `rms` divide a chain's result by the count (rounded to f32). `rms` and `norm` add squares, each rounded
-    first (no fused multiply-add), and take the root last. If a sum of squares is below 2^-70 or above 2^126,
-    squares may have underflowed or overflowed. Then each value is multiplied by 2^96 or by 2^-96 before it is
-    squared, and the root by the inverse. So a norm is right for all finite values, and infinite only if it is
-    greater than every f32. (The bounds leave room for 2^40 values.)
+    chains. `mean` and `rms` divide a chain's result by the count (rounded to f32). `rms` and `norm` add
+    squares, each rounded first (no fused multiply-add), and take the root last. If a sum of squares is below
+    2^-70 or above 2^126, squares may have underflowed or overflowed. Then each value is multiplied by 2^96 or
+    by 2^-96 before it is squared, and the root by the inverse. So a norm is right for all finite values, and
+    infinite only if it is greater than every f32. (The bounds leave room for 2^40 values.)
 
     `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. The sum of no values is 0, their max
     −∞.

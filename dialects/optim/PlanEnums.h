@@ -26,8 +26,7 @@ template <Named Enum> llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Enum 
 
 namespace stepc {
 /// Parses a kind of values, by its name or as `[rows, 8]`, and stores it in `kind`. Or parses one of the
-/// words
-/// `others`. Returns the index of the word, or others.size() for a kind.
+/// words `others`. Returns the index of the word, or others.size() for a kind.
 mlir::FailureOr<size_t> parseKind(mlir::AsmParser &parser, plan::ValueKind &kind,
                                   llvm::ArrayRef<std::string_view> others = {});
 namespace plan {

@@ -35,8 +35,7 @@ mlir::FailureOr<std::vector<char>> emitObject(mlir::ModuleOp module,
 
 /// The paths of the archives that libraries are linked with: stepc's runtime (instrumented, if `sanitizer`
 /// says so) and a C++ library. The runtime is looked for in $STEPC_RUNTIME_DIR, or in ../lib beside the
-/// folder of
-/// `executable` if that variable is not set. The C++ library is always looked for in this ../lib.
+/// folder of `executable` if that variable is not set. The C++ library is always looked for in this ../lib.
 llvm::Expected<std::vector<std::string>> findRuntimeArchives(llvm::StringRef executable,
                                                              Sanitizer sanitizer = Sanitizer::None);
 

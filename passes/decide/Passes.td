@@ -69,10 +69,9 @@ def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
     `optim.orthogonalize`, `optim.reduce`, `optim.matmul` and all operations on a value that is not full need
     whole blocks (`matrix`). All other operations may run on shards before (`in`) or after (`out`). A minimum
     cut chooses the values that cross, by their bytes per element. Among equal cuts, more work stays on the
-    shards.
-    `out` recomputes values of `in`, so `optim.writes` stores a state in `in` only if `out` does not need its
-    old value. Splats and conditions get no label, because they are computed wherever they are used. So an
-    operation that uses a condition counts as a reader of the condition's operands.
+    shards. `out` recomputes values of `in`, so `optim.writes` stores a state in `in` only if `out` does not
+    need its old value. Splats and conditions get no label, because they are computed wherever they are used.
+    So an operation that uses a condition counts as a reader of the condition's operands.
 
     Remark (passed) `spaces-assigned`: the operations of a rule in each space.
 

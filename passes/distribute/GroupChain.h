@@ -26,8 +26,7 @@ Moves movesThere(const plan::Group &group, comm::Distribution home);
 Moves movesBack(const plan::Group &group, comm::Distribution home);
 
 /// Builds the operations of one segment: stages of `in`, collectives, matrix operations, collectives, stages
-/// of
-/// `out`.
+/// of `out`.
 class GroupChain {
 public:
   GroupChain(mlir::OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,

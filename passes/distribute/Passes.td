@@ -35,9 +35,8 @@ def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
   let summary = "Expand matrix operations into batched products, reductions and stages";
   let description = [{
     Each operation with MatrixOpInterface on a batch of blocks becomes the operations that its `expand`
-    builds.
-    `optim.reduce` becomes a reduction, `optim.orthogonalize` a norm, a scaling and products. X Xᵀ and the
-    polynomial in it are marked symmetric.
+    builds. `optim.reduce` becomes a reduction, `optim.orthogonalize` a norm, a scaling and products. X Xᵀ and
+    the polynomial in it are marked symmetric.
 
     If owners send back the results of several segments of a wave, all these segments are normalized before
     the first products (`comm-pipeline-waves`). So the last product of each segment writes into the memory of

@@ -42,16 +42,14 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     matrix space, because other ranks wait for their messages. Then come chains that compute, and chains on
     the way back. Both send their results in one start if their ranks meet. Last come stages whose results are
     not sent. Each chain waits only for its own exchanges. Elementwise groups run while the first exchange
-    travels.
-    `order` numbers the starts.
+    travels. `order` numbers the starts.
 
     In a round that begins the way back, all chains first do the operations before their products side by
     side. That is, the first operation of each chain comes first, then the second of each, and so on. Then
     each chain does its products, and then all chains do their next operations side by side. So equal
     operations of different chains are next to each other. All results are in memory at one time in any order,
     because they travel together. The pass decides nothing: the `wave` of each segment and the order of the
-    chains fix the whole order.
-    `comm.scalars` come first, and `comm.advance_steps` stays last.
+    chains fix the whole order. `comm.scalars` come first, and `comm.advance_steps` stays last.
 
     Remarks: `waves-pipelined` (passed) with the numbers of waves and exchanges; `exchange-exposed` (missed)
     for each exchange whose wait follows at once, because nothing is left to run while it travels.
@@ -83,9 +81,8 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
     (Products count as side by side.) The size of a pool is the most that any one rank needs for all its
     batches (`comm.buffer`). Buffers get their offsets in decreasing order of size, each the lowest offset
     that is free while it lives. The arena and the scratch that a target may use after it
-    (passes/cost/ScratchBound.h) together must keep the module's
-    `comm.workspace_limit`. The pass only sets attributes: offsets on the allocations, and the bytes of the
-    arena on the step.
+    (passes/cost/ScratchBound.h) together must keep the module's `comm.workspace_limit`. The pass only sets
+    attributes: offsets on the allocations, and the bytes of the arena on the step.
 
     Remark (passed) `workspace-assigned`: the arena's bytes, the most scratch that a target may use, and the
     bytes of all buffers side by side.
