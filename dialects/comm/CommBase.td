@@ -16,7 +16,7 @@ def Comm_Dialect : Dialect {
 
     - A *segment* is the blocks of a group that are handled together.
     - Shards of a whole group are one value, `!comm.shards`: a handle with declared memory effects.
-    - Packed values are `tensor<?xT, #comm.place<…>>`; computed blocks are `tensor<?xRxCxT, #comm.place<…>>`.
+    - Packed values are `tensor<?xT, #comm.place<…>>`, computed blocks `tensor<?xRxCxT, #comm.place<…>>`.
       Both are staged values. They become memrefs, then buffers in one static workspace (`comm.buffer`). The
       place says which value a buffer holds. Operations infer their work from the places of their operands.
 

@@ -159,7 +159,8 @@ MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue
         Value scale = number(b, loc, std::ldexp(1.0, kNormExponent));
         return Value(arith::MulFOp::create(b, loc, quotient, scale));
       });
-  // If X is tall, the iteration multiplies Xᵀ X, and X B instead of B X. So it never transposes X in memory.
+  // If X is tall, the iteration multiplies Xᵀ X, and X B instead of B X. So it never transposes X in
+  // memory.
   bool isTall = builder.extents.isTall;
   MatrixValue x = normalized;
   SmallVector<std::array<double, 3>> steps(getSteps());

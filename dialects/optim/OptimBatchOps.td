@@ -28,10 +28,10 @@ def Optim_ProductOp : Optim_BatchOp<"product"> {
     `transpose_rhs`), addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over
     k in increasing order. If the chip has no fused multiply-add, product and sum are both rounded. On a GPU's
     tensor cores the links of the chain are groups of 16 steps of k. `exec.product` names the order. The
-    epilogue in f32 is round(alpha · acc) + round(beta · addend), with alpha and beta rounded to f32 first (a
-    factor of 1 multiplies nothing). It is rounded to out's type (to nearest even, denormals kept, NaN in bf16
-    as 0x7fc0). With `symmetric` only elements on and below the diagonal are computed, with their addends. The
-    others are copies of these, mirrored at the diagonal.
+    epilogue in f32 is round(alpha · acc) + round(beta · addend), with alpha and beta rounded to f32
+    first (a factor of 1 multiplies nothing). It is rounded to out's type (to nearest even, denormals
+    kept, NaN in bf16 as 0x7fc0). With `symmetric` only elements on and below the diagonal are computed,
+    with their addends. The others are copies of these, mirrored at the diagonal.
 
     ```mlir
     %a = optim.product %x, %x outs(%init : tensor<?x8x8xbf16>)

@@ -276,12 +276,13 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     ```
     Constraints: the rule and the parameters exist and agree; hops exactly with a strategy; the factors of
     hops divide the mesh's axes and do not overlap. A hop has no bases, or as many as blocks; a base is a
-    position in the mesh. There are as many waves as blocks, each between 0 and 2^20 − 1. A group without hops
-    has no waves if parameter, gradient and states have equal placements. All parameters are divided as the
-    first parameter is. `parts` are in order and of equal size; they are given if the parameters are divided
-    and the rule sees blocks. Slabs need an empty list of hops, and are as the shards cut the blocks. `joined`
-    is an axis from 1 on, without strategy and parts, for a rule whose states are all shaped like the
-    parameter. `reduced` has legal placements, exactly if the gradient is partial.
+    position in the mesh. There are as many waves as blocks, each between 0 and 2^20 − 1. A group
+    without hops has no waves if parameter, gradient and states have equal placements. All parameters
+    are divided as the first parameter is. `parts` are in order and of equal size; they are given if the
+    parameters are divided and the rule sees blocks. Slabs need an empty list of hops, and are as the
+    shards cut the blocks. `joined` is an axis from 1 on, without strategy and parts, for a rule whose
+    states are all shaped like the parameter. `reduced` has legal placements, exactly if the gradient is
+    partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,

@@ -64,14 +64,15 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure, DeclareOpInterfaceMethods<Optim_M
   let description = [{
     A reduction over columns gives one value per row, over rows one per column, over both one per block. The
     result's type says which. All is computed in f32, in an order that depends only on the block's shape. A
-    chain of values x0, x1, … has 16 partial results, each starting at +0 (`max`: at −∞). Partial j takes x_j,
-    x_(j+16), … in order. Then partial j takes partial j + 8 for j < 8, and so on with 4, 2 and 1. A rows
-    result is a chain along each row, a cols result one down each column, a one result the chain of all rows'
-    chains. `mean` and `rms` divide a chain's result by the count (rounded to f32). `rms` and `norm` add
-    squares, each rounded first (no fused multiply-add), and take the root last. If a sum of squares is below
-    2^-70 or above 2^126, squares may have underflowed or overflowed. Then each value is multiplied by 2^96 or
-    by 2^-96 before it is squared, and the root by the inverse. So a norm is right for all finite values, and
-    infinite only if it is greater than every f32. (The bounds leave room for 2^40 values.)
+    chain of values x0, x1, … has 16 partial results, each starting at +0 (`max`: at −∞). Partial j
+    takes x_j, x_(j+16), … in order. Then partial j takes partial j + 8 for j < 8, and so on with 4, 2
+    and 1. A rows result is a chain along each row, a cols result one down each column, a one result the
+    chain of all rows' chains. `mean` and `rms` divide a chain's result by the count (rounded to f32).
+    `rms` and `norm` add squares, each rounded first (no fused multiply-add), and take the root last. If
+    a sum of squares is below 2^-70 or above 2^126, squares may have underflowed or overflowed. Then
+    each value is multiplied by 2^96 or by 2^-96 before it is squared, and the root by the inverse. So a
+    norm is right for all finite values, and infinite only if it is greater than every f32. (The bounds
+    leave room for 2^40 values.)
 
     `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. The sum of no values is 0, their max
     −∞.
@@ -114,14 +115,14 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize",
     [Pure, DeclareOpInterfaceMethods<Optim_MatrixOpInterface, ["takesSlabs"]>]> {
   let summary = "Newton–Schulz orthogonalization of each block";
   let description = [{
-    Computes one exact sequence, with X of r × c (transposed first if r > c). First X ← X / max(‖X‖_F, eps),
-    with the norm and the division in f32, rounded to the operand type, which is the result's. (‖X‖_F is as in
-    `optim.reduce norm`. Both arguments of max, and the quotient, are times 2^-24, so that the norm of any
-    finite X is finite.) Then per coefficient (a, b, c): A = X Xᵀ; B = c · (A A) + b · A; X = (B X) + a · X,
-    with f32 accumulation over k in increasing order as `optim.product` says. The epilogue c · acc + b · A (or
-    acc + a · X) is in f32, and each result is rounded to the operand type. If c = 0 there is no product A A,
-    and B is b · X Xᵀ, rounded once. A is symmetric in bits. Source: Jordan et al., Muon (2024); coefficients
-    as given.
+    Computes one exact sequence, with X of r × c (transposed first if r > c). First X ← X / max(‖X‖_F,
+    eps), with the norm and the division in f32, rounded to the operand type, which is the result's.
+    (‖X‖_F is as in `optim.reduce norm`. Both arguments of max, and the quotient, are times 2^-24, so
+    that the norm of any finite X is finite.) Then per coefficient (a, b, c): A = X Xᵀ; B = c · (A A) +
+    b · A; X = (B X) + a · X, with f32 accumulation over k in increasing order as `optim.product` says.
+    The epilogue c · acc + b · A (or acc + a · X) is in f32, and each result is rounded to the operand
+    type. If c = 0 there is no product A A, and B is b · X Xᵀ, rounded once. A is symmetric in bits.
+    Source: Jordan et al., Muon (2024); coefficients as given.
 
     ```mlir
     %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xbf16>

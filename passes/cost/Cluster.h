@@ -41,9 +41,9 @@ struct Device {
   bool overlaps = false;
   /// Seconds of work that is bound by arithmetic or by memory, whichever takes longer.
   double seconds(double operations, double bytes) const;
-  /// Seconds that a product of m × k by k × n costs once, however many blocks there are. It has two launches,
-  /// at whose ends all threads but one wait for half of an item. An item is about as large as targets make
-  /// the items of a product: its left rows fit in a cache, and there are dozens of items.
+  /// Seconds that a product of m × k by k × n costs once, however many blocks there are. It has two
+  /// launches, at whose ends all threads but one wait for half of an item. An item is about as large as
+  /// targets make the items of a product: its left rows fit in a cache, and there are dozens of items.
   double once(int64_t m, int64_t n, int64_t k) const;
   bool operator==(const Device &) const = default;
 };

@@ -106,8 +106,8 @@ int64_t boundOf(const Share &share) {
   }
   double mean = sum / static_cast<double>(share.width);
   bound = std::max(bound, static_cast<int64_t>(std::min(mean, 9e18)));
-  // Some rank has at least k + 1 of the k · width + 1 largest blocks. They cost at least as much as the k + 1
-  // smallest blocks among these.
+  // Some rank has at least k + 1 of the k · width + 1 largest blocks. They cost at least as much as the
+  // k + 1 smallest blocks among these.
   for (int64_t more = 0; more * share.width < count; ++more) {
     int64_t skipped = more * share.width + 1 - (more + 1), left = more + 1, together = least;
     for (auto [cost, times] : share.blocks) {

@@ -28,9 +28,9 @@ Cluster gpus(const char *name, int64_t domain, double nvlinkBandwidth, double ne
 
 const std::vector<Cluster> &profiles() {
   static const std::vector<Cluster> all = {
-      // 16 threads, together with 10¹² operations and 100 GB per second. 100 Gbit/s and 20 µs to every other
-      // rank, one message after another. With more threads, each thread has less work per wave, so many waves
-      // would cost more time.
+      // 16 threads, together with 10¹² operations and 100 GB per second. 100 Gbit/s and 20 µs to every
+      // other rank, one message after another. With more threads, each thread has less work per wave,
+      // so many waves would cost more time.
       {"cpu",
        {{"network", Level::kAll, {20e-6, 20e-6, 12.5e9}}},
        {.flops = 1e12, .memory = 100e9, .capacity = 64e9, .launch = 5e-6, .threads = 16}},

@@ -84,8 +84,8 @@ private:
     return division;
   }
 
-  /// The numbers of waves to try. These are all numbers up to `dense`, the numbers of 1, 2, 3, 4, 6, 8, 12, …
-  /// above `dense`, and the number of blocks.
+  /// The numbers of waves to try. These are all numbers up to `dense`, the numbers of 1, 2, 3, 4, 6, 8,
+  /// 12, … above `dense`, and the number of blocks.
   static SmallVector<int64_t> counts(int64_t blocks, int64_t dense) {
     SmallVector<int64_t> result;
     for (int64_t count = 1; count < std::min(blocks, dense + 1); ++count)

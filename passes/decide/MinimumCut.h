@@ -7,8 +7,8 @@
 
 namespace stepc::decide {
 
-/// Assigns 0 or 1 to nodes so that the sum of paid costs is least. Edmonds–Karp is fast enough, because rules
-/// have tens of operations. Among several optima it chooses the one with the fewest ones.
+/// Assigns 0 or 1 to nodes so that the sum of paid costs is least. Edmonds–Karp is fast enough, because
+/// rules have tens of operations. Among several optima it chooses the one with the fewest ones.
 class MinimumCut {
 public:
   static constexpr int64_t kNever = int64_t(1) << 40;

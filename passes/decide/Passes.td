@@ -179,14 +179,15 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
 def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   let summary = "Divide the blocks into waves: the least workspace that costs hardly any time";
   let description = [{
-    More workspace is used only if it saves time. The pass tries 1, 2, 3, 4, 6, 8, 12, … waves and the number
-    of blocks; under the module's `comm.workspace_limit` also each number up to 64. A number of waves counts
-    if its modelled workspace, with three waves in flight, stays within that limit. Without a limit it counts
-    if the workspace stays within `target-bytes`. More than 32 waves count only if no smaller number counts.
-    Among the numbers that count, the pass takes the least workspace whose modelled time is at most 3 % above
-    the best. If no number stays within a limit, the pass takes the least modelled workspace of all. If no
-    number stays within `target-bytes`, which is no limit, the pass chooses among numbers with at most twice
-    the least workspace. Without a limit, the search ends at a number that takes twice the best time.
+    More workspace is used only if it saves time. The pass tries 1, 2, 3, 4, 6, 8, 12, … waves and the
+    number of blocks; under the module's `comm.workspace_limit` also each number up to 64. A number of
+    waves counts if its modelled workspace, with three waves in flight, stays within that limit. Without
+    a limit it counts if the workspace stays within `target-bytes`. More than 32 waves count only if no
+    smaller number counts. Among the numbers that count, the pass takes the least workspace whose
+    modelled time is at most 3 % above the best. If no number stays within a limit, the pass takes the
+    least modelled workspace of all. If no number stays within `target-bytes`, which is no limit, the
+    pass chooses among numbers with at most twice the least workspace. Without a limit, the search ends
+    at a number that takes twice the best time.
 
     The model adds gaps between buffers: 15 % to one wave of several groups, 25 % to several waves. It also
     adds the most scratch that a product of a wave may use on any target. So the pass may pass over a number

@@ -61,9 +61,9 @@ private:
 };
 
 /// Walks the order of commands that comm-pipeline-waves makes, with the seconds of a model. Round r of a wave
-/// runs beside round r − 1 of the next wave, the later wave first. A round first begins exchanges on the way
-/// there, for which other ranks wait. Then it computes blocks, begins the way back, and last runs the stages
-/// after the exchanges. Waves with sums over slabs take turns in pairs.
+/// runs beside round r − 1 of the next wave, the later wave first. A round first begins exchanges on
+/// the way there, for which other ranks wait. Then it computes blocks, begins the way back, and last
+/// runs the stages after the exchanges. Waves with sums over slabs take turns in pairs.
 class WavePipeline {
 public:
   /// `fill` has seconds per rank of work that runs while the first exchange travels.

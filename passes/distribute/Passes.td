@@ -35,8 +35,8 @@ def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
   let summary = "Expand matrix operations into batched products, reductions and stages";
   let description = [{
     Each operation with MatrixOpInterface on a batch of blocks becomes the operations that its `expand`
-    builds. `optim.reduce` becomes a reduction, `optim.orthogonalize` a norm, a scaling and products. X Xᵀ and
-    the polynomial in it are marked symmetric.
+    builds. `optim.reduce` becomes a reduction, `optim.orthogonalize` a norm, a scaling and products. X Xᵀ
+    and the polynomial in it are marked symmetric.
 
     If owners send back the results of several segments of a wave, all these segments are normalized before
     the first products (`comm-pipeline-waves`). So the last product of each segment writes into the memory of
@@ -54,8 +54,8 @@ def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
     ```
 
     In a group with slabs, x is a slab. The Gram matrix of a block is the sum of the Gram matrices of all its
-    slabs, in f32, in the order of the slabs, with equal bits on all its ranks. The norm ‖X‖ is d · √t, with
-    d = max(Σ nᵢ, eps) of the slabs' norms nᵢ, and t = Σ (nᵢ / d)².
+    slabs, in f32, in the order of the slabs, with equal bits on all its ranks. The norm ‖X‖ is d · √t,
+    with d = max(Σ nᵢ, eps) of the slabs' norms nᵢ, and t = Σ (nᵢ / d)².
     ```mlir
     optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 4>
     %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>)

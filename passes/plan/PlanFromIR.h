@@ -51,8 +51,8 @@ struct ProgramPlan {
 /// are only the starts, in their `order`. The code generator adds the other commands, `kernels`, `chip` and
 /// `programHash`.
 ///
-/// Emits an error at the operation if a symbol is missing, or if the orders of the starts are not 0, 1, 2, …
-/// A parameter in no group is also an error, and so is a parameter without parts in two groups.
+/// Emits an error at the operation if a symbol is missing, or if the orders of the starts are not 0, 1,
+/// 2, … A parameter in no group is also an error, and so is a parameter without parts in two groups.
 mlir::FailureOr<ProgramPlan> planFromModule(mlir::ModuleOp module);
 
 /// The kind of value over which a stage over blocks iterates: the smallest kind to which all its batches
