@@ -21,16 +21,17 @@ inline llvm::hash_code hash_value(const Place &place) {
 namespace stepc::comm {
 using plan::Distribution, plan::End, plan::ShardsKind, plan::CollectiveKind, plan::ValueKind;
 
-/// The kinds of values that stand in a place.
+/// What a place holds.
 enum class Contents {
   Values = 0,  ///< values of blocks
-  Scalars = 1, ///< of a group's parameters
+  Scalars = 1, ///< scalars of a group's parameters
 };
 
-/// What stands after a comma in the type of shards; nothing for the parameter's.
+/// Parses the distribution in a type of shards: a comma and its name. Without a comma `distribution` stays
+/// as it was. printStanding prints nothing for the distribution `shards`.
 mlir::ParseResult parseStanding(mlir::AsmParser &parser, Distribution &distribution);
 void printStanding(mlir::AsmPrinter &printer, const Distribution &distribution);
-/// A list of factors, which may be empty.
+/// Parses a list of factors in brackets. The list may be empty.
 mlir::ParseResult parseFactors(mlir::AsmParser &parser, llvm::SmallVector<plan::Factor> &factors);
 void printFactors(mlir::AsmPrinter &printer, llvm::ArrayRef<plan::Factor> factors);
 } // namespace stepc::comm
@@ -42,32 +43,34 @@ void printFactors(mlir::AsmPrinter &printer, llvm::ArrayRef<plan::Factor> factor
 #include "dialects/comm/CommTypes.h.inc"
 
 namespace stepc::comm {
-/// The place of a staged value, from its type. Null for values that have none, for example shards.
+/// The place that the type of a staged value carries. Null if the type has no place, as that of shards.
 PlaceAttr placeOf(mlir::Type type);
 inline PlaceAttr placeOf(mlir::Value value) { return placeOf(value.getType()); }
 /// The type of one element: of shards, of a staged value, or of a rule's tensor.
 mlir::Type elementOf(mlir::Type type);
 inline mlir::Type elementOf(mlir::Value value) { return elementOf(value.getType()); }
-/// The segment of an operation on batches of blocks, as the place of its first operand tells.
+/// The segment that the place of the operation's first operand names. Null if this operand is no batch
+/// (PlaceAttr::isBatch).
 mlir::FlatSymbolRefAttr segmentOfBatch(mlir::Operation *op);
 
-/// The ranks of a communicator; null for the world, and nothing where no operation makes it.
+/// The ranks of a communicator. A null attribute stands for the world. Returns nullopt if neither comm.world
+/// nor comm.communicator defines the value.
 std::optional<CommunicatorAttr> ranksOf(mlir::Value communicator);
-/// The mesh of a communicator exists, and its factors divide that.
+/// Emits an error at `op` if the mesh of `ranks` does not exist, or if the factors do not divide this mesh.
 mlir::LogicalResult verifyRanks(mlir::Operation *op, CommunicatorAttr ranks,
                                 mlir::SymbolTableCollection &symbols);
 
 namespace detail {
-/// The constraints that all collectives share.
+/// Verifies the constraints that all collectives share.
 mlir::LogicalResult verifyCollective(mlir::Operation *op);
-/// Every staged operand and result has a place and the rank that belongs to it.
+/// Verifies that each staged operand and result has a place, and as many axes as this place demands.
 mlir::LogicalResult verifyPlaces(mlir::Operation *op);
-/// The segments and groups that places name exist.
+/// Verifies that the segments and groups that these places name exist.
 mlir::LogicalResult verifyPlaceSymbols(mlir::Operation *op, mlir::SymbolTableCollection &symbols);
 } // namespace detail
 
-/// The trait of operations on staged values: their operands and results have places, and what these name
-/// exists.
+/// The trait of operations on staged values. Their operands and results have places, whose segments and
+/// groups exist.
 template <typename Op> class Placed : public mlir::OpTrait::TraitBase<Op, Placed> {
 public:
   static mlir::LogicalResult verifyTrait(mlir::Operation *op) { return detail::verifyPlaces(op); }
@@ -83,33 +86,33 @@ public:
 
 namespace stepc::comm {
 
-/// The one start with which a packed value travels, and its number among the sends or receives. An error if
-/// there are two starts. If there is none, the error is at `user`, which uses the value.
+/// The one start that sends or receives a packed value, and the value's index among the sends or receives.
+/// Emits an error if there are two starts. Emits an error at `user`, which uses the value, if there is none.
 mlir::FailureOr<std::pair<StartOp, int64_t>> startOf(mlir::Operation *user, mlir::Value packed);
 
 /// Set on the module: which level its program is at ("optim", "decided", "comm", "scheduled",
 /// "exec", "llvm").
 inline constexpr llvm::StringLiteral kLevelAttr = "stepc.level";
-/// The level that a module says to be at; null where it says none.
+/// The level in the module's attribute kLevelAttr. Null if the module has no such attribute.
 mlir::StringAttr levelOf(mlir::ModuleOp module);
-/// Says so from here on: for what makes a module, and for the pass that ends a level.
+/// Sets the module's attribute kLevelAttr. The importer calls it, and so does the last pass of each level.
 void setLevel(mlir::ModuleOp module, llvm::StringRef level);
 /// Set on the step function of a scheduled program: workspace bytes per rank.
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 /// Set on the module: the user's limit of workspace bytes per rank.
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
-/// Set on allocations by comm-assign-arena: where they stand in the workspace.
+/// Set on allocations by comm-assign-arena: their offset in the workspace and their size, in bytes.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
-/// Also set there if several allocations share that part of the workspace: the number of their pool. They
-/// stand in the pool in the order of their allocations.
+/// Also set on allocations that share one part of the workspace: the number of their pool. The batches stand
+/// in the pool in the order of their allocations.
 inline constexpr llvm::StringLiteral kPoolAttr = "comm.pool";
-/// Offsets into the workspace are multiples of it.
+/// Offsets into the workspace are multiples of this number of bytes.
 using plan::kAlignment;
 
-/// In the metadata of a diagnostic past level decided: what the user asked for is wrong, not the
-/// compiler. Without it a driver has to take such an error for a fault of the compiler.
+/// In the metadata of an error past level decided: the user's input is wrong, and not the compiler. The
+/// driver reports errors past level decided without this mark as faults of the compiler.
 inline constexpr llvm::StringLiteral kInputErrorMark = "stepc.input";
-/// Marks a diagnostic so.
+/// Adds kInputErrorMark to a diagnostic and returns the diagnostic.
 mlir::InFlightDiagnostic blameInput(mlir::InFlightDiagnostic diagnostic);
 
 } // namespace stepc::comm

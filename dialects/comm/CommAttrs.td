@@ -13,50 +13,52 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
 
     ```mlir
     #comm.place<@g0.w0, full, blocks>                     // each computed block, whole: [?, R, C]
-    #comm.place<@g0.w0, rows, blocks>                     // a value per row of each: [?, R, 1]
+    #comm.place<@g0.w0, rows, blocks>                     // a value per row of each block: [?, R, 1]
     #comm.place<@g0.w0, full, shards to blocks, sent>     // this rank's shards, packed per receiver: [?]
-    #comm.place<@g0.w0, full, shards to blocks, received> // packed per sender: [?]
+    #comm.place<@g0.w0, full, shards to blocks, received> // what this rank received, packed per sender: [?]
     #comm.place<@g0.w0, full, state_shards, kept>         // a copy of this rank's shards: [?]
     #comm.place<@g0.w0, gram, blocks>                     // a Gram matrix, n the smaller of R, C: [?, n, n]
-    #comm.place<@g0.w0, [cols, 8], blocks>                // of other extents: [?, C, 8]
+    #comm.place<@g0.w0, [cols, 8], blocks>                // a matrix of other extents: [?, C, 8]
     #comm.place<@g0.w0, gram, parts>                      // per slab, its part of the Gram matrix: [?, n, n]
-    #comm.place<@g0.w0, gram, parts to ranges, sent>      // these, packed for those that add them up: [?]
+    #comm.place<@g0.w0, gram, parts to ranges, sent>      // parts, packed for ranks that add them up: [?]
     #comm.place<@g0.w0, gram, ranges, kept>               // the sums of this rank's range of elements: [?]
-    #comm.place<@g0.w0, gram, ranges to blocks, sent>     // these, for all ranks with slabs: [?]
+    #comm.place<@g0.w0, gram, ranges to blocks, sent>     // these sums, for all ranks with slabs: [?]
     #comm.place<@g0, scalars>                             // per parameter, on every rank: [n, columns]
     ```
-    An extent of a value is `rows`, `cols`, the `smaller` of these, or a constant.
+    An extent of a value is `rows`, `cols`, `smaller` (the smaller of the two), or a constant.
     Distributions are `shards`, `blocks` and, in a group with several hops, `hop <k>`: pieces as hop k leaves
     them. If the placements of the gradient or the states are not the parameter's, their shards are
     `gradient_shards` and `state_shards`. Contributions to a partial gradient are added up in
     `reduced_shards`. Equal lists have the name of the first of parameter, gradient, states and reduced
     gradient.
-    A group may have slabs. `blocks` then are these slabs, and `parts` are what ranks add to `one` and `gram`
-    values of whole blocks. The ranks that have slabs of the same blocks add up these parts together: each
-    adds up one of as many `ranges` of all elements, in the order of the ranks.
-    A move leads from one distribution to another. What is sent stands with the holders of the first, what is
-    received with those of the second. The symbol names a segment; for scalars it names a group. Shards at
-    rest also have a place, but no tensor has it as its type: they are `!comm.shards`.
-    Constraints: what is at rest or kept has one distribution, which is no hop's; a move has two. Only
-    values of blocks move, and only shards and ranges are kept. Values that no state can have stand in
-    blocks, and one and gram values in parts; they move from there to ranges, and from these to blocks.
+    A group may have slabs. In such a group `blocks` are the slabs. `parts` are what each slab adds to a `one`
+    or `gram` value of its whole block. The ranks that have slabs of the same blocks divide the elements of
+    these values into as many `ranges`. Each rank adds up the parts of its range, in the order of the ranks.
+    A move leads from one distribution to another. A `sent` value lies on the ranks that hold the first, a
+    `received` value on the ranks that hold the second. The symbol names a segment; for scalars it names a
+    group. Shards at rest also have a place, but it is in no tensor's type: shards are `!comm.shards`.
+    Constraints: a value at rest or kept has one distribution, which is no hop's; a moving value has two. Only
+    values of blocks move, and only shards and ranges are kept. Values of a kind that no state can have are
+    in blocks. `one` and `gram` values may also be in parts; they move from parts to ranges, and on to blocks.
     (Operations that use the type check a place against its rank and its symbol.)
   }];
-  // The place is the plan's, without the number of a segment.
+  // `place` is the plan's form of the place. The index of its segment is -1, because `symbol` names the
+  // segment.
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "::stepc::comm::Contents":$contents,
                         "::stepc::plan::Place":$place);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Computed blocks, each whole.
+    /// The place of computed blocks: one whole value per block.
     static PlaceAttr blocks(::mlir::FlatSymbolRefAttr segment, plan::ValueKind kind);
-    /// The scalars of a group's parameters.
+    /// The place of the scalars of a group's parameters.
     static PlaceAttr scalars(::mlir::FlatSymbolRefAttr group);
-    /// An end of a move.
+    /// The place of values of blocks with these fields: at one end of a move, or (if `end` says so) not
+    /// moving.
     static PlaceAttr packed(::mlir::FlatSymbolRefAttr segment, plan::ValueKind kind, Distribution from,
                             Distribution to, End end);
 
-    /// The place of values that the plan's form stands for, with the name of its segment.
+    /// The place whose plan's form is `place`, with the name of its segment in place of the index.
     static PlaceAttr get(::mlir::FlatSymbolRefAttr segment, const plan::Place &place);
 
     Distribution getFrom() const { return getPlace().from; }
@@ -65,13 +67,13 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     bool isScalars() const { return getContents() == Contents::Scalars; }
     bool isPacked() const { return getPlace().isPacked(); }
     bool isMoving() const { return getPlace().isMoving(); }
-    /// One item per computed block: batches at rest.
+    /// True for a batch: a value at rest that has one item per computed block (or slab).
     bool isBatch() const { return !isScalars() && !isPacked(); }
-    /// The shape of a value relative to its block. Full for scalars.
+    /// The kind of the value, which gives its shape relative to its block. Full for scalars.
     plan::ValueKind getValue() const { return getPlace().value; }
-    /// The number of axes that a buffer has there.
+    /// The number of axes of a buffer in this place.
     int64_t getBufferRank() const { return isScalars() ? 2 : isPacked() ? 1 : 3; }
-    /// The plan's form, with the segment as an index.
+    /// The plan's form of this place, with `segment` as the index of its segment.
     plan::Place toPlan(int64_t segment) const;
   }];
 }
@@ -80,8 +82,8 @@ def Comm_CommunicatorAttr : AttrDef<Comm_Dialect, "Communicator"> {
   let mnemonic = "communicator";
   let summary = "the ranks of a mesh that differ along factors of its axes alone";
   let description = [{
-    Each rank of the mesh stands in one such set of ranks, and the attribute is all of these sets at once: a
-    rank meets the others of its own set. A factor `<axis, stride, size>` is as in a hop.
+    Ranks that differ along the factors alone form a set. The attribute stands for all sets of the mesh: each
+    rank meets the other ranks of the set that it is in. A factor `<axis, stride, size>` is as in a hop.
 
     ```mlir
     #comm.communicator<@world, [<0, 1, 2>, <1, 1, 4>]> // of a mesh of 2 x 4: all of its ranks
@@ -94,10 +96,10 @@ def Comm_CommunicatorAttr : AttrDef<Comm_Dialect, "Communicator"> {
                         OptionalArrayRefParameter<"::stepc::plan::Factor">:$factors);
   let assemblyFormat = "`<` $mesh `,` custom<Factors>($factors) `>`";
   let extraClassDeclaration = [{
-    /// Either, if they are equal; otherwise the axes along which either goes.
-    /// Null (the world) if the meshes differ.
+    /// `one`, if both are equal. Otherwise the ranks that differ along the whole axes in which one or other
+    /// has a factor. Null (the world) if the meshes differ.
     static CommunicatorAttr join(CommunicatorAttr one, CommunicatorAttr other, const plan::Mesh &mesh);
-    /// With the mesh as an index.
+    /// The plan's form of this communicator, with `mesh` as the index of its mesh.
     plan::Communicator toPlan(int64_t mesh) const;
   }];
 }

@@ -16,13 +16,15 @@ def Comm_Dialect : Dialect {
 
     - A *segment* is the blocks of a group that are handled together.
     - Shards of a whole group are one value, `!comm.shards`: a handle with declared memory effects.
-    - Staging is `tensor<?xT, #comm.place<…>>`; computed blocks are `tensor<?xRxCxT, #comm.place<…>>`. Both
-      become memrefs, then buffers in one static workspace (`comm.buffer`). The place tells what stands there,
-      and operations infer from it what they do.
+    - Packed values are `tensor<?xT, #comm.place<…>>`, computed blocks `tensor<?xRxCxT, #comm.place<…>>`.
+      Both are staged values. They become memrefs, then buffers in one static workspace (`comm.buffer`). The
+      place says which value a buffer holds. Operations infer their work from the places of their operands.
 
     Discardable attributes: `comm.workspace_limit` (on the module) and `comm.arena_bytes` (on the step) are
-    bytes per rank; `comm.offset` and `comm.bytes` on a `memref.alloc` are where `comm-assign-arena` put it.
-    Constraints: no others; numbers are i64 and not negative, `comm.offset` is a multiple of 64.
+    bytes per rank. `comm.offset` and `comm.bytes` on a `memref.alloc` say which bytes of the workspace
+    `comm-assign-arena` gave it, `comm.pool` in which pool it is.
+    Constraints: no other attribute of this dialect; i64 that are not negative; `comm.offset` is a multiple of
+    64.
   }];
   let dependentDialects = ["::stepc::optim::OptimDialect", "::mlir::func::FuncDialect"];
   let useDefaultTypePrinterParser = 1;
@@ -32,7 +34,7 @@ def Comm_Dialect : Dialect {
 
 class Comm_Op<string mnemonic, list<Trait> traits = []> : Op<Comm_Dialect, mnemonic, traits>;
 
-// The plan's enumerations.
+// Enumerations of the plan as attributes.
 class Comm_PlanEnum<string enumeration, string name, string mnemonic>
     : PlanEnumAttr<Comm_Dialect, "::stepc::plan::" # enumeration, name, mnemonic>;
 
@@ -74,7 +76,8 @@ def Comm_Communicator : Comm_Type<"Communicator", "communicator"> {
   let summary = "ranks that meet in collectives";
 }
 
-// The instance keeps these for all parameters of its library: one value of each type, whatever the groups.
+// An instance (what the runtime keeps for one use of a library) has one value of each of the next three
+// types. It holds the parameters of all groups.
 
 def Comm_Hyperparameters : Comm_Type<"Hyperparameters", "hyperparameters"> {
   let summary = "the hyperparameters of all parameters, in f64: a handle to bound memory";

@@ -74,7 +74,7 @@ std::optional<CommunicatorAttr> comm::ranksOf(Value communicator) {
 }
 
 LogicalResult comm::verifyRanks(Operation *op, CommunicatorAttr ranks, SymbolTableCollection &) {
-  optim::MeshOp mesh = optim::lookupMesh(op, ranks.getMesh()); // meshes' names are no symbols
+  optim::MeshOp mesh = optim::lookupMesh(op, ranks.getMesh()); // an optim.mesh is no symbol
   if (!mesh)
     return op->emitOpError("expected a mesh, found no optim.mesh named ") << ranks.getMesh();
   if (std::string wrong = plan::checkFactors(optim::toPlan(mesh), ranks.getFactors().vec());
@@ -109,7 +109,7 @@ FailureOr<std::pair<StartOp, int64_t>> comm::startOf(Operation *user, Value pack
       continue;
     if (found) {
       auto diag = found->first.emitOpError("expected each value to be sent once, found ")
-                  << placeOf(packed) << " again"; // uses come last first
+                  << placeOf(packed) << " again"; // MLIR lists the last use first
       diag.attachNote(start.getLoc()) << "it is sent here";
       return failure();
     }

@@ -7,10 +7,10 @@ include "mlir/IR/OpBase.td"
 def Comm_CollectiveInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::stepc::comm";
   let description = [{
-    An operation in which ranks meet. It takes values of segments from one distribution to another: what send
-    i holds arrives in receive i of other ranks.
-    Constraints (checked here for all of them): as many sends as receives, at least one; the places of each
-    pair are the two ends of one move of one kind of value, and have equal element types.
+    An operation in which ranks meet. It moves values of segments from one distribution to another: the
+    elements of send i arrive in receive i of other ranks.
+    Constraints (this interface verifies them): as many sends as receives, at least one; the places of each
+    pair are the two ends of one move of one kind of value; both have equal element types.
   }];
   let methods = [
     InterfaceMethod<"The values that are sent.", "::mlir::OperandRange", "getSends">,

@@ -12,8 +12,8 @@ using namespace stepc::comm;
 #include "dialects/comm/CommOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
-// Symbols: looked up when the module is verified, in one table for all operations. A search
-// from each operation would make every verification quadratic in the groups.
+// Symbols: verifiers look them up in one symbol table for all operations of the module. A search
+// from each operation would make every verification quadratic in the number of groups.
 //===----------------------------------------------------------------------===//
 
 static optim::GroupOp findGroup(Operation *op, FlatSymbolRefAttr name,
@@ -24,7 +24,7 @@ static optim::GroupOp findGroup(Operation *op, FlatSymbolRefAttr name,
   return group;
 }
 
-/// Shards that an operation over a segment reads or writes are those of its group.
+/// Verifies that `value`, if it is shards, is of the group of the operation's segment.
 static LogicalResult verifyShards(Operation *op, Value value, SegmentOp segment) {
   auto type = dyn_cast<ShardsType>(value.getType());
   if (!type || type.getGroup() == segment.getGroupAttr())
@@ -92,7 +92,7 @@ LogicalResult ShardsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!group)
     return failure();
   auto rule = symbols.lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
-  // A group without its rule is an error of its own.
+  // If the group's rule is missing, the group's own verifier emits the error.
   if (!rule || !getState())
     return success();
   auto states = rule.getStates().getAsRange<optim::StateAttr>();
@@ -107,11 +107,11 @@ LogicalResult ShardsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// The size that a buffer says it has is that of its place. (The proof compares bytes with tables.)
+/// Verifies that a view's dynamic size is a comm.extent of its place. (The proof compares bytes with tables.)
 static LogicalResult verifyExtent(BufferOp buffer, Value view) {
   PlaceAttr place = placeOf(view);
   if (!place || place.isScalars())
-    return success(); // the type is the size
+    return success(); // the type of scalars fixes their size
   auto refuse = [&](const Twine &found, Operation *other, const char *note) {
     auto diag = buffer.emitOpError("expected the size of ") << place << ", found " << found.str();
     if (other)
@@ -126,7 +126,7 @@ static LogicalResult verifyExtent(BufferOp buffer, Value view) {
   if (!extent)
     return refuse("a value that is no comm.extent", size.getDefiningOp(), "the value is here");
   PlaceAttr given = extent.getPlace();
-  // How many blocks a rank computes does not depend on what is held of them.
+  // Batches of one segment have equal sizes on a rank: one item per computed block, whatever their kind.
   if (given == place ||
       (given.isBatch() && place.isBatch() && given.getSymbol() == place.getSymbol()))
     return success();
@@ -179,7 +179,7 @@ LogicalResult ScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   auto rule = symbols.lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
   if (!rule)
-    return success(); // an error of the group's own
+    return success(); // the group's own verifier emits the error
   auto table = cast<ShapedType>(getInit().getType());
   if (table.getRank() != 2 || table.getDimSize(0) != int64_t(group.getParameters().size()))
     return emitOpError("expected a table with one row per parameter, ")
@@ -224,7 +224,7 @@ SmallVector<Value> StageOp::getStaged() {
   return staged;
 }
 
-/// Over blocks an element of each operand is found by broadcasting, and an out's is its own.
+/// Verifies a stage over blocks: operands broadcast to the extents that the stage runs over, outs have these.
 static LogicalResult verifyBroadcast(StageOp op) {
   for (int64_t axis : {1, 2}) {
     int64_t walked = 1;
@@ -245,7 +245,8 @@ static LogicalResult verifyBroadcast(StageOp op) {
   return success();
 }
 
-/// Operations that touch shards leave out parameters that a step skips; no other operation knows of skips.
+/// Verifies that an operation has active flags exactly if it works on shards: it then leaves out parameters
+/// that a step skips.
 static LogicalResult verifyActive(Operation *op, Value active, bool onShards) {
   if (bool(active) == onShards)
     return success();
@@ -319,7 +320,7 @@ std::pair<plan::Place, plan::Place> CopyOp::getPlaces(int64_t segment) {
   auto of = [&](Value value) {
     if (PlaceAttr place = placeOf(value))
       return place.toPlan(segment);
-    // Shards are of the kind that stands opposite.
+    // Shards have no kind in their type. They hold values of the same kind as the copy's other side.
     return plan::Place::resting(segment, getPlace().getValue(),
                                 cast<ShardsType>(value.getType()).getDistribution());
   };
@@ -368,8 +369,8 @@ LogicalResult SumOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// Effects: shards are read where they are inputs and written where they are
-// written; so are memrefs and what the instance keeps. Tensors are values.
+// Effects: operations read and write the memory behind shards, memrefs and handles of the instance
+// (hyperparameters, step counts, flags). Tensors are values, so they have no effects.
 //===----------------------------------------------------------------------===//
 
 using Effects = SmallVectorImpl<MemoryEffects::EffectInstance>;
@@ -432,7 +433,7 @@ void AllGatherOp::getEffects(Effects &effects) {
 void StartOp::getEffects(Effects &effects) {
   addEffects(getSendsMutable(), false, effects);
   addEffects(getReceivesMutable(), true, effects);
-  // Ranks meet here: never moved, merged or dropped.
+  // A write to unnamed memory, because ranks meet here: MLIR must not move, merge or drop the operation.
   effects.emplace_back(MemoryEffects::Write::get());
 }
 void WaitOp::getEffects(Effects &effects) { effects.emplace_back(MemoryEffects::Write::get()); }

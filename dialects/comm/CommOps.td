@@ -52,8 +52,7 @@ def Comm_WorldOp : Comm_Op<"world", [Pure]> {
 def Comm_CommunicatorOp : Comm_Op<"communicator", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a communicator of ranks of one mesh";
   let description = [{
-    Every rank of the mesh is in one of them, together with the ranks that differ from it only along the
-    factors.
+    Every rank of the mesh gets the communicator of the ranks that differ from it only along the factors.
     ```mlir
     %c = comm.communicator <@world, [<1, 1, 4>]>
     ```
@@ -70,8 +69,8 @@ def Comm_ShardsOp : Comm_Op<"shards", [Pure, DeclareOpInterfaceMethods<SymbolUse
     ```mlir
     %m = comm.shards state @g0 "m" : !comm.shards<@g0, f32>
     ```
-    Constraints: the group exists, and the type names it; only states have a name, which the group's rule has.
-    (The place of the shards in the type is checked when the plan is built.)
+    Constraints: the group exists, and the type names it; `state` shards name a state of the group's rule and
+    have its type, other shards name none. (The distribution in the type is checked when the plan is built.)
   }];
   let arguments = (ins Comm_ShardsKind:$kind, FlatSymbolRefAttr:$group, OptionalAttr<StrAttr>:$state);
   let results = (outs Comm_Shards:$result);
@@ -93,7 +92,8 @@ class Comm_HandleOp<string mnemonic, Type type>
 def Comm_HyperparametersOp : Comm_HandleOp<"hyperparameters", Comm_Hyperparameters> {
   let summary = "the hyperparameters of all parameters, as bound";
   let description = [{
-    Per parameter as many f64 as its rule has hyperparameters. They may change between steps.
+    For each parameter the value holds as many f64 as its rule has hyperparameters. They may change between
+    steps.
     ```mlir
     %hyperparameters = comm.hyperparameters
     ```
@@ -123,25 +123,25 @@ def Comm_ActiveOp : Comm_HandleOp<"active", Comm_Active> {
 def Comm_AdvanceStepsOp : Comm_Op<"advance_steps", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "counts this step for every active parameter";
   let description = [{
-    A count belongs to a parameter, however many groups have blocks of it. So one operation counts for all
-    groups.
+    Each parameter has one step count, even if several groups have blocks of the parameter. So one operation
+    counts for all groups.
     ```mlir
     comm.advance_steps %steps active %active
     ```
-    Constraints (level 4): one in a step, behind all that reads the counts and all that could fail.
+    Constraints (level 4): one in a step, after all operations that read the counts or can fail.
   }];
   let arguments = (ins Comm_Steps:$steps, Comm_Active:$active);
   let assemblyFormat = "$steps `active` $active attr-dict";
 }
 
 def Comm_ExtentOp : Comm_Op<"extent", [Pure, Comm_Placed, SymbolUserOpInterface]> {
-  let summary = "this rank's number of elements (of a batch: computed blocks) in a place";
+  let summary = "this rank's number of elements in a place";
   let description = [{
-    The number differs between ranks.
+    For a batch, the number is that of the blocks which the rank computes. The number differs between ranks.
     ```mlir
     %n = comm.extent <@g0, full, shards to blocks, sent>
     ```
-    Constraints: the segment exists; no scalars, whose type is their size.
+    Constraints: the segment exists; no place of scalars, because the type of scalars fixes their size.
   }];
   let arguments = (ins Comm_Place:$place);
   let results = (outs Index:$result);
@@ -154,30 +154,30 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, SymbolUserOpInterface]
   let description = [{
     `offset` and `bytes` are equal on all ranks; `bytes` is the largest need of any rank. `extents` are the
     rank's dynamic sizes. Packed values share the bytes of all that one `comm.start` sends, or of all that it
-    receives. They are views of one buffer, and runtime/plan/Parcels.h says where the parts of each value
-    stand in it.
+    receives. They are views of one buffer. runtime/plan/Parcels.h says where in the buffer the elements of
+    each value lie.
     ```mlir
     %b = comm.buffer offset 4096 bytes 1024 (%n)
         : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    With several results it is a pool: batches of blocks that share these bytes. On each rank every batch
-    begins where those before it end there, at a multiple of 64. So a pool is as large as the most that any
-    rank needs of all of them.
+    A buffer with several results is a pool: batches of blocks that share these bytes. On each rank a batch
+    begins where the batch before it ends on this rank, at a multiple of 64. So the size of a pool is the most
+    that any one rank needs for all its batches.
     ```mlir
     %p:2 = comm.buffer offset 8192 bytes 2048 (%n0, %n1)
       : memref<?x8x16xbf16, #comm.place<@g0, full, blocks>>,
           memref<?x32x16xbf16, #comm.place<@g1, full, blocks>>
     ```
     Constraints: a place; an offset that is a multiple of 64 and not negative, at least one byte; one extent
-    per dynamic dimension, which is that of the place. Several results must be batches of blocks of static
-    sizes.
+    per dynamic dimension, which is the comm.extent of the place. Several results must be batches, whose only
+    dynamic dimension is the number of blocks.
   }];
   let arguments = (ins I64Attr:$offset, I64Attr:$bytes, Variadic<Index>:$extents);
   let results = (outs Variadic<AnyMemRef>:$views);
   let assemblyFormat = "`offset` $offset `bytes` $bytes (`(` $extents^ `)`)? attr-dict `:` type($views)";
   let extraClassDeclaration = [{
     bool isPool() { return getViews().size() > 1; }
-    /// The dynamic sizes of one of its results.
+    /// The extents that are the dynamic sizes of `view`, one of the results.
     ::mlir::ValueRange getExtentsOf(::mlir::Value view);
   }];
   let hasVerifier = 1;
@@ -203,9 +203,10 @@ def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
                                              SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "per-parameter scalars of a step, in f64, rounded once to f32";
   let description = [{
-    Runs once per active parameter of the group that the table's place names. Arguments (all f64): the rule's
-    hyperparameters, then the number of this step (the steps that the parameter took, plus one), rows, cols,
-    numel. It yields the f64 columns of the table, which is [parameters of the group, columns].
+    The region runs once per active parameter of the group that the table's place names. Its arguments (all
+    f64) are the rule's hyperparameters, the number of this step (the steps that the parameter took, plus
+    one), rows, cols, numel. It yields f64, one for each column of the table. `init` is this table:
+    [parameters of the group, columns].
     ```mlir
     %t = comm.scalars of %hyperparameters, %steps active %active
         outs(%init : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
@@ -236,15 +237,17 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
                                         SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "the one elementwise operation: a scalar region over a segment's elements";
   let description = [{
-    Over `shards` (or `gradient_shards`, `state_shards`) it visits every element of the segment's local shards
-    of that kind, for active parameters. The same element addresses staged operands: what is packed or kept
-    with the shards, and whole blocks. Over `blocks` it visits every element of the rank's computed blocks;
-    operands are batches [?, R, C], [?, R, 1], [?, 1, C] or [?, 1, 1] and broadcast. Region arguments: one per
-    input (its element type), then the columns of the scalar table (f32) for the element's parameter. Yields:
-    one per written shards, then one per out.
+    Over `shards` (or `gradient_shards`, `state_shards`) the stage visits every element that this rank holds
+    of the segment's blocks in that distribution, for active parameters. Staged operands give or take the same
+    element of the block. They are packed or kept values on the same ranks, or whole blocks. Over `blocks` the
+    stage visits every element of the rank's computed blocks. Operands are batches and broadcast: [?, R, C],
+    [?, R, 1], [?, 1, C] or [?, 1, 1]. Region arguments: one per input (its element type), then the columns
+    of the scalar table (f32) for the element's parameter. Yields: one per operand of `writes`, then one per
+    out.
 
-    An element is read before it is written, so an input may also be written. When shards are brought into a
-    batch of slabs, the elements behind a shorter slab stay as they were.
+    An element is read before it is written, so an input may also be written. A batch has room for the longest
+    slab. If a stage over shards writes a batch of slabs, the elements behind a shorter slab keep their
+    values.
     ```mlir
     %u = comm.stage @g0 over shards active %active
         ins(%g, %m : !comm.shards<@g0, f32>, !comm.shards<@g0, f32>)
@@ -258,10 +261,11 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
       comm.yield %1, %2 : f32, bf16
     } -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
-    Constraints: argument and yield types as above. Shards and active flags only over shards, and always
-    there; the shards stand there. The place of every staged operand is in the segment and addressable from
-    what is visited; the scalars are those of its group. Over blocks, an axis of an out is 1 only if it is 1
-    in all operands, and operands agree on the others. One result per out tensor.
+    Constraints: argument and yield types as above. Over shards, a stage has active flags, and its shard
+    operands have the distribution that it visits. Over blocks, it has neither flags nor shard operands. The
+    place of every staged operand names the segment and is addressable from the visited distribution. The
+    scalars are those of the segment's group. Over blocks, operands that are not 1 along an axis agree on it,
+    and outs have that extent. One result per out tensor.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Iteration:$iteration, Variadic<StageInput>:$ins,
                        Variadic<Comm_Shards>:$writes, Variadic<Buffer>:$outs, Optional<Buffer>:$scalars,
@@ -276,7 +280,7 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
-    /// What it visits.
+    /// The distribution whose elements the stage visits.
     plan::Distribution getVisited() { return getIteration(); }
     /// Inputs and outs with a place.
     ::llvm::SmallVector<::mlir::Value> getStaged();
@@ -300,11 +304,12 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
       -> tensor<?xf32, #comm.place<@g0, full, state_shards, kept>>
     ```
     One side may be a `!comm.shards` (of the value's kind); the place of the other side names the segment.
-    Then only shards of active parameters are copied. A copy between two distributions is for ranks that hold
-    by the first all that they have by the second, which the verifier proves.
-    Constraints: one side has a place; active flags if a side is shards, and only then. Places are of one
-    segment and kind. What is sent is no source, and what is received is no target; what moves is copied where
-    it stands. Equal element types.
+    Then only shards of active parameters are copied. A copy between two distributions needs ranks that hold
+    by the first all that they must hold by the second. The proof (passes/verify) checks this for every rank.
+    Constraints: at least one side has a place; active flags if a side is shards, and only then. Both places
+    name one segment and have one kind. A `sent` value is no source, and a `received` value is no target. If a
+    side is an end of a move, both sides lie in the distribution of that end; but from a hop's received pieces
+    a copy may lead to blocks. Equal element types.
   }];
   let arguments = (ins StageInput:$source, Optional<Comm_Shards>:$target, Optional<Buffer>:$init,
                        Optional<Comm_Active>:$active);
@@ -317,21 +322,21 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     ::mlir::Value getDestination() { return getTarget() ? ::mlir::Value(getTarget()) : getInit(); }
-    /// The place of the staged side; for copies that have only one.
+    /// The place of the source or, if the source is shards, that of the destination.
     PlaceAttr getPlace();
     ::mlir::FlatSymbolRefAttr getSegmentAttr() { return getPlace().getSymbol(); }
-    /// The places from and to which it copies, with that index for the segment.
+    /// The plan's form of the places of source and destination, with `segment` as the index of their segment.
     ::std::pair<plan::Place, plan::Place> getPlaces(int64_t segment);
   }];
   let hasVerifier = 1;
 }
 
 def Comm_SumOp : Comm_DpsOp<"sum"> {
-  let summary = "adds up what ranks contributed to a gradient";
+  let summary = "adds up what ranks contributed to a gradient, or to a value of blocks with slabs";
   let description = [{
-    Adds up contributions. If a gradient is partial along axes of the mesh, each rank along these has a
-    contribution. If a block has slabs, each rank with a slab has a part of its values, and adds up one range.
-    Contributions that were received are added up in f32 in the order of the mesh (row-major along these
+    If a gradient is partial along axes of the mesh, each rank along these axes has a contribution. If a block
+    has slabs, each rank with a slab has a part of the block's values, and adds up one range of elements.
+    The received contributions or parts are added up in f32 in the order of the mesh (row-major along these
     axes). The sum is divided by `divisor` if that is above 1, and rounded once to the type of the
     contributions.
     ```mlir
@@ -340,9 +345,9 @@ def Comm_SumOp : Comm_DpsOp<"sum"> {
       outs(%init : tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>)
       -> tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>
     ```
-    Constraints: full values of one segment, or parts of one kind, received and then kept there; equal element
-    types; a divisor of 1 or more. (The plan's checks compare distributions and divisor with the group's
-    placements.)
+    Constraints: the source is received, and the out is kept in the distribution to which the source moved.
+    Both are full values of one segment, or parts and ranges of one kind; equal element types; a divisor of 1
+    or more. (The plan's checks compare distributions and divisor with the group's placements.)
   }];
   let arguments = (ins I64Attr:$divisor, Buffer:$source, Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);
@@ -375,7 +380,7 @@ class Comm_CollectiveOp<string mnemonic> : Comm_DpsOp<mnemonic,
 }
 
 def Comm_ExchangeOp : Comm_CollectiveOp<"exchange"> {
-  let summary = "ragged region routes: exact sizes, one grouped send and receive";
+  let summary = "each rank sends exact sizes to the ranks that need them, in one grouped send and receive";
   let description = [{
     ```mlir
     %r = comm.exchange %w sends(%s : tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
@@ -403,9 +408,9 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
       DeclareOpInterfaceMethods<Comm_CollectiveInterface>, SymbolUserOpInterface]> {
   let summary = "begins a collective and gives its token (level 4)";
   let description = [{
-    `order` is the collective's place in the one total order of all ranks, and its tag on the wire. Before the
-    token is waited for, sends must not change and receives must not be read. One message goes to each peer,
-    so the buffers of all sends have one place in the workspace, and so have those of all receives.
+    `order` is the collective's number in the one total order of all ranks, and its tag on the wire. Before
+    the token is waited for, sends must not change and receives must not be read. One message goes to each
+    peer, so all sends share one part of the workspace, and all receives share another.
     ```mlir
     %t = comm.start exchange %w order 0
         sends(%s : memref<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>)
@@ -424,7 +429,7 @@ def Comm_StartOp : Comm_Op<"start", [AttrSizedOperandSegments, Comm_Placed,
 }
 
 def Comm_WaitOp : Comm_Op<"wait", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "waits for a collective";
+  let summary = "waits until the collective that gave the token is complete";
   let arguments = (ins Comm_Token:$token);
   let assemblyFormat = "$token attr-dict";
 }

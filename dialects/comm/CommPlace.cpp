@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::comm;
 
-/// The word for what a place holds: the kind of values, or this.
+/// The word in a place that holds scalars. Other places have the word of their kind of value instead.
 static constexpr std::string_view kScalars = "scalars";
 
 static std::string wordOf(Contents contents, ValueKind kind) {

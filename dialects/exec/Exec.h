@@ -18,35 +18,38 @@ using plan::Accumulation, plan::TableKind;
 class PoolAttr;
 class TableAttr;
 
-/// On a module up to level scheduled: entries of a table of pinned products (ProductEntryAttr).
+/// On a module up to level scheduled: the entries of a table of pinned products (ProductEntryAttr). They say
+/// which algorithm of cuBLASLt computes which product.
 inline constexpr llvm::StringLiteral kProductsAttr = "exec.products";
 
-/// Gives the symbols, tables and tokens of a program their numbers in a plan. Tables and kernels
-/// are appended to the plan when a command first uses them; equal tables are one.
+/// Gives the symbols, tables and tokens of a program their numbers in a plan. It appends a table or kernel
+/// to the plan when a command first uses it. Equal tables get one number.
 class Numbering {
 public:
   using Index = llvm::DenseMap<mlir::StringAttr, int64_t>;
-  /// `meshes`, `groups` and `segments`: where the plan has those symbols.
+  /// `meshes`, `groups` and `segments` give the index in the plan of each of these symbols.
   Numbering(plan::Plan &plan, const Index &meshes, const Index &groups, const Index &segments)
       : plan(plan), meshes(meshes), groups(groups), segments(segments) {}
 
-  // Each is an error at `op` where the symbol or token is not of the program.
+  // Each of the next four returns a number of the plan, or its form. It emits an error at `op` if the program
+  // has no such symbol or token.
   mlir::FailureOr<int64_t> group(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
   mlir::FailureOr<int64_t> table(mlir::Operation *op, TableAttr table);
   mlir::FailureOr<plan::Communicator> communicator(mlir::Operation *op,
                                                    comm::CommunicatorAttr ranks);
   mlir::FailureOr<int64_t> token(mlir::Operation *op, mlir::Value token);
-  /// Appends a pool of the program at `op`.
+  /// Appends a pool to the plan. Emits an error at `op` if the program lacks the segment of a member.
   mlir::LogicalResult pool(mlir::Operation *op, PoolAttr pool);
+  /// The number of the kernel `name`. Without a name it returns no number: a command may have no kernel.
   plan::KernelNumber kernel(mlir::FlatSymbolRefAttr name);
-  /// The next collective in the one total order; `token` stands for it.
+  /// Gives the next number in the total order of collectives to the start whose result is `token`.
   void start(mlir::Value token) { tokens.try_emplace(token, tokens.size()); }
-  /// The plan's form of an operand of a command on the blocks of `group`.
+  /// Writes the plan's form of an operand of a command on the blocks of `group` to `made`.
   mlir::LogicalResult operand(mlir::Operation *op, mlir::Attribute operand, int64_t group,
                               plan::Operand &made);
   mlir::LogicalResult operands(mlir::Operation *op, llvm::ArrayRef<mlir::Attribute> operands,
                                int64_t group, std::vector<plan::Operand> &made);
-  /// The group of a table of the plan.
+  /// The index of the group that a table of the plan is for.
   int64_t groupOf(int64_t table) const {
     return plan.segments[plan.tables[table].from.segment].group;
   }
@@ -74,14 +77,14 @@ private:
 
 namespace stepc::exec {
 
-/// How a GPU starts the kernel that has it.
+/// On a kernel: how a GPU starts it (LaunchAttr).
 inline constexpr llvm::StringLiteral kLaunchAttr = "exec.launch";
 
-/// Whether a kernel takes either attribute for one operand: they are of the same kind, and shards are equal,
-/// because a kernel has one list of them.
+/// Whether one kernel can take `operand` in one run and `other` in another. Both must be of the same kind of
+/// attribute. Shards must be equal, because a kernel gets one list of shards for all its runs.
 bool areAlike(mlir::Attribute operand, mlir::Attribute other);
 
-/// A table of a plan as an attribute, with the plan's segments as symbols.
+/// A table or pool of a plan as an attribute, with names in place of the indices of segments.
 TableAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Table &table);
 PoolAttr toAttribute(mlir::MLIRContext *context, const plan::Plan &plan, const plan::Pool &pool);
 

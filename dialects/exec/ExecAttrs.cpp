@@ -28,7 +28,7 @@ bool exec::areAlike(Attribute operand, Attribute other) {
 
 using EmitError = llvm::function_ref<InFlightDiagnostic()>;
 
-/// A part of the workspace has `size` of what it consists of, and stands at an offset.
+/// Verifies a part of the workspace: its size in units of `what` is at least 1, its offset a multiple of 64.
 static LogicalResult verifyPart(EmitError emitError, int64_t offset, int64_t size, StringRef what) {
   if (size < 1)
     return emitError() << "expected at least one " << what << ", found " << size;
@@ -122,7 +122,7 @@ LogicalResult ProductEntryAttr::verify(EmitError emitError, int64_t m, int64_t n
 }
 
 LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t columns) {
-  // Far more than any rule has, and few enough for their bytes to be counted.
+  // Far more than any rule has, and few enough that their bytes fit an int64_t.
   constexpr int64_t kMostColumns = 1 << 20;
   if (columns > kMostColumns)
     return emitError() << "expected at most " << kMostColumns << " columns, found " << columns;

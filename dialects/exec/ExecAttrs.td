@@ -21,10 +21,10 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
         element_bytes = 2>
     ```
     Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves.
-    For `shard_chunks`, `to` is where the staged operands stand. Without `to` it is `from`. `element_bytes` is
-    for messages and copies. A table of kind `message` is for one value: how many of its elements go to each
-    peer.
-    Constraints: elements of 1, 2, 4 or 8 bytes for messages and copies, none for chunks.
+    For `sum`, `from` is where the contributions lie and `to` where their sums lie. For `shard_chunks`, `to`
+    is the place of the staged operands. If `to` is not given, it equals `from`. A table of kind `message`
+    says how many elements of one value go to each peer.
+    Constraints: `element_bytes` is 1, 2, 4 or 8 for messages, copies and sums, and 0 for chunks.
   }];
   let parameters = (ins
     "::stepc::plan::TableKind":$kind,
@@ -36,7 +36,7 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
 }
 
 def Exec_Member : Exec_Attr<"Member", "member"> {
-  let summary = "blocks of a segment in a pool, of so many bytes each";
+  let summary = "a batch of a pool: the blocks of a segment, and the bytes of each block";
   let description = [{
     ```mlir
     #exec.member<@g0.w0, bytes = 256>
@@ -51,7 +51,7 @@ def Exec_Member : Exec_Attr<"Member", "member"> {
 def Exec_Pool : Exec_Attr<"Pool", "pool"> {
   let summary = "a part of the workspace that batches of computed blocks share";
   let description = [{
-    On each rank a member begins where those before it end there (`plan::RankPool`).
+    On each rank a member begins where the member before it ends on this rank (`plan::RankPool`).
     ```mlir
     #exec.pool<offset = 4096, bytes = 1024, members = [<@g0.w0, bytes = 256>, <@g1.w0, bytes = 64>]>
     ```
@@ -78,15 +78,15 @@ def Exec_Workspace : Exec_Operand<"Workspace", "workspace"> {
   let summary = "a part of the workspace";
   let description = [{
     Values that travel share the buffer of their start. `start` is the number of the start in the program,
-    `traveller` the value's place in its list of tables. runtime/plan/Parcels.h says where the parts of the
-    value stand in the buffer.
+    `traveller` the index of the value in the start's list of tables. runtime/plan/Parcels.h says where in the
+    buffer the elements of the value lie.
     ```mlir
     #exec.workspace<offset = 4096, bytes = 1024>
     #exec.workspace<offset = 8192, bytes = 512, start = 0, traveller = 1>
     #exec.workspace<offset = 4096, bytes = 1024, pool = 0, member = 1>
     ```
-    A batch may stand in a pool. `pool` is then the number of the pool in the program, and `member` that of
-    the batch in the pool; offset and bytes are the pool's.
+    A batch may be a member of a pool. `pool` is then the number of the pool in the program, and `member` the
+    number of the batch in the pool; offset and bytes are the pool's.
     Constraints: an offset that is a multiple of 64 and not negative, at least one byte, and no negative
     number; a start or a pool, not both.
   }];
@@ -99,7 +99,7 @@ def Exec_Workspace : Exec_Operand<"Workspace", "workspace"> {
     return $_get($_ctxt, offset, bytes, ::std::nullopt, 0, ::std::nullopt, 0);
   }]>];
   let extraClassDeclaration = [{
-    /// Whether both share a part of the workspace, and not a byte of it.
+    /// Whether both have one part of the workspace (a start's buffer or a pool) and share no byte of it.
     bool standsBeside(WorkspaceAttr other) const {
       return (getStart() && getStart() == other.getStart() && getTraveller() != other.getTraveller()) ||
              (getPool() && getPool() == other.getPool() && getMember() != other.getMember());
@@ -116,7 +116,7 @@ def Exec_Batch : Exec_Operand<"Batch", "batch"> {
     #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>>
     #exec.batch<offset = 4096, bytes = 1024, block = tensor<16x8xbf16>, pool = 0, member = 0>
     ```
-    A batch in a pool is as `#exec.workspace` says.
+    `pool` and `member` of a batch in a pool are as in `#exec.workspace`.
     Constraints: as for `#exec.workspace`; a block of two static axes that are not empty, of f32, bf16 or f16.
   }];
   let parameters = (ins "int64_t":$offset, "int64_t":$bytes, "::mlir::RankedTensorType":$block,
@@ -137,7 +137,8 @@ def Exec_Kernel : Exec_Attr<"Kernel", "kernel"> {
     ```mlir
     #exec.kernel<@product_tiles, items = 12>
     ```
-    Item i of block slot s is number s · items + i.
+    A slot is the number of a block among the blocks that the rank computes. Item i of slot s has the number
+    s · items + i.
     Constraints: at least one item.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$symbol, "int64_t":$items);
@@ -148,11 +149,11 @@ def Exec_Kernel : Exec_Attr<"Kernel", "kernel"> {
 def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
   let summary = "an algorithm of cuBLASLt, for one version of it and one GPU";
   let description = [{
-    Computes a product in place of its kernels if cublasLtGetVersion() is `cublaslt`, the GPU is sm_`chip`
-    with that many `multiprocessors`, and all operands begin at multiples of `alignment` bytes. The other
-    numbers are the algorithm's and its attributes' (cublasLtMatmulAlgoConfigAttributes_t), with one part of k
-    and without a reduction. `workspace` is the number of bytes of the scratch that it may use for all blocks
-    together.
+    The algorithm computes a product in place of its kernels if three conditions hold: cublasLtGetVersion() is
+    `cublaslt`; the GPU is sm_`chip` with that many `multiprocessors`; all operands begin at multiples of
+    `alignment` bytes. The other numbers are the algorithm's and its attributes' values
+    (cublasLtMatmulAlgoConfigAttributes_t). The algorithm neither splits k nor reduces across such splits.
+    `workspace` is the number of bytes of scratch that it may use for all blocks together.
     ```mlir
     #exec.pinned_algorithm<cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16,
         algorithm = 66, tile = 20, stages = 35,
@@ -160,7 +161,7 @@ def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
     ```
     Attributes of the algorithm that are not given are 0.
     Constraints: a version, a chip from 80 on and multiprocessors; an alignment that is a power of two up to
-    256; no negative number, and none that cuBLASLt has no room for.
+    256; no negative number, and no number too large for cuBLASLt's types.
   }];
   let parameters = (ins "::stepc::plan::PinnedAlgorithm":$value);
   let assemblyFormat = "`<` $value `>`";
@@ -170,17 +171,18 @@ def Exec_PinnedAlgorithm : Exec_Attr<"PinnedAlgorithm", "pinned_algorithm"> {
 def Exec_Launch : Exec_Attr<"Launch", "launch"> {
   let summary = "how a GPU starts a kernel";
   let description = [{
-    It stands on a kernel as the discardable attribute `exec.launch`, from where the target makes the kernel
-    to where the plan becomes bytes (`plan::LaunchShape`).
+    The target sets it on a kernel that it makes, as the discardable attribute `exec.launch`. When the plan
+    becomes bytes, it goes into the plan (`plan::LaunchShape`).
     ```mlir
     #exec.launch<threads = 384, cluster = 2, static = 1024, dynamic = 204800, descriptors = [1, 3]>
     ```
-    `grid` is `items` (a block for each item), `threads` (a thread for each item) or `resident` (as many
-    blocks as the chip holds). `threads` are those of a block, `cluster` the blocks that run side by side.
-    `static` and `dynamic` are bytes of a block's shared memory. `descriptors` are the numbers of arguments
-    that are descriptors of operands. Without them it is `items`, 1, 1, 0, 0 and none.
-    Constraints: 1 to 1024 threads; 1 to 16 blocks of a cluster; no more bytes than any GPU has; numbers of
-    arguments that rise.
+    Blocks are thread blocks here. `grid` is `items` (a block for each item), `threads` (a thread for each
+    item) or `resident` (as many blocks as the chip holds). `threads` is the number of threads in a block,
+    `cluster` the number of blocks in a cluster. `static` and `dynamic` are bytes of a block's shared memory.
+    `descriptors` lists the indices of arguments that are descriptors of operands. The defaults are `items`,
+    1, 1, 0, 0 and an empty list.
+    Constraints: 1 to 1024 threads; 1 to 16 blocks of a cluster; no more bytes than any GPU has; ascending
+    indices of arguments.
   }];
   let parameters = (ins "::stepc::plan::LaunchShape":$value);
   let assemblyFormat = "`<` $value `>`";
@@ -190,16 +192,17 @@ def Exec_Launch : Exec_Attr<"Launch", "launch"> {
 def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {
   let summary = "an entry of a table of pinned products: which products an algorithm is for";
   let description = [{
-    All entries of a table stand in the module's `exec.products`. `exec-pin-products` takes those that fit
-    products of the program. `leading` is the distance of rows, in elements: of the left operand, the right
-    one, the addend if there is one, and the out.
+    The module's attribute `exec.products` lists all entries of a table. `exec-pin-products` uses the entries
+    that fit products of the program. `leading` has the distance between rows, in elements, of each operand:
+    left, right, addend (if there is one) and out.
     ```mlir
     #exec.product_entry<m = 48, n = 16, k = 16, lhs = bf16, rhs = bf16, addend = bf16, out = bf16,
         leading = [16, 16, 16, 16],
       algorithm = <cublaslt = 130002, chip = 90, multiprocessors = 132, alignment = 16, algorithm = 66>>
     ```
-    Constraints: extents of at least 1; types that cuBLASLt multiplies: of one type to it or to f32, with an
-    addend of the out's type; as many leading dimensions as operands, none below its row.
+    Constraints: extents of at least 1; types that cuBLASLt multiplies (both operands of one type, the out of
+    this type or f32, the addend of the out's type); as many leading dimensions as operands, each at least
+    as long as a row of its operand.
   }];
   let parameters = (ins "int64_t":$m, "int64_t":$n, "int64_t":$k, "::mlir::Type":$lhs, "::mlir::Type":$rhs,
                         OptionalParameter<"::mlir::Type">:$addend, "::mlir::Type":$out,
@@ -211,9 +214,9 @@ def Exec_ProductEntry : Exec_Attr<"ProductEntry", "product_entry"> {
 }
 
 def Exec_Scalars : Exec_Operand<"Scalars", "scalars"> {
-  let summary = "a table of scalars in the workspace: of each parameter of the group, f32 columns";
+  let summary = "a table of f32 scalars in the workspace: a row for each parameter of the group";
   let description = [{
-    A kernel over parameters writes the rows, one over chunks reads that of the chunk's parameter.
+    A kernel over parameters writes the rows. A kernel over chunks reads the row of the chunk's parameter.
     ```mlir
     #exec.scalars<offset = 0, columns = 3>
     ```
@@ -231,7 +234,8 @@ def Exec_Shards : Exec_Operand<"Shards", "shards"> {
     #exec.shards<gradient>
     #exec.shards<state, "m">
     ```
-    Constraints: shards that are bound; a name for a state only, one of the rule's.
+    Constraints: shards that the trainer binds, so not the reduced gradient; for a state the name of a state
+    of the rule, for other shards no name.
   }];
   let parameters = (ins "::stepc::plan::ShardsKind":$kind, OptionalParameter<"::mlir::StringAttr">:$state);
   let assemblyFormat = "`<` $kind (`,` $state^)? `>`";

@@ -13,9 +13,9 @@ def Exec_Dialect : Dialect {
   let description = [{
     Level 5 of the ladder. `exec.program` lists what a step does, in order and equal on all ranks. Commands
     name groups, segments, states and kernels by symbol, and tables and memory by typed attributes. So the
-    order of other symbols in the module means nothing. Numbers are given only when the plan becomes bytes:
-    every command says by `lower` which command of the plan it is (runtime/plan/Plan.h), and the runtime walks
-    these.
+    order of other symbols in the module means nothing. Symbols get numbers only when the plan becomes bytes:
+    the method `lower` of a command makes the plan's form of it (runtime/plan/Plan.h). The runtime walks the
+    commands of the plan.
 
     Discardable attributes: `exec.products`, on a module up to level scheduled, the entries of a table of
     pinned products; `exec.launch`, on a kernel that a target has made, how a GPU starts it.

@@ -21,7 +21,7 @@ def Exec_OperandInterface : AttrInterface<"OperandAttrInterface"> {
 def Exec_CommandInterface : OpInterface<"CommandOpInterface"> {
   let cppNamespace = "::stepc::exec";
   let description = [{
-    A command of the program. All stand in an `exec.program`, in the order in which a step carries them out.
+    A command of the program. An `exec.program` lists its commands in the order in which a step executes them.
   }];
   let methods = [
     InterfaceMethod<"The command of the plan that this operation is; numbers come from `numbering`.",
@@ -32,9 +32,9 @@ def Exec_CommandInterface : OpInterface<"CommandOpInterface"> {
 def Exec_BatchInterface : OpInterface<"BatchOpInterface"> {
   let cppNamespace = "::stepc::exec";
   let description = [{
-    A command on computed blocks. A device may do it by means of its own. Otherwise it runs the kernels that
-    the target makes on the way to level 6, with `scratch` bytes per block. All kernels get the scratch, then
-    the batches in order.
+    A command on computed blocks. A device may compute it with a library of its own. Otherwise it runs the
+    kernels that the target makes on the way to level 6, with `scratch` bytes per block. The arguments of all
+    kernels are the scratch, then the batches in order.
   }];
   let methods = [
     InterfaceMethod<"The batches that its kernels get, in order.",

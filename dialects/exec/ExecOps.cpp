@@ -1,4 +1,4 @@
-//===- ExecOps.cpp - What commands must hold, and what they are to the plan -===//
+//===- ExecOps.cpp - Verifies commands, and makes the plan's form of them ---===//
 
 #include "dialects/exec/Exec.h"
 #include "runtime/plan/Pinned.h"
@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::exec;
 
-/// Batches without the name of their attribute, one at least.
+/// Prints and parses a list of at least one batch, each without `#exec.batch` in front.
 static void printBatches(OpAsmPrinter &printer, Operation *, ArrayAttr batches) {
   llvm::interleaveComma(batches.getAsRange<BatchAttr>(), printer,
                         [&](BatchAttr batch) { printer.printStrippedAttrOrType(batch); });
@@ -109,7 +109,7 @@ LogicalResult DispatchParametersOp::verifySymbolUses(SymbolTableCollection &symb
   return verifyKernel(*this, symbols, getKernelAttr());
 }
 
-/// Verifies the kernel of a command that has one on some devices only.
+/// Verifies the kernel of a command that needs a kernel on some devices only.
 template <typename Op>
 static LogicalResult verifyOptionalKernel(Op op, SymbolTableCollection &symbols) {
   FlatSymbolRefAttr kernel = op.getKernelAttr();
@@ -361,7 +361,7 @@ FailureOr<plan::Command> DispatchParametersOp::lower(Numbering &numbering) {
   return plan::Command(command);
 }
 
-/// Lowers what commands on computed blocks have in common.
+/// Fills in the fields that all commands on computed blocks have, and returns the index of their group.
 template <typename Op>
 static FailureOr<int64_t> lowerMatrix(Op op, Numbering &numbering, plan::MatrixCommand &command) {
   FailureOr<int64_t> table = numbering.table(op, op.getTable());
@@ -411,7 +411,7 @@ FailureOr<plan::Command> ApplyOp::lower(Numbering &numbering) {
   return plan::Command(command);
 }
 
-/// Lowers what copies and sums have in common.
+/// Fills in the fields that copies and sums have in common.
 template <typename Op, typename Command>
 static LogicalResult lowerMove(Op op, Numbering &numbering, Command &command) {
   FailureOr<int64_t> table = numbering.table(op, op.getTable());

@@ -18,10 +18,10 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
                                           NoRegionArguments, IsolatedFromAbove]> {
   let summary = "what a step does: commands, in order";
   let description = [{
-    All operands stand in the workspace: the arena, `arena` bytes for values, and behind it (at the next
-    multiple of 64) `scratch` bytes that one kernel after another uses for itself. Both sizes are equal on all
-    ranks. Rows of tables have up to `chunk` elements if they can be cut. `pools` are parts of the workspace
-    in which several batches stand; operands name them by number.
+    Operands are in the workspace or in shards. The workspace is the arena, `arena` bytes for values, and
+    after it (at the next multiple of 64) `scratch` bytes that one kernel after another uses. Both sizes are
+    equal on all ranks. Chunks (rows of stages' tables) have up to `chunk` elements if they can be cut.
+    `pools` are parts of the workspace that several batches share; operands name a pool by its number.
     ```mlir
     exec.program arena 8192 scratch 1536 {
       exec.dispatch_parameters @Muon_scalars of [@g0] [#exec.scalars<offset = 0, columns = 3>]
@@ -53,9 +53,9 @@ def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
   let summary = "runs a kernel over the chunks of tables";
   let description = [{
     One kernel serves tables of any groups: `args` holds its operands for the first table, then for the
-    second, and so on. Tables differ in where an operand stands in the workspace, in a row of scalars, or in
-    the rows of a block; the chunk's row brings that to the kernel. Chunks of parameters that a step skips are
-    left out.
+    second, and so on. An operand's offset in the workspace, the row of scalars and the number of a block's
+    rows differ between tables. The kernel reads them from the chunk's row of the table. Chunks of parameters
+    that a step skips are left out.
     ```mlir
     exec.dispatch_chunks @Muon_in_f32_bf16
       of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>,
@@ -65,8 +65,8 @@ def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
       [#exec.shards<gradient>, #exec.workspace<offset = 64, bytes = 1024>,
        #exec.shards<gradient>, #exec.workspace<offset = 1088, bytes = 96>]
     ```
-    Constraints: the kernel and the segments exist; at least one table, all of one kind of chunks; as many
-    operands for each, of the same kinds in the same order, shards being equal.
+    Constraints: the kernel and the segments exist; at least one table; all tables are of one kind of chunks.
+    Every table has as many operands, of the same kinds in the same order. Shards are equal for all tables.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Exec_Tables:$tables, Exec_Operands:$args);
   let assemblyFormat = "$kernel `of` $tables $args attr-dict";
@@ -77,13 +77,13 @@ def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
   let summary = "runs a kernel over the parameters of groups";
   let description = [{
     Parameters that a step skips are left out. The kernel reads a parameter's record (hyperparameters, step,
-    rows, cols, numel: runtime/include/stepc/kernel_abi.h). It writes the parameter's row of each table of
-    scalars in `args`: those of the first group, then of the second, and so on.
+    rows, cols, numel: runtime/include/stepc/kernel_abi.h). It writes the parameter's row of each of its
+    group's tables of scalars. `args` lists the tables of the first group, then of the second, and so on.
     ```mlir
     exec.dispatch_parameters @Muon_scalars of [@g0, @g1]
       [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 64, columns = 3>]
     ```
-    Constraints: the kernel and the groups exist; at least one group; as many operands for each.
+    Constraints: the kernel and the groups exist; at least one group; each group has as many operands.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, SymbolRefArrayAttr:$groups, Exec_ScalarsArray:$args);
   let assemblyFormat = "$kernel `of` $groups $args attr-dict";
@@ -106,9 +106,9 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
   let summary = "for every computed block: out = alpha · (lhs · rhs) + beta · addend";
   let description = [{
     Computes to the last bit what `optim.product` says (dialects/optim/OptimBatchOps.td), in one order of
-    accumulation: `fused_chain`, `rounded_chain` or `tensorcore`. The latter begins with +0 and adds one
-    `mma.sync` of 16 steps after another over increasing k, with zeros past the last step. Each is added up as
-    the chip's tensor cores do.
+    accumulation: `fused_chain`, `rounded_chain` or `tensorcore`. The last begins with +0 and adds one
+    `mma.sync` of 16 steps of k after another over increasing k, with zeros past the last step. Within an
+    `mma.sync` the chip's tensor cores fix the order of additions.
     ```mlir
     exec.product fused_chain of <kind = block_chunks, from = <@g0, full, blocks>>
       <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
@@ -117,13 +117,13 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
     ```
     A target that has a library of products may run an algorithm of `pinned` instead of the kernels
-    (`exec-pin-products`). The order, and what is rounded in between, are then the algorithm's, and the
-    scratch is its workspace.
+    (`exec-pin-products`). The algorithm then chooses the order of additions and where it rounds. It uses the
+    scratch as its workspace.
 
     Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out;
-    `tensorcore` needs operands that are both bf16 or both f16; the kernels exist. Algorithms are pinned for
-    products that cuBLASLt computes, one for each version, chip and number of multiprocessors. They need no
-    other alignment than 64 bytes, which all operands have.
+    `tensorcore` needs operands that are both bf16 or both f16; the kernels exist. Only products that cuBLASLt
+    computes have `pinned` algorithms, at most one for each version, chip and number of multiprocessors. An
+    algorithm needs an alignment of at most 64 bytes, which all operands have.
   }];
   let arguments = !con((ins Exec_Accumulation:$accumulation, Exec_Batch:$lhs, Exec_Batch:$rhs,
                             OptionalAttr<Exec_Batch>:$addend, Exec_Batch:$out, F64Attr:$alpha, F64Attr:$beta,
@@ -135,7 +135,7 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
   }];
   let extraClassDeclaration = batchDeclaration # [{
 
-    /// m, n, k of one block's product.
+    /// m, n and k of the product for one block.
     ::std::array<int64_t, 3> getSizes();
     /// Whether tensor cores multiply such operands: both bf16 or both f16.
     static bool tensorCoresTake(mlir::Type lhs, mlir::Type rhs);
@@ -146,14 +146,14 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
 def Exec_ApplyOp : Exec_BatchOp<"apply"> {
   let summary = "a function of whole blocks, for every computed block";
   let description = [{
-    Computes to the last bit what the function is documented to be (dialects/optim/OptimAttrs.td).
+    Computes to the last bit what the function's documentation says (dialects/optim/OptimAttrs.td).
     ```mlir
     exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@g0, full, blocks>>
       <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
       to <offset = 256, bytes = 4, block = tensor<1x1xf32>>
     ```
-    Constraints: the segment exists; a table of `block_chunks`; the function makes such an out of such
-    sources; the kernels exist.
+    Constraints: the segment exists; a table of `block_chunks`; the function has such an out for such sources;
+    the kernels exist.
   }];
   let arguments = !con((ins Optim_BlockFunctionInterface:$function, Exec_Batches:$sources, Exec_Batch:$out),
                        common);
@@ -178,8 +178,8 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
     ```
     A device that does not copy by itself has a `kernel` for it, which `exec-lower-to-target` adds.
 
-    Constraints: the segment exists; a table of kind `copy`; shards exactly where its place is of shards at
-    rest, a part of the workspace elsewhere.
+    Constraints: the segment exists; a table of kind `copy`. A side is shards if the table's place of it is
+    shards at rest, and a part of the workspace otherwise.
   }];
   let arguments = (ins Exec_Table:$table, Exec_OperandInterface:$source, Exec_OperandInterface:$target,
                        OptionalAttr<FlatSymbolRefAttr>:$kernel);
@@ -188,9 +188,10 @@ def Exec_CopyOp : Exec_CommandOp<"copy"> {
 }
 
 def Exec_SumOp : Exec_CommandOp<"sum"> {
-  let summary = "adds up what ranks contributed to a gradient";
+  let summary = "adds up what ranks contributed to a gradient, or to a value of blocks with slabs";
   let description = [{
-    Adds up the contributions of `type` to each element of the table's rows, in the order of the mesh, in f32.
+    Adds up the contributions, of type `type`, to each element of the table's rows. It adds in f32, in the
+    order of the mesh.
     The sum is divided by `divisor` if that is above 1, and rounded once.
     ```mlir
     exec.sum bf16 by 4 #exec.table<kind = sum, from = <@g0, full, gradient_shards to state_shards, received>,
@@ -200,7 +201,8 @@ def Exec_SumOp : Exec_CommandOp<"sum"> {
     ```
     `exec-lower-to-target` adds the `kernel`.
 
-    Constraints: the segment exists; a table of kind `sum` and of the type's size; a divisor of 1 or more.
+    Constraints: the segment exists; a table of kind `sum`, whose `element_bytes` is the type's size; a
+    divisor of 1 or more.
   }];
   let arguments = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$type, I64Attr:$divisor, Exec_Table:$table,
                        Exec_Workspace:$source, Exec_Workspace:$target,
@@ -213,16 +215,17 @@ def Exec_StartOp : Exec_CommandOp<"start"> {
   let summary = "begins a collective and gives its token";
   let description = [{
     The values of `tables` travel together from one buffer to another, in one message to each peer to which
-    any of them goes. The n-th start of the program is collective n on all ranks: its place in their one total
-    order, and its tag on the wire. `on` says which ranks meet; without it all ranks of the world do.
+    any of them goes. The n-th start of the program is collective n on all ranks: n is its number in their one
+    total order, and its tag on the wire. `on` says which ranks meet. Without `on` all ranks of the world
+    meet.
     ```mlir
     %t = exec.start exchange on <@mesh, [<0, 1, 2>]>
       [#exec.table<kind = message, from = <@g0, full, shards to blocks, sent>,
         to = <@g0, full, shards to blocks, received>, element_bytes = 2>]
       from <offset = 64, bytes = 1024> to <offset = 1088, bytes = 1024>
     ```
-    A device whose messages the host may not touch has a `kernel` here. It puts a seal on each message,
-    which shows ranks whether they step with equal numbers. `exec-lower-to-target` adds the kernel.
+    If the host may not touch a device's messages, the command has a `kernel` that writes the seal of each
+    message. By the seals ranks find whether they step with equal numbers. `exec-lower-to-target` adds it.
 
     Constraints: at least one table, of kind `message`, whose segments exist; a communicator's mesh exists and
     the factors divide its axes; the kernel exists.
@@ -243,7 +246,7 @@ def Exec_AwaitOp : Exec_CommandOp<"await"> {
     ```mlir
     exec.await %t
     ```
-    The `kernel` compares the seals of the messages that came.
+    The `kernel` compares the seals of the received messages.
 
     Constraints: the token of an `exec.start`, awaited once; a kernel that exists, exactly if the start has
     one.
@@ -259,10 +262,10 @@ def Exec_AdvanceStepsOp : Exec_CommandOp<"advance_steps"> {
     ```mlir
     exec.advance_steps
     ```
-    A device whose step counts may stand in memory of its own has a `kernel` for it, which
-    `exec-lower-to-target` adds.
+    If a device may keep step counts in its own memory, the command has a `kernel` that counts.
+    `exec-lower-to-target` adds it.
 
-    Constraints: the last command, so that what fails before it does not count.
+    Constraints: the last command, so that a step that fails in an earlier command is not counted.
   }];
   let arguments = (ins OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let assemblyFormat = "attr-dict";

@@ -74,7 +74,7 @@ PoolAttr exec::toAttribute(MLIRContext *context, const plan::Plan &plan, const p
   return PoolAttr::get(context, pool.offset, pool.bytes, members);
 }
 
-/// No kernel without a name: some devices alone have one for a command.
+// Without a name there is no kernel: for some commands only some devices need one.
 plan::KernelNumber Numbering::kernel(FlatSymbolRefAttr name) {
   if (!name)
     return {};

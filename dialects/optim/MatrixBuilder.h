@@ -1,8 +1,8 @@
 //===- MatrixBuilder.h - What matrix operations are made of -----*- C++ -*-===//
 //
-// A matrix operation says once, by its `expand` (OptimInterfaces.td), from which products, functions of
-// blocks and elementwise stages it is computed. Who asks gives a MatrixBuilder. One builds operations on
-// batches of blocks (passes/distribute), another counts what they cost (passes/decide).
+// The method `expand` of a matrix operation (OptimInterfaces.td) computes the operation from products,
+// functions of blocks and elementwise stages. Its caller passes a MatrixBuilder. One builder builds
+// operations on batches of blocks (passes/distribute). Another builder counts what they cost (passes/decide).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_MATRIXBUILDER_H
@@ -20,16 +20,15 @@ class BlockFunctionAttrInterface;
 
 /// A value of an expansion, one matrix per block.
 struct MatrixValue {
-  mlir::Value batch; ///< null where nothing is built
+  mlir::Value batch; ///< null if the builder only counts costs
   plan::ValueKind kind = plan::ValueKind::Full;
   mlir::Type element;
-  int64_t number = 0; ///< tells values apart where nothing is built
+  int64_t number = 0; ///< identifies the value if the builder only counts costs
 };
 
 /// The extents for which an operation is expanded.
 struct MatrixExtents {
-  /// The extents of the group's blocks. In a group with slabs, a rank computes slabs, and rows and cols are
-  /// theirs.
+  /// The extents of the group's blocks. In a group with slabs, `rows` and `cols` are those of a slab.
   MatrixExtents(const plan::Group &group);
   MatrixExtents(int64_t rows, int64_t cols)
       : rows(rows), cols(cols), small(std::min(rows, cols)), isTall(rows > cols) {}
@@ -53,28 +52,29 @@ struct MatrixProduct {
   bool isSymmetric = false;
   plan::ValueKind kind = plan::ValueKind::Full; ///< of the result
   mlir::Type element;
-  /// A value that nothing reads after this product, of the result's type: the result may stand in its place.
+  /// A value of the result's type that nothing reads after this product. The result may take its memory.
   std::optional<MatrixValue> replaced = {};
 };
 
-/// The operations that an expansion is built from. Each function returns the value that it makes.
+/// The operations that an expansion is built from. Each function returns its result.
 class MatrixBuilder {
 public:
   explicit MatrixBuilder(const MatrixExtents &extents) : extents(extents) {}
   virtual ~MatrixBuilder() = default;
 
-  /// Builds the scalar that a stage makes of its inputs' elements.
+  /// Builds the scalar computation of a stage: one element of its result from the elements of its inputs.
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
-  /// A function of whole blocks, or of each slab by itself.
+  /// A function of whole blocks. In a group with slabs it is a function of each slab by itself.
   virtual MatrixValue apply(BlockFunctionAttrInterface function,
                             llvm::ArrayRef<MatrixValue> sources, plan::ValueKind kind,
                             mlir::Type element) = 0;
   /// The Frobenius norm of each block times 2 to `exponent`, in f32. In a group with slabs it is computed
-  /// from the norms of the slabs, which are divided by their sum or, if that is smaller, by `least`.
+  /// from the norms of the slabs. Before they are squared they are divided by the larger of their sum and
+  /// `least`.
   virtual MatrixValue norm(MatrixValue source, int64_t exponent, double least) = 0;
   virtual MatrixValue product(const MatrixProduct &) = 0;
-  /// An elementwise stage. What the body gives is rounded to `element`.
+  /// An elementwise stage. The scalar that `body` builds is rounded to `element`.
   virtual MatrixValue stage(llvm::ArrayRef<MatrixValue> ins, plan::ValueKind kind,
                             mlir::Type element, Body body) = 0;
 

@@ -55,7 +55,7 @@ int64_t BlockReduceAttr::flops(ArrayRef<RankedTensorType> sources, RankedTensorT
   return saturatingMul(saturatingMul(2, sources[0].getDimSize(0)), sources[0].getDimSize(1));
 }
 
-/// One number of f32 per row, where rows are reduced first.
+/// A reduction to one value per block reduces each row first, and keeps an f32 per row.
 int64_t BlockReduceAttr::scratchBound(ArrayRef<RankedTensorType> sources,
                                       RankedTensorType out) const {
   bool isOne = out.getDimSize(0) == 1 && out.getDimSize(1) == 1;
@@ -77,7 +77,7 @@ LogicalResult MatmulOp::verify() {
   if (getElementTypeOrSelf(getLhs()) != getElementTypeOrSelf(getRhs()))
     return emitOpError("expected factors of one element type, found ")
            << getLhs().getType() << " and " << getRhs().getType();
-  // The types of batches have numbers as extents; their places tell the kinds.
+  // Types of batches have numbers as extents, so this function checks only tensors of a rule (rank 2).
   if (getLhs().getType().getRank() != 2)
     return success();
   ValueKind lhs = transposedIf(getTransposeLhs(), kind(getLhs()));
@@ -159,14 +159,15 @@ MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue
         Value scale = number(b, loc, std::ldexp(1.0, kNormExponent));
         return Value(arith::MulFOp::create(b, loc, quotient, scale));
       });
-  // For a tall X the transposed iteration is computed in place: Xᵀ X, and X B instead of B Xᵀ.
+  // If X is tall, the iteration multiplies Xᵀ X, and X B instead of B X. So it never transposes X in
+  // memory.
   bool isTall = builder.extents.isTall;
   MatrixValue x = normalized;
   SmallVector<std::array<double, 3>> steps(getSteps());
   for (auto [index, step] : llvm::enumerate(steps)) {
     auto [a, b, c] = step;
-    // Without a square of A its factor is the product's own. That avoids a second rounding, and a stage
-    // over A.
+    // If c = 0, there is no product A A. Then b scales the product X Xᵀ itself, which saves a second
+    // rounding and a stage over A.
     MatrixValue gram = builder.product({.lhs = x,
                                         .rhs = x,
                                         .alpha = c == 0.0 ? b : 1.0,

@@ -9,7 +9,7 @@
 using namespace stepc;
 using llvm::StringRef;
 
-/// Bytes that are not UTF-8 stand above all code points.
+/// A byte b that is not UTF-8 is decoded to kNoCharacter + b, which is above all code points.
 static constexpr uint32_t kNoCharacter = 0x110000;
 
 static std::vector<uint32_t> decode(StringRef text) {
@@ -71,7 +71,7 @@ std::optional<NamePattern> NamePattern::parse(StringRef text, NamePatternError &
         set.negated = true;
         ++begin;
       }
-      // A `]` in first place is a member, so the search for the closing one starts after it.
+      // A `]` at the beginning is a member of the set, so the search for the closing `]` starts after it.
       size_t close = begin + 1;
       while (close < characters.size() && characters[close] != ']')
         ++close;
@@ -108,8 +108,8 @@ bool NamePattern::Element::matches(uint32_t character) const {
 
 bool NamePattern::matches(StringRef name) const {
   std::vector<uint32_t> characters = decode(name);
-  // On a mismatch only the last star may take one character more: quadratic at worst, and never
-  // exponential as a recursive match would be.
+  // On a mismatch the last `*` takes one character more, and no earlier `*` changes. This takes quadratic
+  // time at worst. A recursive match could take exponential time.
   constexpr size_t none = ~size_t(0);
   size_t element = 0, at = 0, star = none, starAt = 0;
   while (at < characters.size()) {

@@ -1,9 +1,9 @@
 //===- NamePattern.h - Patterns of parameter names --------------*- C++ -*-===//
 //
-// The one matcher of patterns: routes, `--strategy`, `--place`, `--batch` and whatever else names
-// parameters. docs/language.md (Routes) has the rules; the Python package follows the same ones,
-// and test/inputs/patterns.txt holds both to them. Plain LLVM Support, no MLIR, so that every front
-// end may use it.
+// The one matcher of patterns: for routes, `--strategy`, `--place`, `--batch` and all else that names
+// parameters. docs/language.md (Routes) has the rules. The Python package has a matcher with the same rules,
+// and tests run both on test/inputs/patterns.txt. This file uses LLVM Support without MLIR, so that every
+// front end may use it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_NAMEPATTERN_H
@@ -25,7 +25,7 @@ struct NamePatternError {
   std::string message;
   std::string hint;
 
-  /// Both in one line, for places that have no line of their own for a hint.
+  /// Message and hint in one line, for output that has no separate line for a hint.
   std::string text() const { return message + "; " + hint; }
 };
 
@@ -34,20 +34,20 @@ struct NamePatternError {
 ///   written    matches
 ///   *          any characters, also none, dots too
 ///   ?          one character
-///   [abc]      one of the set; `[a-z]` a range of code points; a `]` that comes first belongs to
+///   [abc]      one character of the set; `[a-z]` a range of code points; a `]` that comes first belongs to
 ///              the set, and so does a `-` that is first, last or right after a range
-///   [!abc]     one that is not in the set
+///   [!abc]     one character that is not in the set
 ///   other      itself, backslash and braces too
 ///
-/// What other matchers read otherwise is refused: an empty pattern, a `[` that nothing closes, a
-/// set that begins with `^`, a range that falls, text that is not UTF-8.
+/// `parse` refuses texts that other matchers would read in another way. These are an empty pattern, a `[`
+/// without `]`, a set that begins with `^`, a range whose end is below its begin, and text that is not UTF-8.
 class NamePattern {
 public:
-  /// Nothing if the text is no pattern; `error` then says why.
+  /// Returns nullopt if the text is no pattern. `error` then says why.
   static std::optional<NamePattern> parse(llvm::StringRef text, NamePatternError &error);
 
-  /// Bytes of the name that are not UTF-8 count as one character each, which no character of a
-  /// pattern equals.
+  /// Whether the pattern matches the whole name. Each byte of the name that is not UTF-8 counts as a
+  /// character that differs from all characters of patterns.
   bool matches(llvm::StringRef name) const;
 
   llvm::StringRef text() const { return source; }
@@ -56,7 +56,7 @@ private:
   struct Element {
     enum class Kind : uint8_t { AnyText, AnyCharacter, Set, Character } kind;
     bool negated = false;
-    /// From first to last, both included; a character is a range of one.
+    /// Ranges of code points, with first and last included. A single character is a range of one.
     std::vector<std::pair<uint32_t, uint32_t>> ranges;
 
     bool matches(uint32_t character) const;
@@ -66,7 +66,7 @@ private:
   std::vector<Element> elements;
 };
 
-/// Names for a message, which may concern very many: "'a', 'b', 'c' and 4 more".
+/// A list of names for a message. It shows three of many names: "'a', 'b', 'c' and 4 more".
 std::string nameSome(llvm::ArrayRef<llvm::StringRef> names);
 
 } // namespace stepc

@@ -1,7 +1,7 @@
 //===- Optim.h - The optim dialect ------------------------------*- C++ -*-===//
 //
-// The public header of the dialect: operations, attributes, enumerations and the
-// questions that passes ask about parameters, rules and groups.
+// The public header of the dialect: operations, attributes, enumerations, and functions with which passes
+// look up facts about parameters, rules and groups.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_OPTIM_H
@@ -32,7 +32,7 @@
 #include <string>
 
 namespace stepc::plan {
-// What the parameters of an attribute need.
+// MLIR needs these functions to use a Factor as a parameter of an attribute.
 inline llvm::hash_code hash_value(const Factor &factor) {
   return llvm::hash_combine(factor.axis, factor.stride, factor.size);
 }
@@ -45,23 +45,24 @@ template <> struct mlir::FieldParser<stepc::plan::Factor> {
 namespace stepc::optim {
 using plan::MissingGrad, plan::Reduction, plan::ValueKind;
 
-/// A finite number of `optim.cluster`, in IR as an f64's value is.
+/// Parses a number of `optim.cluster`. In IR it is written as the value of an f64 is.
 mlir::FailureOr<llvm::APFloat> parseFigure(mlir::AsmParser &parser);
 
-/// What a strategy is asked about: the blocks of a group, and the machines that hold them.
+/// The facts from which a strategy says whether it is legal, and gives its hops: the blocks of a group, and
+/// the ranks that hold them.
 struct StrategyQuery {
-  const plan::Group &group; ///< without hops, of one of its parameters
-  int64_t parameters;       ///< how many it has
+  const plan::Group &group; ///< the group, without hops and without its list of parameters
+  int64_t parameters;       ///< how many parameters the group has
   const plan::Mesh &mesh;
   plan::ShardsKind home; ///< the shards that the blocks come from
   /// Per position and block of a parameter, how many elements the position holds at home.
   const std::vector<std::vector<int64_t>> &held;
   std::vector<plan::ValueKind> states; ///< kinds of the rule's states
-  std::vector<int64_t> domains;        ///< of the cluster's levels but the last, innermost first:
-                                       ///< ranks r with equal r / domain share one
-  int64_t maxPeers = 0;                ///< that a rank may exchange with in a hop; 0: any number
-  /// True when every rank that holds any of a block holds it whole, once what differs along the
-  /// `resolved` factors came together.
+  std::vector<int64_t> domains; ///< ranks in a domain of each level of the cluster but the last,
+                                ///< innermost first: ranks r with equal r / ranks share a domain
+  int64_t maxPeers = 0;         ///< the most peers of a rank in a hop; 0: any number
+  /// True if every rank that holds an element of a block holds the whole block, after the pieces of ranks
+  /// that differ along the `resolved` factors came together.
   bool areWhole(const std::vector<plan::Factor> &resolved = {}) const;
 };
 } // namespace stepc::optim
@@ -77,40 +78,44 @@ struct StrategyQuery {
 
 namespace stepc::optim {
 
-/// The plan's storage type of an MLIR float type; nothing for other types.
+/// The plan's storage type of an MLIR float type. Returns nullopt for other types.
 std::optional<plan::DType> toPlan(mlir::Type type);
 /// The MLIR type of a storage type.
 mlir::Type toType(mlir::MLIRContext *context, plan::DType type);
-/// The placement attribute of the geometry's form.
+/// The attribute for a placement of the plan.
 mlir::Attribute toAttribute(mlir::MLIRContext *context, const plan::Placement &placement);
-/// The geometry's form of a list of placement attributes.
+/// The plan's form of a list of placement attributes.
 std::vector<plan::Placement> toPlan(mlir::ArrayAttr placements);
-/// "[S(0), R]", as in PyTorch.
+/// A list of placement attributes as PyTorch writes it: "[S(0), R]".
 inline std::string describe(mlir::ArrayAttr placements) { return toString(toPlan(placements)); }
 /// The plan's form of a mesh.
 plan::Mesh toPlan(MeshOp mesh);
-/// The plan's form of a rule, without what it computes.
+/// The plan's form of a rule: name, hyperparameters and states, without the body.
 plan::Rule toPlan(RuleOp rule);
 
-/// The interface by which a dialect lists strategies, so that they are judged and can be forced.
+/// The interface by which a dialect lists its strategies. optim-assign-strategies chooses among the listed
+/// strategies, and users can force one of them by name.
 class StrategyListInterface : public mlir::DialectInterface::Base<StrategyListInterface> {
 public:
   explicit StrategyListInterface(mlir::Dialect *dialect) : Base(dialect) {}
   virtual llvm::SmallVector<StrategyAttrInterface> strategies() const = 0;
 };
-/// The strategies of all loaded dialects: dialects by their names, strategies in their order.
+/// The strategies of all loaded dialects, sorted by the name of the dialect. Strategies of one dialect keep
+/// the order of its list.
 llvm::SmallVector<StrategyAttrInterface> strategies(mlir::MLIRContext *context);
 
 /// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols, tensor<1x1>
-/// one. A batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Other
-/// shapes are told by an encoding (KindAttr). Nothing for other types.
+/// one. A batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Tensors of
+/// other kinds have an encoding (KindAttr). Returns nullopt for types with less than two axes.
 std::optional<ValueKind> kindOf(mlir::Type type);
-/// The extents of a value, to be compared: those of its kind in a rule, and numbers in a batch of blocks.
+/// The extents of a value, for comparison with other values' extents. For a tensor of a rule they are the
+/// extents of its kind (ValueKind), for a batch of blocks its sizes.
 llvm::SmallVector<int64_t> extentsOf(mlir::ShapedType type);
 /// The tensor type of a kind in a rule.
 mlir::RankedTensorType tensorType(ValueKind kind, mlir::Type element);
 
-/// The mesh, route or parameter of that name in the module around `op`, or null. Linear.
+/// The mesh, route or parameter of that name in the module around `op`, or null. A look-up takes time linear
+/// in the number of operations in the module.
 MeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 RouteOp lookupRoute(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
@@ -123,45 +128,46 @@ template <typename Named> bool matches(const NamePattern &pattern, Named named) 
                       [&](llvm::StringRef alias) { return pattern.matches(alias); });
 }
 
-/// Set on the module: "exact", or "fast" where bits may depend on the ranks.
+/// Set on the module: "exact", or "fast" if the bits of results may depend on the ranks.
 inline constexpr llvm::StringLiteral kNumericsAttr = "stepc.numerics";
 bool isFast(mlir::ModuleOp module);
 
-/// Waves are below it: far more than blocks to divide, and a bound on what an edited text can ask
-/// for.
+/// The numbers of waves are below this limit. No model needs as many waves, and edited IR text cannot ask for
+/// more.
 inline constexpr int64_t kMostWaves = int64_t(1) << 20;
-/// Elements of a parameter: 4 TiB of f32 are more than any device holds, and sums over a million
+/// The most elements of a parameter: 4 TiB of f32 are more than any device holds, and sums over a million
 /// parameters still fit int64.
 inline constexpr int64_t kMostElements = int64_t(1) << 40;
 
-/// The least eps of optim.orthogonalize: 2^-24 of it is a normal f32.
+/// The least eps of optim.orthogonalize. Multiplied by 2^-24 it is still a normal f32.
 inline constexpr double kLeastEps = 0x1p-100;
-/// optim.orthogonalize scales its norm by 2 to this: 2^40 elements of the largest f32 have a norm
-/// below 2^148.
+/// optim.orthogonalize multiplies the norm by 2 to this exponent, which keeps the norm finite: 2^40 elements
+/// of the largest f32 have a norm below 2^148.
 inline constexpr int kNormExponent = -24;
 
-/// Set on the module: with how many others the user lets a rank exchange in a hop.
+/// Set on the module: the most other ranks with which a rank may exchange in a hop. The user chooses it.
 inline constexpr llvm::StringLiteral kMaxPeersAttr = "optim.max_peers";
 /// Attribute name of an operation's space (level 2), a SpaceAttr.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
-/// The space of an operation of a decided rule. Nothing for null, and for an operation that has none.
+/// The space of an operation of a decided rule. Returns nullopt if `op` is null or has no space.
 std::optional<Space> spaceOf(mlir::Operation *op);
 
 /// Whether an operation of a rule has a space. Operations with a tensor result have one, except splats and
-/// conditions. These two are computed wherever they are used: a scalar is known everywhere, and no condition
-/// travels.
+/// conditions. Splats and conditions are computed wherever they are used: every rank knows the scalars, and
+/// conditions are never sent.
 bool hasSpace(mlir::Operation *op);
-/// The tensors that an operation of a rule reads and that stand somewhere: arguments, and results of
-/// operations with a space. Each is listed once, in the order of operands. Conditions among the operands
-/// stand for what they read.
+/// The placed tensors that an operation of a rule reads. A tensor is placed if it is an argument of the rule
+/// or the result of an operation with a space. Each is listed once, in the order of operands. An operand that
+/// is not placed (a condition or a splat) is replaced by the placed tensors that its operation reads.
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op);
-/// The placed tensors that an operand of the yield reads.
+/// The placed tensor that `operand` is, or those that its operation reads.
 llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand);
 /// Set on the yield of a decided rule: per yielded value, the SpaceAttr in which it is stored, or unit if the
 /// value does not change.
 inline constexpr llvm::StringLiteral kWritesAttr = "optim.writes";
 using Writes = llvm::SmallVector<std::optional<Space>>;
-/// What the rule's yield says; empty before it is decided.
+/// The attribute kWritesAttr of the rule's yield: nullopt for a value that does not change. Empty if the rule
+/// is not decided.
 Writes writesOf(RuleOp rule);
 
 } // namespace stepc::optim

@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-/// `owned [<0, 1, 2>] replicated [<1, 1, 4>]`; a list without factors is left out.
+/// Parses `owned [<0, 1, 2>] replicated [<1, 1, 4>]`. An empty list is left out of the text.
 static ParseResult parseFactors(AsmParser &parser, SmallVector<plan::Factor> &owned,
                                 SmallVector<plan::Factor> &replicated) {
   for (auto [keyword, factors] :
@@ -92,7 +92,7 @@ FailureOr<APFloat> optim::parseFigure(AsmParser &parser) {
   return APFloat(value);
 }
 
-/// Finite, and above 0 or, where that is said, 0.
+/// Verifies that a number is finite and above 0. With `zero`, 0 is also right.
 static LogicalResult checkFigure(function_ref<InFlightDiagnostic()> emitError, StringRef name,
                                  const APFloat &value, bool zero = false) {
   if (value.isFinite() && !value.isNegative() && (zero || !value.isZero()))
@@ -110,7 +110,7 @@ LogicalResult ClusterLevelAttr::verify(function_ref<InFlightDiagnostic()> emitEr
       failed(checkFigure(emitError, "a gap", gap, /*zero=*/true)) ||
       failed(checkFigure(emitError, "a bandwidth", bandwidth)))
     return failure();
-  // A message would be there before its ports have carried it.
+  // With a larger gap, a message could arrive before the ports have carried it.
   if (gap > latency)
     return emitError() << "expected a gap of at most the latency, " << latency.convertToDouble()
                        << ", found " << gap.convertToDouble();
@@ -235,7 +235,7 @@ SmallVector<StrategyAttrInterface> optim::strategies(MLIRContext *context) {
   for (const StrategyListInterface &dialect :
        DialectInterfaceCollection<StrategyListInterface>(context))
     llvm::append_range(all, dialect.strategies());
-  SmallVector<std::pair<StringRef, size_t>> order; // a dialect's own stay in its order
+  SmallVector<std::pair<StringRef, size_t>> order; // keeps the order within a dialect
   for (auto [index, strategy] : llvm::enumerate(all))
     order.push_back({strategy.getDialect().getNamespace(), index});
   llvm::sort(order);

@@ -20,14 +20,14 @@ class Optim_Placement<string name, string mnemonicName>
         [DeclareAttrInterfaceMethods<Optim_PlacementInterface>]>;
 
 def Optim_Kind : Optim_Attr<"Kind", "kind"> {
-  let summary = "the shape of a value beside its block, where the tensor type alone does not tell it";
+  let summary = "the kind of a value, for kinds that the sizes in a tensor type do not determine";
   let description = [{
-    The encoding of tensors whose extents are neither the block's in their places nor 1:
+    The encoding of a tensor in which an axis has neither the block's extent along this axis nor extent 1:
     ```mlir
     tensor<?x?xf32, #optim.kind<gram>>       // n × n, with n the smaller of rows and columns
     tensor<?x8xf32, #optim.kind<[cols, 8]>>  // as many rows as the block has columns
     ```
-    Constraints: a shape that no state can have; all others are told by the type.
+    Constraints: a kind that no state can have. The sizes in the type determine all other kinds.
   }];
   let parameters = (ins "::stepc::plan::ValueKind":$value);
   let assemblyFormat = "`<` $value `>`";
@@ -35,7 +35,7 @@ def Optim_Kind : Optim_Attr<"Kind", "kind"> {
 }
 
 def Optim_Replicate : Optim_Placement<"Replicate", "replicate"> {
-  let summary = "every rank along the mesh axis holds the same (`R`)";
+  let summary = "every rank along the mesh axis holds the same elements (`R`)";
   let assemblyFormat = "";
 }
 
@@ -52,7 +52,7 @@ def Optim_StridedShard : Optim_Placement<"StridedShard", "strided_shard"> {
 }
 
 def Optim_InterleavedShard : Optim_Placement<"InterleavedShard", "interleaved_shard"> {
-  let summary = "each of equal stripes of what earlier mesh axes left is split (`IS(d, stripes)`)";
+  let summary = "equal stripes of what earlier mesh axes left, each stripe split (`IS(d, stripes)`)";
   let parameters = (ins "int64_t":$dim, "int64_t":$stripes);
   let assemblyFormat = "`<` $dim `,` $stripes `>`";
 }
@@ -66,9 +66,9 @@ def Optim_Owned : Optim_Placement<"Owned", "owned"> {
 def Optim_Flat : Optim_Placement<"Flat", "flat"> {
   let summary = "a range of the elements of the shard that all other mesh axes leave (`flat(cuts)`)";
   let description = [{
-    Elements count row by row. The first flat placement of a list may say where the ranges of the ranks along
-    all flat axes begin and the last one ends. Otherwise they are equal, as torch.chunk cuts. A smaller shard
-    ends the ranges early.
+    The elements of the shard are numbered row by row. The first flat placement in a list may have `cuts`:
+    where the range of each rank along all flat axes begins, and where the last range ends. Without `cuts` the
+    ranges are equal, as torch.chunk cuts. A shard with fewer elements ends the ranges early.
   }];
   let parameters = (ins OptionalArrayRefParameter<"int64_t">:$cuts);
   let assemblyFormat = "(`<` $cuts^ `>`)?";
@@ -80,19 +80,19 @@ def Optim_PartialSum : Optim_Placement<"PartialSum", "partial_sum"> {
 }
 
 def Optim_PartialAverage : Optim_Placement<"PartialAverage", "partial_average"> {
-  let summary = "the same of an average: the sum of contributions is divided by the axis's size (`P(avg)`)";
+  let summary = "as `partial_sum`, but the sum of contributions is divided by the axis's size (`P(avg)`)";
   let assemblyFormat = "";
 }
 
 def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
   let summary = "how each matrix of a parameter is divided into parts, of which each is a block of its own";
   let description = [{
-    A part is a list of runs of rows or columns, begin and end of each. A matrix of seven rows whose first two
-    and last one are one block:
+    A part is a list of runs of rows or columns: the begin and the end of each run. Here the first two rows
+    and the last row of a matrix of seven rows are one block:
     ```mlir
     #optim.blocks<rows, [0, 2, 6, 7], [2, 5], [5, 6]>
     ```
-    Constraints: an end for each begin. `optim.parameter` checks that each row stands in one part.
+    Constraints: an end for each begin. `optim.parameter` checks that each row (column) is in one part.
   }];
   let parameters = (ins "::stepc::plan::Division::Axis":$axis,
                         ArrayRefParameter<"::mlir::DenseI64ArrayAttr">:$parts);
@@ -119,18 +119,18 @@ def Optim_State : Optim_Attr<"State", "state"> {
 def Optim_Hop : Optim_Attr<"Hop", "hop"> {
   let summary = "one step on the way from shards to whole blocks";
   let description = [{
-    Brings together what ranks that differ along its factors hold. A factor `<axis, stride, size>` is part of
-    an axis of the mesh: `size` ranks that are `stride` apart along it. Along an owned factor a block goes to
-    the coordinate of its base, which is a position in the mesh. Along a replicated one it goes to all
-    coordinates.
+    A hop brings together the pieces of ranks that differ along its factors. A factor `<axis, stride, size>`
+    is part of an axis of the mesh: `size` ranks that are `stride` apart along this axis. The base of a block
+    is a position in the mesh. Along an owned factor a block goes to the coordinate of its base. Along a
+    replicated factor it goes to all coordinates.
 
     ```mlir
     #optim.hop<replicated [<0, 1, 2>, <1, 1, 4>]>         // in a mesh of 2 x 4: along both axes
     #optim.hop<owned [<1, 2, 2>]>                         // halves of the second axis; bases are not decided
     #optim.hop<owned [<0, 1, 2>, <1, 1, 4>] base [0, 5]>  // block 0 to position 0, block 1 to position 5
     ```
-    Constraints: no base without owned factors. (Operations that use the hop check that factors divide the
-    mesh's axes.)
+    Constraints: no base without owned factors. (Operations that use the hop check that the factors divide
+    the mesh's axes.)
   }];
   let parameters = (ins OptionalArrayRefParameter<"::stepc::plan::Factor">:$owned,
                         OptionalArrayRefParameter<"::stepc::plan::Factor">:$replicated,
@@ -146,17 +146,17 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
 }
 
 def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
-  let summary = "blocks are computed in slabs where these stand";
+  let summary = "blocks are computed as slabs, on the ranks whose shards hold the slabs";
   let description = [{
-    Each rank along the factors that has any rows (columns) of a block computes with these. All slabs are
-    computed as long as the longest one: a shorter slab has zeros behind its end. What the block needs of all
-    slabs, for example a Gram matrix, is added up over their ranks.
+    A rank along the factors that has any rows (columns) of a block computes with these, its slab. In memory
+    all slabs are as long as the longest slab: a shorter slab has zeros behind its end. A value that needs all
+    slabs of a block, for example a Gram matrix, is added up over the ranks of the slabs.
 
     ```mlir
-    // of the ranks along the first axis each has two or three rows, or none
+    // along the first axis, each rank has two or three rows of a block, or none
     #optim.slabs<rows, [<0, 1, 4>], 2 to 3>
     ```
-    (Operations that use it check that the shards stand so.)
+    (Operations that use the attribute check that the shards are such slabs.)
   }];
   let parameters = (ins "::stepc::plan::Division::Axis":$axis,
                         ArrayRefParameter<"::stepc::plan::Factor">:$factors,
@@ -168,7 +168,7 @@ def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
   }];
 }
 
-// Prints in IR as f64 does: 4.500000e+11.
+// A number that IR text writes as the value of an f64: 4.500000e+11.
 def Optim_Figure : APFloatParameter<""> {
   let parser = "::stepc::optim::parseFigure($_parser)";
   let printer = "$_printer.printFloat($_self)";
@@ -177,9 +177,9 @@ def Optim_Figure : APFloatParameter<""> {
 def Optim_ClusterLevel : Optim_Attr<"ClusterLevel", "cluster_level"> {
   let summary = "links of one kind, and how many ranks a domain of them has";
   let description = [{
-    Latency of a message in seconds, and the gap that each further message at the same time adds. Bandwidth of
-    one rank, one way, in bytes per second. Global ranks r with equal r / `ranks` share a domain; without
-    `ranks` all do.
+    `latency` is that of a message, in seconds. `gap` are the seconds that each further message at the same
+    time adds. `bandwidth` is that of one rank, one way, in bytes per second. Global ranks r with equal r /
+    `ranks` share a domain. Without `ranks` all global ranks share one domain.
 
     ```mlir
     #optim.cluster_level<"nvlink", ranks = 8, latency = 3.0e-06, gap = 1.0e-06, bandwidth = 4.5e+11>
@@ -200,9 +200,10 @@ def Optim_ClusterLevel : Optim_Attr<"ClusterLevel", "cluster_level"> {
 def Optim_Device : Optim_Attr<"Device", "device"> {
   let summary = "what computes at one rank";
   let description = [{
-    Floating-point operations per second of all threads together, bytes per second and bytes of memory,
-    seconds to start all threads and to wait for them, and the number of threads that share a launch. With
-    `overlaps`, messages travel while the device computes.
+    `flops` are floating-point operations per second of all threads together. `memory` are bytes per second
+    between threads and memory, `capacity` bytes of memory. `launch` are seconds to start all threads and to
+    wait for them, `threads` the number of threads that share a launch. With `overlaps`, messages travel while
+    the device computes.
 
     ```mlir
     #optim.device<flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132,

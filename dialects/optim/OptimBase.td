@@ -12,8 +12,8 @@ def Optim_Dialect : Dialect {
   let summary = "Optimizer rules on whole parameters, and the parameters with their placements";
   let description = [{
     Levels 1 and 2 of the ladder. An `optim.rule` holds what a user wrote: a function of one logical
-    parameter, its gradient, its states and run-time scalars. Placements never appear in it. Parameters,
-    meshes and routes stand beside it, found by name.
+    parameter, its gradient, its states and run-time scalars. Placements never appear in a rule. Parameters,
+    meshes and routes are operations of their own in the module, found by name.
 
     Values inside a rule are builtin types, so that `arith` and `math` compute on them:
 
@@ -27,14 +27,14 @@ def Optim_Dialect : Dialect {
     | any other | `tensor<?x8xT, #optim.kind<[cols, 8]>>` | results of `optim.matmul`; no states |
 
     `T` is f32, except for operands of `optim.orthogonalize` and `optim.matmul`, and explicit casts;
-    conditions are `i1`. A scalar meets a tensor at `optim.splat`, where it is rounded once to f32. In the
-    matrix space of level 3 the same ops take a leading batch of blocks.
+    conditions are `i1`. `optim.splat` makes a tensor of a scalar and rounds the scalar once to f32. In the
+    matrix space of level 3, these operations also work on tensors with a batch axis of blocks in front.
 
-    Discardable attributes of a decided rule: `optim.space` on its operations is where each runs,
-    `#optim.space<in>`, `<matrix>` or `<out>`. `optim.writes` on its yield is where each value is stored, or
-    `unit` for one that does not change. On the module, `optim.max_peers` is the most other ranks with which
-    the user lets a rank exchange in a hop, an i64 above 0.
-    Constraints: no others, and no other values.
+    Discardable attributes of a decided rule: `optim.space` on an operation says where it runs:
+    `#optim.space<in>`, `<matrix>` or `<out>`. `optim.writes` on the yield says per value in which space it is
+    stored, or `unit` for a value that does not change. On the module, `optim.max_peers` is the most other
+    ranks with which the user lets a rank exchange in a hop, an i64 above 0.
+    Constraints: no other attributes of this dialect, and no other values.
   }];
   let extraClassDeclaration = "void registerAttributes();";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",

@@ -1,6 +1,6 @@
 //===- OptimBatchOps.td - Operations on batches of blocks ------*- tablegen -*-===//
 //
-// Matrix space of levels 3 and 4, in destination style.
+// Operations of matrix space (on whole blocks) at levels 3 and 4, in destination style.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_OPTIMBATCHOPS_TD
@@ -27,18 +27,18 @@ def Optim_ProductOp : Optim_BatchOp<"product"> {
     For each block in the batch, lhs is m × k (k × m with `transpose_lhs`), rhs k × n (n × k with
     `transpose_rhs`), addend and out m × n. Each element is one chain of f32 fused multiply-adds from +0 over
     k in increasing order. If the chip has no fused multiply-add, product and sum are both rounded. On a GPU's
-    tensor cores the chain is of groups of 16 steps; `exec.product` says which order it is. The epilogue in
-    f32 is round(alpha · acc) + round(beta · addend), with alpha and beta rounded to f32 first (a factor of 1
-    multiplies nothing). It is rounded to out's type (to nearest even, denormals kept, NaN in bf16 as 0x7fc0).
-    With `symmetric` the result is symmetric: only elements on and below the diagonal are computed, with their
-    addends, and mirrored.
+    tensor cores the links of the chain are groups of 16 steps of k. `exec.product` names the order. The
+    epilogue in f32 is round(alpha · acc) + round(beta · addend), with alpha and beta rounded to f32
+    first (a factor of 1 multiplies nothing). It is rounded to out's type (to nearest even, denormals
+    kept, NaN in bf16 as 0x7fc0). With `symmetric` only elements on and below the diagonal are computed,
+    with their addends. The others are copies of these, mirrored at the diagonal.
 
     ```mlir
     %a = optim.product %x, %x outs(%init : tensor<?x8x8xbf16>)
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
       : tensor<?x8x16xbf16>, tensor<?x8x16xbf16> -> tensor<?x8x8xbf16>
     ```
-    Constraints: ranks 3; extents agree; `symmetric` needs m = n.
+    Constraints: operands of rank 3; extents agree; `symmetric` needs m = n.
   }];
   let arguments = (ins FloatTensorOrMemRef:$lhs, FloatTensorOrMemRef:$rhs,
                        Optional<FloatTensorOrMemRef>:$addend,
@@ -51,7 +51,7 @@ def Optim_ProductOp : Optim_BatchOp<"product"> {
     `:` type($lhs) `,` type($rhs) (`,` type($addend)^)? (`->` type($result)^)?
   }];
   let extraClassDeclaration = batchDeclaration # [{
-    /// m, n, k of one block's product.
+    /// m, n and k of the product for one block.
     ::std::array<int64_t, 3> getSizes();
   }];
   let hasVerifier = 1;
@@ -65,7 +65,7 @@ def Optim_ApplyOp : Optim_BatchOp<"apply"> {
       : tensor<?x8x16xf32> -> tensor<?x1x1xf32>
     ```
     The sources may be bf16 or f16: elements are extended to f32.
-    Constraints: ranks 3; the function makes such an out of such sources.
+    Constraints: operands of rank 3; the function has such an out for such sources (`verifyBlocks`).
   }];
   let arguments = (ins Optim_BlockFunctionInterface:$function, Variadic<FloatTensorOrMemRef>:$sources,
                        FloatTensorOrMemRef:$init);
@@ -75,7 +75,7 @@ def Optim_ApplyOp : Optim_BatchOp<"apply"> {
     `:` type($sources) (`->` type($result)^)?
   }];
   let extraClassDeclaration = batchDeclaration # [{
-    /// One block of each source, and of the out.
+    /// The types of one block of each source, and of one block of the out.
     ::llvm::SmallVector<::mlir::RankedTensorType> getSourceBlocks();
     ::mlir::RankedTensorType getOutBlock();
   }];

@@ -17,7 +17,7 @@ using namespace stepc::optim;
 #include "dialects/optim/OptimOpInterfaces.cpp.inc"
 
 namespace {
-/// In the order in which equal ones are preferred.
+/// The strategies of this dialect. Among strategies of equal cost the first in the list is chosen.
 struct Strategies : StrategyListInterface {
   using StrategyListInterface::StrategyListInterface;
   SmallVector<StrategyAttrInterface> strategies() const override {

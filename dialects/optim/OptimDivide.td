@@ -5,14 +5,15 @@
 include "dialects/optim/OptimAttrs.td"
 
 def Optim_DivideOp : Optim_Op<"divide", [HasParent<"::mlir::ModuleOp">]> {
-  let summary = "what the matrices of parameters are, and how they are divided into blocks, by name";
+  let summary = "says for parameters, by name, which axes form a matrix and how it is divided into blocks";
   let description = [{
-    Holds for parameters of which the name or an alias matches one of `patterns` and none of `except`. With
-    `flatten`, the axes from it on are the columns of one matrix, and those before it, behind the batch axes,
-    its rows. Matrices are `repeat` stretches of equal size along the axis, and each block has its part of
-    every stretch. The parts are `listed` sizes that follow one another, as many as fit of `each` size, or
-    `split` into a number of equal size. Patterns that are also in `optional` may match nothing.
-    `optim-divide-parameters` brings it to the parameters, and it replaces what they have.
+    Applies to parameters whose name or alias matches one of `patterns` and none of `except`. With `flatten`,
+    the axes from number `flatten` on are the columns of one matrix. The axes before it, after the batch axes,
+    are the rows. Along the divided axis a matrix has `repeat` stretches of equal size, and each block has one
+    part of every stretch. The sizes of the parts of a stretch are `listed` in order; or as many parts of
+    `each` size as fit; or the stretch is `split` into a number of equal parts. Patterns that are also in
+    `optional` may match nothing. `optim-divide-parameters` sets the result on the parameters. It replaces the
+    flattened axes and blocks that a parameter had.
 
     ```mlir
     optim.divide patterns ["*.qkv.weight"] except [] into rows listed [512, 128, 128] repeat 8
@@ -20,9 +21,9 @@ def Optim_DivideOp : Optim_Op<"divide", [HasParent<"::mlir::ModuleOp">]> {
         into rows each [128] repeat 1
     optim.divide patterns ["*.conv.weight"] except [] flatten 1
     ```
-    Constraints: patterns are well-formed (`dialects/optim/NamePattern.h`), and each optional one is among
-    them. Sizes, numbers of blocks, repeats and axes are 1 or more; `each` and `split` have one number. It
-    says something.
+    Constraints: at least one pattern; patterns are well-formed (`dialects/optim/NamePattern.h`); each
+    optional pattern is also in `patterns` or `except`. Sizes, numbers of blocks, repeats and axes are 1 or
+    more; `each` and `split` have one number. There is a `flatten`, a division or both.
   }];
   let arguments = (ins StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,
                        OptionalAttr<I64Attr>:$flatten,

@@ -5,7 +5,7 @@
 include "dialects/optim/OptimBase.td"
 include "dialects/optim/PlanEnums.td"
 
-// The plan's enumerations.
+// Enumerations of the plan as attributes.
 class Optim_PlanEnum<string enumeration, string name, string mnemonic>
     : PlanEnumAttr<Optim_Dialect, "::stepc::plan::" # enumeration, name, mnemonic>;
 
@@ -22,10 +22,11 @@ def Optim_Reduction : Optim_PlanEnum<"Reduction", "Reduction", "reduction"> {
 }
 
 def Optim_BlockSizes : Optim_PlanEnum<"BlockSizes", "BlockSizes", "block_sizes"> {
-  let summary = "how the sizes of blocks are said";
+  let summary = "how an optim.divide gives the sizes of blocks";
 }
 
-// The only enumeration that the IR alone has: where an operation of a rule runs (level 2).
+// Where an operation of a rule runs (level 2). It is the only enumeration of this dialect that is not the
+// plan's.
 def Optim_Space : I64Enum<"Space", "where an operation of a rule runs", [
   I64EnumCase<"In", 0, "in">,         // on shards, before the exchange
   I64EnumCase<"Matrix", 1, "matrix">, // on whole blocks

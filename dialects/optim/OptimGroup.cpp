@@ -62,7 +62,8 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!rule)
     return emitOpError("expected a rule, found no optim.rule named ") << getRuleAttr();
   auto module = (*this)->getParentOfType<ModuleOp>();
-  // A few parameters are looked up one by one. For many that would be quadratic, so a map is built.
+  // A few parameters are looked up one by one. For many parameters this would be quadratic, so a map is
+  // built.
   bool few = getParameters().size() < 8;
   llvm::DenseMap<StringAttr, ParameterOp> parameters;
   if (!few)
@@ -168,7 +169,7 @@ LogicalResult GroupOp::verifySlabs(ParameterOp exemplar, RuleOp rule) {
            << (getHops() ? "some" : "no hops");
   MeshOp mesh = lookupMesh(*this, exemplar.getMeshAttr());
   if (!mesh)
-    return success(); // the parameter's own error
+    return success(); // the parameter's verifier emits the error
   plan::Group group = toPlan();
   plan::ShardsKind home = plan::home(group, optim::toPlan(rule)).whose();
   if (std::string wrong = geometry::checkSlabs(group, optim::toPlan(mesh), group.slabs, home);
@@ -180,7 +181,7 @@ LogicalResult GroupOp::verifySlabs(ParameterOp exemplar, RuleOp rule) {
 LogicalResult GroupOp::verifyHops(ParameterOp exemplar, int64_t blocks) {
   MeshOp mesh = lookupMesh(*this, exemplar.getMeshAttr());
   if (!mesh)
-    return success(); // the parameter's own error
+    return success(); // the parameter's verifier emits the error
   std::vector<plan::Hop> hops = getPlanHops();
   std::vector<plan::Factor> factors = plan::resolvedFactors(hops, hops.size());
   for (auto hop : getHops()->getAsRange<HopAttr>()) {

@@ -7,8 +7,8 @@ include "mlir/IR/OpBase.td"
 def Optim_PlacementInterface : AttrInterface<"PlacementAttrInterface"> {
   let cppNamespace = "::stepc::optim";
   let description = [{
-    What one mesh axis does to a tensor. Passes hand it to the geometry (runtime/geometry), which knows what
-    it means and whether it is legal. So a new kind of placement needs no code in a pass.
+    How one mesh axis divides a tensor. Passes hand the placement to the geometry (runtime/geometry), which
+    knows its meaning and whether it is legal. So a new kind of placement needs no code in a pass.
   }];
   let methods = [
     InterfaceMethod<"The geometry's form of this placement.", "::stepc::plan::Placement", "lower">,
@@ -18,9 +18,10 @@ def Optim_PlacementInterface : AttrInterface<"PlacementAttrInterface"> {
 def Optim_StrategyInterface : AttrInterface<"StrategyAttrInterface"> {
   let cppNamespace = "::stepc::optim";
   let description = [{
-    How the blocks of a group come together to be computed. Passes ask these questions when they decide. They
-    decide on hops, and nothing below looks at the strategy. One model gives the cost of hops for all
-    strategies (passes/decide/StrategyModel.h). A dialect lists its strategies through StrategyListInterface.
+    How the blocks of a group come together to be computed. The passes of passes/decide call these methods and
+    set the hops of a group. Later passes read only the hops, never the strategy. One model gives the cost of
+    hops for all strategies (passes/decide/StrategyModel.h). A dialect lists its strategies through
+    StrategyListInterface.
   }];
   let methods = [
     InterfaceMethod<"The name that users give it: `kName`, which each one declares.", "::llvm::StringRef",
@@ -44,9 +45,9 @@ def Optim_BlockFunctionInterface : AttrInterface<"BlockFunctionAttrInterface"> {
   let cppNamespace = "::stepc::optim";
   let description = [{
     A function of whole blocks that has kernels of its own. `optim.apply` and `exec.apply` compute it. Levels
-    3 to 5 and the plan know of it what stands here. Its kernels are those of a class in
-    passes/kernels/BlockKernels.h. Elements of the sources are extended to f32. Blocks are given by their
-    types, for example `tensor<16x8xbf16>`.
+    3 to 5 and the plan know the function only through these methods. A class in
+    passes/kernels/BlockKernels.h makes its kernels. Elements of the sources are extended to f32. The methods
+    get blocks as types, for example `tensor<16x8xbf16>`.
   }];
   let methods = [
     InterfaceMethod<"What it makes, for people: norm times 2^-24.", "::std::string", "describe">,
@@ -65,10 +66,10 @@ def Optim_BlockFunctionInterface : AttrInterface<"BlockFunctionAttrInterface"> {
 def Optim_MatrixOpInterface : OpInterface<"MatrixOpInterface"> {
   let cppNamespace = "::stepc::optim";
   let description = [{
-    An operation of a rule that computes more than elements: each of its results depends on whole rows,
-    columns or blocks. Passes decide where such operations run, expand them and count what they cost by these
-    questions, and know none of them by name. The proof (passes/verify) and the float64 reference
-    (passes/reference) spell each operation again, because they are there to find what is wrong here.
+    An operation of a rule that is not elementwise: each element of its result depends on whole rows, columns
+    or blocks. Passes decide where such operations run, expand them and count their cost through these
+    methods, so no pass needs to know their names. The proof (passes/verify) and the float64 reference
+    (passes/reference) implement each operation a second time, because they have to find errors in this code.
   }];
   let methods = [
     InterfaceMethod<[{Builds the operation from products, functions of blocks and stages, and gives its

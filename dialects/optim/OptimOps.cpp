@@ -8,7 +8,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-/// All digits of each value, and NaN as its bits: the array's own form loses both.
+/// Prints all digits of each value, and the bits of a NaN. The printer of DenseF64ArrayAttr loses both.
 static void printDefaults(OpAsmPrinter &printer, Operation *, DenseF64ArrayAttr defaults) {
   printer << '[';
   llvm::interleaveComma(defaults.asArrayRef(), printer,
@@ -24,7 +24,7 @@ static ParseResult parseDefaults(OpAsmParser &parser, DenseF64ArrayAttr &default
   return success();
 }
 
-/// One type where source and result have the same.
+/// Prints one type if source and result have the same type, and `SOURCE to RESULT` otherwise.
 static void printSourceAndResult(OpAsmPrinter &printer, Operation *, Type source, Type result) {
   printer << source;
   if (source != result)
@@ -162,7 +162,7 @@ LogicalResult ApplyOp::verify() {
                                     getOutBlock());
 }
 
-/// Memrefs are read and written; tensors are values and have no effects.
+/// Adds a write of the memref `init`, and reads of all other memrefs. Tensors are values and have no effects.
 static void addEffects(Operation *op, Value init,
                        SmallVectorImpl<MemoryEffects::EffectInstance> &effects) {
   for (OpOperand &operand : op->getOpOperands()) {

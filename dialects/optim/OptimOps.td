@@ -18,9 +18,9 @@ def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
 //===----------------------------------------------------------------------===//
 // Symbols, and named things
 //
-// Rules, groups and segments are symbols. Meshes, routes, parameters and frozen ones have names of
-// the same form but are none: a parameter may be called anything, and a route is called like its rule.
-// `lookupMesh` and its like find them.
+// Rules, groups and segments are symbols. Meshes, routes, parameters and frozen parameters have names of the
+// same form but are no symbols, because these names may clash. A parameter may have any name, and a route
+// often has its rule's name. lookupMesh, lookupRoute and lookupParameter find them.
 //===----------------------------------------------------------------------===//
 
 def Optim_MeshOp : Optim_Op<"mesh", [HasParent<"::mlir::ModuleOp">]> {
@@ -36,7 +36,7 @@ def Optim_MeshOp : Optim_Op<"mesh", [HasParent<"::mlir::ModuleOp">]> {
                        DenseI64ArrayAttr:$ranks);
   let assemblyFormat = "$label `axes` $axes `sizes` $sizes `ranks` $ranks attr-dict";
   let extraClassDeclaration = [{
-    // Not the attribute sym_name, by which MLIR knows symbols.
+    // The name is not in the attribute sym_name, which would make the operation a symbol of MLIR.
     ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
     ::llvm::StringRef getSymName() { return getLabel(); }
   }];
@@ -46,9 +46,10 @@ def Optim_MeshOp : Optim_Op<"mesh", [HasParent<"::mlir::ModuleOp">]> {
 def Optim_ClusterOp : Optim_Op<"cluster", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "the machines that the plan is chosen for";
   let description = [{
-    The target, the manifest and `--cluster` choose it, only for the cost model (passes/cost): no result
-    depends on it. It is complete. Its name is that of the profile from which some or all of its figures are.
-    Levels stand innermost first: two ranks meet at the first of which both are in one domain.
+    The target, the manifest and `--cluster` choose the machines. Only the cost model (passes/cost) reads
+    them: no result of a step depends on them. All figures are given. The name is that of the profile from
+    which some or all figures come. Levels are listed innermost first. Two ranks meet at the first level in
+    which both are in one domain.
 
     ```mlir
     optim.cluster "h100"
@@ -58,9 +59,9 @@ def Optim_ClusterOp : Optim_Op<"cluster", [HasParent<"::mlir::ModuleOp">]> {
       device <flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132,
           overlaps = true>
     ```
-    Constraints: one per module; at least one level, of different names. Each level has a multiple of the
-    ranks of the one before it, at least twice as many, and only the last may have all ranks. The ranks of all
-    meshes are below the last level's.
+    Constraints: one per module; at least one level; levels of different names. `ranks` of each level is a
+    multiple of that of the level before it, at least twice as many. Only the last level may leave out
+    `ranks`. The ranks of all meshes are below the `ranks` of the last level.
   }];
   let arguments = (ins OptionalAttr<StrAttr>:$profile, Optim_ClusterLevelArray:$levels, Optim_Device:$device);
   let assemblyFormat = "($profile^)? `levels` $levels `device` $device attr-dict";
@@ -74,8 +75,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     The body's arguments are, in order: the parameter and its gradient (full, f32), the states (f32, of their
     kinds), the hyperparameters (f64), then `step`, `rows`, `cols`, `numel` (f64). It yields the new parameter
     and the new states. States and parameter are extended to f32 when read, and rounded to their storage type
-    when written. With a `master` state the parameter that the body sees is the master. The master's own
-    argument is then unused, and its yield is ignored.
+    when written. With a `master` state the parameter's argument in the body is the master. The master's own
+    argument is then unused, and the value yielded for it is ignored.
 
     ```mlir
     optim.rule @Sgd hyperparameters ["lr"] states [] {
@@ -104,12 +105,14 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     ::mlir::BlockArgument getStateArgument(unsigned i) { return getBody().getArgument(2 + i); }
     unsigned getNumStates() { return getStates().size(); }
     unsigned getNumHyperparameters() { return getHyperparameters().size(); }
-    /// Hyperparameters first, then step, rows, cols, numel.
+    /// The number of the first scalar argument. Hyperparameters come first, then step, rows, cols, numel.
     unsigned getFirstScalarArgument() { return 2 + getNumStates(); }
     StateAttr getState(unsigned i) { return ::llvm::cast<StateAttr>(getStates()[i]); }
-    /// No reduction, no orthogonalization and full states only: the order of elements says nothing.
+    /// True if the body has no MatrixOpInterface and all states are full. The rule then treats each element
+    /// by itself.
     bool isElementwise();
-    /// Whether it sees the block of an element: it is not elementwise, or it reads rows, cols or numel.
+    /// Whether results depend on how elements form blocks: the rule is not elementwise, or reads rows, cols
+    /// or numel.
     bool seesBlocks();
   }];
   let hasVerifier = 1;
@@ -127,12 +130,12 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "which parameters take which rule, with defaults";
   let description = [{
-    A route claims a parameter if its name or an alias matches one of `patterns` (empty: any name) and none of
-    `except`; with `matrix`, only if it is a matrix. `rest` claims what no other route does. Patterns of both
-    lists that are also in `optional` may match nothing. An equal `except` pattern of any route may then
-    also match nothing.
+    A route claims a parameter if the parameter's name or an alias matches one of `patterns` (empty: any name)
+    and none of `except`. With `matrix` it claims only matrices. A route with `rest` claims the parameters
+    that no other route claims. Patterns of both lists that are also in `optional` may match nothing. An
+    `except` pattern of any route that equals such a pattern may then also match nothing.
 
-    Trainers know a route, its groups and its checkpoints by its name.
+    A trainer and a checkpoint refer to a route and its parameter groups by the route's name.
     Defaults are one per hyperparameter; NaN means that the trainer gives the value.
 
     ```mlir
@@ -142,7 +145,7 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
       missing_grad error
     ```
     Constraints: no other route has the name; the rule exists; as many defaults as hyperparameters; patterns
-    are well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional one is one of
+    are well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional pattern is also in
     `patterns` or `except`.
   }];
   let arguments = (ins SymbolNameAttr:$label, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
@@ -155,7 +158,7 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
     `missing_grad` custom<Word>($missing_grad) attr-dict
   }];
   let extraClassDeclaration = [{
-    // Not the attribute sym_name, by which MLIR knows symbols.
+    // The name is not in the attribute sym_name, which would make the operation a symbol of MLIR.
     ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
     ::llvm::StringRef getSymName() { return getLabel(); }
   }];
@@ -174,27 +177,27 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
       placements [#optim.replicate, #optim.replicate] state_placements [#optim.shard<0>, #optim.replicate]
           aliases []
     ```
-    Gradient and states stand as the parameter does, unless they have placements of their own. `blocks`
-    divides each matrix: rules see its parts, each as a matrix of its own, wherever the shards end.
-    `specified` says that an `optim.divide` gives the blocks, and `over` keeps those that it replaced.
+    Gradient and states have the parameter's placements, unless they have placements of their own. `blocks`
+    divides each matrix into parts. A rule sees each part as a matrix of its own, wherever the shards end.
+    `specified` marks blocks that an `optim.divide` gave, and `over` keeps the blocks that these replaced.
     ```mlir
     optim.parameter @qkv shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 40], [40, 50], [50, 60]> aliases []
-    // of 64 × 144
+    // one matrix of 64 × 144
     optim.parameter @conv shape [64, 16, 3, 3] batch 0 flatten 1 type f32 gradient f32 mesh @world
       placements [#optim.shard<1>, #optim.replicate] aliases []
     optim.parameter @gate_up shape [60, 32] batch 0 type f32 gradient f32 mesh @world
       placements [#optim.shard<0>, #optim.replicate] blocks <rows, [0, 30], [30, 60]> specified
           over <rows, [0, 20], [20, 60]> aliases []
     ```
-    `flatten` makes a matrix of three axes or more behind the batch axes: the axes before it are the rows,
-    those from it on the columns. Here also `specified` says that an `optim.divide` does so, and `over` what
-    the parameter had.
+    `flatten` makes three or more axes after the batch axes a matrix: the axes before number `flatten` are the
+    rows, the others the columns. Behind `flatten`, `specified` also says that an `optim.divide` gave it, and
+    `over` keeps the number that it replaced.
     Constraints: the mesh exists; sizes of 1 or more, and at most 2^40 elements; one placement per mesh axis,
-    each legal; placements of gradient and states differ from the parameter's. `batch` is 0 or leaves two
-    axes; with `flatten` it leaves three or more, some for the rows and some for the columns. `blocks` divides
-    matrices, and each of their rows or columns stands in one part. Only blocks and flattened axes are
-    `specified`, and only specified ones stand over others.
+    each legal; placements of gradient and states, if given, differ from the parameter's. `batch` is 0 or
+    leaves two axes; with `flatten` it leaves three or more, some for the rows and some for the columns.
+    `blocks` divides matrices, and each of their rows or columns is in one part. `specified` needs blocks or a
+    `flatten` before it, and `over` needs `specified`.
   }];
   let arguments = (ins SymbolNameAttr:$label, DenseI64ArrayAttr:$shape, I64Attr:$batch,
                        OptionalAttr<I64Attr>:$flatten, UnitAttr:$flatten_specified,
@@ -214,18 +217,18 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
     (`over` $overridden^)? `aliases` $aliases (`route` $route^)? attr-dict
   }];
   let extraClassDeclaration = [{
-    // Not the attribute sym_name, by which MLIR knows symbols.
+    // The name is not in the attribute sym_name, which would make the operation a symbol of MLIR.
     ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
     ::llvm::StringRef getSymName() { return getLabel(); }
     /// The placements of the parameter, its gradient or its states.
     ::mlir::ArrayAttr getPlacementsOf(plan::ShardsKind kind);
-    /// The parameter as a group of its own for the geometry: shape, types, placements and division.
+    /// The plan's form of a group with this parameter alone: shape, types, placements and division.
     plan::Group toPlan();
-    /// Whether its gradient or its states have placements of their own.
+    /// Whether gradient or states have placements that differ from the parameter's.
     bool standsApart() { return getGradientPlacements() || getStatePlacements(); }
-    /// Two axes, a declared stack of matrices, or axes flattened to two.
+    /// Whether the parameter has two axes, batch axes before two others, or flattened axes.
     bool isMatrix() { return getFlatten() || getBatch() > 0 || getShape().size() == 2; }
-    /// Its rows and columns.
+    /// The number of the parameter's matrices, and the rows and columns of each.
     plan::View getMatrix() {
       return plan::matrixView(getShape().vec(), getBatch(), getFlatten().value_or(0));
     }
@@ -236,8 +239,8 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
 def Optim_FrozenOp : Optim_Op<"frozen", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "a parameter of the model that no rule steps: its names";
   let description = [{
-    Level 1 only. A pattern that matches a frozen parameter has matched; no route claims it.
-    `optim-route-parameters` reads these operations last, and erases them.
+    Level 1 only. No route claims a frozen parameter, but a pattern that matches one is not an unused pattern.
+    `optim-route-parameters` is the last pass that reads these operations, and erases them.
 
     ```mlir
     optim.frozen @"embed.weight" aliases ["lm_head.weight"]
@@ -246,7 +249,7 @@ def Optim_FrozenOp : Optim_Op<"frozen", [HasParent<"::mlir::ModuleOp">]> {
   let arguments = (ins SymbolNameAttr:$label, StrArrayAttr:$aliases);
   let assemblyFormat = "$label `aliases` $aliases attr-dict";
   let extraClassDeclaration = [{
-    // Not the attribute sym_name, by which MLIR knows symbols.
+    // The name is not in the attribute sym_name, which would make the operation a symbol of MLIR.
     ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
     ::llvm::StringRef getSymName() { return getLabel(); }
   }];
@@ -256,28 +259,30 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "parameters of equal rule, shape, types, mesh and placements, and what was decided for them";
   let description = [{
-    Level 2. `hops` say where blocks are computed, and how they get there; all that follows reads only them.
-    They are those of `strategy`, which `optim-assign-strategies` sets. `optim-balance-owners` sets their
-    bases (one per block, parameters in order), and `optim-assign-waves` sets `waves` (one per block: when it
-    is computed). `reason` says why the strategy was chosen. With `slabs`, blocks are computed in these where
-    they stand, and there are no hops. A group without hops computes no blocks: its rule is elementwise.
-    `reduced` says where contributions to a partial gradient are added up. `parts` says which parts of divided
-    parameters the group has. Its blocks are only these parts, those of the first matrix of the first
-    parameter first. `joined` says that nothing sees the matrices of the parameters: each parameter is one
-    block, whose columns begin with that axis.
+    Level 2. `hops` say on which ranks blocks are computed, and how blocks come there. Later passes read the
+    hops, and not `strategy`, from which `optim-assign-strategies` takes them. `optim-balance-owners` sets the
+    bases of hops (one per block, parameters in order). `optim-assign-waves` sets `waves`: the wave of each
+    block. `reason` says why the strategy was chosen. With `slabs`, ranks compute the slabs that their shards
+    hold, and the list of hops is empty. A group without `hops` computes no blocks: its rule is elementwise.
+    `reduced` has the placements in which contributions to a partial gradient are added up. `parts` lists the
+    parts of divided parameters that are the group's blocks. The parts of the first matrix of the first
+    parameter come first. `joined` says that the rule does not depend on matrices: each parameter is one
+    block, whose columns begin with axis `joined`.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner
         hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
       waves [0, 0] reason "sharded rows"
     ```
-    Constraints: the rule and the parameters exist and agree; hops exactly with a strategy; their factors
-    divide the mesh's axes and do not overlap. A hop has no bases, or as many as blocks, which are positions
-    in the mesh. There are as many waves as blocks, each between 0 and 2^20 − 1, and none without hops if all
-    shards stand in one way. Parameters are divided as the first is; their parts stand in order and have equal
-    size, if the rule sees blocks. Slabs come with an empty list of hops and are as the shards stand. `joined`
-    is an axis from 1 on, without strategy and parts, for a rule whose states are all shaped like the
-    parameter. `reduced` has legal placements, exactly if the gradient is partial.
+    Constraints: the rule and the parameters exist and agree; hops exactly with a strategy; the factors of
+    hops divide the mesh's axes and do not overlap. A hop has no bases, or as many as blocks; a base is a
+    position in the mesh. There are as many waves as blocks, each between 0 and 2^20 − 1. A group
+    without hops has no waves if parameter, gradient and states have equal placements. All parameters
+    are divided as the first parameter is. `parts` are in order and of equal size; they are given if the
+    parameters are divided and the rule sees blocks. Slabs need an empty list of hops, and are as the
+    shards cut the blocks. `joined` is an axis from 1 on, without strategy and parts, for a rule whose
+    states are all shaped like the parameter. `reduced` has legal placements, exactly if the gradient is
+    partial.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,
@@ -291,9 +296,10 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     (`reason` $reason^)? attr-dict
   }];
   let extraClassDeclaration = [{
-    /// The first parameter: shape, types, mesh and placements are equal in all.
+    /// The first parameter. Shape, types, mesh and placements of all parameters are equal to its own.
     ParameterOp getExemplar();
-    /// The first parameter's, with the group's parts.
+    /// The plan's form of the first parameter, with the group's parts, joined axis, reduced placements and
+    /// slabs. It has no hops.
     plan::Group toPlan();
     int64_t getBlocksPerParameter();
     int64_t getRows();
@@ -301,7 +307,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     /// The hops in the plan's form; empty if there are none.
     std::vector<plan::Hop> getPlanHops();
     void setPlanHops(::llvm::ArrayRef<plan::Hop> hops);
-    /// Some hop owns factors and has no bases, though there are blocks.
+    /// Whether a hop has owned factors but no bases, although the group has blocks.
     bool lacksBases();
     ::llvm::LogicalResult verifyParts(ParameterOp exemplar);
     ::llvm::LogicalResult verifyReduced(ParameterOp exemplar);

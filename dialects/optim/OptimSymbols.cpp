@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-/// The named operation of a kind in the module around `op`.
+/// The operation of type Op with this name in the module around `op`, or null.
 template <typename Op> static Op lookupNamed(Operation *op, FlatSymbolRefAttr name) {
   auto module = op->getParentOfType<ModuleOp>();
   if (module && name)
@@ -120,7 +120,8 @@ LogicalResult RuleOp::verify() {
   return success();
 }
 
-/// Tensors in a rule are matrices, whose types tell their kinds in one way.
+/// Verifies the results of an operation in a rule: tensors have two axes and the one type of their kind, and
+/// constants have one number for all elements.
 static LogicalResult verifyTensors(Operation *op) {
   for (Type type : op->getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -155,7 +156,7 @@ LogicalResult RuleOp::verifyRegions() {
   for (Operation &op : block.without_terminator())
     if (failed(verifyTensors(&op)))
       return failure();
-  // What a rule writes is what is computed, in that order and with those roundings.
+  // A rule is computed exactly as written: operations in its order, and each with its own rounding.
   WalkResult walk = getBody().walk([](arith::ArithFastMathInterface op) {
     auto flags = op.getFastMathFlagsAttr();
     if (!flags || flags.getValue() == arith::FastMathFlags::none)
@@ -179,7 +180,7 @@ bool RuleOp::seesBlocks() {
   return !isElementwise() || llvm::any_of(sizes, [](Value size) { return !size.use_empty(); });
 }
 
-/// Patterns that are patterns, and optional ones that are among them.
+/// Verifies that all patterns are well-formed, and that each optional pattern is in one of the two lists.
 template <typename Op> static LogicalResult verifyPatterns(Op op) {
   for (ArrayAttr list : {op.getPatterns(), op.getExcept()})
     for (StringRef text : list.template getAsValueRange<StringAttr>()) {
@@ -277,7 +278,7 @@ LogicalResult ParameterOp::verify() {
     return emitOpError("expected axes to flatten that are specified, found none");
   if (getFlattenOverridden() && !getFlattenSpecified())
     return emitOpError("expected specified axes to flatten over others, found some that are not");
-  // One list may equal another, but only gradients are partial sums.
+  // Gradient and states may have equal placements. Only placements of a gradient may be partial.
   for (plan::ShardsKind kind :
        {plan::ShardsKind::Parameter, plan::ShardsKind::Gradient, plan::ShardsKind::State}) {
     bool isGradient = kind == plan::ShardsKind::Gradient;

@@ -19,7 +19,7 @@ FailureOr<size_t> stepc::parseOneOf(AsmParser &parser, ArrayRef<std::string_view
   return error;
 }
 
-/// An extent: a constant, or one of the block's.
+/// Parses an extent of a kind: a constant, or the name of an extent of the block (plan::kExtents).
 static ParseResult parseExtent(AsmParser &parser, int64_t &extent) {
   SMLoc at = parser.getCurrentLocation();
   if (OptionalParseResult number = parser.parseOptionalInteger(extent); number.has_value()) {

@@ -1,6 +1,7 @@
 //===- PlanEnums.h - The plan's enumerations in IR --------------*- C++ -*-===//
 //
-// Parameters of attributes are the plan's enumerations. They are printed and parsed by their names there.
+// A parameter of an attribute may be an enumeration of the plan. IR text has the names that the plan gives
+// its values (plan::kNames).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_PLANENUMS_H
@@ -13,7 +14,7 @@
 #include "llvm/ADT/Hashing.h"
 
 namespace stepc {
-/// Parses one of `words` and returns its number. The error lists them all.
+/// Parses one of `words` and returns its index. The error lists all words.
 mlir::FailureOr<size_t> parseOneOf(mlir::AsmParser &parser, llvm::ArrayRef<std::string_view> words);
 
 namespace plan {
@@ -24,8 +25,8 @@ template <Named Enum> llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Enum 
 } // namespace stepc
 
 namespace stepc {
-/// Parses a shape of values by its name or as `[rows, 8]`, or one of `others`, whose number is returned. It
-/// is others.size() for a shape.
+/// Parses a kind of values, by its name or as `[rows, 8]`, and stores it in `kind`. Or parses one of the
+/// words `others`. Returns the index of the word, or others.size() for a kind.
 mlir::FailureOr<size_t> parseKind(mlir::AsmParser &parser, plan::ValueKind &kind,
                                   llvm::ArrayRef<std::string_view> others = {});
 namespace plan {

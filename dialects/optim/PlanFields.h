@@ -74,7 +74,7 @@ llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Struct &made) {
 template <stepc::plan::HasFields Struct> struct mlir::FieldParser<Struct, Struct> {
   static FailureOr<Struct> parse(AsmParser &parser) {
     Struct made;
-    SmallVector<std::string_view> names; // of fields that may still come
+    SmallVector<std::string_view> names; // of fields not parsed yet
     SmallVector<std::function<ParseResult()>> values;
     Struct::fields(made, [&](const char *name, auto &value) {
       names.push_back(name);

@@ -7,8 +7,8 @@
 
 namespace stepc {
 
-/// The sum or product of numbers that are not negative, or the largest number there is. Costs and sizes of
-/// legal parameters may together exceed 64 bits; what is compared or bounded then stays large.
+/// The sum or product of numbers that are not negative, or the largest int64_t if the result exceeds it. Sums
+/// of costs and sizes of legal parameters may exceed 64 bits. A saturated sum still compares as large.
 inline int64_t saturatingAdd(int64_t a, int64_t b) {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;

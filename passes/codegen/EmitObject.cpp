@@ -37,7 +37,7 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef chip, std::string &er
     return nullptr;
   auto [cpu, features] = splitChip(chip);
   llvm::TargetOptions options;
-  // A fused multiply-add only where the IR says so.
+  // LLVM may not fuse a multiply and an add. Fused multiply-adds are only those of the IR.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,
@@ -46,7 +46,7 @@ std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef chip, std::string &er
 
 void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenOptions &options) {
   llvm::PipelineTuningOptions tuning;
-  // Kernels are vectorized already; what is scalar is so on purpose.
+  // Kernels are vectorized already. Scalar code in them is scalar on purpose.
   tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopInterleaving = false;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -70,8 +70,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenO
   if (!options.isQuick)
     return (void)builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
         .run(module, modules);
-  // Instructions are combined before, not for speed: 16-bit floats between casts of their bits would become
-  // calls of a conversion.
+  // Instructions are combined first, but not for speed: casts of bits to 16-bit floats and back would
+  // otherwise become calls of conversion functions.
   builder.registerPipelineStartEPCallback(
       [](llvm::ModulePassManager &manager, llvm::OptimizationLevel) {
         manager.addPass(llvm::createModuleToFunctionPassAdaptor(
@@ -80,7 +80,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenO
   builder.buildO0DefaultPipeline(llvm::OptimizationLevel::O0).run(module, modules);
 }
 
-/// As the machine lays it out, and as any other code in a shared library.
+/// Sets the name, target, data layout and position independence (for a shared library) of a module.
 void prepare(llvm::Module &module, const llvm::TargetMachine &machine, StringRef name) {
   module.setSourceFileName(name);
   module.setTargetTriple(machine.getTargetTriple());
@@ -105,7 +105,7 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
   FailureOr<plan::Plan> plan = kernels::embeddedPlan(module);
   if (failed(plan))
     return failure();
-  // Asked for its error: LLVM itself only warns of an unknown cpu, and goes on.
+  // Called only for its error: LLVM itself would only warn of an unknown CPU and go on.
   llvm::Expected<TargetShape> shape = shapeOfChip(plan->chip);
   if (!shape)
     return module.emitError(llvm::toString(shape.takeError()));
@@ -121,7 +121,8 @@ FailureOr<std::vector<char>> emitObject(ModuleOp module, const CodegenOptions &o
   if (!code)
     return module.emitError("expected a module at level llvm that translates to LLVM IR");
   prepare(*code, *machine, plan->name);
-  // Programs of other targets have kernels of the same names.
+  // Only the program's symbol stays visible, because programs of other targets have kernels with the same
+  // names.
   std::string program = kernels::programName(plan->chip);
   if (!code->getNamedGlobal(program))
     return module.emitError("expected a module at level llvm with the constant ")
@@ -184,7 +185,8 @@ llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs) {
                                          llvm::GlobalValue::ExternalLinkage,
                                          llvm::ConstantArray::get(type, fields), "stepc_programs");
   table->setVisibility(llvm::GlobalValue::HiddenVisibility);
-  // The one symbol that users see. What it calls is hidden, so each library answers for itself.
+  // The function that the library's header declares. It calls a hidden function, so each library calls its
+  // own.
   auto *function = llvm::FunctionType::get(pointer, /*isVarArg=*/false);
   auto *entry = llvm::Function::Create(function, llvm::GlobalValue::ExternalLinkage,
                                        kernels::entryName(name), module);

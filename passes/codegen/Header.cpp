@@ -1,7 +1,7 @@
 //===- Header.cpp - The C header of a library ------------------------------===//
 //
-// Names of parameters are free text, C's are not: constants are made from them, made
-// unique, and followed by the name itself in a comment.
+// Parameters may have any names, C identifiers may not. Constants have identifiers made from the names, which
+// are unique in the header. A comment behind each constant has the name itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ class Names {
 public:
   explicit Names(StringRef prefix) : prefix(prefix) {}
 
-  /// A constant for `text`, after a word of the header's own and maybe what it belongs to.
+  /// The identifier of a constant for `text`. `kind` stands before it: a word of the header and, for some
+  /// constants, the name of the route or rule to which the constant belongs.
   std::string make(StringRef kind, StringRef text) {
     std::string name = prefix + "_";
     // A name without letters of its own (say "λ") still gets a constant.
@@ -43,7 +44,7 @@ private:
   llvm::StringSet<> used;
 };
 
-/// Text that cannot end a comment, nor begin another one.
+/// Changes text so that it cannot end a comment or begin another one.
 std::string comment(StringRef text) {
   std::string safe;
   for (char c : text) {
@@ -90,7 +91,8 @@ void define(raw_ostream &os, const std::string &name, int64_t value, StringRef n
   os << '\n';
 }
 
-/// A comment for the header that says which target is found where, if the library has several.
+/// A comment for the header that says for which targets `<name>_library()` and the libraries behind its
+/// `next` are. Empty if the library has one target.
 std::string entryComment(ArrayRef<Program> programs) {
   if (programs.size() == 1)
     return "";
@@ -107,7 +109,8 @@ std::string makeHeader(ArrayRef<Program> programs) {
   const plan::Plan &plan = programs[0].plan;
   std::string entry = kernels::entryName(plan.name);
   std::string prefix = kernels::symbolPrefix(plan.name);
-  // Unlike any of the interface's own, and in the name's case: `Muon` and `muon` are two libraries.
+  // Differs from the guards of stepc's own headers. Keeps the name's case: `Muon` and `muon` are two
+  // libraries.
   std::string guard = "STEPC_GENERATED_" + prefix + "_H";
   Names names(prefix);
 

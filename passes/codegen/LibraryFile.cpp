@@ -25,7 +25,8 @@ template <typename T> T at(StringRef bytes, uint64_t offset) {
 
 uint64_t crcOf(StringRef bytes) { return crc32(arrayRefFromStringRef(bytes)); }
 
-/// The end of what a file's headers tell of, or why they cannot be this file's.
+/// Sets `end` to the end of all contents that the file's headers name. Returns an empty text, or why the
+/// headers cannot be those of this file.
 std::string checkHeaders(StringRef bytes, uint64_t &end) {
   if (bytes.size() < sizeof(ELF::Elf64_Ehdr) || !bytes.starts_with(StringRef(ELF::ElfMagic, 4)))
     return std::string("expected an ELF file, found ") +

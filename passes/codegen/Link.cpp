@@ -47,8 +47,9 @@ Expected<std::vector<std::string>> findSystemLibraries() {
   return paths;
 }
 
-/// Calls LLVM's linker in this process; the library's bytes, or what it says as an error. The bytes come
-/// through a pipe: the linker would map a file, and on a full disk a write to mapped memory ends the process.
+/// Calls LLVM's linker in this process. Returns the library's bytes, or the linker's messages as an error.
+/// The bytes come through a pipe, because the linker would map a file, and on a full disk a write to mapped
+/// memory ends the process.
 Expected<std::string> runLinker(std::vector<std::string> arguments, StringRef output) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
@@ -128,9 +129,9 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
 
   std::vector<std::string> arguments = {
       "-shared", "--version-script=" + exports,
-      // The soname is the library's, not the path's, which may be a temporary one.
+      // The soname is from the library's name and not from the path, which may be temporary.
       "--soname=lib" + name + ".so", "--gc-sections", "--hash-style=gnu",
-      // By it exceptions find their handlers.
+      // Exceptions find their handlers by this header.
       "--eh-frame-hdr",
       // With these flags equal inputs give equal bytes.
       "--build-id=none", "--strip-debug", "--as-needed"};
@@ -141,7 +142,8 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
   append_range(inputs, archives);
   append_range(inputs, *system);
   for (const std::string &input : inputs) {
-    SmallString<128> absolute(input); // a relative one that begins with @ would name options
+    SmallString<128> absolute(
+        input); // a relative path that begins with @ would name a file of options
     if (std::error_code code = sys::fs::make_absolute(absolute))
       return failure("expected to read '" + input + "', " + code.message());
     arguments.push_back(std::string(absolute));
@@ -150,7 +152,7 @@ Error linkLibrary(ArrayRef<Program> programs, ArrayRef<std::string> archives, St
   if (!bytes)
     return bytes.takeError();
 
-  // In one step, so that a trainer never loads half a library.
+  // Writes the file in one step, so that a trainer never loads half a library.
   return text::writeFile(path, {*bytes, footerOf(*bytes)});
 }
 

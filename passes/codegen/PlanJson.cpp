@@ -157,7 +157,7 @@ private:
         if (group.specified)
           json.attribute("specified", true);
       });
-      numbers("parts", group.parts); // none: the rule sees no blocks
+      numbers("parts", group.parts); // empty if the rule sees no blocks
     }
     json.attribute("strategy", group.strategy);
     list("parameters", group.parameters, [&](int64_t index) {
@@ -176,7 +176,8 @@ private:
   }
 
   void writeExchanges() {
-    // For every rank where that is cheap: a large world asks for `stepc explain`.
+    // Messages of each rank are counted only in small worlds, because it takes long. `stepc explain` has them
+    // all.
     constexpr size_t kMostTables = 20000;
     bool perRank = world.size() * plan.tables.size() <= kMostTables && plan::validate(plan).empty();
     plan::Expander expander(plan);
@@ -209,7 +210,7 @@ private:
     });
   }
 
-  /// Names the tables that commands refer to by number.
+  /// Writes the list of tables, to which commands refer by number.
   void writeTables() {
     list("tables", plan.tables, [&](const plan::Table &table) {
       auto place = [&](const char *key, const plan::Place &place) {
@@ -228,7 +229,7 @@ private:
     });
   }
 
-  // A value of a command's field, with names where the plan has numbers.
+  // These functions write the value of a command's field. Kernels and groups are written by their names.
   void value(int64_t number) { json.value(number); }
   void value(bool flag) { json.value(flag); }
   void value(double number) { json.value(number); }
@@ -275,7 +276,7 @@ private:
   template <typename T> static bool isThere(const std::vector<T> &list) { return !list.empty(); }
   template <typename T> static bool isThere(const T &) { return true; }
 
-  /// A command per line of the program.
+  /// Writes the list of commands, in the order of the program.
   void writeCommands() {
     list("commands", plan.commands, [&](const plan::Command &command) {
       json.attribute("kind", llvm::StringRef(plan::name(command)));

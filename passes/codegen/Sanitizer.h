@@ -4,8 +4,8 @@
 
 namespace stepc::codegen {
 
-/// What the generated functions are instrumented with; the program that loads the library must
-/// be built with the same.
+/// The sanitizer with which generated functions are instrumented. The program that loads the library must be
+/// built with the same sanitizer.
 enum class Sanitizer { None, Address, Thread };
 
 } // namespace stepc::codegen

@@ -1,4 +1,4 @@
-//===- TemporaryFolder.cpp - Files that nobody is to find ------------------===//
+//===- TemporaryFolder.cpp - A folder for temporary files ------------------===//
 
 #include "passes/codegen/TemporaryFolder.h"
 

@@ -1,4 +1,4 @@
-//===- TemporaryFolder.h - Files that nobody is to find ---------*- C++ -*-===//
+//===- TemporaryFolder.h - A folder for temporary files ---------*- C++ -*-===//
 #ifndef STEPC_PASSES_CODEGEN_TEMPORARYFOLDER_H
 #define STEPC_PASSES_CODEGEN_TEMPORARYFOLDER_H
 
@@ -9,15 +9,16 @@
 
 namespace stepc::codegen {
 
-/// A folder in the system's place for temporary files, gone with the object and all that is in it.
+/// A folder in the system's folder for temporary files. The destructor removes it with all its files.
 class TemporaryFolder {
 public:
   TemporaryFolder() = default;
   TemporaryFolder(const TemporaryFolder &) = delete;
   ~TemporaryFolder();
 
-  /// Errors: an llvm::FileError that names the place.
+  /// Creates the folder. Fails with an llvm::FileError that names the path.
   llvm::Error create();
+  /// The path of a file in the folder.
   std::string file(llvm::StringRef name) const;
 
 private:

@@ -13,13 +13,14 @@ namespace {
 /// is at most the latency.
 constexpr size_t kTerms = 3;
 
-/// What the terms are multiplied with in a sample, in relation to its seconds.
+/// The factors of the terms in a sample, divided by its seconds: errors are relative.
 std::array<double, kTerms> row(const LinkSample &sample) {
   return {1 / sample.seconds, sample.messages / sample.seconds,
           sample.messages * sample.bytes / sample.seconds};
 }
 
-/// Least squares over some of the terms, the others 0; nothing where these do not determine them.
+/// Least squares over the terms whose bits are set in `terms`; the other terms are 0. Returns nullopt if the
+/// samples do not determine the terms.
 std::optional<std::array<double, kTerms>> solve(const std::vector<LinkSample> &samples,
                                                 unsigned terms) {
   std::array<std::array<double, kTerms + 1>, kTerms> matrix{};
@@ -77,8 +78,7 @@ double errorOf(const std::vector<LinkSample> &samples, const std::array<double, 
 
 std::optional<Link> fitLink(const std::vector<LinkSample> &samples) {
   std::optional<std::array<double, kTerms>> best;
-  // Tries every set of terms that are not 0 (seconds per byte always is in it): with three terms that is fast
-  // enough.
+  // No term may be negative, so this tries every set of terms that are not 0. Each set has seconds per byte.
   for (unsigned terms : {4u, 5u, 6u, 7u})
     if (auto found = solve(samples, terms);
         found && (*found)[0] >= 0 && (*found)[1] >= 0 && (*found)[2] > 0 &&

@@ -1,7 +1,7 @@
 //===- OwnerBalance.cpp - Who computes which blocks ------------------------===//
 //
-// Longest processing time first may be a third above the best where ranks own few blocks each. The search
-// then splits the blocks of the busiest rank and of another one anew, until the busiest is within 5 % of the
+// Longest processing time first may be a third above the best if ranks own few blocks each. The search then
+// splits the blocks of the busiest rank and of another rank anew, until the busiest rank is within 5 % of the
 // bound.
 //
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst) {
   Loads loads = problem.fixed;
   std::vector<std::vector<int64_t>> held;
   std::optional<OwnerQueues> queues;
-  const std::vector<int64_t> *ranks = nullptr; // whose queues these are
+  const std::vector<int64_t> *ranks = nullptr; // the ranks of `queues`
   for (size_t kind : order) {
     const BlockKind &blocks = problem.kinds[kind];
     if (!ranks || *ranks != blocks.ranks) {
@@ -74,11 +74,11 @@ OwnerCounts longestFirst(const OwnerProblem &problem, bool ranksFirst) {
 
 namespace {
 
-/// Blocks that only some ranks can compute, and the load that these ranks have beside them.
+/// The blocks that only some given ranks can compute, and the fixed load of these ranks.
 struct Share {
   int64_t width;                                   ///< how many ranks
-  std::vector<std::pair<int64_t, int64_t>> blocks; ///< cost and count, falling
-  std::vector<int64_t> fixed;                      ///< of each rank
+  std::vector<std::pair<int64_t, int64_t>> blocks; ///< cost and count, in decreasing order
+  std::vector<int64_t> fixed;                      ///< the fixed load of each rank
 };
 
 Share shareOf(const OwnerProblem &problem, const std::set<int64_t> &ranks) {
@@ -106,8 +106,8 @@ int64_t boundOf(const Share &share) {
   }
   double mean = sum / static_cast<double>(share.width);
   bound = std::max(bound, static_cast<int64_t>(std::min(mean, 9e18)));
-  // Some rank has k + 1 of the k · width + 1 largest blocks. They cost at least as much as the k + 1 smallest
-  // of these.
+  // Some rank has at least k + 1 of the k · width + 1 largest blocks. They cost at least as much as the
+  // k + 1 smallest blocks among these.
   for (int64_t more = 0; more * share.width < count; ++more) {
     int64_t skipped = more * share.width + 1 - (more + 1), left = more + 1, together = least;
     for (auto [cost, times] : share.blocks) {
@@ -131,7 +131,8 @@ int64_t loadBound(const OwnerProblem &problem) {
     meshes.emplace(kind.ranks.begin(), kind.ranks.end());
     all.insert(kind.ranks.begin(), kind.ranks.end());
   }
-  // If few meshes overlap, all their unions are looked at; otherwise each mesh, and all together.
+  // Looks at all unions of meshes if there are few. Otherwise it looks at some unions, at each mesh, and at
+  // all ranks together.
   for (const std::set<int64_t> &mesh : meshes)
     if (std::set<std::set<int64_t>> before = unions; before.size() <= kMostUnions / 2)
       for (std::set<int64_t> ranks : before) {
@@ -153,7 +154,7 @@ int64_t loadBound(const OwnerProblem &problem) {
 
 namespace {
 
-/// Meshes by their ranks, each once.
+/// The sorted ranks of each mesh, each mesh once.
 std::set<std::vector<int64_t>> meshesOf(const OwnerProblem &problem) {
   std::set<std::vector<int64_t>> meshes;
   for (const BlockKind &kind : problem.kinds) {
@@ -165,7 +166,8 @@ std::set<std::vector<int64_t>> meshesOf(const OwnerProblem &problem) {
   return meshes;
 }
 
-/// Kinds that have ranks in common, be it over others: what is decided of them changes no other's loads.
+/// Divides the kinds into parts that share no rank. Owners that are chosen in one part do not change the
+/// loads of other parts.
 std::vector<std::vector<size_t>> partsOf(const OwnerProblem &problem) {
   std::map<int64_t, int64_t> parent;
   auto rootOf = [&](int64_t rank) {
@@ -190,7 +192,7 @@ std::vector<std::vector<size_t>> partsOf(const OwnerProblem &problem) {
   return parts;
 }
 
-/// Some of the kinds, and what their ranks have anyway.
+/// The problem of some of the kinds, with the fixed loads of their ranks.
 OwnerProblem partOf(const OwnerProblem &problem, const std::vector<size_t> &kinds) {
   OwnerProblem part;
   for (size_t kind : kinds) {
@@ -205,7 +207,8 @@ OwnerProblem partOf(const OwnerProblem &problem, const std::vector<size_t> &kind
 /// A search ends at this load of the busiest rank: 5 % above the bound.
 int64_t enoughFor(int64_t bound) { return saturatingAdd(bound, bound / 20); }
 
-/// Makes the busiest rank of a part less busy; `share` of the work that is allowed.
+/// Makes the busiest rank of a part less busy, if a search can. The search does at most `share` of the
+/// allowed work.
 OwnerBalance balancePart(const OwnerProblem &problem, OwnerCounts start, double share) {
   OwnerBalance best;
   best.counts = std::move(start);
@@ -228,7 +231,8 @@ OwnerBalance balancePart(const OwnerProblem &problem, OwnerCounts start, double 
   return best;
 }
 
-/// The busiest rank of a mesh, and the bound by what this mesh alone computes.
+/// The load of the busiest rank of a mesh, and the bound from the blocks that only ranks of this mesh
+/// compute.
 MeshBalance meshBalance(const OwnerProblem &problem, const Loads &loads,
                         const std::vector<int64_t> &ranks) {
   MeshBalance mesh;
@@ -257,7 +261,8 @@ std::vector<MeshBalance> meshBalances(const OwnerProblem &problem, const OwnerCo
   return meshes;
 }
 
-/// Then of meshes that share ranks each, the busiest first: no rank gets as much as that one's busiest had.
+/// Balances each of several meshes that share ranks, after all together, the busiest mesh first. No rank may
+/// get as much load as the busiest rank of the mesh had.
 static std::vector<MeshBalance> balanceMeshes(const OwnerProblem &problem, OwnerBalance &part,
                                               double share) {
   if (std::set<std::vector<int64_t>> only = meshesOf(problem); only.size() == 1)
@@ -268,7 +273,7 @@ static std::vector<MeshBalance> balanceMeshes(const OwnerProblem &problem, Owner
     return std::tie(b.most, a.ranks) < std::tie(a.most, b.ranks);
   });
   for (const MeshBalance &mesh : meshes) {
-    int64_t most = 0; // those before may have changed it
+    int64_t most = 0; // meshes before this one may have changed it
     for (int64_t rank : mesh.ranks)
       most = std::max(most, loads.at(rank));
     if (int64_t enough = enoughFor(mesh.bound); most > enough) {
@@ -288,7 +293,7 @@ static std::vector<MeshBalance> balanceMeshes(const OwnerProblem &problem, Owner
 OwnerBalance balanceOwners(const OwnerProblem &problem, OwnerCounts start) {
   OwnerBalance result;
   result.counts = std::move(start);
-  // What no search changes, wherever it is.
+  // Fixed loads of ranks that own no blocks also count.
   result.most = result.bound = mostOf(problem.fixed);
   std::vector<std::vector<size_t>> parts = partsOf(problem);
   for (const std::vector<size_t> &kinds : parts) {

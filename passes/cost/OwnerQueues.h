@@ -13,17 +13,17 @@ namespace stepc::cost {
 /// Load of each global rank in picoseconds; meshes may overlap.
 using Loads = std::map<int64_t, int64_t>;
 
-/// Gives blocks of one group to the least loaded rank; of equally loaded ones to the one that holds
-/// most of the block, then to the first. Positions that hold equal parts of every block differ in
-/// their load alone, so that each such class has a queue, and a block asks the queues.
+/// Gives each block of a group to the least loaded rank. Among equally loaded ranks it goes to the rank that
+/// holds most of the block, then to the first. Positions that hold equally much of every block differ only in
+/// their loads. Each class of such positions has a queue, so a block is compared with queues, not with ranks.
 class OwnerQueues {
 public:
-  /// `held` are elements per position and block within a parameter. All must outlive the queues;
-  /// nothing else may change the loads meanwhile.
+  /// `held` has the elements per position and block of a parameter. All three arguments must outlive the
+  /// queues. As long as the queues live, nothing else may change the loads.
   OwnerQueues(const std::vector<int64_t> &ranks, const std::vector<std::vector<int64_t>> &held,
               Loads &loads);
 
-  /// The position that gets block `block` (within a parameter), whose load grows by `cost`.
+  /// Returns the position that gets block `block` of a parameter. Adds `cost` to the load of this position.
   int64_t give(int64_t block, int64_t cost);
 
 private:

@@ -13,8 +13,8 @@
 namespace stepc::cost {
 namespace {
 
-/// How many sums of blocks half of a split may have, and how many are looked at for all ranks together.
-/// They bound the time: a few seconds at 2,048 ranks.
+/// The most sums of blocks in half of a split, and the most sums that a whole search looks at. They bound the
+/// time to a few seconds at 2,048 ranks.
 constexpr int64_t kMostSums = 1024, kMostWork = 60000000;
 
 /// The problem with ranks as numbers from 0.
@@ -27,7 +27,7 @@ struct Dense {
       for (int64_t rank : kind.ranks)
         list.push_back(number(rank, 0));
     }
-    // Kinds of one mesh ask one table.
+    // Kinds with the same ranks share one table of slots.
     std::map<std::vector<size_t>, size_t> known;
     for (std::vector<size_t> &list : choices) {
       auto [found, isNew] = known.try_emplace(list, slots.size());
@@ -51,9 +51,9 @@ struct Dense {
   }
   size_t ranks() const { return fixed.size(); }
   size_t numberOf(int64_t rank) const { return numbers.at(rank); }
-  /// Where a rank stands among those of a kind, or -1.
+  /// The index of a rank among the ranks of a kind. Returns -1 if the kind does not have the rank.
   int64_t slotOf(size_t kind, size_t rank) const { return slots[meshOf[kind]][rank]; }
-  /// Equal of ranks that are in the same meshes.
+  /// A number that is equal for ranks that are in the same meshes.
   int64_t alike(size_t rank) const { return alikes[rank]; }
 
   const OwnerProblem &problem;
@@ -73,13 +73,15 @@ private:
   std::vector<int64_t> alikes;             // [rank]
 };
 
-/// What of one kind may be split between two ranks: the first gets from `low` to `high` blocks of all.
+/// The blocks of one kind that two ranks own together, `all` blocks. The first rank has `now` of them, and a
+/// split may give it from `low` to `high`.
 struct SplitKind {
   size_t kind;
   int64_t cost, all, low, high, now;
 };
 
-/// All sums of some parts, with their counts in mixed radix.
+/// All costs that choices of counts from `low` to `high` add up to, sorted. Each comes with its counts (minus
+/// `low`) as one number in mixed radix.
 std::vector<std::pair<int64_t, int64_t>> sumsOf(const std::vector<SplitKind> &parts) {
   std::vector<std::pair<int64_t, int64_t>> sums{{0, 0}};
   int64_t radix = 1;
@@ -124,12 +126,13 @@ public:
   }
 
 private:
-  /// Calls `split` with the ranks that have less than `below`, from the least loaded on, and what they can
-  /// split with `rank`, until it is true: of ranks that own the same with one. False where it never is.
+  /// Calls `split` with each rank whose load is less than `below`, from the least loaded on, and with the
+  /// blocks that it can split with `rank`, until `split` returns true. Among ranks with equal load and blocks
+  /// only one is tried. Returns false if `split` never returns true.
   template <typename Split>
   bool anyPartner(size_t rank, int64_t below, size_t except, Split split) {
     std::set<std::vector<int64_t>> known;
-    // A copy: what is tried changes loads.
+    // A copy, because `split` changes byLoad.
     std::vector<std::pair<int64_t, size_t>> others(byLoad.begin(), byLoad.lower_bound({below, 0}));
     for (auto [load, other] : others) {
       if (other == rank || other == except)
@@ -149,14 +152,15 @@ private:
     return false;
   }
 
-  /// Splits the blocks of a rank and of another one so that both have less than `below`.
+  /// Splits the blocks of a rank and of another rank so that both loads are less than `below`.
   bool relieve(size_t rank, int64_t below, size_t except) {
     return anyPartner(rank, below, except, [&](size_t other, std::vector<SplitKind> parts) {
       return split(rank, other, std::move(parts), below, below);
     });
   }
 
-  /// The same where the other one has to be relieved by a third then.
+  /// Splits so that only the load of `busy` is less than `below`. Then a third rank has to relieve the other
+  /// rank. Otherwise the split is undone.
   bool passOn(size_t busy, int64_t below) {
     return anyPartner(busy, below, busy, [&](size_t other, std::vector<SplitKind> parts) {
       constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
@@ -189,8 +193,9 @@ private:
     return parts;
   }
 
-  /// Fewer choices where there are too many: the widest range shrinks around what is, and of equally wide
-  /// ones that of every second cost first, so that coarse and fine ones are left.
+  /// Leaves fewer choices if there are too many. The widest range from `low` to `high` shrinks around `now`.
+  /// Among equally wide ranges every second cost shrinks first, so that wide ranges remain for large and
+  /// small costs.
   static void narrow(std::vector<SplitKind> &parts) {
     std::sort(parts.begin(), parts.end(), [](const SplitKind &a, const SplitKind &b) {
       return std::tie(a.cost, a.kind) < std::tie(b.cost, b.kind);
@@ -209,7 +214,7 @@ private:
         if (!widest || part.high - part.low > widest->high - widest->low)
           widest = &part;
       }
-      // A quarter on each side; the last two by the farther one.
+      // Cuts a quarter of the range, on the side that is farther from `now`.
       int64_t cut = std::max<int64_t>(1, (widest->high - widest->low) / 4);
       if (widest->high - widest->now >= widest->now - widest->low)
         widest->high = std::max(widest->now, widest->high - cut);
@@ -218,8 +223,8 @@ private:
     }
   }
 
-  /// The split by which the busier of both has least, the first less than `below` and the second than
-  /// `others`; false where there is none.
+  /// Makes the split after which the busier of both ranks has the least load. The load of `busy` must become
+  /// less than `below`, that of `other` less than `others`. Returns false if there is no split like this.
   bool split(size_t busy, size_t other, std::vector<SplitKind> parts, int64_t below,
              int64_t others) {
     narrow(parts);
@@ -247,9 +252,9 @@ private:
         chosen[1] = &two;
       }
     };
-    // With each sum of the first half the best of the second ones are those around which both ranks have
-    // the same: the greatest that leaves the first one less, and the one above; and they fall as the first
-    // half's rise.
+    // For each sum of the first half, the best sums of the second half are the two between which both ranks
+    // have equal loads. They decrease as the first half's sums increase, so one pass over both lists finds
+    // all.
     auto at = second.rbegin();
     for (const auto &one : first) {
       while (at != second.rend() && mine + one.first + at->first > theirs - one.first - at->first)

@@ -14,7 +14,7 @@ constexpr Link nvlink(double bandwidth) { return {7.5e-6, 0.5e-6, bandwidth}; }
 constexpr Link infiniBand(double bandwidth) { return {22e-6, 1e-6, bandwidth}; }
 constexpr double kLaunch = 3e-6; // of a GPU's kernel
 
-/// GPUs that NVLink connects in domains, which InfiniBand connects.
+/// GPUs in domains of NVLink. InfiniBand connects the domains.
 Cluster gpus(const char *name, int64_t domain, double nvlinkBandwidth, double networkBandwidth,
              Device device) {
   device.overlaps = true;
@@ -28,9 +28,9 @@ Cluster gpus(const char *name, int64_t domain, double nvlinkBandwidth, double ne
 
 const std::vector<Cluster> &profiles() {
   static const std::vector<Cluster> all = {
-      // 16 threads of 10¹² operations and 100 GB per second together, 100 Gbit/s and 20 µs to every
-      // other rank, one message after the other. With more threads each has less work per wave, so
-      // many waves cost more time.
+      // 16 threads, together with 10¹² operations and 100 GB per second. 100 Gbit/s and 20 µs to every
+      // other rank, one message after another. With more threads, each thread has less work per wave,
+      // so many waves would cost more time.
       {"cpu",
        {{"network", Level::kAll, {20e-6, 20e-6, 12.5e9}}},
        {.flops = 1e12, .memory = 100e9, .capacity = 64e9, .launch = 5e-6, .threads = 16}},

@@ -14,8 +14,8 @@ const std::vector<Cluster> &profiles();
 const Cluster *findProfile(std::string_view name);
 /// The profile for CPUs: a rank has a share of a server's cores.
 const Cluster &cpuProfile();
-/// The profile for GPUs of this compute capability (90 for sm_90a): those of its generation that are used for
-/// training.
+/// The profile for GPUs of this compute capability (90 for sm_90a). It describes a GPU for training of the
+/// same generation.
 const Cluster &gpuProfile(int64_t capability);
 
 } // namespace stepc::cost

@@ -28,8 +28,8 @@ public:
   using AssignStrategiesBase::AssignStrategiesBase;
 
 private:
-  /// The force of the group's parameters, which must agree (optim-group-parameters saw to it) where
-  /// the rule has matrix operations; elsewhere none.
+  /// The force that applies to the group's parameters. Null if there is none or if the rule has no matrix
+  /// operations. Emits an error if parameters have different forces (optim-group-parameters prevents this).
   FailureOr<Force *> forceOf(GroupOp group, std::vector<Force> &forces, bool matrix) {
     Force *chosen = nullptr;
     StringRef first;
@@ -40,7 +40,7 @@ private:
       StringRef name = parameter.getSymName();
       Force *last = lastMatch(forces, parameter, matrix);
       if (!matrix)
-        continue; // a wide pattern may name parameters that are stepped where they are
+        continue; // a wide pattern may also match parameters of elementwise rules
       if (index == 0) {
         chosen = last;
         first = name;
@@ -56,7 +56,7 @@ private:
     return chosen;
   }
 
-  /// Says that a strategy was chosen, or that it was not; why, and what it would take.
+  /// Emits a remark that a strategy was chosen or refused, with the reason and the modelled time of a step.
   static void report(GroupOp group, bool chosen, StringRef strategy, const Judgement *judgement,
                      const Twine &reason) {
     auto options = remark::RemarkOpts::name(chosen ? "strategy-chosen" : "strategy-refused")
@@ -72,12 +72,12 @@ private:
     remark << remark::reason("{0}", reason.str());
   }
 
-  /// Why some groups have no strategy, and the parameters of all of them.
+  /// The reasons why some groups get no strategy, and the parameters of all these groups.
   struct Refusals {
     struct Reason {
       StringRef strategy;
       std::string why;
-      Location first; // of the first group
+      Location first; // of the first group with this reason
       llvm::SetVector<StringRef> parameters;
     };
     std::vector<Reason> reasons;
@@ -108,7 +108,8 @@ private:
     }
   };
 
-  /// One error for all groups that none is legal for, one for all that are forced to what is not.
+  /// Emits one error for all groups without a legal strategy, and one for all groups that are forced to a
+  /// strategy that is not legal for them.
   LogicalResult checkRefusals() {
     if (!impossible.reasons.empty()) {
       auto diag = getOperation().emitError("expected a strategy that is legal for ")
@@ -156,7 +157,7 @@ private:
     if (!best) {
       for (const Judgement &each : judgements)
         impossible.add(each, group);
-      return success(); // said once for all groups
+      return success(); // checkRefusals emits one error for all groups
     }
     const Judgement &chosen = *best;
     if (!chosen.isLegal()) {
@@ -195,7 +196,8 @@ private:
         return signalPassFailure();
     if (failed(checkRefusals()))
       signalPassFailure();
-    // A force that later ones override has also applied. Only those that never could are named.
+    // A force that a later force overrides counts as applied. Each force that could apply to no parameter is
+    // an error.
     for (const Force &f : *forces) {
       if (f.applied)
         continue;
@@ -208,8 +210,8 @@ private:
     }
   }
 
-  llvm::DenseMap<StringAttr, ParameterOp> parameters; // by name: looking each up is linear
-  Refusals impossible, illegal; // of groups without a legal strategy; of what is forced
+  llvm::DenseMap<StringAttr, ParameterOp> parameters; // by name: lookupParameter takes linear time
+  Refusals impossible, illegal; // of groups without a legal strategy; of forces that are not legal
 };
 
 } // namespace

@@ -1,8 +1,7 @@
 //===- AssignWaves.cpp - Divide the blocks into waves ----------------------===//
 //
-// More workspace is taken only where it buys time: of the numbers of waves that are
-// tried and stay within the bound, the one with the least workspace whose modelled
-// time is close to the least.
+// The pass tries several numbers of waves. Among those whose workspace stays within the bound and whose
+// modelled time is close to the least, it chooses the number with the least workspace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,17 +31,18 @@ using namespace stepc::decide;
 
 namespace {
 
-/// Without a limit, this part of a device's memory (1 / 12) may be used if it saves time.
+/// Without a limit and without the option target-bytes, the bound is the device's memory divided by this
+/// number.
 constexpr double kPartOfCapacity = 12;
-/// How much slower than the best a choice may be, by the model, in percent.
+/// How many percent the modelled time of the choice may be above the best.
 constexpr int64_t kTolerancePercent = 3;
-/// Once a step takes this many times the best, further waves are not tried.
+/// Without a limit, no more waves are tried once the modelled time is this many times the best.
 constexpr double kWorthless = 2;
-/// The most waves that are tried once a number stays within the bound: each makes the program longer, and
-/// saves less than the one before.
+/// The most waves that are tried once a number of waves stays within the bound. Each further wave makes the
+/// program longer, and saves less workspace than the wave before.
 constexpr int64_t kMostFreeWaves = 32;
-/// Under a limit each number of waves up to here is tried. Beside a number that takes too much memory often
-/// lies one that does not, because blocks of different sizes happen to meet in a wave.
+/// Under a limit each number of waves up to this one is tried. If a number takes too much memory, a
+/// neighbouring number often does not, because it is chance which blocks of different sizes are in one wave.
 constexpr int64_t kMostDenseWaves = 64;
 
 class AssignWaves : public stepc::decide::impl::AssignWavesBase<AssignWaves> {
@@ -50,18 +50,18 @@ public:
   using AssignWavesBase::AssignWavesBase;
 
 private:
-  /// One division of all blocks.
+  /// A division of all blocks into waves, and its cost.
   struct Division {
     std::vector<int64_t> waveOf;
     int64_t waves = 0;
     WaveCost cost;
   };
 
-  /// The chosen one, and what it is compared with.
+  /// The chosen division, and figures for comparison.
   struct Choice {
     Division division;
     int64_t oneWave = 0; // bytes of all blocks at once
-    double best = 0;     // seconds of the fastest that was allowed
+    double best = 0;     // seconds of the fastest division that was allowed
   };
 
   WaveModel collect() {
@@ -84,8 +84,8 @@ private:
     return division;
   }
 
-  /// Each up to `dense`, then those of 1, 2, 3, 4, 6, 8, 12, … that are left, and as many as there
-  /// are blocks.
+  /// The numbers of waves to try. These are all numbers up to `dense`, the numbers of 1, 2, 3, 4, 6, 8,
+  /// 12, … above `dense`, and the number of blocks.
   static SmallVector<int64_t> counts(int64_t blocks, int64_t dense) {
     SmallVector<int64_t> result;
     for (int64_t count = 1; count < std::min(blocks, dense + 1); ++count)
@@ -103,9 +103,11 @@ private:
     return result;
   }
 
-  /// Chooses the least workspace within the tolerance of the best time, among divisions that stay within the
-  /// bound. If none does and there is a limit: the least workspace of all, which may yet hold. If there is no
-  /// limit: among those that take at most twice the least workspace. Equal ones: the fewest waves.
+  /// Chooses the division with the least workspace within the tolerance of the best time, among divisions
+  /// that stay within the bound. If none stays within a limit, it chooses the least workspace of all: the
+  /// arena may still keep the limit. If none stays within a bound that is no limit, it chooses among
+  /// divisions with at most twice the least workspace. Among equal divisions it chooses the one with the
+  /// fewest waves.
   Choice choose(const WaveModel &model, int64_t bound, bool isLimit) {
     Choice choice;
     bool any = false;
@@ -115,12 +117,12 @@ private:
     for (int64_t count : counts(model.blocks(), isLimit ? kMostDenseWaves : 0)) {
       if (any && count > kMostFreeWaves)
         break;
-      // Waves cost ever more; only a limit is worth any time.
+      // More waves take more time. Without a limit, less workspace is not worth that much time.
       if (!isLimit && !found.empty() && found.back().cost.seconds > fastest * kWorthless)
         break;
       Division division = divide(model, count);
-      // Skips a division that equals the last one. A division into as many waves may hold other blocks and
-      // take less.
+      // Skips a division that equals the last one. Two divisions with equally many waves may still differ in
+      // the blocks of a wave and in workspace.
       if (!found.empty() && division.waveOf == found.back().waveOf)
         continue;
       any |= division.cost.bytes <= bound;
@@ -144,7 +146,8 @@ private:
     return choice;
   }
 
-  /// Says what was decided, and what could not be had.
+  /// Emits remarks on the chosen division and on a bound that it does not keep, and a warning if fewer waves
+  /// than forced are filled.
   void report(const Choice &choice, int64_t blocks, int64_t bound, bool isLimit) {
     const Division &chosen = choice.division;
     Location loc = getOperation().getLoc();
@@ -200,7 +203,7 @@ private:
     int64_t bound = limit             ? limit.getInt()
                     : targetBytes > 0 ? int64_t(targetBytes)
                                       : int64_t(capacity / kPartOfCapacity);
-    // Also made if a number is forced, because the remark compares with it.
+    // Chooses even if a number of waves is forced, because the remark compares with this choice.
     Choice choice = choose(model, bound, bool(limit));
     if (waves > 0)
       choice.division = divide(model, std::min<int64_t>(waves, model.blocks()));

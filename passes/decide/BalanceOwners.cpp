@@ -24,13 +24,14 @@ using namespace stepc::decide;
 
 namespace {
 
-/// Gives each block of a group a base: of the positions that differ along owned factors, which stand
-/// for all that they leave open, the least loaded one.
+/// Gives each block of a group a base. The candidates are the positions that are 0 along factors that are not
+/// owned. Each stands for all ranks that differ from it along these factors. The least loaded one is chosen.
 std::vector<int64_t> balance(const GroupGeometry &geometry, int64_t cost, cost::Loads &load) {
   Bases bases(geometry);
   std::vector<int64_t> choices, ranks;
   std::vector<std::vector<int64_t>> held;
-  std::map<int64_t, std::vector<int64_t>> others; // ranks that compute what a choice does
+  std::map<int64_t, std::vector<int64_t>>
+      others; // per base: the other ranks that compute its blocks
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
     if (int64_t base = bases.at(position); base != position) {
       others[base].push_back(geometry.mesh.ranks[position]);
@@ -50,7 +51,8 @@ std::vector<int64_t> balance(const GroupGeometry &geometry, int64_t cost, cost::
   return result;
 }
 
-/// Says how even the loads are: the mean and the bound in per cent of the most.
+/// Emits remarks on how even the loads are: the mean load and the bound, in per cent of the busiest rank's
+/// load.
 void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
                    const cost::OwnerBalance &balance, cost::Loads load) {
   auto named = [](StringRef name) {
@@ -74,7 +76,8 @@ void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
 
 class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
   void runOnOperation() override {
-    std::vector<std::tuple<int64_t, size_t, GroupOp>> groups; // -cost of a block, number
+    std::vector<std::tuple<int64_t, size_t, GroupOp>>
+        groups; // -cost of a block, number: the sort key
     cost::Cluster cluster = clusterOf(getOperation());
     OwnerTable table(cluster);
     for (auto group : getOperation().getOps<GroupOp>())

@@ -11,8 +11,8 @@ using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
-/// Bytes that products read and write of values as large as a block, in f32 at most. Smaller ones stay in
-/// caches.
+/// Bytes that products read and write of values with the extents of a block, counted as f32. Smaller values
+/// stay in caches.
 static double bytesOfProducts(const MatrixWork &work) {
   double bytes = 0;
   for (const MatrixStep &step : work.steps)
@@ -37,18 +37,21 @@ double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::De
   MatrixExtents extents(group);
   MatrixWork work(rule, group);
   double bytes = 8 * double(extents.rows) * double(extents.cols) + bytesOfProducts(work);
-  // A sum over ranks moves its matrix often: it is made, packed, received, added up, gathered, unpacked,
-  // rounded and squared.
+  // A sum over ranks reads or writes its matrix some twelve times: when it is computed, packed, received,
+  // added up, gathered, unpacked, rounded and squared.
   for (const MatrixStep &step : work.steps)
     bytes += step.isProduct ? 4 * 12 * double(step.summed()) : 0;
   return device.seconds(double(modelledFlops(work, extents.rows, extents.cols)), bytes);
 }
 
 double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
-  // A sum packs, keeps its own part, adds up, packs, keeps its own range and unpacks.
+  // A sum takes six launches: pack the parts, copy the rank's own part, add up, pack the range of sums, copy
+  // the rank's own range, unpack.
   double sum = 6 * device.launch, chain = 0;
   for (const MatrixStep &step : MatrixWork(rule, group).steps) {
-    if (!step.isProduct) // the slab's norm, what it is of all of them, the block's, and the division by that
+    // Launches of a norm: the slab's norm, the square of its share in the sum, the block's norm, the
+    // division.
+    if (!step.isProduct)
       chain += 4 * device.launch + 2 * sum;
     else
       chain += device.once(step.m, step.n, step.k) + (step.isSummed ? sum : 0) +
@@ -59,7 +62,7 @@ double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cos
 
 SlabRanks decide::slabRanks(const plan::Group &group, const plan::Mesh &mesh,
                             const plan::Slabs &slabs, plan::ShardsKind home) {
-  std::set<std::vector<int64_t>> teams; // of many blocks the same ranks have slabs
+  std::set<std::vector<int64_t>> teams; // each set once: the ranks with slabs of one block
   for (std::vector<int64_t> &holders : geometry::slabHolders(group, mesh, slabs, home))
     teams.insert(std::move(holders));
   size_t most = 1;
@@ -82,7 +85,7 @@ SlabRanks decide::slabRanks(const plan::Group &group, const plan::Mesh &mesh,
 
 double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const plan::Slabs &slabs,
                               const SlabRanks &ranks, double blocks, const cost::Cluster &cluster) {
-  std::vector<int64_t> met; // by the first one; all others meet alike
+  std::vector<int64_t> met; // the first ranks along the factors, whose levels count for all ranks
   for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
     if (int64_t(position) == plan::along(geometry.mesh, slabs.factors, int64_t(position)))
       met.push_back(rank);
@@ -90,12 +93,12 @@ double decide::summingSeconds(RuleOp rule, const GroupGeometry &geometry, const 
   plan::Group cut = geometry.group;
   cut.slabs = slabs;
   double total = 0;
-  // Parts of each range to who adds it up, and the sums from there: as many bytes.
+  // Parts of a range go to the rank that adds them up, and as many bytes of sums come from there.
   auto sum = [&](double elements) {
     double received = 4 * elements * (ranks.ofBlock - 1) / ranks.ofBlock;
     return 2 * cluster.exchange(meeting, std::min(ranks.peers, elements), received);
   };
-  // A norm is made of two sums.
+  // A norm takes two sums over ranks.
   for (const MatrixStep &step : MatrixWork(rule, cut).steps)
     if (step.isSummed)
       total += (step.isProduct ? 1 : 2) * sum(blocks * double(step.summed()));

@@ -11,7 +11,7 @@ namespace stepc::decide {
 /// The module's `optim.cluster`, or the CPU's profile if it has none.
 cost::Cluster clusterOf(mlir::ModuleOp module);
 
-/// Makes `cluster` the module's `optim.cluster`, in front of everything else. It replaces any other.
+/// Adds `cluster` as an `optim.cluster` in front of all other operations of the module, and erases any other.
 void setCluster(mlir::ModuleOp module, const cost::Cluster &cluster, mlir::Location location);
 
 } // namespace stepc::decide

@@ -1,10 +1,10 @@
 //===- CutSpaces.cpp - Cut a rule between shard and matrix space -----------===//
 //
-// Three kinds of tensor operations: the core (needs whole blocks, or lies between
-// two that do), what leads to it (in or matrix), and what follows from it (matrix or
-// out). Each side is a minimum cut over bytes per element that cross. Scalars, splats and
-// conditions run wherever they are used and are not labelled: an operation that reads a
-// condition reads what the condition is made of.
+// Tensor operations that need whole blocks, or lie between two of these, are the core. Operations that lead
+// to the core run in `in` or `matrix`, operations that follow from it in `matrix` or `out`. On each side a
+// minimum cut decides, over the bytes per element of values that cross. Scalars, splats and conditions run
+// wherever they are used and get no label. An operation that uses a condition counts as a reader of its
+// operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +28,11 @@ using namespace stepc::decide;
 
 namespace {
 
-/// What a value costs when it crosses, in bytes per element of the block.
+/// The cost of a value that crosses between shards and matrix space, in 1/1024 bytes per element of the
+/// block.
 int64_t crossingCost(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  // Row, column and one values are negligible beside full ones, but not free.
+  // Rows, cols and one values are negligible beside full values, but not free.
   return kindOf(type) == ValueKind::Full ? 1024 * (type.getElementTypeBitWidth() / 8) : 1;
 }
 
@@ -82,7 +83,7 @@ private:
     for (Operation *op : ops)
       if (needsBlocks(op, reads[op]))
         required.insert(op);
-    // Program order is topological: one sweep each way.
+    // Program order is topological, so one sweep in each direction is enough.
     for (Operation *op : ops)
       for (Value operand : reads[op])
         if (Operation *from = operand.getDefiningOp())
@@ -101,8 +102,8 @@ private:
     }
   }
 
-  /// Places operations that neither lead to the core nor follow from it where they are used: in `out` if
-  /// something there needs them, otherwise in `in`.
+  /// Gives a space to free operations, which neither lead to the core nor follow from it: `out` if an
+  /// operation of `out` or the new parameter uses the result, otherwise `in`.
   void placeFree() {
     for (Operation *op : llvm::reverse(ops)) {
       if (core.contains(op) || leads.contains(op) || follows.contains(op))
@@ -116,7 +117,7 @@ private:
     }
   }
 
-  /// Moves operations that lead to the core into matrix space where less crosses then.
+  /// Moves operations that lead to the core into matrix space if fewer bytes then cross.
   void cutIn() {
     MinimumCut cut;
     llvm::DenseMap<Operation *, int> nodes;
@@ -124,7 +125,7 @@ private:
       if (leads.contains(op))
         nodes[op] = cut.addNode();
     auto payForUsers = [&](Value value, int producer) {
-      // Paid once when the producer stays (0) and any user is in matrix space (1).
+      // The cost is paid once if the producer stays on shards (0) and any user is in matrix space (1).
       int any = cut.addNode();
       bool used = false;
       for (Operation *user : usersOf(value)) {
@@ -153,7 +154,8 @@ private:
         if (auto it = nodes.find(user); it != nodes.end())
           cut.pay(node, it->second, MinimumCut::kNever); // spaces never decrease
         else if (!core.contains(user))
-          usedElsewhere = true; // by `out` or the yield: it would have to travel back
+          usedElsewhere =
+              true; // by `out` or the yield: from matrix space the value would travel back
       }
       if (usedElsewhere)
         cut.payIfOne(node, crossingCost(op->getResult(0)));
@@ -164,7 +166,7 @@ private:
         space[op] = Space::Matrix;
   }
 
-  /// Moves operations that follow from the core into matrix space where less crosses then.
+  /// Moves operations that follow from the core into matrix space if fewer bytes then cross.
   void cutOut() {
     MinimumCut cut;
     llvm::DenseMap<Operation *, int> nodes;
@@ -176,7 +178,7 @@ private:
       auto node = nodes.find(op);
       if (!inMatrix && node == nodes.end())
         continue;
-      // Paid once when the producer is in matrix space (1) and any user is not (0).
+      // The cost is paid once if the producer is in matrix space (1) and any user is not (0).
       int all = cut.addNode();
       for (Operation *user : usersOf(op)) {
         if (auto it = nodes.find(user); it != nodes.end())
@@ -196,7 +198,8 @@ private:
             cut.pay(node->second, it->second, MinimumCut::kNever); // spaces never decrease
       }
     }
-    // Shard values that matrix operations would need, unless they cross already.
+    // A value on shards costs its bytes if an operation that moves into matrix space reads it. It costs
+    // nothing if it crosses anyway.
     auto payForShardValue = [&](Value value) {
       bool crosses = false;
       int any = cut.addNode();
@@ -224,10 +227,10 @@ private:
     return !core.contains(op) && !leads.contains(op) && !follows.contains(op);
   }
 
-  /// Puts free operations between what they read and what reads them, which may have moved into
-  /// matrix space since `placeFree`.
+  /// Gives each free operation a space between those of its operands and those of its users. Operands and
+  /// users may have moved into matrix space since `placeFree`.
   void settleFree() {
-    llvm::DenseSet<Operation *> late, early; // read something of matrix space, are read there
+    llvm::DenseSet<Operation *> late, early; // late: reads matrix space; early: is read there
     for (Operation *op : ops)
       for (Value operand : reads[op])
         if (Operation *from = operand.getDefiningOp(); from && isFree(op))
@@ -261,9 +264,9 @@ private:
 
   RuleOp rule;
   YieldOp yield;
-  SmallVector<Operation *> ops; // those that have a space
+  SmallVector<Operation *> ops; // operations with a space
   llvm::DenseMap<Operation *, SmallVector<Value>> reads;
-  llvm::DenseMap<Value, SmallVector<Operation *>> users; // among ops, and the yield
+  llvm::DenseMap<Value, SmallVector<Operation *>> users; // users in `ops`, and the yield
   llvm::SetVector<Operation *> core;
   llvm::DenseSet<Operation *> leads, follows;
 };

@@ -1,4 +1,4 @@
-//===- DivideParameters.cpp - Bring matrices to the parameters they name ---===//
+//===- DivideParameters.cpp - Set flattened axes and blocks of parameters --===//
 
 #include "passes/decide/Passes.h"
 
@@ -38,7 +38,7 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     bool failure = false;
     for (auto parameter : getOperation().getOps<ParameterOp>())
       failure |= failed(divide(parameter, statements));
-    // What is frozen today counts as matched: it may be unfrozen tomorrow.
+    // A pattern that matches only frozen parameters is not unused: the user may unfreeze them later.
     for (auto frozen : getOperation().getOps<FrozenOp>())
       for (Statement &statement : statements) {
         decide::matches(statement.patterns, frozen);
@@ -123,7 +123,7 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     return remark;
   }
 
-  /// Blocks that a parameter had before its axes were flattened otherwise.
+  /// Verifies that the blocks that the parameter already has divide the matrix of the newly flattened axes.
   static LogicalResult checkBlocks(DivideOp op, ParameterOp parameter) {
     BlocksAttr blocks = parameter.getBlocksAttr();
     if (!blocks)
@@ -140,10 +140,12 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     return diag;
   }
 
-  /// As a manifest and a plan may have: far above any model, far below any memory.
+  /// The most runs of a division, as in a plan: far more than any model has, and far less than fills a
+  /// memory.
   static constexpr int64_t kMostRuns = int64_t(1) << 24;
 
-  /// The parts of an axis of that size, or what does not fit.
+  /// Sets `division` to the parts of an axis of `axis` rows or columns. Returns an empty text, or an error
+  /// message if the sizes do not fit.
   static std::string divisionOf(DivideOp op, int64_t axis, plan::Division &division) {
     std::string what = op.getAxis() == plan::Division::Rows ? " rows" : " columns";
     int64_t repeat = op.getRepeat();
@@ -188,7 +190,8 @@ class DivideParameters : public decide::impl::DivideParametersBase<DivideParamet
     return {};
   }
 
-  /// Patterns that match nothing: most are misspelt.
+  /// Emits an error for each pattern that matches nothing, and a warning for each such except pattern: most
+  /// are misspelt.
   static LogicalResult checkUse(Statement &statement) {
     LogicalResult result = success();
     for (decide::Selector &selector : statement.patterns)

@@ -62,7 +62,7 @@ class ExpandNamed : public stepc::decide::impl::ExpandNamedBase<ExpandNamed> {
   }
   void runOnOperation() override {
     walkAndApplyPatterns(getOperation(), patterns);
-    // What nothing uses must not be cut and sent.
+    // Erases unused operations, so that no later pass sends values for them.
     IRRewriter rewriter(&getContext());
     for (auto rule : getOperation().getOps<RuleOp>())
       (void)runRegionDCE(rewriter, rule.getBody());

@@ -8,22 +8,22 @@ namespace stepc::decide {
 
 /// In the metadata of a diagnostic: an option that the user gave is wrong, not an input file.
 inline constexpr llvm::StringLiteral kUsageErrorMark = "stepc.usage";
-/// Marks a diagnostic so.
+/// Adds kUsageErrorMark to a diagnostic and returns the diagnostic.
 mlir::InFlightDiagnostic blameOptions(mlir::InFlightDiagnostic diagnostic);
 
-/// PATTERN=STRATEGY.
+/// The option PATTERN=STRATEGY: parameters whose names match the pattern get the strategy.
 struct Force {
   NamePattern pattern;
   optim::StrategyAttrInterface strategy;
   bool matched = false; ///< some parameter's name or alias matched
-  bool applied = false; ///< … of a parameter whose rule has matrix operations
+  bool applied = false; ///< … and the rule of such a parameter has matrix operations
 };
 
-/// Parses forces; an ill-formed one is an error at the module, marked by blameOptions.
+/// Parses forces. Emits an error at the module, marked by blameOptions, if a text is ill-formed.
 mlir::FailureOr<std::vector<Force>> parseForces(mlir::ModuleOp module,
                                                 llvm::ArrayRef<std::string> texts);
 
-/// The last force that matches a parameter, or null; marks all that match. `matrix`: the
+/// The last force that matches a parameter, or null. Marks all forces that match. `matrix` says that the
 /// parameter's rule has matrix operations.
 Force *lastMatch(std::vector<Force> &forces, optim::ParameterOp parameter, bool matrix);
 

@@ -62,7 +62,8 @@ Bases::Bases(const GroupGeometry &geometry) : mesh(geometry.mesh) {
   }
 }
 
-/// Elements that all ranks together lack of their shards by one list, having those by another.
+/// Summed over all ranks: the elements of a rank's shards by the list `to` that are not in its shards by
+/// `from`.
 static double lacking(const GroupGeometry &geometry, plan::ShardsKind from, plan::ShardsKind to) {
   double elements = 0;
   auto shards = [&](int64_t position, plan::ShardsKind of) {
@@ -86,7 +87,8 @@ static double lacking(const GroupGeometry &geometry, plan::ShardsKind from, plan
   return elements;
 }
 
-/// Whether a stage that leads to matrix space reads it, or matrix space itself.
+/// Whether an operation of the space `in` or `matrix` reads the value, directly or through operations without
+/// a space.
 static bool isReadBeforeOut(Value value) {
   return llvm::any_of(value.getUsers(), [](Operation *user) {
     if (std::optional<Space> space = spaceOf(user))
@@ -131,7 +133,7 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
     moves.push_back(
         {behind, pieces - 1, double(geometry.parameters) * elements * double(size), room});
   };
-  // A rank gets all other contributions to each element that it adds up.
+  // For each element that a rank adds up, it receives the contributions of all other ranks.
   auto addContributions = [&] {
     plan::Contributions all = plan::contributions(group, geometry.mesh);
     int64_t size = plan::byteSize(group.gradientType);
@@ -154,7 +156,7 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
     bool isEarly = !hasMatrixSpace(rule) || isReadBeforeOut(rule.getParameterArgument());
     size_t before = moves.size();
     add(!isEarly, ShardsKind::Parameter, geometry.home, group.parameterType);
-    // What one stage reads comes in one exchange.
+    // Gradient and parameter that one stage reads come in one exchange.
     if (isEarly && comesGradient && moves.size() > before && moves.back().bytes > 0) {
       ListMove parameter = moves.back();
       moves.pop_back();
@@ -175,7 +177,7 @@ bool decide::hasMatrixSpace(RuleOp rule) {
 }
 
 int64_t decide::modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols) {
-  // At most 2^40 elements: every single term fits, their sum need not.
+  // A block has at most 2^40 elements, so each term fits in an int64_t. Their sum may not.
   return saturatingAdd(16 * rows * cols, work.flops());
 }
 
@@ -191,7 +193,8 @@ BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
 
 BlockBytes decide::modelledSlabBytes(RuleOp rule, const GroupGeometry &geometry) {
   const plan::Group &group = geometry.group;
-  // A rank that adds up with several lists of ranks packs its sums for each of them, and for those of all.
+  // If all ranks along the factors have slabs of the same blocks, the sums are gathered from where they are.
+  // Otherwise they are exchanged, and a rank packs its sums once more.
   bool isOfAll = geometry::haveSameSlabs(group, geometry.mesh, group.slabs, geometry.home);
   MatrixExtents extents(group);
   MatrixWork work(rule, group);
@@ -204,7 +207,8 @@ BlockBytes decide::modelledSlabBytes(RuleOp rule, const GroupGeometry &geometry)
     summed = std::max(summed, step.summed());
     size = step.isProduct ? step.bytes : size;
   }
-  // Beside the iterate what is sent and what is received, or made of it; and the sums of a range.
+  // While sums travel: the iterate, a sent and a received matrix (or the matrix unpacked from it). While
+  // ranges are added up, also the sums of a range.
   bytes.resting = size * extents.rows * extents.cols + 8 * summed;
   int64_t sums = bytes.resting + (isOfAll ? 4 : 8) * summed / plan::slabsPerBlock(group);
   bytes.work = std::max(saturatingAdd(most, size * summed), sums);

@@ -9,7 +9,8 @@ namespace stepc::decide {
 
 struct MatrixWork; // MatrixWork.h
 
-/// A group as the geometry sees it: shape, placements, mesh and hops of one of its parameters.
+/// A group in the plan's form, for runtime/geometry: shape, placements, mesh and hops of one of its
+/// parameters.
 struct GroupGeometry {
   plan::Group group;
   plan::Mesh mesh;
@@ -24,32 +25,32 @@ struct GroupGeometry {
   int64_t held(int64_t position, int64_t block) const { return areas[position][block]; }
   const std::vector<std::vector<int64_t>> &held() const { return areas; }
   llvm::ArrayRef<int64_t> heldByBlock(int64_t position) const { return areas[position]; }
-  /// The most blocks of which a rank holds anything.
+  /// The most blocks of which one rank holds elements.
   double mostBlocks() const;
-  /// The first position that holds any of the block; 0 for an empty one.
+  /// The first position that holds elements of the block. Returns 0 if no position does.
   int64_t firstHolder(int64_t block) const;
 
 private:
   std::vector<std::vector<int64_t>> areas; // [position][block]
 };
 
-/// Ranks that come together by a group's hops. Without owners each of them computes every block of which any
-/// of them holds a part.
+/// The ranks whose pieces come together by a group's hops. If no hop has owners, each rank of a team computes
+/// every block of which some rank of the team holds elements.
 struct Team {
   std::vector<int64_t> positions;
   std::vector<bool> computes; ///< per block of a parameter
   int64_t blocks() const { return llvm::count(computes, true); }
 };
-/// All teams, by their first positions.
+/// All teams, in the order of their first positions.
 std::vector<Team> teams(const GroupGeometry &geometry, llvm::ArrayRef<plan::Hop> hops);
 
-/// Where the blocks of a group are computed: their bases along all owned factors, as the positions that have
-/// only these coordinates.
+/// The bases of a group's blocks. A base is written as the position that has the base's coordinates along all
+/// owned factors, and 0 along all else.
 struct Bases {
   explicit Bases(const GroupGeometry &geometry);
 
-  std::vector<plan::Factor> owned; // none: bases do not matter
-  std::vector<int64_t> of;         // per block, once they are decided
+  std::vector<plan::Factor> owned; // empty if hops have no owners: then bases do not matter
+  std::vector<int64_t> of;         // per block; empty until the bases are decided
   /// The base of the blocks that a position computes.
   int64_t at(int64_t position) const { return plan::along(mesh, owned, position); }
 
@@ -57,17 +58,16 @@ private:
   const plan::Mesh &mesh;
 };
 
-/// An exchange of all of a group's elements between shards by two lists of placements: what a rank receives,
-/// on the average.
+/// An exchange of all of a group's elements between shards by two lists of placements. `peers` and `bytes`
+/// are what a rank receives, on the average.
 struct ListMove {
   bool
-      behind; ///< serves matrix space (a parameter for stages there, and the new one); others come before
+      behind; ///< comes after matrix space (a parameter that only `out` reads, and the new parameter)
   double peers, bytes;
-  int64_t
-      room; ///< bytes of the workspace for a copy, and for what is sent and received; on any rank
+  int64_t room; ///< the most bytes of workspace on any rank: for a copy, for sends and for receives
 };
-/// The exchanges for what stages at home read and write of shards that lie elsewhere. Without peers if each
-/// rank has it all.
+/// The exchanges that a group needs because stages run over the shards at `home`, and read and write shards
+/// with other placements. A move has 0 peers and bytes if each rank already holds all of its elements.
 std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rule);
 
 /// Whether the rule has operations in matrix space.
@@ -76,14 +76,14 @@ bool hasMatrixSpace(optim::RuleOp rule);
 /// Modelled floating-point operations of a block's matrix space: those of its products and reductions, plus a
 /// few per element.
 int64_t modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols);
-/// The memory that a block needs: bytes per element on the wire and, where it is computed, bytes of buffers
-/// and of scratch, which products share.
+/// The memory that a block needs: bytes per element in messages, and on the rank that computes it bytes of
+/// buffers and of scratch. All products of the block use the same scratch.
 struct BlockBytes {
   int64_t element, work, scratch;
-  int64_t resting = 0; ///< buffers of a slab while its sums travel
+  int64_t resting = 0; ///< bytes of a slab's buffers while its sums travel
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
-/// The memory that a slab of a block needs, in a group with slabs. Buffers include messages of its sums.
+/// The memory that a slab of a block needs, in a group with slabs. `work` includes the messages of its sums.
 BlockBytes modelledSlabBytes(optim::RuleOp rule, const GroupGeometry &geometry);
 
 } // namespace stepc::decide

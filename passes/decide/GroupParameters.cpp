@@ -27,8 +27,8 @@ public:
   using GroupParametersBase::GroupParametersBase;
 
 private:
-  /// The numbers of the parts of each size, those of the first part first. The same division is asked for by
-  /// every layer.
+  /// For each size of parts, the numbers of the parts of that size. Sizes are in the order of their first
+  /// parts. The result is kept in `known`, because every layer of a model has the same division.
   const SmallVector<Attribute> &equalParts(BlocksAttr blocks) {
     auto [found, isNew] = known.try_emplace(blocks);
     if (!isNew)
@@ -42,13 +42,14 @@ private:
   }
   llvm::DenseMap<BlocksAttr, SmallVector<Attribute>> known;
 
-  /// The axis at which the columns begin of one matrix per parameter, if nothing sees the parameters'
-  /// matrices. So what is known of a shard does not grow with the matrices. 0: nothing is joined.
+  /// If no result depends on the matrices of a parameter, each parameter is joined into one matrix. Returns
+  /// the axis at which its columns begin, or 0 if nothing is joined. With one matrix the description of a
+  /// shard does not grow with the number of matrices.
   static int64_t joinedColumns(GroupOp group, RuleOp rule) {
     stepc::plan::Group layout = group.toPlan();
     int64_t matrices = layout.blocksPerParameter();
-    // Moves between shards run in waves of whole blocks, which a limit of the workspace needs small. More
-    // of them take seconds.
+    // Moves between shards run in waves of whole blocks. For a small workspace these blocks must be small.
+    // With more than kMostBlocks of them the later passes take seconds.
     constexpr int64_t kMostBlocks = int64_t(1) << 18;
     bool runsInWaves = group.getExemplar().standsApart() && matrices <= kMostBlocks;
     if (matrices <= 1 || runsInWaves || stepc::decide::hasMatrixSpace(rule))
@@ -57,10 +58,10 @@ private:
     return stepc::plan::checkJoined(layout, toPlan(rule).states).empty() ? layout.joined : 0;
   }
 
-  /// Each block has an owner and a wave and is proven by itself, and so is each piece of a shard. Both
-  /// numbers have a bound.
+  /// Verifies that the numbers of blocks and of pieces in a shard are within bounds. Each block has an owner
+  /// and a wave, and each block and each piece is proven by itself.
   static LogicalResult checkPieces(GroupOp group) {
-    constexpr int64_t kMost = int64_t(1) << 20; // about a minute and 2 GB
+    constexpr int64_t kMost = int64_t(1) << 20; // so many take about a minute and 2 GB
     stepc::plan::Group layout = group.toPlan();
     int64_t each = layout.blocksPerParameter(), count = group.getParameters().size();
     auto error = [&] {
@@ -75,7 +76,7 @@ private:
     if (pieces > kMost)
       return error() << "pieces of matrices that stand apart in a shard by placements "
                      << describe(group.getExemplar().getPlacements()) << ", found " << pieces;
-    // What moves between shards that cut columns moves row by row.
+    // Values that move between shards that cut columns are copied row by row.
     constexpr int64_t kMostRows = int64_t(1) << 24;
     stepc::plan::KeptAxes kept = stepc::plan::keptAxes(layout, stepc::plan::ValueKind::Full);
     auto cutsColumns = [&](const stepc::plan::Placement &placement) {
@@ -93,9 +94,9 @@ private:
     return success();
   }
 
-  /// A plan is proven for every group on every rank of its mesh: how many that may be.
+  /// Verifies that there are not too many pairs of a group and a rank of its mesh. A plan is proven for each.
   static LogicalResult checkSize(ModuleOp module) {
-    constexpr int64_t kMost = int64_t(1) << 23; // some two minutes
+    constexpr int64_t kMost = int64_t(1) << 23; // so many take some two minutes
     int64_t pairs = 0;
     llvm::MapVector<Operation *, int64_t> groups; // per mesh
     for (auto group : module.getOps<GroupOp>())
@@ -122,7 +123,7 @@ private:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    // Where contributions to a partial gradient are added up.
+    // The placements in which contributions to a partial gradient are added up. Null if there are none.
     auto placeReduced = [](GroupOp group, Builder &builder) -> ArrayAttr {
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
       stepc::plan::Group layout = group.toPlan();
@@ -141,8 +142,8 @@ private:
       return signalPassFailure();
     llvm::StringMap<FlatSymbolRefAttr> rules;
     llvm::StringSet<>
-        exchanging, // routes whose rule has a matrix space: a force may tell groups apart
-        dividing;   // routes whose rule sees blocks
+        exchanging, // routes whose rule has a matrix space: parameters with different forces need own groups
+        dividing; // routes whose rule sees blocks
     for (auto route : module.getOps<RouteOp>()) {
       rules[route.getSymName()] = route.getRuleAttr();
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());

@@ -40,7 +40,8 @@ HopRoutes::Loads HopRoutes::none() const {
 void HopRoutes::add(int64_t place, int64_t base, int64_t count, Loads &loads) const {
   for (const Holder &holder : holders[place]) {
     double elements = double(holder.area) * double(count);
-    // Among replicas, the owner's sends. Results go once to a position from which several get them.
+    // If there are several replicas, only the owner's replica sends. On the way back a result goes only once
+    // to a position that passes it on to several replicas.
     bool sends = true, isFirst = true;
     for (const std::vector<int64_t> &copy : copies)
       sends &= copy[holder.position] == copy[base];

@@ -7,7 +7,8 @@
 namespace stepc::decide {
 
 /// Elements that each position of a group's mesh sends and receives in each of several hops. Even if owners
-/// are balanced, the way to them may not be: all that goes to one place of each node passes one rank there.
+/// are balanced, the ways to them may not be: one rank of a node passes on all that its node sends to ranks
+/// with the same coordinate within other nodes.
 class HopRoutes {
 public:
   struct Load {
@@ -18,10 +19,11 @@ public:
   using Loads = std::vector<std::vector<Load>>; // [hop][position]
 
   explicit HopRoutes(const GroupGeometry &geometry);
-  /// Whether there are several hops that all lead to one owner. Otherwise nothing is followed.
+  /// Whether the group has several hops with owned factors alone. Otherwise this object counts nothing.
   bool areFollowed() const { return !coordinates.empty(); }
   Loads none() const;
-  /// Adds the ways of `count` blocks at one place of their parameters, to the owner at `base` and back.
+  /// Adds to `loads` the elements of `count` blocks on the way to the owner at `base` and back. All have the
+  /// number `place` within their parameters.
   void add(int64_t place, int64_t base, int64_t count, Loads &loads) const;
 
 private:
@@ -29,8 +31,8 @@ private:
     int64_t position, area;
   };
   std::vector<std::vector<Holder>> holders; // per block of a parameter
-  // Per hop and position: the position that has only its coordinates along the hop's factors; and only those
-  // along factors of axes that replicate what is sent.
+  // Per hop and position: the position with the same coordinates along the hop's factors and 0 along all
+  // else; for `copies` only along those factors whose axes replicate the shards.
   std::vector<std::vector<int64_t>> coordinates, copies;
 };
 

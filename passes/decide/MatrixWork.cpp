@@ -13,7 +13,7 @@ using namespace stepc::optim;
 
 namespace {
 
-/// Notes what is built, and builds nothing.
+/// Records each product and function as a step, and builds no operations.
 class Counter : public MatrixBuilder {
 public:
   Counter(const MatrixExtents &extents, plan::Division::Axis cut, std::vector<MatrixStep> &steps)
@@ -65,7 +65,7 @@ public:
       if (!seen.insert(value.number).second)
         continue;
       auto [r, c] = extents.of(value.kind);
-      // Extents of odd kinds may be large constants.
+      // A kind may have a large constant as an extent, so these sums saturate.
       step.elements = saturatingAdd(step.elements, saturatingMul(r, c));
       step.elementsOfBlock += value.kind == ValueKind::Full ? r * c : 0;
     }

@@ -16,16 +16,17 @@ struct MatrixStep {
   bool isProduct = false;
   int64_t m = 0, n = 0, k = 0; ///< of a product: m × k times k × n
   bool isSymmetric = false;
-  int64_t flops = 0;    ///< floating-point operations: of one triangle if a product is symmetric
-  int64_t scratch = 0;  ///< the most bytes that its kernels may take for a block
-  int64_t bytes = 0;    ///< of an element of the result
-  int64_t elements = 0; ///< of different operands and the result, together
-  int64_t elementsOfBlock = 0; ///< the same of those that have the block's extents
+  int64_t flops = 0;   ///< floating-point operations: of one triangle if a product is symmetric
+  int64_t scratch = 0; ///< the most bytes that its kernels may take for a block
+  int64_t bytes = 0;   ///< bytes of an element of the result
+  int64_t elements =
+      0; ///< of a product: elements of the result and of all different operands, summed
+  int64_t elementsOfBlock = 0; ///< as `elements`, but only of values that have the block's extents
   /// Whether ranks add up what each slab contributes.
   bool isSummed = false;
   plan::ValueKind result = plan::ValueKind::Full;
 
-  /// Elements of a block's value that is summed: a product's, or a norm.
+  /// Elements per block that ranks add up: those of a product, 1 for a norm, 0 if nothing is summed.
   int64_t summed() const { return !isSummed ? 0 : isProduct ? m * n : 1; }
 };
 
@@ -34,19 +35,19 @@ struct MatrixWork {
   /// axis that they divide.
   MatrixWork(optim::RuleOp rule, const optim::MatrixExtents &extents,
              plan::Division::Axis cut = plan::Division::Rows);
-  /// Expands them for the blocks of a group, or for its slabs if it has some.
+  /// Expands the matrix operations of a rule for the blocks of a group, or for its slabs if it has some.
   MatrixWork(optim::RuleOp rule, const plan::Group &group)
       : MatrixWork(rule, optim::MatrixExtents(group), group.slabs.axis) {}
 
   std::vector<MatrixStep> steps;
-  /// Bytes per element of what comes to the last operation that multiplies; 4 if none does.
+  /// Bytes per element of the first operand of the last operation with products; 4 if no operation has any.
   int64_t sourceBytes = 4;
 
   bool multiplies() const { return llvm::any_of(steps, &isProduct); }
   static bool isProduct(const MatrixStep &step) { return step.isProduct; }
   /// Floating-point operations of all steps.
   int64_t flops() const;
-  /// The most scratch that kernels of these may take for a block.
+  /// The most bytes of scratch that the kernels of one step may take for a block.
   int64_t scratch() const;
 };
 

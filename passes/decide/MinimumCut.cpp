@@ -19,7 +19,8 @@ void MinimumCut::addEdge(int from, int to, int64_t capacity) {
 
 std::vector<bool> MinimumCut::solve() {
   while (true) {
-    // Breadth-first search for an augmenting path; what it reaches is the side of ones at the end.
+    // Breadth-first search for an augmenting path. If there is no path, the reached nodes are the ones that
+    // are 1.
     std::vector<std::pair<int, int>> via(graph.size(), {-1, -1});
     std::vector<bool> reached(graph.size(), false);
     std::queue<int> queue({kSource});

@@ -7,8 +7,8 @@
 
 namespace stepc::decide {
 
-/// Assigns 0 or 1 to nodes so that the sum of paid costs is least. Edmonds–Karp: rules have tens of
-/// operations. Of several optima it takes the one with the fewest ones.
+/// Assigns 0 or 1 to nodes so that the sum of paid costs is least. Edmonds–Karp is fast enough, because
+/// rules have tens of operations. Among several optima it chooses the one with the fewest ones.
 class MinimumCut {
 public:
   static constexpr int64_t kNever = int64_t(1) << 40;
@@ -17,11 +17,11 @@ public:
   int addNode();
   void fixOne(int node) { addEdge(kSource, node, kNever); }
   void fixZero(int node) { addEdge(node, kSink, kNever); }
-  /// Pays `cost` when `one` is 1 and `zero` is 0; kNever forbids it.
+  /// Pays `cost` if `one` is 1 and `zero` is 0. The cost kNever forbids this assignment.
   void pay(int one, int zero, int64_t cost) { addEdge(one, zero, cost); }
   /// Pays `cost` when the node is 1.
   void payIfOne(int node, int64_t cost) { addEdge(node, kSink, cost); }
-  /// Solves; true for nodes that are 1.
+  /// Returns for each node whether it is 1 in the best assignment.
   std::vector<bool> solve();
 
 private:

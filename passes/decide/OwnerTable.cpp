@@ -90,7 +90,8 @@ std::vector<std::vector<int64_t>> OwnerTable::basesBy(cost::OwnerCounts left) co
     std::vector<int64_t> &slots = left[entry.kind];
     for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
       int64_t within = block % geometry.blocksPerParameter(), best = -1;
-      // Among equal holders, the one with most slots left, so that a group's blocks are spread as all are.
+      // Among ranks that hold equally much of the block, takes the rank that has most blocks left to get. So
+      // the blocks of a group are spread over ranks like all blocks of the kind.
       auto key = [&](int64_t position) {
         return std::tuple(geometry.held(position, within), slots[position]);
       };

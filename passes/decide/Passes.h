@@ -18,10 +18,10 @@ namespace stepc::decide {
 
 struct DecideOptions {
   std::vector<std::string> strategies; ///< PATTERN=STRATEGY, the last match holds
-  int64_t waves = 0;                   ///< 0: as many as the workspace asks for
+  int64_t waves = 0;                   ///< forces a number of waves; 0: the pass chooses
 };
 
-/// What every parameter is, and which route takes it: with this the decide pipeline begins.
+/// The passes with which the decide pipeline begins: they set each parameter's matrices, blocks and route.
 void buildRoutePipeline(mlir::OpPassManager &manager);
 /// optim → decided.
 void buildDecidePipeline(mlir::OpPassManager &manager, const DecideOptions &options);

@@ -7,14 +7,15 @@ include "mlir/Pass/PassBase.td"
 def DivideParameters : Pass<"optim-divide-parameters", "::mlir::ModuleOp"> {
   let summary = "Bring the blocks and flattened axes of a specification to the parameters that they name";
   let description = [{
-    Each parameter that an `optim.divide` matches gets its flattened axes and its parts. They replace those
-    that the parameter has (`over` keeps these). It is an error if two match one parameter, if a pattern that
-    is not `optional` matches nothing, or if a parameter is no matrix or has no axes to flatten. So it is if
-    sizes do not add up to its rows or columns, or if `each` or `split` leave a rest. An `except` pattern that
-    matches nothing is a warning. The names of `optim.frozen` count as matches. The operations are erased.
+    Each parameter that an `optim.divide` matches gets the flattened axes and the parts of that operation.
+    They replace those that the parameter has, which `over` keeps. Errors are: two operations match one
+    parameter; a pattern that is not `optional` matches nothing; a parameter is no matrix or has no axes to
+    flatten; sizes do not add up to the rows or columns; `each` or `split` leave a rest. An `except` pattern
+    that matches nothing is a warning. A pattern may also match the names of an `optim.frozen`. The
+    `optim.divide` are erased.
 
-    Remarks (passed) `blocks-overridden`, `axes-overridden`: a parameter whose own blocks or flattened axes do
-    not hold.
+    Remarks (passed) `blocks-overridden`, `axes-overridden`: the blocks or flattened axes of a parameter were
+    replaced.
 
     ```mlir
     optim.divide patterns ["qkv"] except [] into rows listed [4, 2] repeat 2
@@ -28,14 +29,14 @@ def DivideParameters : Pass<"optim-divide-parameters", "::mlir::ModuleOp"> {
 def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
   let summary = "Give every parameter the one route that claims it";
   let description = [{
-    A route claims a parameter if its name or an alias matches (see `optim.route`); `rest` claims what no
-    other route does. It is an error if none or two routes claim a parameter, or if a pattern that is not
-    `optional` matches nothing. So it is if a rule that needs a matrix gets a parameter that is none, or if a
-    `matrix` route meets three or more axes and the manifest declares no batch. An `except` pattern that
-    matches nothing is a warning, unless a route has it as `optional`. The names of `optim.frozen` count as
-    matches, and these operations are erased: nothing further down knows of parameters that are not stepped.
+    A route claims a parameter if its name or an alias matches (see `optim.route`). A route with `rest` claims
+    the parameters that no other route claims. Errors are: no route or two routes claim a parameter; a pattern
+    that is not `optional` matches nothing; a rule that needs a matrix gets a parameter that is no matrix; a
+    `matrix` route matches a parameter of three or more axes without batch axes and `flatten`. An `except`
+    pattern that matches nothing is a warning, unless a route has it as `optional`. A pattern may also match
+    the names of an `optim.frozen`. These operations are erased: no later pass knows of frozen parameters.
 
-    Remark (missed) `optional-pattern-unmatched`: a pattern that may match nothing, and does.
+    Remark (missed) `optional-pattern-unmatched`: an `optional` pattern matches nothing.
 
     ```mlir
     optim.parameter @w shape [8, 4] … aliases []
@@ -49,8 +50,8 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
 def ExpandNamed : Pass<"optim-expand-named", "::mlir::ModuleOp"> {
   let summary = "Write lerp, momentum and decay out in arithmetic";
   let description = [{
-    The expansions and their roundings are the ops' meaning. Operations of rules whose results nothing uses
-    are erased.
+    The expansions, with their roundings, define what these operations mean. Operations of rules whose results
+    are not used are erased.
 
     ```mlir
     %m1 = optim.momentum %m, %g, %mu : tensor<?x?xf32>
@@ -65,12 +66,12 @@ def ExpandNamed : Pass<"optim-expand-named", "::mlir::ModuleOp"> {
 def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
   let summary = "Label each operation of a rule with the space that it runs in";
   let description = [{
-    `optim.orthogonalize`, `optim.reduce` and all that touches a rows, cols or one value need whole blocks
-    (matrix). Everything else may run on shards before (in) or after (out). The cut takes the cheapest edges:
-    bytes per element of the values that cross, found as a minimum cut. Ties leave work on the shards. What
-    `out` needs of `in` is recomputed, so `optim.writes` stores a state in `in` only if `out` does not need
-    its old value. Splats and conditions get no label, because they are computed wherever they are used. So
-    the operation that a condition decides for counts as a reader of what the condition reads.
+    `optim.orthogonalize`, `optim.reduce`, `optim.matmul` and all operations on a value that is not full need
+    whole blocks (`matrix`). All other operations may run on shards before (`in`) or after (`out`). A minimum
+    cut chooses the values that cross, by their bytes per element. Among equal cuts, more work stays on the
+    shards. `out` recomputes values of `in`, so `optim.writes` stores a state in `in` only if `out` does not
+    need its old value. Splats and conditions get no label, because they are computed wherever they are used.
+    So an operation that uses a condition counts as a reader of the condition's operands.
 
     Remark (passed) `spaces-assigned`: the operations of a rule in each space.
 
@@ -88,17 +89,17 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
   let summary = "Collect parameters of equal rule, shape, types, mesh, placements and blocks";
   let description = [{
     Groups are numbered in the order of their first parameters. Parameters that `force` gives different
-    strategies stand in different groups. Parameters whose matrices are divided stand in one group per size of
-    parts, with all parts of that size. They are not divided if their rule does not see blocks: it is
-    elementwise and reads neither rows nor cols nor numel.
+    strategies are in different groups. A parameter whose matrices are divided is in one group for each size
+    of its parts, with all parts of that size. It is not divided if its rule does not see blocks, that is, if
+    the rule is elementwise and reads neither rows nor cols nor numel.
 
-    If a rule sees no matrices, each parameter is one matrix with all axes (`joined`), so that neither time
-    nor memory grow with its matrices. If the shards of gradient or states stand apart, up to 2^18 matrices
-    are kept, so that waves may part them.
+    If a rule does not depend on matrices, each parameter becomes one matrix with all axes (`joined`), so that
+    time and memory do not grow with the number of matrices. If gradient or states have placements of their
+    own, up to 2^18 matrices are kept, so that they can be divided into waves.
 
-    A plan is proven for each group on each rank of its mesh. More than 2^23 of these pairs are an error. So
-    are more than 2^20 blocks of a group, or pieces of one parameter in a shard, and more than 2^24 rows of a
-    parameter if lists of placements differ and cut columns.
+    A plan is proven for each group on each rank of its mesh. More than 2^23 pairs of group and rank are an
+    error. More than 2^20 blocks of a group, or 2^20 pieces of one parameter in a shard, are also errors. If
+    lists of placements differ and cut columns, more than 2^24 rows of a parameter are an error.
 
     Remark (passed) `parameters-grouped`: how many parameters and groups.
 
@@ -118,23 +119,23 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
 def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "Choose each group's strategy";
   let description = [{
-    A group without a matrix space gets none: it is elementwise. Otherwise the pass chooses among the legal
-    strategies that dialects list (`StrategyListInterface`; docs/strategies.md has those of optim). It takes
-    the one whose modelled step is fastest (`StrategyModel.h`): computing on the busiest rank, with owners
-    balanced over all groups, and travelling by its hops. Groups of a mesh travel in the same messages, so
-    each bears an equal part of the latency. Groups whose blocks are on one rank alone may each be on another
-    rank, so each bears its part of the busiest rank's time for all of them. A strategy by which several ranks
-    compute a block must be at least 10 % faster than one by which one rank does. So replicas divide large
-    matrices and share the results, and compute small ones themselves. The group gets the strategy, its hops
-    and its slabs.
+    A group without a matrix space gets no strategy: it is elementwise. Otherwise the pass chooses among the
+    legal strategies that dialects list (`StrategyListInterface`; docs/strategies.md has those of optim). It
+    takes the strategy with the least modelled time of a step (`StrategyModel.h`): computation on the busiest
+    rank, with owners balanced over all groups, and messages by the hops. Groups of a mesh share messages, so
+    each group is charged an equal part of the latency. If each block lies on one rank, other groups may lie
+    on other ranks. All groups of this kind together are charged the busiest rank's time, each its share. A
+    strategy by which several ranks compute a block must be at least 10 % faster than a strategy by which one
+    rank computes it. So replicas divide large matrices and share the results, and each computes all small
+    ones. The pass sets the strategy, its hops and its slabs.
 
     `force` overrides the choice. A forced strategy that is not legal is an error, and so is a pattern that
-    matches no parameter, or none whose rule has matrix operations. Elementwise rules ignore it. With
-    `optim.max_peers` on the module, a strategy by which a rank exchanges with more others in a hop is not
-    legal. Groups that are left without any are one error that says why for each.
+    matches no parameter, or only parameters whose rules have no matrix operations. Elementwise rules ignore
+    `force`. With `optim.max_peers` on the module, a strategy is not legal if a rank exchanges with more other
+    ranks in a hop. All groups without a legal strategy together are one error, with the reasons in notes.
 
     Remarks: `strategy-chosen` (passed) and `strategy-refused` (missed), one per group and strategy, with the
-    reason and what a step would take.
+    reason and the modelled time of a step.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b]
@@ -151,18 +152,19 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
 }
 
 def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
-  let summary = "Give the blocks of hops that own something their bases";
+  let summary = "Choose the bases of blocks, for hops with owned factors";
   let description = [{
     Longest processing time first, over all groups together. Blocks go in decreasing order of modelled time
     (their products, and their way there and back), each to the rank of its mesh with the least load so far.
-    The load includes blocks of groups whose ranks are fixed. If hops also replicate, a block goes to the
-    ranks that differ along the factors that no hop owns, and loads all of these. Ties go to the rank that
-    holds most of the block, then to the lowest rank. If the busiest rank then has 5 % more than the
-    bound, a search looks for better owners (`passes/cost/OwnerBalance.h`). It splits the blocks of the
-    busiest rank and of others anew. The result is deterministic.
+    The load includes blocks of groups whose ranks are fixed. If hops also replicate, all ranks that differ
+    along factors that no hop owns compute a block, and the load of each grows. Ties go to the rank that
+    holds most of the block, then to the lowest rank. If the busiest rank's load is then more than 5 % above
+    the bound, a search looks for better owners (`passes/cost/OwnerBalance.h`). It splits the blocks of the
+    busiest rank and of other ranks anew. The result is deterministic.
 
-    Remarks: `owners-balanced` (passed) with the mean load, and the least that any owners can have (`bound`),
-    in per cent of the most: 100 is proven to be the best. `ranks-without-blocks` (missed).
+    Remarks: `owners-balanced` (passed) gives the mean load and the bound in per cent of the busiest rank's
+    load. No choice of owners makes the busiest rank's load less than the bound, so a `bound` of 100 proves
+    that the choice is the best. `ranks-without-blocks` (missed).
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]
@@ -175,36 +177,37 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
 }
 
 def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
-  let summary = "Divide the blocks into waves: the least workspace that costs no time";
+  let summary = "Divide the blocks into waves: the least workspace that costs hardly any time";
   let description = [{
-    More workspace is taken only if it saves time. The pass tries 1, 2, 3, 4, 6, 8, 12, … waves and the number
-    of blocks; under the module's `comm.workspace_limit` also each number up to 64. A number of waves counts
-    if its modelled workspace, three waves in flight, stays within that limit, or within `target-bytes` if
-    there is none. More than 32 waves count only if fewer do not. Among these it takes the least workspace
-    whose modelled time is at most 3 % above the best. If nothing stays within a limit, it takes the least
-    modelled workspace of all that were tried. If nothing stays within `target-bytes`, which is no limit, it
-    takes the least among those with at most twice the least workspace; numbers that take twice the best time
-    end the search.
+    More workspace is used only if it saves time. The pass tries 1, 2, 3, 4, 6, 8, 12, … waves and the
+    number of blocks; under the module's `comm.workspace_limit` also each number up to 64. A number of
+    waves counts if its modelled workspace, with three waves in flight, stays within that limit. Without
+    a limit it counts if the workspace stays within `target-bytes`. More than 32 waves count only if no
+    smaller number counts. Among the numbers that count, the pass takes the least workspace whose
+    modelled time is at most 3 % above the best. If no number stays within a limit, the pass takes the
+    least modelled workspace of all. If no number stays within `target-bytes`, which is no limit, the
+    pass chooses among numbers with at most twice the least workspace. Without a limit, the search ends
+    at a number that takes twice the best time.
 
     The model adds gaps between buffers: 15 % to one wave of several groups, 25 % to several waves. It also
-    adds the most scratch that a product of a wave may use on any target. So a limit that some number of waves
-    would only just keep may be missed. `comm-assign-arena` says exactly whether it holds.
+    adds the most scratch that a product of a wave may use on any target. So the pass may pass over a number
+    of waves that would just keep the limit. `comm-assign-arena` checks exactly whether the limit holds.
 
     The model of time (`WavePipeline.cpp`) walks the order of commands that `comm-pipeline-waves` makes, for
-    all ranks. Each round of a wave stands beside the round before of the next one. A rank's wave has what its
-    stages over the shards read and write, its products, and the launches of each group in it. Once per wave
-    and group it has what threads lose at a launch's end. It has messages each way, each with a gap. An
-    exchange is under way when its last rank has begun it. On GPUs it travels while ranks compute; on CPUs
-    ranks take messages in while they wait. So waves gain if much travels beside much work, are free if each
-    has work for all threads, and cost time if blocks are small or peers many.
+    all ranks. Round r + 1 of a wave runs beside round r of the next wave. The time of a rank in a wave has
+    these terms: memory traffic of stages over shards, products, and launches of each group. Threads lose time
+    at the end of launches, once per wave and group. Messages each way have a gap each. An exchange travels
+    from the time when its last rank has begun it. On GPUs it travels while ranks compute; on CPUs ranks take
+    messages in while they wait. So more waves save time if many bytes travel beside much work. They cost no
+    time if each wave has work for all threads, and cost time if blocks are small or peers many.
 
-    The blocks of each owner, in order, are cut where their modelled bytes reach equal parts. A wave without
-    blocks gets no number. A group whose shards stand apart has waves even without a matrix space, because
-    what moves between them also takes workspace.
+    The blocks of each owner, in order, are cut where their modelled bytes reach equal shares. Waves without
+    blocks are left out of the numbering. A group whose gradient or states have placements of their own has
+    waves even without a matrix space, because moves between these shards also take workspace.
 
-    Remarks: `waves-assigned` (passed) with the number, why, and what one wave would take;
-    `workspace-above-target` (missed) if no number of waves that was tried is enough. Warnings say that more
-    waves are forced than blocks fill, or that several are forced without blocks.
+    Remarks: `waves-assigned` (passed) has the number of waves, the reason, and the workspace of one wave;
+    `workspace-above-target` (missed) says that no number of waves that was tried is enough. Warnings say that
+    more waves are forced than blocks fill, or that several waves are forced and there are no blocks.
 
     ```mlir
     optim.group @g0 … hops […] …

@@ -8,21 +8,21 @@
 using namespace mlir;
 
 void stepc::decide::buildRoutePipeline(OpPassManager &manager) {
-  // Stands before routes, which erase the names of frozen parameters: patterns of blocks also count these.
+  // Runs before routing, which erases frozen parameters: patterns of an optim.divide may match these, too.
   manager.addPass(createDivideParameters());
   manager.addPass(createRouteParameters());
 }
 
 void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOptions &options) {
-  // Stands early, so that an unclaimed parameter is reported before anything else.
+  // Runs first, so that an unclaimed parameter is reported before anything else.
   buildRoutePipeline(manager);
   // Named ops become arithmetic, so that the cut may pass through them.
   manager.addPass(createExpandNamed());
-  // Equal scalars become one column of the scalar table, and dead ones none.
+  // Equal scalars then get one column of the scalar table, and unused scalars no column.
   manager.addPass(createCSEPass());
-  // On rules alone: does not depend on parameters.
+  // Works on rules and does not depend on parameters.
   manager.addPass(createCutSpaces());
-  // Needs spaces: a force tells parameters apart only if there is something to exchange.
+  // Needs spaces: forces divide parameters into groups only if their rule has a matrix space.
   GroupParametersOptions groups;
   for (const std::string &force : options.strategies)
     groups.force.push_back(force);
@@ -32,9 +32,9 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   for (const std::string &force : options.strategies)
     strategies.force.push_back(force);
   manager.addPass(createAssignStrategies(strategies));
-  // Over all owner groups together.
+  // Balances the owners of all groups together.
   manager.addPass(createBalanceOwners());
-  // Last: what a wave needs depends on the owners.
+  // Runs last, because the workspace and time of a wave depend on the owners.
   AssignWavesOptions waves;
   waves.waves = options.waves;
   manager.addPass(createAssignWaves(waves));

@@ -38,7 +38,7 @@ void noteHowAxesAreMatrices(InFlightDiagnostic &diag, ParameterOp parameter) {
 class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters> {
   void runOnOperation() override {
     std::vector<Claim> claims;
-    // What one claim says may be absent is no misspelling where another leaves it out.
+    // If a pattern is optional in one route, an equal except pattern of another route is no misspelling.
     SmallVector<Attribute> absent;
     for (auto route : getOperation().getOps<RouteOp>())
       llvm::append_range(absent, optionalOf(route));
@@ -51,7 +51,7 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
     for (auto parameter : getOperation().getOps<ParameterOp>())
       if (!parameter.getRoute())
         failure |= failed(claimParameter(parameter, claims));
-    // What is frozen today counts as matched: it may be unfrozen tomorrow.
+    // A pattern that matches only frozen parameters is not unused: the user may unfreeze them later.
     for (auto frozen : llvm::make_early_inc_range(getOperation().getOps<FrozenOp>())) {
       for (Claim &claim : claims) {
         matches(claim.patterns, frozen);
@@ -65,7 +65,8 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       signalPassFailure();
   }
 
-  /// Patterns that match nothing: most are misspelt.
+  /// Emits an error for each pattern that matches nothing (a remark if it is optional), and a warning for
+  /// each such except pattern: most are misspelt.
   static LogicalResult checkUse(Claim &claim) {
     LogicalResult result = success();
     for (Selector &selector : claim.patterns) {

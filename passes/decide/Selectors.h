@@ -13,7 +13,7 @@ struct Selector {
   bool used = false;
 };
 
-/// The verifier has seen that the texts are patterns.
+/// A selector for each pattern of a list. The operation's verifier has checked that the texts are patterns.
 inline llvm::SmallVector<Selector> selectors(mlir::ArrayAttr texts,
                                              llvm::ArrayRef<mlir::Attribute> optional) {
   llvm::SmallVector<Selector> result;
@@ -29,7 +29,7 @@ template <typename Op> llvm::ArrayRef<mlir::Attribute> optionalOf(Op op) {
   return optional ? optional.getValue() : llvm::ArrayRef<mlir::Attribute>();
 }
 
-/// True when the name or an alias matches any pattern; marks all that do.
+/// Whether the name or an alias matches a pattern. Marks all matching patterns as used.
 template <typename Named> bool matches(llvm::SmallVectorImpl<Selector> &selectors, Named named) {
   bool any = false;
   for (Selector &selector : selectors) {

@@ -17,7 +17,8 @@ static RuleOp ruleOf(GroupOp group) {
   return SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
 }
 
-/// Some block is in parts, or replicated: with most strategies something of it travels.
+/// Whether several ranks hold elements of one block, because it is cut or replicated. With most strategies
+/// elements of the block then travel.
 static bool anyOnSeveralRanks(const GroupGeometry &geometry) {
   std::vector<int64_t> holders(geometry.blocksPerParameter());
   for (const std::vector<int64_t> &areas : geometry.held())
@@ -26,7 +27,7 @@ static bool anyOnSeveralRanks(const GroupGeometry &geometry) {
   return llvm::any_of(holders, [](int64_t count) { return count > 1; });
 }
 
-/// Seconds by position that blocks take where any holds a part of them.
+/// Per position, the seconds that it takes to compute all blocks of which it holds elements.
 static std::vector<double> secondsWhereHeld(const GroupGeometry &geometry, double block,
                                             double chain) {
   std::vector<double> seconds;
@@ -41,7 +42,7 @@ StrategyModel::StrategyModel(ModuleOp module)
     : cluster(clusterOf(module)), isFast(optim::isFast(module)) {
   if (auto most = module->getAttrOfType<IntegerAttr>(kMaxPeersAttr))
     maxPeers = most.getInt();
-  // As owners are given, from what the groups' shapes tell alone.
+  // Deals out owners like optim-balance-owners, but only by the shapes of groups: no strategy is known yet.
   std::map<std::vector<int64_t>, cost::OwnerProblem> byRanks;
   for (GroupOp group : module.getOps<GroupOp>()) {
     RuleOp rule = ruleOf(group);
@@ -92,7 +93,8 @@ std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef
   const plan::Mesh &mesh = geometry.mesh;
   auto count = double(mesh.ranks.size());
   int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
-  // Elements of all blocks, and those that all ranks together hold; the ranks that hold any.
+  // `whole`: elements of all blocks. `held`: elements that ranks hold, summed over ranks. `holders`: ranks
+  // that hold any.
   double whole = double(geometry.blockCount()) * double(rows) * double(cols), held = 0, holders = 0;
   for (int64_t position = 0; position < int64_t(mesh.ranks.size()); ++position) {
     double area = 0;
@@ -104,15 +106,16 @@ std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef
   double copies = whole > 0 ? std::max(1.0, held / whole) : 1;
   std::vector<bool> replicated =
       geometry::replicatedAxes(geometry.group, plan::ValueKind::Full, geometry.home);
-  double pieces = 1; // of which each copy consists
+  double pieces = 1; // ranks that together hold one copy
   for (auto [size, copied] : llvm::zip(mesh.sizes, replicated))
     pieces *= copied ? 1 : double(size);
-  // Elements that stand after a hop, and where results go back to, times ranks.
+  // Summed over ranks: `standing`, elements that they hold after the hops so far; `origin`, elements that
+  // they hold where results go back to.
   double standing = held, origin = held, owners = 1;
   std::vector<HopTravel> result;
   std::vector<plan::Hop> all = hops.vec();
-  std::vector<bool> returns(all.size(), true); // whether results come by there on the way back
-  double passed = 1;                           // ranks along what the others own
+  std::vector<bool> returns(all.size(), true); // per hop: whether the way back ends there
+  double passed = 1; // ranks along owned factors of hops that it passes over
   for (size_t hop = 0; hop < all.size(); ++hop)
     for (size_t before = plan::returnsTo(all, hop); before < hop && !all[hop].owned.empty();
          ++before)
@@ -129,8 +132,8 @@ std::vector<HopTravel> decide::hopTravel(const GroupGeometry &geometry, ArrayRef
     standing *= chooses ? 1 : apart;
     HopTravel &travel = result.emplace_back();
     travel.owners = owners;
-    // A rank already holds a part of the blocks that come to it. The rest comes from as many ranks as hold
-    // one copy.
+    // A rank already holds a part of the blocks that come to it. It receives the rest from the other ranks
+    // that together hold one copy.
     travel.there = standing / count - before / count;
     if (travel.there > 0)
       travel.peersThere = std::max(0.0, holders / copies * (apart / pieces) - 1);
@@ -150,7 +153,8 @@ std::vector<HopMeeting> decide::hopMeetings(const plan::Group &group, plan::Shar
                                             const plan::Mesh &mesh, ArrayRef<plan::Hop> hops,
                                             const cost::Cluster &cluster) {
   auto among = [&](const std::vector<plan::Factor> &factors) {
-    std::map<int64_t, std::vector<int64_t>> met; // ranks, by the position that stands for them
+    std::map<int64_t, std::vector<int64_t>>
+        met; // the ranks of each set that meets, by its first position
     for (auto [position, rank] : llvm::enumerate(mesh.ranks))
       met[int64_t(position) - plan::along(mesh, factors, int64_t(position))].push_back(rank);
     std::vector<double> result(cluster.levels.size(), 0);
@@ -172,7 +176,8 @@ std::vector<HopMeeting> decide::hopMeetings(const plan::Group &group, plan::Shar
   return result;
 }
 
-/// Empty, or that a hop or a sum over slabs lets a rank exchange with more others than it may.
+/// Returns an empty text, or a refusal if a rank would exchange with more others in a hop or in a sum over
+/// slabs than the module allows.
 static std::string tooManyPeers(const StrategyQuery &query, const Judgement &judgement) {
   if (!query.maxPeers)
     return {};
@@ -190,7 +195,7 @@ static std::string tooManyPeers(const StrategyQuery &query, const Judgement &jud
       geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
   for (const plan::Hop &hop : judgement.hops) {
     int64_t ranks = 1;
-    // Along an axis that replicates what leaves only results travel.
+    // Owned factors always count: along an axis that replicates the shards, results still travel back.
     for (const plan::Factor &factor : hop.owned)
       ranks *= factor.size;
     for (const plan::Factor &factor : hop.replicated)
@@ -211,7 +216,8 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   cut.slabs = strategy.slabs(query);
   if (cut.slabs.factors.empty())
     return {};
-  // A slab has no row or column of a block, or not all of it.
+  // A slab lacks rows or columns of its block. So a rule with slabs may have no other matrix operation, and
+  // no values per row, column or block.
   std::string name = "rule " + rule.getSymName().str();
   for (Operation &op : rule.getBody().front()) {
     auto matrix = dyn_cast<MatrixOpInterface>(op);
@@ -235,7 +241,7 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   for (auto write : writesOf(rule))
     if (write == Space::Matrix)
       return name + " stores a state where blocks have to be whole";
-  // What a rule makes of zeros after a slab need not be zero.
+  // A shorter slab has zeros behind its end. Operations of the rule may make other numbers of these zeros.
   for (Operation &op : rule.getBody().front())
     if (isa<MatrixOpInterface>(op) && plan::hasPadding(cut))
       for (Value value : op.getOperands())
@@ -256,11 +262,11 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   double chain = chainSeconds(rule, rows, cols, cluster.device);
   double element = double(modelledBytes(rule, rows, cols).element);
   std::vector<double> meeting = cluster.meeting(mesh.ranks);
-  // Groups travel in the same messages, so each bears a part of what a message takes however large it is.
+  // Groups share messages, so each group is charged an equal part of the time that an empty message takes.
   auto others = travelling.find(mesh.ranks);
   double sharing = others == travelling.end() ? 1 : std::max<double>(1, others->second);
   auto exchange = [&](const std::vector<double> &met, double peers, double bytes) {
-    constexpr double kEmpty = 1e-6; // bytes: without any no message is sent
+    constexpr double kEmpty = 1e-6; // in bytes; a message of 0 bytes would not be sent
     double start = bytes > 0 ? cluster.exchange(met, peers, kEmpty) : 0;
     return start / sharing + cluster.exchange(met, peers, bytes) - start;
   };
@@ -300,18 +306,19 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       judgement.seconds = most * slabSeconds(rule, cut, cluster.device) +
                           slabChainSeconds(rule, cut, cluster.device) + lists +
                           summingSeconds(rule, geometry, cut.slabs, ranks, most, cluster);
-      // The squares of Gram matrices, on all ranks that have slabs of the block.
+      // All ranks that have slabs of a block compute the squares of its Gram matrices.
       judgement.repeats = true;
       continue;
     }
-    // Among how many ranks owners are chosen, and the busiest one's part of what comes together.
+    // `owners`: the number of ranks among which owners are chosen. `share`: the busiest rank's share of the
+    // blocks that come together.
     double owners = 1, share = 1, moving = lists;
     for (const auto &[travel, met] :
          llvm::zip(hopTravel(geometry, judgement.hops),
                    hopMeetings(geometry.group, geometry.home, mesh, judgement.hops, cluster))) {
       owners = travel.owners;
       share = owners > 1 ? uneven / owners : 1;
-      // A rank's exchanges follow each other, be they of one wave or of two.
+      // A rank's exchanges follow each other, both within a wave and between waves.
       moving += exchange(met.there, travel.peersThere, element * travel.there * share) +
                 exchange(met.back, travel.peersBack, element * travel.back * share);
     }
@@ -323,8 +330,8 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
     }
     // If there are fewer blocks than owners, some ranks get none and launch nothing for the group.
     judgement.seconds = most * block * share + std::min(1.0, most * share) * chain + moving;
-    // If the blocks of groups are on one rank alone, each group may be on another rank. Together they take
-    // the time of the busiest rank, and each of them its part of that.
+    // If each block of a group lies on one rank alone, other groups may lie on other ranks. Together these
+    // groups take the time of the busiest rank, and each group is charged its share of this time.
     if (judgement.hops.empty() && !anyOnSeveralRanks(geometry)) {
       const std::vector<double> &together = alone.at(mesh.ranks);
       std::vector<double> own = secondsWhereHeld(geometry, block, chain);
@@ -357,7 +364,7 @@ std::string StrategyModel::whyNot(const Judgement &judgement, const Judgement &c
 
 const Judgement *StrategyModel::choose(ArrayRef<Judgement> judgements) {
   constexpr double kSaving = 0.9;
-  const Judgement *best[2] = {nullptr, nullptr}; // of those that repeat no work, and that do
+  const Judgement *best[2] = {nullptr, nullptr}; // of strategies that repeat no work, and of others
   for (const Judgement &each : judgements)
     if (const Judgement *&least = best[each.repeats];
         each.isLegal() && (!least || each.seconds < least->seconds))

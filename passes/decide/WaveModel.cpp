@@ -9,8 +9,8 @@ using namespace stepc;
 using namespace stepc::decide;
 using namespace stepc::optim;
 
-/// What a stage before the matrix space may read or write, it does: gradients and states; and
-/// parameters behind it.
+/// Assumes that stages before matrix space read the gradient, and read and write all states. Stages after it
+/// read and write the parameter and a master state.
 WaveModel::Touched WaveModel::touched(const plan::Group &group, RuleOp rule, int64_t travelling) {
   Touched bytes{double(plan::byteSize(group.gradientType) + travelling),
                 double(2 * plan::byteSize(group.parameterType) + travelling)};
@@ -97,7 +97,8 @@ void WaveModel::add(GroupOp group) {
                        slabRanks(cut, geometries.back().mesh, cut.slabs, geometries.back().home)});
     return;
   }
-  // Without a matrix space there is memory to divide, and a few more launches to pay.
+  // Without a matrix space waves only divide the memory for moves between shards. A wave costs a few
+  // launches.
   seconds.push_back(group.getHops() ? Seconds{blockSeconds(rule, rows, cols, cluster.device),
                                               chainSeconds(rule, rows, cols, cluster.device)}
                                     : Seconds{0, 4 * cluster.device.launch});
@@ -125,7 +126,8 @@ std::vector<int64_t> WaveModel::assign(int64_t count) const {
   return result;
 }
 
-/// A group without exchanges, between its products too, is whole on its ranks.
+/// Adds what a group's blocks of one wave cost to `loads`. A group without exchanges and without sums over
+/// ranks is local.
 void WaveModel::addLoads(size_t group, double part, const Counted &counted,
                          WaveLoads &loads) const {
   const GroupGeometry &geometry = geometries[group];
@@ -181,7 +183,8 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
     result.room = saturatingAdd(result.room, int64_t(std::ceil(double(move.room) * part)));
   if (!geometry.group.hops.empty()) {
     result.held = saturatingMul(*llvm::max_element(counted.held), element);
-    // If a hop chooses, all ranks get all blocks.
+    // If a hop chooses (plan::chooses: an earlier hop has brought copies to all its ranks), all ranks get all
+    // blocks.
     int64_t arriving = chooses[group] ? int64_t(blocks.size()) : most;
     result.whole = saturatingMul(arriving, element * size);
     if (shares[group] && sharings.size() > 1)
@@ -190,11 +193,12 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   return result;
 }
 
-/// The workspace of a rank, in bytes. While a group is computed, the next wave travels there and the wave
-/// before travels back. With several hops the waves beyond these are each in another hop. Other groups of the
-/// wave wait to be computed or sent. Slabs wait for sums while other groups' are computed, and a wave of them
-/// takes turns with a neighbour. What is sent back stands in memory twice at its ends: all of it is unpacked
-/// before a part is computed, and computed before a part is packed. Scratch is one region beside all that.
+/// The workspace of a rank, in bytes. While a group is computed, the next wave travels to its owners and the
+/// wave before travels back. With several hops, further waves are each in another hop. Other groups of the
+/// wave wait to be computed or sent. Slabs wait for sums while slabs of other groups are computed, and two
+/// neighbouring waves of slabs take turns. Whole blocks that are sent back are in memory twice, before and
+/// after they are computed. All are unpacked before one is computed, and all are computed before one is
+/// packed. Scratch is one region beside all this.
 int64_t WaveModel::workspace(ArrayRef<Wave> waves) const {
   int64_t most = 0, scratch = 0;
   size_t chains = 0;
@@ -219,8 +223,8 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves) const {
     }
     chains += waves[wave].needs.size();
   }
-  // Buffers of several sizes leave gaps between them; those of one chain do not. In plans that
-  // were looked at the gaps took up to 15 per cent of one wave, and mostly below 25 of several.
+  // Buffers of several groups have different sizes and leave gaps between them. In the plans that were
+  // measured the gaps took up to 15 % of one wave, and mostly below 25 % of several waves.
   int64_t gaps = chains <= 1 ? 0 : waves.size() == 1 ? most / 20 * 3 : most / 4;
   return saturatingAdd(saturatingAdd(most, gaps), scratch);
 }

@@ -21,7 +21,7 @@ class WaveModel {
 public:
   explicit WaveModel(const cost::Cluster &cluster) : cluster(cluster) {}
   void add(optim::GroupOp group);
-  /// A group without waves, which runs while the first exchange travels.
+  /// Adds a group without waves. It runs while the first exchange travels.
   void addElementwise(optim::GroupOp group);
 
   llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }
@@ -34,52 +34,55 @@ public:
   WaveCost cost(llvm::ArrayRef<int64_t> wavesOf) const;
 
 private:
-  /// A block and the bytes that computing it takes, on the rank that stands for it: its base, its first
-  /// holder, or -1 for all ranks.
+  /// A block, and the bytes that its computation takes. `rank` is the rank at the block's base. In a group
+  /// with an empty list of hops it is the first rank that holds elements of the block. Otherwise it is -1.
   struct Item {
     size_t group;
     int64_t block, rank, bytes;
   };
-  /// The memory for a group's blocks of one wave. Each number is that of the rank that needs most.
+  /// The memory for a group's blocks of one wave. Each number is for the rank that needs most.
   struct Need {
-    int64_t held = 0;  ///< bytes of shards that travel: what is sent there and received back
-    int64_t whole = 0; ///< bytes of whole blocks: what is received there and sent back
+    int64_t held =
+        0; ///< bytes of shards in messages: sent on the way there, received on the way back
+    int64_t whole = 0; ///< bytes of whole blocks: received on the way there, sent on the way back
     int64_t work = 0, scratch = 0;
     int64_t resting = 0; ///< bytes of slabs while their sums travel
-    int64_t room = 0; ///< bytes for what moves between shards that stand apart
+    int64_t room = 0;    ///< bytes for moves between shards with different placements
   };
   struct Wave {
     std::vector<Need> needs; // per group with blocks
-    int64_t travel = 0;      // bytes, one way and the other
+    int64_t travel = 0;      // bytes of buffers for messages and for whole blocks that arrive
     int64_t resting = 0;     // bytes of slabs
-    int64_t between = 0;     // bytes that are sent and received in a hop that does not lead to whole blocks
-    int64_t whole = 0;       // bytes of blocks that a rank computes and sends back, at most
+    int64_t between =
+        0; // bytes that are sent and received in a hop that does not lead to whole blocks
+    int64_t whole = 0; // bytes of blocks that a rank computes and sends back, at most
   };
-  /// Seconds to compute a block, and seconds per wave and group, however many blocks these have.
+  /// Seconds to compute a block, and seconds per wave and group that do not depend on the number of blocks.
   struct Seconds {
     double block, chain;
     SlabRanks slabs = {};
   };
 
-  /// What each position of a group does with some of its blocks.
+  /// What each position of a group holds, computes and sends, for the group's blocks of one wave.
   struct Counted {
-    std::vector<int64_t> held;     ///< elements of its shards
-    std::vector<int64_t> computed; ///< blocks
-    std::vector<int64_t> peers;    ///< by one hop
-    std::vector<double> sent, received; ///< elements there, by one hop
-    HopRoutes::Loads passed;            ///< by several hops
+    std::vector<int64_t> held;          ///< elements of its shards
+    std::vector<int64_t> computed;      ///< blocks
+    std::vector<int64_t> peers;         ///< other ranks, if the group has one hop
+    std::vector<double> sent, received; ///< elements on the way there, if the group has one hop
+    HopRoutes::Loads passed;            ///< elements per hop, if the group has several hops
   };
-  /// An exchange of a group, there or back from its matrix space.
+  /// An exchange of a group, on the way to its matrix space or on the way back.
   struct Leg {
     struct Travel {
       double messages = 0, bytes = 0;
     };
     bool back;
-    const std::vector<double> *meeting; ///< where its ranks meet
+    const std::vector<double> *meeting; ///< at which levels its ranks meet (Cluster::meeting)
     std::vector<Travel> travels;        ///< by position
   };
 
-  /// Bytes of memory that stages over the shards touch, by element held: before the matrix space, and after.
+  /// Bytes of memory that stages over shards read and write per element of the shards: before matrix space
+  /// (in) and after it (out).
   struct Touched {
     double in = 0, out = 0;
   };
@@ -87,8 +90,8 @@ private:
   size_t numberOf(int64_t rank);
 
   Counted count(size_t group, llvm::ArrayRef<int64_t> blocks) const;
-  /// A group's exchanges in their order, for the part `part` of its blocks. `staged` of them come before its
-  /// first stage, and `reached` before its matrix space.
+  /// A group's exchanges in order, for the share `part` of its blocks. Sets `staged` to the number of
+  /// exchanges before its first stage, and `reached` to the number before its matrix space.
   std::vector<Leg> legs(size_t group, double part, const Counted &counted, size_t &staged,
                         size_t &reached) const;
   void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const;
@@ -99,23 +102,23 @@ private:
   llvm::SmallVector<optim::GroupOp> ops;
   std::vector<Item> items;
   std::vector<GroupGeometry> geometries;
-  std::vector<std::vector<int64_t>> bases; // per group and block, where hops own factors
+  std::vector<std::vector<int64_t>> bases; // per group and block; empty if no hop has owners
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions
-  std::vector<std::vector<Team>> together;  // per group
-  std::vector<HopRoutes> routes;            // per group
-  std::vector<std::vector<size_t>> numbers; // per group and position: the rank's number
-  std::map<int64_t, size_t> numberByRank;   // dense, of all groups' ranks
-  std::vector<double> fill;                 // seconds of elementwise groups, by rank's number
-  size_t mostHops = 0, mostRounds = 2; // blocks that are whole have their place in the second
+  std::vector<std::vector<Team>> together;                        // per group
+  std::vector<HopRoutes> routes;                                  // per group
+  std::vector<std::vector<size_t>> numbers;    // per group and position: the rank's number
+  std::map<int64_t, size_t> numberByRank;      // dense, of all groups' ranks
+  std::vector<double> fill;                    // seconds of elementwise groups, by rank's number
+  size_t mostHops = 0, mostRounds = 2;         // at least 2: local groups are computed in round 1
   std::vector<std::vector<double>> meetings;   // per group, of all ranks of its mesh
   std::vector<std::vector<HopTravel>> travels; // per group and hop
-  std::vector<std::vector<HopMeeting>> met;    // likewise
+  std::vector<std::vector<HopMeeting>> met;    // per group and hop
   std::vector<std::vector<ListMove>> lists;    // per group
-  // Per group, whether ranks share copies of what hops bring; `sharings` are the factors and meshes along
-  // which any do. If groups share along different ones, values are sent from a copy for each peer, in all as
-  // large as what arrives.
+  // `shares`: per group, whether a hop replicates, so that several ranks receive equal bytes. `sharings`: the
+  // mesh and the replicated factors of each group with hops, each once. If there are several, a rank sends
+  // from a separate copy for each peer, and these copies are as large as the whole blocks that arrive.
   std::vector<bool> shares;
-  std::vector<bool> chooses; // per group, whether a hop chooses
+  std::vector<bool> chooses; // per group, whether a hop chooses (plan::chooses)
   std::set<std::pair<std::string, std::vector<int64_t>>> sharings;
   std::vector<BlockBytes> bytesOf;   // per group
   std::vector<Touched> stages;       // per group

@@ -9,8 +9,8 @@ using namespace stepc;
 using namespace stepc::decide;
 
 WaveLoads::WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds)
-    : cluster(cluster), rounds(rounds), works(ranks), inRounds(ranks * rounds),
-      relays(rounds), traffics(ranks * rounds * 2 * cluster.levels.size()) {}
+    : cluster(cluster), rounds(rounds), works(ranks), inRounds(ranks * rounds), relays(rounds),
+      traffics(ranks * rounds * 2 * cluster.levels.size()) {}
 
 void WaveLoads::clear() {
   std::fill(works.begin(), works.end(), Work());
@@ -50,7 +50,8 @@ static bool hasAny(const std::vector<double> &seconds) {
   return std::any_of(seconds.begin(), seconds.end(), [](double each) { return each > 0; });
 }
 
-/// An exchange is under way when the last rank has begun it and is done with the one before.
+/// Begins an exchange on all ranks. It travels from the time when its last rank has begun it and, if messages
+/// travel beside computation, is done with the exchange before.
 void WavePipeline::begin(Exchange &exchange) {
   const Seconds &travel = exchange.travel;
   double meet = 0;
@@ -64,8 +65,8 @@ void WavePipeline::begin(Exchange &exchange) {
       exchange.ends[rank] = stream[rank] = meet + (beside ? travel[rank] : 0);
 }
 
-/// If nothing travels beside computation, a receiver takes in what has come when it waits. Until then its
-/// senders wait as well.
+/// If messages do not travel beside computation, a receiver takes its messages in while it waits. Senders
+/// wait until the receivers wait.
 void WavePipeline::wait(Exchange &exchange, bool isThere, const std::vector<bool> &receives) {
   if (exchange.ends.empty())
     return;
@@ -82,12 +83,13 @@ void WavePipeline::wait(Exchange &exchange, bool isThere, const std::vector<bool
   exchange.ends.clear();
 }
 
-/// If nothing travels beside computation, a rank that has sent results waits until all have taken them in.
-/// They do so while they wait for what comes there, if that is under way by then, otherwise when they have
-/// computed their next blocks.
+/// If messages do not travel beside computation, a rank that has sent results waits until all receivers have
+/// taken them in. A receiver takes results in while it waits for blocks on the way there, if the results were
+/// sent by then. Otherwise it takes them in after it has computed its next blocks.
 void WavePipeline::waitForTakers(const Wave &wave, size_t round) {
   const Round &sent = wave.rounds[round];
-  std::vector<std::pair<double, double>> takers; // when each left its last wait, and is at the next one
+  // When each receiver left its last wait, and when it is at the next wait.
+  std::vector<std::pair<double, double>> takers;
   for (size_t rank = 0; rank < clock.size(); ++rank)
     if (sent.back.travel[rank] > 0)
       takers.emplace_back(left[rank], clock[rank]);
@@ -95,17 +97,19 @@ void WavePipeline::waitForTakers(const Wave &wave, size_t round) {
   for (size_t i = 1; i < takers.size(); ++i)
     takers[i].second = std::max(takers[i].second, takers[i - 1].second);
   for (size_t rank = 0; rank < clock.size(); ++rank) {
-    bool sends = sent.compute[rank] > 0 ||
-                 (round > 0 && wave.rounds[round - 1].back.travel[rank] > 0);
+    bool sends =
+        sent.compute[rank] > 0 || (round > 0 && wave.rounds[round - 1].back.travel[rank] > 0);
     if (sent.back.travel[rank] <= 0 || !sends)
       continue;
-    auto later = std::lower_bound(takers.begin(), takers.end(), std::pair(sent.back.sent[rank], 0.0));
+    auto later =
+        std::lower_bound(takers.begin(), takers.end(), std::pair(sent.back.sent[rank], 0.0));
     if (later != takers.begin())
       clock[rank] = std::max(clock[rank], std::prev(later)->second);
   }
 }
 
-/// What is in matrix space. Of two waves that take turns one is computed while the other's sums travel.
+/// Adds the time of matrix space in a round. If two waves of slabs take turns, one wave is computed while the
+/// sums of the other wave travel.
 void WavePipeline::compute(const Wave &wave, const Wave *before, size_t round) {
   const Round &now = wave.rounds[round];
   bool takesTurns = beside && before && wave.number % 2 == 1;
@@ -114,12 +118,14 @@ void WavePipeline::compute(const Wave &wave, const Wave *before, size_t round) {
     if (!takesTurns || now.sums[rank] <= 0)
       continue;
     const Round &then = before->rounds[round];
-    double products = wave.local[rank] + now.compute[rank] + before->local[rank] + then.compute[rank];
+    double products =
+        wave.local[rank] + now.compute[rank] + before->local[rank] + then.compute[rank];
     clock[rank] -= std::min(now.sums[rank] + then.sums[rank], products);
   }
 }
 
-/// A round of a wave, once what it needs has arrived. `before` is the wave before it, if that is under way.
+/// Walks the commands of one round of a wave. `before` is the wave before it, or null if that is not under
+/// way.
 void WavePipeline::layOut(Wave &wave, const Wave *before, size_t round) {
   auto addAll = [&](const Seconds &seconds) {
     for (size_t rank = 0; rank < clock.size(); ++rank)
@@ -167,7 +173,7 @@ void WavePipeline::layOut(Wave &wave, const Wave *before, size_t round) {
   addAll(now.out);
 }
 
-/// The newest wave's first round, the one before's second one, and so on.
+/// Walks the first round of the newest wave, the second round of the wave before it, and so on.
 void WavePipeline::step(Wave next) {
   waves.push_front(std::move(next));
   if (waves.size() > rounds + 1)

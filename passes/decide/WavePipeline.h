@@ -8,18 +8,18 @@
 
 namespace stepc::decide {
 
-/// What each rank does in one wave, as parts of it are added. A group's exchanges are rounds, one after the
-/// other. A group with h exchanges on the way there begins them in rounds r < h. In round h it is computed
-/// and begins its way back. In the round after its last exchange it ends.
+/// The work and the messages of each rank in one wave, summed over groups. A group begins one exchange per
+/// round. A group with h exchanges on the way there begins them in rounds 0 to h - 1. In round h it is
+/// computed and begins its way back. Its last stages run in the round after its last exchange.
 class WaveLoads {
 public:
   struct Work {
     double local = 0;  ///< seconds of groups that are whole on their ranks
-    int64_t whole = 0; ///< bytes of blocks that it computes and sends back
+    int64_t whole = 0; ///< bytes of blocks that the rank computes and sends back
   };
   /// Seconds of a rank in a round. `in`: stages that lead to matrix space. `compute`: blocks that have come
-  /// together by then. `sums`: exchanges between their products, which wait for them. `out`: stages after
-  /// the last exchange. Each has a launch, whose time is added once, for all groups.
+  /// together. `sums`: exchanges of sums over slabs, for which products wait. `out`: stages after the last
+  /// exchange. WavePipeline adds the time of a launch once to `in`, `compute` and `out`, for all groups.
   struct Round {
     double in = 0, compute = 0, sums = 0, out = 0;
   };
@@ -29,9 +29,9 @@ public:
 
   Work &work(size_t rank) { return works[rank]; }
   Round &round(size_t rank, size_t round) { return inRounds[rank * rounds + round]; }
-  /// Adds to an exchange that begins in a round, there or back: a rank sends or receives `bytes` bytes in
-  /// `messages` messages. All groups' parts for one peer are one message, so the group with most messages
-  /// counts.
+  /// Adds to an exchange that begins in a round, on the way there or back: a rank sends or receives `bytes`
+  /// bytes in `messages` messages. One message to a peer has the bytes of all groups, so the number of
+  /// messages is that of the group with most messages.
   void travel(size_t rank, size_t round, bool back, const std::vector<double> &meeting,
               double messages, double bytes);
 
@@ -39,10 +39,11 @@ public:
   size_t roundCount() const { return rounds; }
   const Work &work(size_t rank) const { return works[rank]; }
   const Round &round(size_t rank, size_t round) const { return inRounds[rank * rounds + round]; }
-  /// Says that some of what is sent back in a round came from other ranks, or waits for what did.
+  /// Notes that some bytes sent back in this round came from other ranks in a round before, or wait for
+  /// those.
   void relay(size_t round) { relays[round] = true; }
   bool hasRelays(size_t round) const { return relays[round]; }
-  /// Seconds that the exchange takes.
+  /// Seconds that the exchange takes for a rank.
   double seconds(size_t rank, size_t round, bool back) const;
 
 private:
@@ -59,12 +60,13 @@ private:
   std::vector<Traffic> traffics; // [rank][round][there, back][level]
 };
 
-/// The order of commands that comm-pipeline-waves makes, walked with the seconds of a model. Round r of a
-/// wave stands beside round r − 1 of the next one, the later wave first. In a round, what other ranks wait
-/// for comes first. Then follow what is computed and what returns with its results, and last what ends. Waves
-/// with sums over slabs take turns in pairs.
+/// Walks the order of commands that comm-pipeline-waves makes, with the seconds of a model. Round r of a wave
+/// runs beside round r − 1 of the next wave, the later wave first. A round first begins exchanges on
+/// the way there, for which other ranks wait. Then it computes blocks, begins the way back, and last
+/// runs the stages after the exchanges. Waves with sums over slabs take turns in pairs.
 class WavePipeline {
 public:
+  /// `fill` has seconds per rank of work that runs while the first exchange travels.
   WavePipeline(const cost::Cluster &cluster, std::vector<double> fill);
   /// Adds the next wave; all have equally many rounds.
   void add(const WaveLoads &loads);
@@ -76,11 +78,11 @@ private:
   struct Exchange {
     Seconds travel;
     Seconds sent,
-        ends; // when each rank began it, and when it has ended; empty if it is not under way
+        ends; // when each rank began it, and when it ends; `ends` is empty if it is not under way
   };
   struct Round {
     Seconds in, compute, sums, out;
-    Exchange there, back; // which begin in it
+    Exchange there, back; // begin in this round
     bool hasRelays = false;
   };
   struct Wave {
@@ -89,7 +91,7 @@ private:
     std::vector<Round> rounds;
   };
   void begin(Exchange &exchange);
-  /// Waits for an exchange, if it is under way; `receives` tells which ranks receive something.
+  /// Waits for an exchange, if it is under way. `receives` says which ranks receive messages.
   void wait(Exchange &exchange, bool isThere, const std::vector<bool> &receives);
   void waitForTakers(const Wave &wave, size_t round);
   void compute(const Wave &wave, const Wave *before, size_t round);
@@ -99,8 +101,8 @@ private:
   const cost::Cluster &cluster;
   bool beside; // messages travel while ranks compute
   Seconds fill, clock, stream;
-  Seconds left;           // when ranks last went on to matrix space in this step, or −1
-  std::deque<Wave> waves; // the last one that was added first, and one more than are under way
+  Seconds left; // when ranks last left a wait on the way there, in this call of `step`, or −1
+  std::deque<Wave> waves; // the newest first: those under way, and one more
   size_t added = 0, rounds = 0;
 };
 

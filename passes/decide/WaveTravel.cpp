@@ -13,7 +13,8 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
   bool local = geometry.group.hops.empty(), owned = !bases[group].empty();
   auto ranks = int64_t(geometry.mesh.ranks.size());
   int64_t size = geometry.group.rows() * geometry.group.cols();
-  // Blocks at one place of their parameters are held alike: they are counted by place and base.
+  // Blocks with equal numbers (place) within their parameters lie on the same ranks. So blocks are counted by
+  // this number and by base.
   std::map<int64_t, std::map<int64_t, int64_t>> counts;
   for (int64_t block : blocks)
     ++counts[block % geometry.blocksPerParameter()][owned ? bases[group][block] : 0];
@@ -22,7 +23,7 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
   HopRoutes::Loads passed = routes[group].none();
   for (auto &[place, byBase] : counts) {
     int64_t count = 0, holders = 0;
-    double copies = 0; // of all blocks on the ranks that compute them
+    double copies = 0; // blocks times the ranks that compute each
     for (auto [base, part] : byBase) {
       count += part;
       copies += owned ? double(part) * double(computing[group].at(base).size()) : 0;
@@ -40,7 +41,7 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
     if (local)
       continue;
     if (!owned) {
-      // Ranks that come together give each other what they have.
+      // The ranks of a team send each other the elements that they hold.
       for (const Team &team : together[group]) {
         if (!team.computes[place])
           continue;
@@ -92,16 +93,17 @@ std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Cou
   };
   auto addLists = [&](bool behind) {
     for (const ListMove &move : lists[group])
-      if (move.behind == behind && move.bytes > 0) // otherwise it is copied
+      if (move.behind == behind &&
+          move.bytes > 0) // without bytes, each rank copies its own elements
         add(behind, meetings[group],
             [&](int64_t) { return Leg::Travel{move.peers, move.bytes * part}; });
   };
-  // A hop without bytes also is a round.
+  // A hop takes a round even if no bytes travel.
   auto addHop = [&](size_t index, bool back) {
     const HopMeeting &meeting = met[group][index];
     const HopTravel &travel = travels[group][index];
     double messages = back ? travel.peersBack : travel.peersThere;
-    // With several hops that do not all lead to owners, all ranks count as the average.
+    // If there are several hops and not all lead to owners, each rank is counted with the average.
     double average = element * part / travel.owners * (back ? travel.back : travel.there);
     add(back, back ? meeting.back : meeting.there, [&](int64_t position) -> Leg::Travel {
       if (isFollowed) {
@@ -120,7 +122,7 @@ std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Cou
     if (!plan::chooses(hops, hop))
       addHop(hop, /*back=*/false);
   reached = legs.size();
-  // One exchange may pass over several hops, of which one has what it sends.
+  // One exchange on the way back may pass over several hops. HopTravel has its elements at one of these hops.
   if (owned)
     for (auto [from, to] : plan::waysBack(hops)) {
       size_t sending = to;

@@ -6,9 +6,9 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-/// Collects the block arguments that `out` reads again to compute `value`. Values of matrix space
-/// have crossed, those of `out` are looked at on their own, and `stored` ones are read from their
-/// state.
+/// Collects the arguments of the rule that `out` reads again to compute `value`. It stops at three kinds of
+/// values: values of matrix space are sent, the caller visits values of `out` itself, and values in `stored`
+/// are read from their state.
 static void collectReads(Value value, const llvm::DenseSet<Value> &stored,
                          llvm::DenseSet<Value> &seen, llvm::SetVector<Value> &reads) {
   std::optional<Space> space = spaceOf(value.getDefiningOp());
@@ -36,7 +36,7 @@ Writes decide::decideWrites(RuleOp rule) {
     anyMatrix |= spaceOf(&op).value_or(Space::In) != Space::In;
   for (unsigned i = 0; i < count; ++i) {
     Value value = yield.getOperand(i);
-    // With a master the parameter is the master rounded, also where the rule leaves both alone.
+    // With a master, the stored parameter is the rounded master, even if the rule changes neither.
     bool rounded = i == 0 && llvm::any_of(rule.getStates(), [](Attribute state) {
                      return cast<StateAttr>(state).getMaster();
                    });
@@ -47,7 +47,7 @@ Writes decide::decideWrites(RuleOp rule) {
       continue;
     }
     std::optional<Space> space = spaceOf(value.getDefiningOp());
-    // A splat or another argument has no space: it is stored where the parameter is.
+    // A splat or another argument has no space. It is stored in the rule's last space on shards.
     if (space)
       writes[i] = *space == Space::In ? Space::In : Space::Out;
     else
@@ -55,8 +55,8 @@ Writes decide::decideWrites(RuleOp rule) {
   }
   if (!anyMatrix)
     return writes;
-  // A state must not be stored in `in` if `out` reads its old value: its store moves to `out`. Each move may
-  // cause others.
+  // The parameter or a state must not be stored in `in` if `out` reads its old value: its store moves to
+  // `out`. Each move may cause others.
   for (bool changed = true; changed;) {
     changed = false;
     llvm::DenseSet<Value> stored, seen;

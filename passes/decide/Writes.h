@@ -6,12 +6,11 @@
 
 namespace stepc::decide {
 
-/// One entry per yielded value of a rule whose operations have spaces: the space that stores
-/// it (matrix: rows, cols and one states), or nothing when it is unchanged.
+/// For each yielded value of a rule whose operations have spaces: the space that stores the value, or nullopt
+/// if the value does not change. States that are not full are stored in matrix space.
 ///
-/// `out` recomputes what it needs of `in` from the shards. That is right as long as no old value it
-/// reads was overwritten in `in`; a new state stored in `in` as f32 may be read back instead of
-/// recomputed.
+/// `out` recomputes values of `in` from the shards. That is right if `in` has overwritten no old value that
+/// `out` reads. A new state that `in` stores as f32 may be read back instead of recomputed.
 optim::Writes decideWrites(optim::RuleOp rule);
 
 } // namespace stepc::decide

@@ -10,8 +10,8 @@ using namespace stepc::distribute;
 using comm::Distribution;
 using plan::Factor;
 
-/// Sorted, without factors of one rank, and with those that follow each other as one: equal sets of
-/// ranks are then equal lists.
+/// Sorts factors, drops those of size 1 and merges those that adjoin on an axis. Equal sets of ranks then
+/// have equal lists.
 static std::vector<Factor> joined(std::vector<Factor> factors) {
   llvm::erase_if(factors, [](const Factor &factor) { return factor.size == 1; });
   llvm::sort(factors, [](const Factor &a, const Factor &b) {
@@ -28,12 +28,12 @@ static std::vector<Factor> joined(std::vector<Factor> factors) {
   return result;
 }
 
-/// The factors between whose ranks something travels from one list of placements to another. Nothing travels
-/// along an axis of the mesh
-/// - that replicates what leaves, because every rank has it already;
-/// - that splits an axis of the tensor alike at both ends, as all axes of the mesh before it do;
-/// - where both ends leave it to one owner, or cut equal ranges of equal shards.
-/// Contributions go to all ranks along their axis.
+/// The factors along which elements travel from shards by one list of placements to shards by another. No
+/// element travels along an axis of the mesh
+/// - that replicates the shards of `from`, because every rank along it already has the elements;
+/// - that splits an axis of the tensor equally in both lists, if all mesh axes before it do so, too;
+/// - along which both lists name the same owner, or which is flat in two equal lists.
+/// Contributions to a partial gradient go to all ranks along their axis.
 static std::vector<Factor> betweenShards(const plan::Mesh &mesh,
                                          const std::vector<plan::Placement> &from,
                                          const std::vector<plan::Placement> &to) {
@@ -50,7 +50,7 @@ static std::vector<Factor> betweenShards(const plan::Mesh &mesh,
       };
       alike &= a == b || !(splits(a) || splits(b));
     }
-    // It may split another axis of the tensor at the other end.
+    // In `to` the mesh axis may have another placement.
     if (!alike || to[axis.axis] != here)
       result.push_back(axis);
   }
@@ -69,11 +69,11 @@ std::vector<Factor> distribute::factorsOf(const plan::Group &group, const plan::
   for (int64_t level = std::min(first, last); level < std::max(first, last); ++level) {
     const plan::Hop &hop = group.hops[level];
     llvm::append_range(factors, hop.owned);
-    // Results are on all ranks along a replicated factor when they go back.
+    // On the way back, results are already on all ranks along a replicated factor.
     if (first < last)
       llvm::append_range(factors, hop.replicated);
   }
-  // Shards go to whole blocks within each of their replicas.
+  // On the way there, each replica of the shards brings its own pieces together.
   const std::vector<plan::Placement> &placements = group.placementsOf(home.whose());
   if (first < last)
     llvm::erase_if(factors, [&](const Factor &factor) {

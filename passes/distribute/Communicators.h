@@ -8,16 +8,17 @@
 
 namespace stepc::distribute {
 
-/// The factors of a mesh along which anything travels from one distribution of a group, whose hops
-/// start at `home`, to another.
+/// The factors of a mesh along which elements travel from one distribution of a group to another. The hops of
+/// the group start at `home`.
 std::vector<plan::Factor> factorsOf(const plan::Group &group, const plan::Mesh &mesh,
                                     comm::Distribution home, comm::Distribution from,
                                     comm::Distribution to);
 
-/// Whether all ranks that differ along some factors of one mesh alone meet on a communicator of others.
+/// Whether ranks that differ only along `factors` are always on one communicator of the factors
+/// `communicator`. Both are factors of one mesh.
 bool meetAlong(llvm::ArrayRef<plan::Factor> factors, llvm::ArrayRef<plan::Factor> communicator);
 
-/// The communicators of a step; each is made where it is first used.
+/// The communicators of a step. `get` creates the operation when a communicator is first used.
 class Communicators {
 public:
   mlir::Value get(mlir::OpBuilder &builder, mlir::Location loc, mlir::FlatSymbolRefAttr mesh,

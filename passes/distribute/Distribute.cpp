@@ -21,14 +21,14 @@ using namespace stepc::distribute;
 
 namespace {
 
-/// A rule's cut, found once for all its groups.
+/// The values that cross the cut of a rule, and its scalars. They are found once for all groups of the rule.
 struct RuleInfo {
   Crossings crossings;
   ScalarColumns columns;
 };
 
-/// The cut is whole and in order: a space on every operation that has one, none before its
-/// operands', and an entry of optim.writes for every yielded value.
+/// Verifies the cut of a rule. Every operation that needs a space has one, and not an earlier one than its
+/// operands. Every yielded value has an entry in optim.writes, and is not stored before it is computed.
 LogicalResult checkDecided(optim::RuleOp rule) {
   for (Operation &op : rule.getBody().front()) {
     std::optional<optim::Space> space = optim::spaceOf(&op);
@@ -113,7 +113,7 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     func::ReturnOp::create(builder, loc);
   }
 
-  /// The group's segment of a wave; null when it has no blocks there.
+  /// Creates the group's segment of a wave. Returns null if the group has no blocks in the wave.
   FlatSymbolRefAttr createSegment(OpBuilder &builder, optim::GroupOp group, int64_t wave,
                                   int64_t waves) {
     std::optional<ArrayRef<int64_t>> list = group.getWaves();
@@ -172,7 +172,7 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     return scalars.getResult();
   }
 
-  /// What a step depends on beside tensors, for all parameters.
+  /// The inputs of a step beside shards: handles that hold for all parameters.
   struct Bound {
     Value hyperparameters, steps, active;
   };

@@ -26,10 +26,10 @@ namespace stepc::distribute {
 
 namespace {
 
-/// Builds on batches of blocks, whole or slabs of them.
+/// Builds operations on batches of whole blocks, or of slabs.
 class BatchBuilder : public optim::MatrixBuilder {
 public:
-  /// `beside`: chains of other groups are computed before what this one makes is sent.
+  /// `beside`: blocks of other groups are computed before the results of this group are sent.
   BatchBuilder(Operation *op, FlatSymbolRefAttr segment, optim::GroupOp group, bool beside)
       : MatrixBuilder(group.toPlan()), builder(op), segment(segment), group(group), beside(beside),
         loc(op->getLoc()) {
@@ -60,13 +60,13 @@ public:
   }
 
   MatrixValue product(const MatrixProduct &product) override {
-    // A sum over what slabs cut is that of all ranks' sums.
+    // The product sums over the axis that slabs cut, so the products of all slabs must be added up.
     plan::Division::Axis inner =
         product.transposeLhs ? plan::Division::Rows : plan::Division::Columns;
     if (extents.areSlabs && product.lhs.kind == ValueKind::Full && inner == slabs.axis)
       return valueOf(productOfSlabs(product));
-    // If all chains of a wave are normalized before the first one's products, input and result stand in one
-    // place.
+    // If several groups are computed side by side, all are normalized before the first products. The result
+    // then takes the memory of the normalized input.
     Value init =
         beside && product.replaced ? product.replaced->batch : empty(product.kind, product.element);
     return valueOf(multiply(product, init));
@@ -85,7 +85,7 @@ private:
   static SmallVector<Value> batchesOf(ArrayRef<MatrixValue> values) {
     return llvm::map_to_vector(values, [](const MatrixValue &one) { return one.batch; });
   }
-  /// A value by its batch, whose place tells what it is.
+  /// The value that a batch holds. Its kind stands in the batch's place.
   static MatrixValue valueOf(Value batch) {
     return {batch, placeOf(batch).getValue(), elementOf(batch)};
   }
@@ -96,7 +96,7 @@ private:
         .getResult();
   }
 
-  /// Room for a value of every block.
+  /// A new batch for one value per block.
   Value empty(ValueKind kind, Type type) {
     auto [r, c] = extents.of(kind);
     return empty(PlaceAttr::blocks(segment, kind), r, c, type);
@@ -108,7 +108,7 @@ private:
     return PlaceAttr::packed(segment, kind, from, to, end);
   }
 
-  /// Room for what each slab adds to a value of its block.
+  /// A new batch for what each slab adds to a value of its block.
   Value parts(ValueKind kind) {
     auto [r, c] = extents.of(kind);
     return empty(place(kind, Distribution::Parts, Distribution::Parts), r, c, builder.getF32Type());
@@ -124,7 +124,8 @@ private:
     return CopyOp::create(builder, loc, to.getType(), from, Value(), to, Value()).getResult();
   }
 
-  /// Packs a value for all ranks that have slabs of its blocks, and gives what these sent.
+  /// Packs a value for all ranks that have slabs of its blocks. Returns the packed values that these ranks
+  /// sent.
   template <typename Collective> Value bring(Value value, Distribution from, Distribution to) {
     ValueKind kind = placeOf(value).getValue();
     Value sent = copy(value, packed(place(kind, from, to, End::Sent)));
@@ -135,16 +136,16 @@ private:
         ->getResult(0);
   }
 
-  /// The sum of what all ranks with slabs of a block have in `part`, in f32 in the order of the slabs. One
-  /// rank adds up each element and gives it to all, so these have the same bits.
+  /// The sum of `part` over all ranks with slabs of a block, in f32, in the order of the slabs. One rank adds
+  /// up each element and sends the sum to the others, so all ranks have the same bits.
   Value sum(Value part) {
     ValueKind kind = placeOf(part).getValue();
     Value range = packed(place(kind, Distribution::Ranges, Distribution::Ranges, End::Kept));
     Value contributions = bring<ExchangeOp>(part, Distribution::Parts, Distribution::Ranges);
     range = SumOp::create(builder, loc, range.getType(), /*divisor=*/1, contributions, range)
                 .getResult();
-    // All ranks can get all ranges only if they all have slabs of all blocks. Otherwise a rank may get other
-    // ranges than its neighbour.
+    // An all-gather sends every range of sums to every rank. That is right only if all ranks have slabs of
+    // all blocks. Otherwise an exchange sends to each rank the ranges of its blocks.
     Value all = isOfAll ? bring<AllGatherOp>(range, Distribution::Ranges, Distribution::Blocks)
                         : bring<ExchangeOp>(range, Distribution::Ranges, Distribution::Blocks);
     return copy(all, empty(kind, builder.getF32Type()));
@@ -182,7 +183,7 @@ private:
 
   //===--- Blocks -------------------------------------------------------------===//
 
-  /// A stage over blocks of one out.
+  /// A stage over blocks with one out.
   Value stage(ValueRange ins, Value init, Body body) {
     SmallVector<Type> arguments;
     for (Value in : ins)
@@ -217,8 +218,8 @@ private:
   optim::GroupOp group;
   bool beside;
   Location loc;
-  plan::Slabs slabs;    // none: blocks are whole
-  bool isOfAll = false; // whether all ranks along these have slabs of the same blocks
+  plan::Slabs slabs;    // without factors if blocks are whole
+  bool isOfAll = false; // whether all ranks along the factors have slabs of the same blocks
   distribute::Communicators communicators;
   Value count; // blocks that this rank computes
 };
@@ -228,7 +229,7 @@ public:
   using ExpandMatrixBase::ExpandMatrixBase;
 
 private:
-  /// Per wave, the segments whose results are brought back from owners: they travel together.
+  /// Per wave, the segments whose results travel back from owners. They travel together.
   std::map<int64_t, llvm::SmallPtrSet<Attribute, 8>> findTogether() {
     std::map<int64_t, llvm::SmallPtrSet<Attribute, 8>> together;
     SymbolTable symbols(getOperation());

@@ -21,11 +21,11 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   auto yield = cast<optim::YieldOp>(body.getTerminator());
   unsigned firstScalar = rule.getFirstScalarArgument();
   optim::Writes writes = optim::writesOf(rule);
-  llvm::DenseSet<Value> usedOut; // on shards, after the exchange
+  llvm::DenseSet<Value> usedOut; // values that `out` reads or stores
   for (auto [index, value] : llvm::enumerate(yield.getOperands()))
     if (writes[index] == Space::Out)
       usedOut.insert(value);
-  // What matrix space reads and does not make.
+  // Notes a value that matrix space reads, if another space computes it.
   auto bringIn = [&](Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (argument && argument.getArgNumber() >= 2 && argument.getArgNumber() < firstScalar &&
@@ -52,7 +52,7 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
     if (writes[i + 1] == Space::Matrix) {
       result.statesOut.push_back(i);
       result.hasMatrix = true;
-      // A state may take another as it is: no operation reads that one.
+      // The new value of a state may be another state as it is, which no operation reads.
       for (Value operand : optim::placedOperands(yield.getOperand(i + 1)))
         bringIn(operand);
     }
@@ -148,7 +148,7 @@ bool GroupChain::addWrites(StageBuilder &stage, Space space) {
 }
 
 //===----------------------------------------------------------------------===//
-// Shards that stand apart
+// Shards with different placements
 //===----------------------------------------------------------------------===//
 
 Value GroupChain::emptyCopy(Type element) { return emptyCopy(element, home); }
@@ -176,7 +176,7 @@ void GroupChain::giveBack(Value parameter) {
 }
 
 StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value> &leaves) {
-  llvm::MapVector<Value, Value> coming; // what travels here together, of which shards
+  llvm::MapVector<Value, Value> coming; // shards → the value sent from them; all travel together
   for (Value read : stage.reads()) {
     Value leaf = leaves[read];
     auto type = dyn_cast<ShardsType>(leaf.getType());
@@ -213,7 +213,7 @@ StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value
 //===----------------------------------------------------------------------===//
 
 Value GroupChain::empty(PlaceAttr place, Type element, std::array<int64_t, 2> shape) {
-  // Batches are counted in blocks, whatever they hold.
+  // All batches of a segment have one extent, the number of blocks, whatever their kind.
   PlaceAttr counted = place.isBatch() ? PlaceAttr::blocks(segment, ValueKind::Full) : place;
   Value &size = extents[counted];
   if (!size)
@@ -303,13 +303,13 @@ void GroupChain::buildIn() {
   addShardLeaves(leaves);
   StageBuilder stage(leaves, columns);
   Moves moves = movesThere(layout, home);
-  /// Where what a number of hops has brought goes next.
+  /// The destination of a value after `hops` moves: the sends of the next move or, after the last, a batch.
   auto next = [&](size_t hops, ValueKind kind, Type element) {
     return hops < moves.size() ? send(kind, moves[hops].first, moves[hops].second, element)
                                : filled(batch(kind, element));
   };
   auto staged = [&](ValueKind kind, Type element) { return next(0, kind, element); };
-  // What matrix space reads, as rule values, and where it stands.
+  // The values that matrix space reads, as values of the rule, and the buffer that now holds each.
   SmallVector<Value> values, places;
   for (Value value : crossings.fullIn) {
     Type element = elementOf(value);
@@ -321,7 +321,8 @@ void GroupChain::buildIn() {
     if (givesBack)
       giveBack(results.pop_back_val());
     llvm::append_range(values, crossings.fullIn);
-    // A stage's row leads to one place: copies of shards go further in a copy of their own.
+    // All staged operands of a stage have one place. If these are kept copies of shards, a comm.copy packs
+    // the results for sending.
     for (Value result : results)
       places.push_back(apart ? copy(result, staged(ValueKind::Full, elementOf(result))) : result);
   }

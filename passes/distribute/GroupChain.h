@@ -19,12 +19,14 @@ struct Crossings {
 };
 Crossings findCrossings(optim::RuleOp rule);
 
-/// Between which distributions values travel: by each of a group's hops there, and back (plan::waysBack).
+/// The distributions (from, to) between which values travel: by each hop on the way there, and on the way
+/// back (plan::waysBack).
 using Moves = std::vector<std::pair<comm::Distribution, comm::Distribution>>;
 Moves movesThere(const plan::Group &group, comm::Distribution home);
 Moves movesBack(const plan::Group &group, comm::Distribution home);
 
-/// Builds in → collectives → matrix → collectives → out of one segment.
+/// Builds the operations of one segment: stages of `in`, collectives, matrix operations, collectives, stages
+/// of `out`.
 class GroupChain {
 public:
   GroupChain(mlir::OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
@@ -39,26 +41,29 @@ private:
   mlir::Value parameterSource(); // the master if there is one
   bool hasMaster() const { return master >= 0; }
   void addShardLeaves(llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
-  /// True where the last out is the new parameter, which then has to be given back.
+  /// Adds what a stage of `space` stores. Returns true if the stage's last out is the new parameter; the
+  /// caller must then give it back (giveBack).
   bool addWrites(StageBuilder &stage, optim::Space space);
-  /// A stage over the shards at home; what it reads of others is brought there.
+  /// Creates a stage over the shards at `home`. First it copies, or moves there, all shards that the stage
+  /// reads and that have other placements.
   comm::StageOp createStage(StageBuilder &stage, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
 
-  // Shards that stand apart from each other.
+  // Shards with different placements.
   comm::Distribution standing(plan::ShardsKind kind) const { return plan::shardsOf(layout, kind); }
   mlir::Value emptyCopy(mlir::Type element); // at home
   mlir::Value emptyCopy(mlir::Type element, comm::Distribution in);
-  /// The gradient, of which the shards hold contributions, as it is kept where these are added up.
+  /// Exchanges and adds up contributions to a partial gradient. Returns the sums, kept in `reduced_shards`
+  /// (or the equal distribution that its place names).
   mlir::Value reduce(mlir::Value contributions);
-  /// Stores the new parameter, of which there is a copy at home.
+  /// Stores the new parameter in the parameter's shards, from its copy at home.
   void giveBack(mlir::Value parameter);
 
-  // Staging and batches.
-  /// Fresh memory in a place; `shape`: rows and columns of a batch.
+  // Buffers, copies and exchanges.
+  /// New memory in a place. For a batch, `shape` has its rows and columns.
   mlir::Value empty(comm::PlaceAttr place, mlir::Type element, std::array<int64_t, 2> shape = {});
   mlir::RankedTensorType batchType(optim::ValueKind kind, mlir::Type element) const;
   mlir::Value batch(optim::ValueKind kind, mlir::Type element);
-  /// Zero, where slabs come into a batch that are shorter than others.
+  /// Sets a batch to zero if shorter slabs come into it. Otherwise it returns the batch as it is.
   mlir::Value filled(mlir::Value batch);
   mlir::Value send(optim::ValueKind kind, comm::Distribution from, comm::Distribution to,
                    mlir::Type element);
@@ -84,13 +89,13 @@ private:
   plan::Group layout; // shape, placements, hops and slabs
   plan::Mesh mesh;
   comm::Distribution home; // what stages over shards visit
-  bool apart;              // not all shards stand there
+  bool apart;              // whether shards of parameter or gradient are not at home
   int master = -1;         // index of the master state, if it exists for this group
 
   mlir::FlatSymbolRefAttr segment;
   std::map<std::pair<int, std::string>, mlir::Value> shardsOf;
   llvm::DenseMap<comm::PlaceAttr, mlir::Value> extents; // of this segment
-  llvm::DenseMap<mlir::Value, mlir::Value> copies;      // at home, of shards that stand elsewhere
+  llvm::DenseMap<mlir::Value, mlir::Value> copies;      // shards elsewhere → their copy at home
   llvm::DenseMap<mlir::Value, mlir::Value> matrix;      // rule value → batch
   llvm::DenseMap<mlir::Value, mlir::Value> back;        // rule value → what `out` reads
 };

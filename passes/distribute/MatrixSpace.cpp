@@ -12,8 +12,8 @@ using namespace stepc::distribute;
 using optim::kindOf;
 using optim::Space;
 
-/// The batch that holds a rule value in that element type. Elementwise operations are fused into
-/// one stage from the nearest values that are in memory.
+/// The batch that holds a value of the rule in the type `element`. If there is none, one fused stage computes
+/// the value from the nearest values that are in memory.
 Value GroupChain::materialize(Value value, Type element) {
   if (Value done = matrix.lookup(value))
     if (elementOf(done) == element)
@@ -21,7 +21,7 @@ Value GroupChain::materialize(Value value, Type element) {
   StageBuilder stage(matrix, columns);
   stage.yield(value, batch(*kindOf(value.getType()), element));
   Value result = stage.create(builder, loc, segment, Distribution::Blocks).getResult(0);
-  // A value stored in another type is a rounded copy: never read it in place of the value.
+  // A batch of another type is a rounded copy of the value. No operation may read it in place of the value.
   if (elementOf(value) == element)
     matrix[value] = result;
   return result;

@@ -7,8 +7,8 @@ include "mlir/Pass/PassBase.td"
 def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
   let summary = "Write the decided step as one program for all ranks";
   let description = [{
-    One chain of stages, exchanges and matrix operations per group and wave, over one `comm.segment` each. It
-    decides nothing: spaces, strategies, owners and waves are read from attributes.
+    The program has one chain of stages, exchanges and matrix operations per group and wave. Each chain works
+    on one `comm.segment`. The pass decides nothing: it reads spaces, hops, owners and waves from attributes.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a] strategy #optim.owner
@@ -34,14 +34,13 @@ def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
 def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
   let summary = "Expand matrix operations into batched products, reductions and stages";
   let description = [{
-    Each operation on a batch of blocks that has MatrixOpInterface becomes what its `expand` builds: of
-    `optim.reduce` that is a reduction, of `optim.orthogonalize` a norm, a scaling and products. X Xᵀ and the
-    polynomial in it are marked symmetric.
+    Each operation with MatrixOpInterface on a batch of blocks becomes the operations that its `expand`
+    builds. `optim.reduce` becomes a reduction, `optim.orthogonalize` a norm, a scaling and products. X Xᵀ
+    and the polynomial in it are marked symmetric.
 
-    Segments of one wave whose results owners send back are normalized before the first one's products
-    (`comm-pipeline-waves`). If there are several, the last product of each writes where its normalized blocks
-    stood, so that input and result share one place. A segment alone gives that place back after the first
-    step.
+    If owners send back the results of several segments of a wave, all these segments are normalized before
+    the first products (`comm-pipeline-waves`). So the last product of each segment writes into the memory of
+    its normalized blocks. A single segment frees this memory after the first step of its iteration.
 
     ```mlir
     %o = optim.orthogonalize %x coefficients [[3.0, -4.0, 2.0]] eps 1.0e-07
@@ -54,9 +53,9 @@ def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
     %o = optim.product %b, %0 plus %0 … {alpha = 1.0, beta = 3.0}
     ```
 
-    In a group with slabs, x is a slab. Each norm and Gram matrix is the sum of those of all slabs of a block:
-    f32, in the order of the slabs, on every rank. ‖X‖ is d · √t, with d = max(Σ nᵢ, eps) of the slabs' norms
-    nᵢ, and t = Σ (nᵢ / d)².
+    In a group with slabs, x is a slab. The Gram matrix of a block is the sum of the Gram matrices of all its
+    slabs, in f32, in the order of the slabs, with equal bits on all its ranks. The norm ‖X‖ is d · √t,
+    with d = max(Σ nᵢ, eps) of the slabs' norms nᵢ, and t = Σ (nᵢ / d)².
     ```mlir
     optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 4>
     %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>)

@@ -9,7 +9,7 @@ using namespace mlir;
 void stepc::distribute::buildDistributePipeline(OpPassManager &manager) {
   // The only pass that moves data between spaces.
   manager.addPass(createDistribute());
-  // Before bufferization, so that the buffers of iterates are planned like any other.
+  // Runs before bufferization, so that the buffers of iterates are planned like all other buffers.
   manager.addPass(createExpandMatrix());
   // No CSE here: it would merge destinations (tensor.empty), and bufferization would then copy.
 }

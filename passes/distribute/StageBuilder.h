@@ -9,11 +9,11 @@
 
 namespace stepc::distribute {
 
-/// The scalars of a rule that meet its tensors: one column of the table each.
+/// The scalars that a rule uses together with tensors. Each has a column in the table of scalars.
 struct ScalarColumns {
   llvm::SmallVector<mlir::Value> values; // f64 values of the rule, distinct
   mlir::Value table;                     // of comm.scalars; null when there are none
-  /// The column of a value, or -1.
+  /// The column of a value. Returns -1 if it has none.
   int64_t find(mlir::Value value) const;
 };
 
@@ -23,8 +23,8 @@ ScalarColumns collectColumns(optim::RuleOp rule);
 /// Clones the f64 operations that compute `value` into the builder's block.
 mlir::Value cloneScalar(mlir::OpBuilder &builder, mlir::Value value, mlir::IRMapping &mapping);
 
-/// Builds one comm.stage from values of a rule: what is a leaf becomes an input, what leads from
-/// leaves to the outputs is cloned into the region.
+/// Builds one comm.stage from values of a rule. Leaves that it reads become inputs. Operations between leaves
+/// and outputs are cloned into its region.
 class StageBuilder {
 public:
   /// `leaves`: rule value → shards, staged tensor or batch that holds it.
@@ -33,7 +33,7 @@ public:
 
   /// Stores a rule value in shards, rounded to their element type.
   void write(mlir::Value value, mlir::Value shards) { writes.push_back({value, shards}); }
-  /// Gives a rule value as a staged out of that tensor type.
+  /// Adds the staged out `init`, which gets a rule value, rounded to its element type.
   void yield(mlir::Value value, mlir::Value init) { outs.push_back({value, init}); }
   bool empty() const { return writes.empty() && outs.empty(); }
   /// The leaves that the stage reads, as rule values.

@@ -16,10 +16,12 @@ using namespace stepc;
 
 namespace {
 
-/// Part of every hash. It is raised when rules of equal text come to mean something else.
+/// Part of every hash. Must be raised if an operation gets another meaning, so that a rule compiled before
+/// and a rule of equal text compiled after have different hashes.
 constexpr uint64_t kVersion = 1;
 
-/// FNV-1a over numbers and texts, each with its length, so that no two lists of them run together.
+/// FNV-1a over numbers and texts. The length of a text is hashed before it, so that different lists of texts
+/// never give the same bytes.
 struct Hash : plan::Fnv1a {
   Hash &number(uint64_t value) {
     plan::Fnv1a::number(value);
@@ -30,7 +32,7 @@ struct Hash : plan::Fnv1a {
     bytes(value);
     return *this;
   }
-  /// A type or attribute by its text, which reads back as the same: literals keep all their bits.
+  /// Hashes a type or attribute by its printed text. This text has all bits of literals.
   template <typename T> Hash &printed(T value) {
     std::string buffer;
     llvm::raw_string_ostream os(buffer);
@@ -52,7 +54,7 @@ uint64_t stepc::definitionHash(optim::RuleOp rule) {
     hash.text(op.getName().getStringRef()).number(op.getNumOperands());
     for (Value operand : op.getOperands())
       hash.number(hashes.lookup(operand));
-    // What passes add is discardable: spaces and places of writes are decisions, not the rule's.
+    // Passes add discardable attributes (spaces, writes). They are decisions and not part of the rule.
     for (NamedAttribute attribute : op.getAttrs())
       if (!op.getDiscardableAttr(attribute.getName()))
         hash.text(attribute.getName()).printed(attribute.getValue());
@@ -60,7 +62,7 @@ uint64_t stepc::definitionHash(optim::RuleOp rule) {
       hash.printed(type);
     for (OpResult result : op.getResults())
       hashes[result] = Hash(hash).number(result.getResultNumber()).state;
-    results = hash.state; // the last one's, the yield's, remains
+    results = hash.state; // after the loop: the hash of the yield
   }
   Hash hash;
   hash.number(kVersion).text(rule.getSymName()).number(rule.getNeedsMatrix());

@@ -6,9 +6,9 @@
 
 namespace stepc {
 
-/// A hash of what a rule computes; passes/plan/README.md says of what exactly. Two specifications
-/// that differ in comments, layout, names of intermediate values or order of independent statements
-/// give one hash. Rules are compared past optim-expand-named, at any level that still has them.
+/// A hash of what a rule computes. passes/plan/README.md says what it includes. Two specifications that
+/// differ in comments, layout, names of intermediate values or order of independent statements give one hash.
+/// The caller must run optim-expand-named first. The rule may be at any later level that still has rules.
 uint64_t definitionHash(optim::RuleOp rule);
 
 } // namespace stepc

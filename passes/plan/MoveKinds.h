@@ -1,4 +1,4 @@
-//===- MoveKinds.h - What travels for what ----------------------*- C++ -*-===//
+//===- MoveKinds.h - What messages are sent for -----------------*- C++ -*-===//
 #ifndef STEPC_PASSES_PLAN_MOVEKINDS_H
 #define STEPC_PASSES_PLAN_MOVEKINDS_H
 
@@ -8,12 +8,12 @@
 
 namespace stepc::plan {
 
-/// What a message is sent for, so that reports can count each apart.
+/// What a message is sent for. Reports count the bytes of each kind.
 enum class MoveKind {
-  Contributions, ///< parts of gradients, to who adds them up
-  Lists,         ///< between the shards of gradient, parameter and states
-  There,         ///< shards, to where blocks come together: the first hop
-  Further,       ///< pieces, from hop to hop, there and back
+  Contributions, ///< contributions to a partial gradient, to the ranks that add them up
+  Lists,         ///< shards of gradient or parameter, to ranks with other placements of shards
+  There,         ///< shards, to the ranks of the first hop
+  Further,       ///< pieces, from hop to hop, on the way there and back
   Back,          ///< results, to shards
   Sums,          ///< norms and Gram matrices of slabs
 };
@@ -29,18 +29,18 @@ inline MoveKind kindOf(const Place &move) {
   return move.to.isShards() ? MoveKind::Back : MoveKind::Further;
 }
 
-/// As keys of JSON.
+/// The names of the kinds as keys of JSON.
 inline constexpr std::array<const char *, kMoveKinds> kMoveKeys = {
     "contributions", "lists", "there", "further_hops", "back", "sums"};
-/// For people.
+/// The names of the kinds in reports for people.
 inline constexpr std::array<const char *, kMoveKinds> kMoveNames = {
     "partial gradients", "between lists", "there", "further hops", "back", "sums"};
 
-/// Bytes that all ranks send to others.
+/// Bytes of each kind that all ranks together send to others.
 struct BytesByKind : std::array<int64_t, kMoveKinds> {
   BytesByKind() : array{} {}
   int64_t &of(MoveKind kind) { return (*this)[size_t(kind)]; }
-  /// Whether there is more than what goes to where blocks are computed, and back.
+  /// Whether there are bytes of other kinds than There and Back.
   bool hasOthers() const {
     for (size_t kind = 0; kind < kMoveKinds; ++kind)
       if ((*this)[kind] > 0 && kind != size_t(MoveKind::There) && kind != size_t(MoveKind::Back))

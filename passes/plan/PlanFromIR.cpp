@@ -1,5 +1,4 @@
-//===- PlanFromIR.cpp - Symbols and operations to a plan
-//-------------------===//
+//===- PlanFromIR.cpp - Symbols and operations to a plan -------------------===//
 
 #include "passes/plan/PlanFromIR.h"
 #include "dialects/optim/Saturate.h"
@@ -50,8 +49,7 @@ public:
 private:
   plan::Plan &plan() { return result.plan; }
 
-  /// One walk over the module's operations: look-ups by name afterwards are
-  /// hashed.
+  /// Walks over the module's operations once, so that later look-ups by name are fast.
   void collect(ModuleOp module) {
     for (Operation &op : *module.getBody()) {
       llvm::TypeSwitch<Operation *>(&op)
@@ -71,7 +69,7 @@ private:
     }
   }
 
-  /// The index of a symbol, or an error at `op`.
+  /// The index of a symbol. Emits an error at `op` if it is not in `index`.
   FailureOr<int64_t> find(Operation *op, const ProgramPlan::Index &index, FlatSymbolRefAttr name,
                           StringRef what) {
     int64_t found = ProgramPlan::find(index, name);
@@ -151,7 +149,8 @@ private:
         group.slabs = slabs->toPlan();
       group.mesh = *mesh;
     }
-    // That all of its parts stand in a group each is checked with the whole plan.
+    // A divided parameter may be in several groups. plan::validate checks that each of its parts is in one
+    // group.
     if (isNew)
       plan().parameters.push_back(
           {name.getValue().str(), *route, index, int64_t(group.parameters.size())});
@@ -192,7 +191,8 @@ private:
     return failure(walk.wasInterrupted());
   }
 
-  /// Shards stand where their placements say, and what stands by equal placements has one name.
+  /// Verifies that the type of shards has the distribution of their placements (plan::shardsOf). Equal
+  /// placements have one distribution.
   LogicalResult checkShards(comm::ShardsOp op) {
     FailureOr<int64_t> group = find(op, result.groups, op.getGroupAttr(), "a group");
     if (failed(group))
@@ -284,8 +284,8 @@ private:
     return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
   }
 
-  /// Says where the collective stands whose turn it is. Ranks of two communicators that start theirs in
-  /// different orders never meet.
+  /// Emits the error that a start has the wrong order, with a note at the start that has the right one. If
+  /// ranks start collectives of two communicators in different orders, they wait for each other forever.
   static LogicalResult refuseOrder(comm::StartOp op, int64_t order) {
     auto diag = op.emitOpError("expected order ")
                 << order << ", because all ranks start collectives in program order, found "

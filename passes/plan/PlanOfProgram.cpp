@@ -33,7 +33,7 @@ FailureOr<plan::Plan> stepc::planOfProgram(ModuleOp module) {
     plan.commands.push_back(std::move(*made));
     commands.push_back(command);
   }
-  // Kernels of a target say how they are started.
+  // A kernel that a target has made has an attribute that says how a GPU starts it.
   for (plan::Kernel &kernel : plan.kernels)
     if (Operation *made = module.lookupSymbol(kernel.name))
       if (auto launch = made->getAttrOfType<exec::LaunchAttr>(exec::kLaunchAttr))

@@ -7,8 +7,9 @@
 
 namespace stepc {
 
-/// The plan of a module at level exec, without its chip: its symbols, and its program with numbers. If a
-/// command names what does not exist or does not fit, it fails with an error at the operation.
+/// The plan of a module at level exec: its symbols and its commands, with numbers for symbols. The plan's
+/// chip is not set. Emits an error at a command that names a symbol that does not exist, or that does not fit
+/// the plan.
 mlir::FailureOr<plan::Plan> planOfProgram(mlir::ModuleOp module);
 
 } // namespace stepc

@@ -20,7 +20,7 @@ int64_t scratchBoundPerBlock(Operation *op) {
 
 int64_t scratchBound(const ProgramPlan &program, func::FuncOp step,
                      function_ref<int64_t(int64_t segment)> mostBlocks) {
-  llvm::MapVector<int64_t, int64_t> perBlock; // of each segment, the largest
+  llvm::MapVector<int64_t, int64_t> perBlock; // per segment: the largest bound
   for (Operation &op : step.getBody().front())
     if (int64_t bytes = scratchBoundPerBlock(&op)) {
       int64_t &most = perBlock[ProgramPlan::find(program.segments, comm::segmentOfBatch(&op))];

@@ -10,16 +10,17 @@
 namespace stepc {
 
 /// Bytes per computed block that a target may use beside the operands of a product or a function of blocks
-/// (passes/cost/ScratchBound.h); 0 for any other operation.
+/// (passes/cost/ScratchBound.h). Returns 0 for any other operation.
 int64_t scratchBoundPerBlock(mlir::Operation *op);
 
-/// Bytes per rank that a target may use as scratch in a step. One region serves all products and
-/// reductions, because they run one after another. `mostBlocks` gives the blocks of a segment that
-/// the rank that computes most of them computes.
+/// Bytes per rank that a target may use as scratch in a step. All products and functions of blocks share one
+/// region, because they run one after another. `mostBlocks` returns the most blocks of a segment that any
+/// rank computes.
 int64_t scratchBound(const ProgramPlan &program, mlir::func::FuncOp step,
                      llvm::function_ref<int64_t(int64_t segment)> mostBlocks);
 
-/// Most blocks of a segment that a rank computes, by the runtime's own expansion.
+/// Returns the most blocks of a segment that any rank computes. It expands the plan with the runtime's
+/// functions.
 class MostBlocks {
 public:
   explicit MostBlocks(const ProgramPlan &program)

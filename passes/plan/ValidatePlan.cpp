@@ -38,7 +38,7 @@ LogicalResult stepc::blameParameters(ModuleOp module, const ProgramPlan &program
     if (parameters.size() < shown)
       parameters.push_back(optim::lookupParameter(group, name));
   }
-  // The group is the compiler's word.
+  // Users know parameters but no groups, so the text does not name the group.
   StringRef reason = error;
   reason.consume_front(("group " + group.getSymName() + ": ").str());
   InFlightDiagnostic diag = parameters.front().emitError();

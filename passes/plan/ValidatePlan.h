@@ -6,13 +6,14 @@
 
 namespace stepc {
 
-/// Checks the plan of a module. An error begins with `expected`; it is the error of the group that is
-/// wrong, or of the module.
+/// Checks the plan of a module. Emits an error, which begins with `expected`, at the group that is wrong or,
+/// if no group is, at the module.
 mlir::LogicalResult validatePlan(mlir::ModuleOp module, const ProgramPlan &program,
                                  llvm::StringRef expected);
 
-/// Checks sizes that a plan cannot hold, with an error in the user's words. It is at the first of the
-/// parameters that are too large together, where the manifest has it, with notes at others.
+/// Checks the plan of a module like validatePlan, for errors that a user's input causes, such as too large
+/// sizes. The error names parameters, not groups. It is at the first parameter of the wrong group, with notes
+/// at others.
 mlir::LogicalResult blameParameters(mlir::ModuleOp module, const ProgramPlan &program);
 
 } // namespace stepc

@@ -1,4 +1,4 @@
-//===- AssignArena.cpp - Decide the places in one static workspace ---------===//
+//===- AssignArena.cpp - Decide offsets in one static workspace ------------===//
 
 #include "passes/schedule/Passes.h"
 
@@ -24,7 +24,7 @@ namespace stepc::schedule {
 
 namespace {
 
-/// The most that any rank needs, asked once per kind of extent.
+/// The largest sizes on any rank. The size of each place is computed once.
 class Extents {
 public:
   explicit Extents(const ProgramPlan &program)
@@ -34,7 +34,7 @@ public:
   int64_t largest(ExtentOp op) {
     PlaceAttr place = op.getPlace();
     int64_t segment = program.segments.lookup(place.getSymbol().getAttr());
-    // The extent of a batch is its number of blocks, which their elements would not tell.
+    // The extent of a batch is its number of blocks, not of elements.
     if (place.isBatch())
       return mostBlocks(segment);
     auto [it, isNew] = known.try_emplace(place, 0);
@@ -80,10 +80,10 @@ private:
   llvm::DenseMap<PlaceAttr, int64_t> known;
 };
 
-/// Finds the batches that stand side by side. Operations of one kind that follow each other, and none of
-/// which needs another, are a run. Values that one run writes first and one run uses last are a pool, because
-/// they live at the same time. Products follow each other in chains, so the other end alone decides about
-/// what they write or use last.
+/// Finds batches that can share a pool. A run is a sequence of operations of one kind, none of which reads
+/// what another one of them writes. Batches whose first uses are in one run and whose last uses are in one
+/// run form a pool, because they live at the same time. All products count as one run, because each chain
+/// does its products by itself. So for batches with a product at one end, only the other end decides.
 class PoolFinder {
 public:
   explicit PoolFinder(Block &step) {
@@ -106,7 +106,7 @@ public:
     }
   }
 
-  /// Two batches or more of each pool, in the order of their allocations.
+  /// The pools, each with two batches or more, in the order of their allocations.
   SmallVector<SmallVector<memref::AllocOp>> find(ArrayRef<memref::AllocOp> allocs) const {
     llvm::MapVector<std::pair<int64_t, int64_t>, SmallVector<memref::AllocOp>> pools;
     for (memref::AllocOp alloc : allocs) {
@@ -149,7 +149,8 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     SmallVector<memref::AllocOp> allocs(step.getOps<memref::AllocOp>());
     std::vector<ArenaBuffer> buffers;
     llvm::DenseMap<Value, size_t> bufferOf;
-    // What travels together on one side shares a buffer, from the first use of any to the last.
+    // All sends of a start share one buffer, and so do all its receives. The buffer lives from the first use
+    // of any of these values to the last.
     for (auto start : step.getOps<StartOp>()) {
       if (!program.tables.contains(start))
         return start.emitOpError("expected collectives in @step alone, found one in @")
@@ -230,8 +231,7 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     return plural(waves, "wave");
   }
 
-  /// Lets a buffer live from a value's first to its last use; what is in flight is used until the
-  /// wait.
+  /// Lets a buffer live from a value's first to its last use. A start uses its values until its wait.
   static void include(ArenaBuffer &buffer, Value value,
                       const llvm::DenseMap<Operation *, int64_t> &position) {
     auto use = [&](Operation *op) {

@@ -16,11 +16,12 @@ using namespace stepc;
 
 namespace {
 
-/// All of ours alike: tensors become memrefs, the regions move, results are the destinations.
+/// How all our destination-style operations bufferize: tensors become memrefs, regions move to the new
+/// operation, and the destinations replace the results.
 template <typename Op>
 struct DestinationModel : DstBufferizableOpInterfaceExternalModel<DestinationModel<Op>, Op> {
-  /// Destinations are overwritten whole, so what was in them does not matter. The exception is a batch that
-  /// has zeros after a slab, into which a stage or a copy brings the slab.
+  /// Operations overwrite their destinations completely, so they do not read them. The exception is a stage
+  /// or copy that brings slabs into a batch that a stage has set to zero: the zeros after a slab must remain.
   bool bufferizesToMemoryRead(Operation *op, OpOperand &operand, const AnalysisState &) const {
     return !cast<DestinationStyleOpInterface>(op).isDpsInit(&operand) ||
            (isa<comm::StageOp, comm::CopyOp>(op) && operand.get().getDefiningOp<comm::StageOp>());

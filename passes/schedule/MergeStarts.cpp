@@ -38,13 +38,13 @@ LogicalResult StartMerger::checkRanks(CollectiveOpInterface op) const {
 bool StartMerger::leadsThere(const plan::Place &place) const {
   const plan::Group &group = program.plan.groups[program.plan.segments[place.segment].group];
   int64_t from = place.from.level(group), to = place.to.level(group);
-  // Between shards that stand apart.
+  // A move between shards with different placements.
   if (from == to)
     return place.to == plan::home(group, program.plan.rules[group.rule]);
   return from < to;
 }
 
-/// Null, the world, where either is.
+/// The communicator on which the ranks of both meet. Null (the world) if either is null.
 CommunicatorAttr StartMerger::join(CommunicatorAttr one, CommunicatorAttr other) const {
   if (!one || !other)
     return {};
@@ -52,7 +52,7 @@ CommunicatorAttr StartMerger::join(CommunicatorAttr one, CommunicatorAttr other)
   return CommunicatorAttr::join(one, other, program.plan.meshes[mesh]);
 }
 
-/// Whether some two ranks meet on both.
+/// Whether there are two ranks that meet on both communicators.
 bool StartMerger::shareAPair(CommunicatorAttr one, CommunicatorAttr other) {
   auto [known, isNew] = pairs.try_emplace({one, other});
   auto toPlan = [&](CommunicatorAttr ranks) {
@@ -64,7 +64,7 @@ bool StartMerger::shareAPair(CommunicatorAttr one, CommunicatorAttr other) {
   return known->second;
 }
 
-/// Whether both go by one kind of collective, and the same ranks share copies of them.
+/// Whether both have one kind of collective, and the same ranks share copies of their values.
 bool StartMerger::areAlike(const Together &one, const Together &other) const {
   return one.kind == other.kind && plan::gatherTogether(program.plan, placeOf(one.sends.front()),
                                                         placeOf(other.sends.front()));
@@ -89,15 +89,15 @@ SmallVector<Together> StartMerger::merge(ArrayRef<CollectiveOpInterface> collect
   for (CollectiveOpInterface op : collectives)
     for (auto [send, receive] : llvm::zip_equal(op.getSends(), op.getReceives())) {
       plan::Place place = placeOf(send);
-      // What is gathered and shared by no ranks is on all of them already.
+      // If no ranks share copies of a gathered value, it is already on all ranks and does not travel.
       bool travels =
           op.getKind() != CollectiveKind::AllGather || plan::isShared(program.plan, place);
       Together joined{op.getKind(), *ranksOf(op->getOperand(0)),
                       op.getLoc(),  leadsThere(place),
                       travels,      {send},
                       {receive}};
-      // It may meet several that do not meet each other, and, on the ranks of those that it has joined,
-      // others that it did not meet before. It stands where the first of them stood.
+      // The new start may meet several starts that do not meet each other. Once joined with them, it has
+      // their ranks and may meet further starts. The result takes the position of the first joined start.
       size_t at = starts.size();
       auto meetsIt = [&](const Together &one) { return meet(one, joined); };
       for (auto *one = llvm::find_if(starts, meetsIt); one != starts.end();

@@ -7,30 +7,32 @@
 
 namespace stepc::schedule {
 
-/// What travels with one start.
+/// The values that travel with one start.
 struct Together {
   comm::CollectiveKind kind;
   comm::CommunicatorAttr ranks; // null: the world
   mlir::Location loc;
-  bool there;   // to where it is computed, or back
-  bool travels; // to other ranks
+  bool there;   // on the way to matrix space; otherwise on the way back
+  bool travels; // whether values go to other ranks
   llvm::SmallVector<mlir::Value> sends, receives;
 };
 
-/// Puts together what collectives move that begin at one time.
+/// Merges collectives that begin at the same time into starts.
 class StartMerger {
 public:
   explicit StartMerger(const ProgramPlan &program) : program(program) {}
 
-  /// No two of them have messages in one direction between the same two ranks.
+  /// The starts for these collectives. No two starts of one direction have messages between the same two
+  /// ranks.
   llvm::SmallVector<Together> merge(llvm::ArrayRef<comm::CollectiveOpInterface> collectives);
 
-  /// That all ranks between which a collective moves anything meet on its communicator. Merged with
-  /// others, it would be on another one.
+  /// Verifies that all ranks between which a collective moves elements meet on its communicator. The caller
+  /// must check this before `merge`, which may replace the communicator.
   mlir::LogicalResult checkRanks(comm::CollectiveOpInterface op) const;
 
   plan::Place placeOf(mlir::Value packed) const;
-  /// Whether a move leads to where a group's stages are and its blocks are computed, or back.
+  /// True if a move leads to the shards over which stages run, or from there towards matrix space. False if
+  /// it leads back.
   bool leadsThere(const plan::Place &place) const;
 
 private:

@@ -19,7 +19,8 @@ int64_t schedule::packArena(std::vector<ArenaBuffer> &buffers) {
   llvm::sort(order, [](ArenaBuffer *a, ArenaBuffer *b) {
     return std::tuple(-a->bytes, a->first, a) < std::tuple(-b->bytes, b->first, b);
   });
-  // By offset, and side by side in memory: every buffer walks over all that are placed.
+  // Copies of the placed buffers, sorted by offset. They are contiguous in memory, because for each buffer
+  // this walks over all placed ones.
   std::vector<ArenaBuffer> placed;
   placed.reserve(buffers.size());
   int64_t arena = 0;
@@ -29,7 +30,7 @@ int64_t schedule::packArena(std::vector<ArenaBuffer> &buffers) {
       if (other.last < buffer->first || buffer->last < other.first)
         continue; // never alive together
       if (saturatingAdd(offset, buffer->bytes) <= other.offset)
-        break; // the gap in front of it is large enough
+        break; // the gap in front of `other` is large enough
       offset = std::max(offset, align(saturatingAdd(other.offset, other.bytes)));
     }
     buffer->offset = offset;

@@ -17,10 +17,11 @@ namespace stepc::schedule {
 #define GEN_PASS_REGISTRATION
 #include "passes/schedule/Passes.h.inc"
 
-/// How our destination-style operations bufferize; called once per dialect registry.
+/// Registers how our destination-style operations bufferize. The caller must call it once per dialect
+/// registry.
 void registerBufferizationModels(mlir::DialectRegistry &registry);
 
-/// comm → scheduled. Nothing is proven yet: level 5 is.
+/// comm → scheduled. These passes prove nothing: the proof is at level 5.
 void buildSchedulePipeline(mlir::OpPassManager &manager);
 void registerSchedulePipeline();
 

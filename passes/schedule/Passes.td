@@ -8,7 +8,7 @@ def BufferizeProgram : Pass<"comm-bufferize", "::mlir::ModuleOp"> {
   let summary = "One-Shot bufferization of the program, without copies";
   let description = [{
     Destinations become `memref.alloc`; every operation then writes to its destination. It is an error if
-    bufferization would have to insert a copy: past this level there is none.
+    bufferization would have to insert a `memref.copy`: later passes do not support it.
 
     ```mlir
     %e = tensor.empty(%n) : tensor<?xbf16>
@@ -24,34 +24,35 @@ def BufferizeProgram : Pass<"comm-bufferize", "::mlir::ModuleOp"> {
 def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
   let summary = "Merge the exchanges of a wave and overlap waves";
   let description = [{
-    A chain is operations, collectives, operations, and so on. Operations with the collectives behind them are
-    a round. The collectives of one wave, round and direction become one `comm.start` and its `comm.wait`.
-    They stay apart if their communicators have no two ranks in common, because then no messages merge. A
-    start of several kinds of collectives, or of values of which different ranks share copies, is an exchange.
-    It is on the communicator of its collectives if they have the same. Otherwise it is on all axes of their
-    mesh along which any of them goes, or on the world if their meshes differ. A collective is refused if its
-    own communicator lacks ranks of its moves.
+    A chain is the program of one segment: operations, collectives, operations, and so on. Operations and the
+    collectives after them are a round. The collectives of one wave, round and direction become one
+    `comm.start` and its `comm.wait`. Collectives get separate starts if their communicators have no two ranks
+    in common, because then no messages would merge. A start is an exchange if it has several kinds of
+    collectives, or if different ranks share copies of its values. If its collectives have one communicator,
+    the start keeps it. Otherwise it has all axes of their mesh along which any of them moves values, or the
+    world if their meshes differ. It is an error if the communicator of a collective lacks ranks of its moves.
 
-    While one round of a wave travels, the round before of the next wave is computed. With two rounds, first
-    come the stages in of wave k+1 and the start of its exchange. Then come the wait for wave k, its matrix
-    operations and the start of the way back, and last the wait and the stages out of wave k−1. A wave that
-    adds up over slabs stays in matrix space for many rounds. Two such waves take turns there, and the next
-    one begins when the first of them leaves it.
+    While round r + 1 of a wave travels, round r of the next wave is computed. If waves have one exchange each
+    way, the order is: the `in` stages of wave k+1 and the start of its exchange; the wait for wave k, its
+    matrix operations and the start of its way back; the wait and the `out` stages of wave k−1. A wave with
+    sums over slabs stays in matrix space for many rounds. Two waves of this kind take turns there, and a
+    third begins when the first of them leaves matrix space.
 
-    Groups with different numbers of hops are at different points in one round. First come chains that go on
-    to where blocks are computed, because other ranks wait for that. Then come those that compute, and those
-    on their way back, which go on with these results, in one start if their ranks meet. Last come stages
-    behind which nothing is sent. Each waits only for its own exchanges. Elementwise groups run while the
-    first exchange travels. `order` numbers the starts.
+    Groups with different numbers of hops do different things in one round. First come chains on the way to
+    matrix space, because other ranks wait for their messages. Then come chains that compute, and chains on
+    the way back. Both send their results in one start if their ranks meet. Last come stages whose results are
+    not sent. Each chain waits only for its own exchanges. Elementwise groups run while the first exchange
+    travels. `order` numbers the starts.
 
-    In a round that brings results back, all chains do what comes before products side by side, operation by
-    operation. Then each chain does its products, and then all do what comes next. So operations that chains
-    have alike are next to each other. Results travel together, so in any order all of them stand in memory at
-    one time. The pass decides nothing: each segment's `wave`, set when blocks were divided, and the order of
-    the chains fix the whole order. Scalars come first and `comm.advance_steps` last, as it stood.
+    In a round that begins the way back, all chains first do the operations before their products side by
+    side. That is, the first operation of each chain comes first, then the second of each, and so on. Then
+    each chain does its products, and then all chains do their next operations side by side. So equal
+    operations of different chains are next to each other. All results are in memory at one time in any order,
+    because they travel together. The pass decides nothing: the `wave` of each segment and the order of the
+    chains fix the whole order. `comm.scalars` come first, and `comm.advance_steps` stays last.
 
-    Remarks: `waves-pipelined` (passed) with waves and exchanges; `exchange-exposed` (missed) for each
-    exchange that is waited for at once, because nothing is left to run while it travels.
+    Remarks: `waves-pipelined` (passed) with the numbers of waves and exchanges; `exchange-exposed` (missed)
+    for each exchange whose wait follows at once, because nothing is left to run while it travels.
 
     ```mlir
     %x = comm.communicator <@mesh, [<0, 1, 2>]>
@@ -71,16 +72,17 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
 }
 
 def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
-  let summary = "Decide every buffer's place in one static workspace";
+  let summary = "Decide every buffer's offset in one static workspace";
   let description = [{
     A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and
     receives live until the wait. All sends of a start share one buffer, and so do all its receives
-    (runtime/plan/Parcels.h). Batches of blocks may share one as well: those that operations of one kind, side
-    by side, write first, and that such operations (or products) use last. They are a pool, as large as the
-    most that any rank needs of all together (`comm.buffer`). Buffers are placed in decreasing order of size,
-    each at the lowest offset that is free while it lives. The arena, and the scratch that a target may use
-    behind it (passes/cost/ScratchBound.h), must obey the module's `comm.workspace_limit`. Nothing is
-    rewritten: places are attributes of the allocations, and the arena's bytes one of the step.
+    (runtime/plan/Parcels.h). Some batches of blocks also share a buffer, a pool. Operations of one kind, side
+    by side, write the batches of a pool first, and operations of one kind, side by side, use them last.
+    (Products count as side by side.) The size of a pool is the most that any one rank needs for all its
+    batches (`comm.buffer`). Buffers get their offsets in decreasing order of size, each the lowest offset
+    that is free while it lives. The arena and the scratch that a target may use after it
+    (passes/cost/ScratchBound.h) together must keep the module's `comm.workspace_limit`. The pass only sets
+    attributes: offsets on the allocations, and the bytes of the arena on the step.
 
     Remark (passed) `workspace-assigned`: the arena's bytes, the most scratch that a target may use, and the
     bytes of all buffers side by side.
@@ -93,17 +95,18 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
       %b = memref.alloc(%n) {comm.bytes = 4096 : i64, comm.offset = 0 : i64} : memref<?xbf16>
     ```
 
-    `comm.pool` numbers the pools; in each the allocations stand in their order.
+    `comm.pool` is the number of an allocation's pool. The batches of a pool are in the order of their
+    allocations.
   }];
 }
 
 def PlaceBuffers : Pass<"comm-place-buffers", "::mlir::ModuleOp"> {
-  let summary = "Replace allocations by their places in the workspace";
+  let summary = "Replace allocations by parts of the workspace";
   let description = [{
-    Follows the attributes that `comm-assign-arena` decided. It is an error if the module's `stepc.level` is
-    not comm or scheduled, or if the step has no `comm.arena_bytes`. So it is if an allocation has no place,
-    or one that ends outside of the workspace, or if allocations of one `comm.pool` have different places. The
-    program is at level scheduled then.
+    The pass reads the attributes that `comm-assign-arena` set, and sets the level to scheduled. Errors are:
+    the module's `stepc.level` is not comm or scheduled; the step has no `comm.arena_bytes`; an allocation has
+    no offset and bytes, or they end outside of the workspace; allocations of one `comm.pool` have different
+    offsets or bytes.
 
     ```mlir
     %b = memref.alloc(%n) {comm.bytes = 4096 : i64, comm.offset = 0 : i64} : memref<?xbf16>

@@ -7,13 +7,13 @@
 using namespace mlir;
 
 void stepc::schedule::buildSchedulePipeline(OpPassManager &manager) {
-  // Once, on the way out of tensors; a copy is an error.
+  // Bufferizes the whole program once. A copy is an error.
   manager.addPass(createBufferizeProgram());
-  // Before places are decided: the order says what lives when.
+  // Runs before offsets are decided, because the order says when buffers live.
   manager.addPass(createPipelineWaves());
-  // Over all buffers together.
+  // Decides the offsets of all buffers together.
   manager.addPass(createAssignArena());
-  // Follows the decision; past it there is no allocation.
+  // Replaces all allocations by the parts of the workspace that were decided.
   manager.addPass(createPlaceBuffers());
 }
 

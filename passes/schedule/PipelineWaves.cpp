@@ -47,7 +47,7 @@ private:
     llvm::StringMap<int64_t> waveOf;
     for (auto segment : module.getOps<SegmentOp>())
       waveOf[segment.getSymName()] = segment.getWave().value_or(0);
-    // How far each chain is: its round, and whether that has begun to travel.
+    // Per chain: its current round, and whether this round has a collective yet.
     llvm::StringMap<std::pair<size_t, bool>> progress;
     llvm::StringSet<> exchanging, elementwiseSegments;
     step.walk([&](CollectiveOpInterface op) {
@@ -77,7 +77,7 @@ private:
       }
       if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
         if (collective.getSends().empty())
-          continue; // nothing travels: it goes
+          continue; // nothing travels, so it is erased
         if (!ranksOf(op.getOperand(0)))
           return op.emitOpError(
                      "expected a communicator of comm.communicator or comm.world, found ")
@@ -126,7 +126,7 @@ private:
   // Laying out
   //===--------------------------------------------------------------------===//
 
-  /// Moves an operation to the end, after what it needs.
+  /// Moves an operation to the end of the step, after the operations that define its operands.
   void place(Operation *op) {
     for (Value operand : op->getOperands())
       if (Operation *from = operand.getDefiningOp(); from && !placed.contains(from))
@@ -139,7 +139,7 @@ private:
       place(op);
   }
 
-  /// A communicator of the scheduled step; it is made where it is first used.
+  /// A communicator of the scheduled step. The operation is created when it is first used.
   Value communicator(CommunicatorAttr ranks, Location loc) {
     Value &value = communicators[ranks];
     if (value)
@@ -151,7 +151,7 @@ private:
     return value;
   }
 
-  /// Starts for all of these.
+  /// Replaces collectives by starts, merged as StartMerger says.
   SmallVector<Started> start(ArrayRef<CollectiveOpInterface> collectives) {
     for (CollectiveOpInterface op : collectives)
       for (OperandRange values : {op.getSends(), op.getReceives()})
@@ -175,7 +175,7 @@ private:
     return starts;
   }
 
-  /// Waits for those of these starts that bring anything to the segments; they are gone then.
+  /// Waits for each start that has values of segments for which `isOf` is true. Erases these from `starts`.
   void wait(SmallVector<Started> &starts, llvm::function_ref<bool(Attribute)> isOf) {
     builder.setInsertionPoint(terminator);
     llvm::erase_if(starts, [&](const Started &each) {
@@ -186,15 +186,15 @@ private:
     });
   }
 
-  /// Places what all chains do before products, then the products chain by chain, then what all do next. So
-  /// operations that chains have alike are next to each other. Results travel together, so in any order all
-  /// of them stand in memory at one time.
+  /// Places the operations of all chains before their products, then the products chain by chain, then the
+  /// next operations of all chains. So equal operations of different chains are next to each other. All
+  /// results are in memory at one time in any order, because they travel together.
   void placeSideBySide(ArrayRef<Operation *> ops) {
     struct Progress {
       int64_t chain, phase = 0, step = 0; // products are odd phases
     };
     llvm::MapVector<Attribute, Progress> chains;
-    using Key = std::array<int64_t, 4>; // the last one is the place in `ops`
+    using Key = std::array<int64_t, 4>; // the last number is the index in `ops`
     SmallVector<std::pair<Key, Operation *>> order;
     for (Operation *op : ops) {
       auto [known, isNew] = chains.insert({segmentOf(op), Progress{int64_t(chains.size())}});
@@ -215,7 +215,7 @@ private:
       place(op);
   }
 
-  /// A round of a wave, once what it needs has arrived.
+  /// Places the operations of a round of a wave, its starts, and the waits for the round before.
   void layOut(Wave &wave, size_t round) {
     if (round == 1)
       placeAll(wave.local);
@@ -225,7 +225,7 @@ private:
     SmallVector<Started> none, &before = round > 0 ? wave.rounds[round - 1].starts : none;
     llvm::DenseMap<Attribute, Phase> phases = phasesOf(now, merger, computed);
     SmallVector<CollectiveOpInterface>
-        collectives; // of what is placed, before their starts stand for them
+        collectives; // of placed operations, until starts replace them
     for (Phase phase : {Phase::There, Phase::Computes, Phase::Returns, Phase::Ends}) {
       auto isOf = [&](Attribute segment) {
         auto found = phases.find(segment);
@@ -245,7 +245,8 @@ private:
         placeSideBySide(operations);
       else
         placeAll(operations);
-      if (phase != Phase::Computes) // otherwise with what goes back beside them
+      if (phase !=
+          Phase::Computes) // the collectives of this phase start together with those of Returns
         llvm::append_range(now.starts, start(std::exchange(collectives, {})));
     }
     auto all = [](Attribute) { return true; };
@@ -254,7 +255,8 @@ private:
       wait(now.starts, all);
   }
 
-  /// How many rounds a wave is in matrix space: one, and one more for each that adds up over slabs there.
+  /// The number of rounds for which a wave is in matrix space: one, and one for each round with sums over
+  /// slabs.
   static size_t roundsOfBlocks(const Wave &wave) {
     return 1 + llvm::count_if(wave.rounds, [&](const Round &round) {
              return llvm::any_of(round.collectives, addsUp);
@@ -264,10 +266,10 @@ private:
   void layOut() {
     terminator = step.getBody().front().getTerminator();
     placeAll(scalars);
-    // While one round of a wave travels, the round before of the next wave is computed. At most two waves are
-    // in matrix space at a time, however long they are. A third would take more memory and could hide no more
-    // time.
-    std::map<size_t, size_t> waveOf; // by the time of its first round
+    // While round r + 1 of a wave travels, round r of the next wave is computed. At most two waves are in
+    // matrix space at a time, even if they stay there for many rounds. A third wave would take more memory
+    // and could hide no more time.
+    std::map<size_t, size_t> waveOf; // the wave whose first round is at a time
     std::vector<size_t> begin;
     for (size_t wave = 0; wave < waves.size(); ++wave) {
       size_t earliest = wave > 0 ? begin[wave - 1] + 1 : 0;
@@ -286,13 +288,14 @@ private:
     }
     if (advance)
       place(advance);
-    // What nothing uses any more stands in front; it goes.
+    // Operations that were not placed are in front of the others and unused. They are erased.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
       if (&op != terminator && !placed.contains(&op) && op.use_empty())
         op.erase();
   }
 
-  /// Says which exchanges nothing hides.
+  /// Emits a remark for each exchange beside which nothing is computed, and one with the numbers of waves and
+  /// exchanges.
   void report() {
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("comm-pipeline-waves");
@@ -329,7 +332,8 @@ private:
   OpBuilder builder;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
-  size_t rounds = 2; // the most of a wave; local chains have their place in the second
+  size_t rounds =
+      2; // the most rounds of a wave; at least 2, because local chains are placed in round 1
   llvm::DenseSet<Operation *> placed;
   llvm::DenseMap<Attribute, Value> communicators;
   llvm::DenseSet<Attribute> computed; // chains that were in matrix space

@@ -34,7 +34,7 @@ struct PlaceAlloc : OpRewritePattern<memref::AllocOp> {
   }
 };
 
-/// Every allocation has a place, and the workspace reaches as far.
+/// Verifies that every allocation has an offset and bytes, which lie within the workspace.
 LogicalResult checkPlaces(func::FuncOp step) {
   auto arena = step->getAttrOfType<IntegerAttr>(kArenaAttr);
   if (!arena)
@@ -58,10 +58,11 @@ LogicalResult checkPlaces(func::FuncOp step) {
   return failure(result.wasInterrupted());
 }
 
-/// What stands in one pool becomes one buffer where the first of it is allocated.
+/// Replaces the allocations of each pool by one buffer, at the first of these allocations.
 LogicalResult placePools(func::FuncOp step) {
   llvm::MapVector<int64_t, SmallVector<memref::AllocOp>> pools;
-  // Numbered once: each move would let MLIR number the whole block again at the next question.
+  // Operations are numbered here once. After each moveBefore, isBeforeInBlock would number the whole block
+  // again.
   llvm::DenseMap<Operation *, size_t> position;
   for (Operation &op : step.getOps()) {
     position[&op] = position.size();
@@ -89,7 +90,7 @@ LogicalResult placePools(func::FuncOp step) {
         size_t &extentAt = position[extent], firstAt = position[first];
         if (firstAt < extentAt) {
           extent->moveBefore(first);
-          extentAt = firstAt; // beside it: another pool may begin earlier
+          extentAt = firstAt; // now beside `first`; another pool may need it even earlier
         }
         sizes.push_back(size);
       }

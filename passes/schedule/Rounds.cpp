@@ -46,7 +46,7 @@ llvm::DenseMap<Attribute, Phase> schedule::phasesOf(const Round &round, const St
     if (addsUp(op))
       phase = Phase::Computes;
     else if (phase == Phase::Ends)
-      // A shard that is fetched for stages after matrix space also waits for results.
+      // Shards that move to `home` only for stages after matrix space travel with the results.
       phase = merger.leadsThere(merger.placeOf(op.getSends().front())) &&
                       !computed.contains(segmentOf(op))
                   ? Phase::There

@@ -6,39 +6,39 @@
 
 namespace stepc::schedule {
 
-/// A start that is under way, and the segments of what it moves.
+/// A start that is under way, and the segments of its values.
 struct Started {
   mlir::Value token;
   llvm::SmallVector<mlir::Attribute> segments;
 };
 
-/// Operations, and the collectives that take their results further.
+/// Operations of one or more chains, and the collectives that send their results.
 struct Round {
   llvm::SmallVector<mlir::Operation *> operations;
   llvm::SmallVector<comm::CollectiveOpInterface> collectives;
   llvm::SmallVector<Started> starts;
 };
 
-/// What a chain does in a round. Some chains are on their way to matrix space while others are in it, or on
-/// their way back. What other ranks wait for comes first. What is computed does not wait for results of other
-/// groups. What is on its way back goes on with the results of what was computed, in the same messages. Last
-/// come stages that send nothing.
+/// What a chain does in a round. In one round, chains on the way to matrix space (There) come first, because
+/// other ranks wait for their messages. Then chains compute, before anything waits for results of other
+/// chains. Chains on the way back (Returns) follow, and share messages with the results just computed. Last
+/// come stages that send nothing (Ends).
 enum class Phase { There, Computes, Returns, Ends };
 
 /// What one wave does, in order.
 struct Wave {
-  llvm::SmallVector<Round> rounds;      // of chains that exchange
-  llvm::SmallVector<mlir::Operation *> local; // chains without exchange, whole
+  llvm::SmallVector<Round> rounds;            // of chains that exchange
+  llvm::SmallVector<mlir::Operation *> local; // all operations of chains without exchanges
 };
 
 /// The segment on which an operation works; null if there is none.
 mlir::FlatSymbolRefAttr segmentOf(mlir::Operation *op);
-/// The segment that a collective brings together.
+/// The segment of the first value that a collective sends.
 mlir::FlatSymbolRefAttr segmentOf(comm::CollectiveOpInterface op);
-/// Whether it adds up over slabs.
+/// Whether a collective is part of a sum over slabs.
 bool addsUp(comm::CollectiveOpInterface op);
-/// The phase of each chain that does anything in a round. `computed` are the chains that were in matrix space
-/// so far; those that are in this round are added.
+/// The phase of each chain that takes part in a round. `computed` has the chains that were in matrix space in
+/// rounds before. Adds the chains that compute in this round.
 llvm::DenseMap<mlir::Attribute, Phase> phasesOf(const Round &round, const StartMerger &merger,
                                                 llvm::DenseSet<mlir::Attribute> &computed);
 

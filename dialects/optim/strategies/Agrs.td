@@ -12,7 +12,7 @@ def Optim_Agrs : Optim_Strategy<"Agrs", "agrs"> {
       int64_t blocks = query.parameters * query.group.blocksPerParameter(), ranks = query.mesh.ranks.size();
       if (blocks >= ranks)
         return "there are " + std::to_string(blocks) + " blocks for " + std::to_string(ranks) + " ranks";
-      // All-gathers of transports have equal parts.
+      // Transports gather equal numbers of elements from all ranks.
       int64_t least = std::numeric_limits<int64_t>::max(), most = 0;
       for (const std::vector<int64_t> &areas : query.held) {
         int64_t elements = std::accumulate(areas.begin(), areas.end(), int64_t(0));
@@ -27,7 +27,7 @@ def Optim_Agrs : Optim_Strategy<"Agrs", "agrs"> {
       plan::Hop gathered, chosen;
       std::vector<bool> copied = geometry::replicatedAxes(query.group, plan::ValueKind::Full, query.home);
       for (const plan::Factor &axis : plan::wholeAxes(query.mesh)) {
-        // Among replicas, the one that has the owner gathers.
+        // Along axes of replicas the pieces go to the owner's replica, which alone gathers.
         (copied[axis.axis] ? gathered.owned : gathered.replicated).push_back(axis);
         if (!copied[axis.axis])
           chosen.owned.push_back(axis);

@@ -6,7 +6,8 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-/// How many ranks a mesh has after an axis: those at neighbouring coordinates are so far apart.
+/// The distance in positions of ranks at neighbouring coordinates of an axis: the product of later axes'
+/// sizes.
 static int64_t apart(const plan::Mesh &mesh, int64_t axis) {
   int64_t result = 1;
   for (size_t inner = axis + 1; inner < mesh.sizes.size(); ++inner)
@@ -14,7 +15,8 @@ static int64_t apart(const plan::Mesh &mesh, int64_t axis) {
   return result;
 }
 
-/// Whether all ranks share a domain with those that differ in the last `part` coordinates of an axis.
+/// Cuts an axis into stretches of `part` coordinates. Returns whether ranks that differ only within a stretch
+/// always share a domain, which has `domain` ranks.
 static bool shareDomains(const plan::Mesh &mesh, int64_t axis, int64_t part, int64_t domain) {
   int64_t step = apart(mesh, axis);
   for (auto [position, rank] : llvm::enumerate(mesh.ranks)) {
@@ -27,7 +29,7 @@ static bool shareDomains(const plan::Mesh &mesh, int64_t axis, int64_t part, int
 
 std::vector<Factors> optim::factorsByLevel(const StrategyQuery &query) {
   const plan::Mesh &mesh = query.mesh;
-  std::vector<int64_t> done(mesh.sizes.size(), 1); // of each axis, the ranks of the levels so far
+  std::vector<int64_t> done(mesh.sizes.size(), 1); // per axis, the size of earlier levels' factors
   std::vector<Factors> result;
   std::vector<int64_t> domains = query.domains;
   domains.push_back(std::numeric_limits<int64_t>::max());
@@ -82,7 +84,8 @@ Factors optim::factorsOfBlocks(const StrategyQuery &query) {
     if (replicated[axis] || size == 1)
       continue;
     int64_t step = apart(mesh, axis);
-    // Per block, the first and the last coordinate at which the axis holds any of it.
+    // Per block, the first and the last coordinate along the axis at which a rank holds an element of the
+    // block.
     std::vector<std::pair<int64_t, int64_t>> ends;
     for (auto [position, areas] : llvm::enumerate(query.held)) {
       int64_t at = int64_t(position) / step % size;

@@ -8,19 +8,21 @@ namespace stepc::optim {
 
 using Factors = std::vector<plan::Factor>;
 
-/// The parts of all axes by the level of the cluster at which ranks that differ along them meet: of
-/// each level as much as its domains allow, wherever a rank stands. Levels without any are left out.
+/// Divides all axes into factors, listed by level of the cluster, innermost first. Ranks that differ along
+/// the factors of a level, and of levels before it, meet in a domain of this level, wherever they lie in the
+/// mesh. Each level gets the largest factors of this kind. Levels without factors are left out.
 std::vector<Factors> factorsByLevel(const StrategyQuery &query);
 
-/// The factors in as few lists as possible, none with more than `most` ranks. Nothing if a prime factor of
-/// the ranks is above that.
+/// Divides the factors into lists in order, each filled up to at most `most` ranks. Returns nullopt if a
+/// prime factor of a factor's size is above `most`.
 std::optional<std::vector<Factors>> divided(const Factors &factors, int64_t most);
 
-/// The least parts of the axes, each beginning at multiples of its size, along which all ranks stand
-/// that have something of one block, whichever. Axes along which blocks are replicated have none.
+/// For each axis the smallest factor that covers every block: the axis is cut into stretches of the factor's
+/// size, and no block lies in two of them. Axes along which blocks are replicated have no factor, and axes
+/// whose stretches are single coordinates neither.
 Factors factorsOfBlocks(const StrategyQuery &query);
 
-/// "ep and 4 of fsdp".
+/// The factors for messages: "ep and 4 of fsdp".
 std::string describe(const plan::Mesh &mesh, const Factors &factors);
 
 } // namespace stepc::optim
