@@ -13,8 +13,8 @@ StringRef stepc::text::withoutByteOrderMark(StringRef text) {
   return text;
 }
 
-/// Letters inserted, left out, replaced, or swapped with their neighbour; case
-/// does not count.
+/// How many letters turn `a` into `b` if they are inserted, left out, replaced, or swapped with a neighbour.
+/// Case does not count.
 static unsigned editDistance(StringRef a, StringRef b) {
   // distance[i][j]: from the first i letters of `a` to the first j of `b`.
   std::vector<std::vector<unsigned>> distance(a.size() + 1, std::vector<unsigned>(b.size() + 1, 0));
@@ -35,8 +35,8 @@ static unsigned editDistance(StringRef a, StringRef b) {
 }
 
 StringRef stepc::text::nearestName(StringRef name, llvm::ArrayRef<StringRef> candidates) {
-  // A third of the letters may differ. In a name of two letters that is none, so one may, but
-  // short names must begin alike: 'mo' is 'mu', and 'bog' is not 'log'.
+  // A third of the letters may differ, and at least one letter. Names of up to three letters must begin with
+  // the same letter: 'mo' may mean 'mu', but 'bog' does not mean 'log'.
   constexpr size_t longest = 64, isShort = 3;
   if (name.size() < 2 || name.size() > longest)
     return StringRef();
