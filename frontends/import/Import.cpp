@@ -69,8 +69,8 @@ private:
     return FileLineColLoc::get(&context, file.source->name(), at.line, at.column);
   }
 
-  /// Fills `names` with canonical names, which must differ, also from those of frozen parameters. Fails, too, if
-  /// all parameters are frozen.
+  /// Fills `names` with canonical names, which must differ, also from those of frozen parameters. Fails, too,
+  /// if all parameters are frozen.
   LogicalResult nameParameters() {
     positions = namePositions(text, "parameters");
     llvm::StringMap<size_t> seen;

@@ -14,7 +14,7 @@ struct SourceRange {
   uint32_t begin = 0;
   uint32_t end = 0;
 
-  /// The smallest range that covers this one and `other`.
+  /// The range from the begin of this one to the end of `other`, which must come later in the text.
   SourceRange to(SourceRange other) const { return {begin, other.end}; }
   bool operator==(const SourceRange &) const = default;
 };
@@ -44,7 +44,7 @@ public:
   llvm::StringRef text(SourceRange range) const {
     return llvm::StringRef(contents).slice(range.begin, range.end);
   }
-  /// An offset beyond the end answers for the end.
+  /// The line and column of an offset. An offset beyond the end counts as the end.
   LineColumn lineColumn(uint32_t offset) const;
   /// The text of line `line` (from 1) without its line ending.
   llvm::StringRef line(unsigned line) const;

@@ -64,10 +64,10 @@ public:
   /// folder ("model.safetensors.index.json": {"weight_map": {TENSOR: FILE}}).
   ///
   /// Validates each file: header length, JSON, names, types, shapes, and offsets that cover the data once
-  /// without overlap or hole. Several errors of one header are reported together, with JSON pointers inside the
-  /// header. Other errors: a file that is no regular file, a file or tensor that occurs twice, a shard that is
-  /// missing or outside of the index's folder, and a shard whose tensors are not those that the index lists.
-  /// Returns nothing if there was an error.
+  /// without overlap or hole. Several errors of one header are reported together, with JSON pointers inside
+  /// the header. Other errors: a file that is no regular file, a file or tensor that occurs twice, a shard
+  /// that is missing or outside of the index's folder, and a shard whose tensors are not those that the index
+  /// lists. Returns nothing if there was an error.
   static std::optional<SafetensorsFile> open(llvm::ArrayRef<std::string> paths, Read read,
                                              ErrorList &errors);
   static std::optional<SafetensorsFile> open(llvm::StringRef path, ErrorList &errors) {

@@ -1,7 +1,7 @@
 //===- ProductTable.h - Tables of pinned products, from JSON ----*- C++ -*-===//
 //
-// Reads the tables that benchmarks/pin_products.py writes on a GPU and that `--products` names. An entry is an
-// algorithm of cuBLASLt for matrix products of one shape on one GPU.
+// Reads the tables that benchmarks/pin_products.py writes on a GPU and that `--products` names. An entry is
+// an algorithm of cuBLASLt for matrix products of one shape on one GPU.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_PRODUCTS_PRODUCTTABLE_H

@@ -86,7 +86,7 @@ class StepcMemoryError(StepcError, MemoryError):
 
 
 class CountsError(StepcError):
-    """What was executed differs from what was planned."""
+    """The messages or launches of a step differ from the planned ones."""
 
     status = 11
 
@@ -110,7 +110,7 @@ class DeviceError(StepcError):
 
 
 class GraphError(StepcError):
-    """What a graph of the device cannot hold, or still holds."""
+    """A graph of the device cannot hold something, or still holds what was to be destroyed."""
 
     status = 15
 
