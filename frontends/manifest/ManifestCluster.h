@@ -30,7 +30,7 @@ struct Cluster {
   /// Levels, the innermost first. If empty, the profile's levels are used.
   std::vector<ClusterLevel> levels;
   /// Figures of one rank's device. `tflops`: 1e12 operations per second on matrices. `memory`: 1e9 bytes per
-  /// second. `capacity`: 1e9 bytes. `launch`: microseconds. `threads`: how many threads share a launch.
+  /// second. `capacity`: 1e9 bytes. `launch`: microseconds. `threads`: how many share a launch.
   std::optional<double> tflops, memory, capacity, launch;
   std::optional<int64_t> threads;
 

@@ -315,8 +315,8 @@ _OWN_FOLDER = (
 
 
 def _is_trusted(owner: int) -> bool:
-    """Whether ``owner`` is this user, root (who may change everything anyhow), or the uid by which a container
-    shows users from outside."""
+    """Whether ``owner`` is this user, root (who may change everything anyhow), or the uid by which a
+    container shows users from outside."""
     return owner in (os.geteuid(), 0, 65534)
 
 
@@ -412,8 +412,8 @@ def _use(path: Path) -> None:
 
 
 def _measure(path: Path) -> tuple[float, int]:
-    """The last use of a file, or of any file of a folder, as a time, and the bytes of all. A path that is gone
-    counts as used now."""
+    """The last use of a file, or of any file of a folder, as a time, and the bytes of all. A path that is
+    gone counts as used now."""
     used, size = None, 0
     files = [os.fspath(path)]
     # os.walk goes on if another process moves files meanwhile.

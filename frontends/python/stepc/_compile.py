@@ -77,7 +77,7 @@ def own_compiler() -> Path:
 
 
 def _is_launcher(path: Path) -> bool:
-    """Whether ``path`` is the script that pip writes for ``stepc._command``: no compiler, it only starts one."""
+    """Whether ``path`` is the script that pip writes for ``stepc._command``: it only starts a compiler."""
     try:
         with open(path, "rb") as file:
             text = file.read(4096)
@@ -199,7 +199,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _files(options: Sequence[str]) -> str:
-    """The texts of the files that options name. They are part of the key: other texts make another library."""
+    """The texts of the files that options name. They are part of the cache's key: other texts make another
+    library."""
     texts = []
     for option, following in itertools.pairwise([*options, ""]):
         name, _, path = option.partition("=")

@@ -59,8 +59,8 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Route:
-    """A route's name, the rule that it applies and its hyperparameters. If a default is None, the trainer must
-    set the hyperparameter."""
+    """A route's name, the rule that it applies and its hyperparameters. If a default is None, the trainer
+    must set the hyperparameter."""
 
     name: str
     rule: str

@@ -43,7 +43,7 @@ def default_device(kind: int, transport: object | None) -> Device:
 
 
 class AllocatorCalls:
-    """An allocator as C functions that a library calls. An exception of the allocator is kept in ``raised``."""
+    """An allocator as C functions that a library calls. Its exceptions are kept in ``raised``."""
 
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator

@@ -196,7 +196,7 @@ class Library:
 
 # Functions of the table that use the transport, as create and destroy do.
 _CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
-# On a GPU these functions never wait, so they are called without a thread, which would cost more than they do.
+# On a GPU these functions never wait, so they are called without a thread, which would take longer.
 _ONLY_ENQUEUE = frozenset({"enqueue", "poll"})
 
 
@@ -214,7 +214,7 @@ class Instance:
     alive as long as the instance; None makes a world of one rank. ``device`` must be of the library's
     kind. Without it a library for GPUs takes the transport's GPU, or the first, and its default stream.
     The caller must keep the bound memory alive, on a GPU until the enqueued steps are done.
-    With ``graph`` each step replays one graph of the device.
+    With ``graph`` the constructor records a step as a graph of the device, and each step replays it.
 
     A child that was forked has neither the threads nor the connections of the process that made the
     instance. In the child, steps raise at once, and closing does nothing.
@@ -311,7 +311,7 @@ class Instance:
             warnings.warn(f"an instance is never destroyed: {message}", ResourceWarning, stacklevel=2)
 
     def _apart(self, function: Callable[[], Any], allocates: bool = False) -> Any:
-        """Calls a function that may call back into the transport, or, if it ``allocates``, into the allocator."""
+        """Calls a function that may call back into the transport or, if it ``allocates``, the allocator."""
         if self.transport is None and not (allocates and self._allocator):
             return function()
         return call_apart(function, self._give_up)
@@ -395,11 +395,11 @@ class Instance:
         self._step("enqueue")
 
     def refresh(self) -> None:
-        """Brings what is bound to the device, for later replays of graphs that were captured."""
+        """Checks what is bound, and copies it to the device, where later replays of captured graphs read it."""
         self._call("refresh")
 
     def poll(self) -> bool:
-        """Whether the step that was enqueued last is done. Never waits. Raises the step's error if it failed."""
+        """Whether the step that was enqueued last is done. Never waits. Raises the error of a failed step."""
         done = c.c_int32()
         self._step("poll", c.byref(done))
         return bool(done.value)
@@ -433,7 +433,7 @@ class Instance:
         return [p.name for p in self.parameters if flags[p.index]]
 
     def recover(self) -> None:
-        """Allows steps again. The trainer must have restored the parameters that :meth:`half_stepped` names."""
+        """Allows steps again. The trainer must have restored what :meth:`half_stepped` names."""
         self._call("recover")
 
     def abort(self, reason: str) -> None:

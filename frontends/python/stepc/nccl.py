@@ -22,8 +22,8 @@ _PAUSE = 0.01
 
 
 class Store(Protocol):
-    """The methods that are used of a store of ``torch.distributed``. The store must belong to one world alone:
-    see ``PrefixStore``."""
+    """The methods that are used of a store of ``torch.distributed``. The store must belong to one world
+    alone: see ``PrefixStore``."""
 
     def set(self, key: str, value: bytes) -> None: ...
     def wait(self, keys: Sequence[str], timeout: timedelta) -> None: ...

@@ -340,7 +340,7 @@ class Binding:
         return f"parameter '{record.name}': gradient: expected {expected}, found {found}"
 
     def _is_whole(self, record: Record, gradient: DTensor) -> bool:
-        """Whether this rank's part of the gradient is larger than its shard, and contains the shard's gradient."""
+        """Whether this rank's part of the gradient contains its shard's gradient, and more."""
         own, spec = record.spec, gradient._spec
         return (
             (spec.mesh is own.mesh or spec.mesh == own.mesh)
@@ -350,8 +350,8 @@ class Binding:
         )
 
     def _cut(self, record: Record, gradient: DTensor) -> int:
-        """Cuts this rank's shard out of its larger gradient, without messages, and returns the address. Row-wise
-        parallelism with replicated input gives such gradients, for example."""
+        """Cuts this rank's shard out of its larger gradient, without messages, and returns the address.
+        Row-wise parallelism with replicated input gives such gradients, for example."""
         self._refuse_kind(record, gradient._local_tensor)
         try:
             shard = cut(gradient, record.tensor, record.moved).contiguous()
@@ -416,7 +416,7 @@ class Binding:
         refuse_copies(self._kept)
 
     def refresh(self) -> None:
-        """Brings what is bound to the GPU, for replays that come later."""
+        """Copies what is bound to the GPU, where later replays of graphs read it."""
         with self._device.ordered():
             self.instance.refresh()
 

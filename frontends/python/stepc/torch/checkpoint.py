@@ -1,4 +1,4 @@
-"""``load_state_dict`` of the optimizer: torch's own would cast states to the parameter's dtype and replace them."""
+"""``load_state_dict``. torch's own would cast states to the parameter's dtype and replace the tensors."""
 
 from __future__ import annotations
 
@@ -266,8 +266,8 @@ def _load_states(
 def _plan(
     name: str, own: Mapping[str, torch.Tensor], source: Mapping[str, Any], written: Mapping[str, str]
 ) -> list[tuple[str, torch.Tensor, Any, str]]:
-    """The copies into one parameter's states. Each has the state's name in errors, the target, the source, and
-    the target's placements in the library."""
+    """The copies into one parameter's states. Each has the state's name in errors, the target, the source,
+    and the target's placements in the library."""
     result = []
     for state in own:
         if state not in source:

@@ -42,8 +42,8 @@ class Placed:
             raise ValueError(f"Placed: expected a mesh and placements, or neither, found {self}")
 
     def texts(self, role: str, name: str, axes: int) -> tuple[str, ...] | None:
-        """One of the lists (``placements``, ``gradient``, ``states``) as texts of the manifest. None if it was
-        not given."""
+        """One of the lists (``placements``, ``gradient``, ``states``) as texts of the manifest. None if it
+        was not given."""
         given = getattr(self, role)
         if given is None:
             return None
@@ -201,7 +201,8 @@ class Declarations:
         return self._last(self.placements, names)
 
     def bucket(self, names: Sequence[str]) -> tuple[str, int, int, int] | None:
-        """The bucket of a parameter: its name, size and alignment, and the parameter's offset. None without one."""
+        """The bucket of a parameter: its name, size and alignment, and the parameter's offset. None if no
+        bucket has it."""
         found = [
             (bucket, one.size, one.alignment, offset)
             for bucket, one in self.buckets.items()
@@ -225,7 +226,7 @@ class Declarations:
         return found[-1] if found else None
 
     def unmatched(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, str]]:
-        """The patterns that match no parameter, frozen or not, as pairs of the argument's name and the pattern."""
+        """The patterns that match no parameter, frozen or not, as pairs of argument and pattern."""
         names = [name for name, _ in named]
         declared = (("batch", self.batch), ("replicated", self.replicated),
                     ("placements", self.placements), ("blocks", self.blocks),
