@@ -39,7 +39,7 @@ struct Cluster {
   /// The cluster in the units of the cost model. Absent figures come from the profile `profile`. If that name
   /// is empty, they come from `base`.
   cost::Cluster resolve(const cost::Cluster &base) const;
-  /// The last level, whose domain holds all ranks. Nothing if neither `levels` nor `profile` is given.
+  /// The last level, whose domain holds all ranks. Nothing if neither `levels` nor `profile` is set.
   std::optional<cost::Level> lastLevel() const;
   bool operator==(const Cluster &) const = default;
 };

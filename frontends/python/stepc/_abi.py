@@ -18,7 +18,7 @@ ERROR_TRANSPORT = 9
 
 # Kinds of devices.
 DEVICE_CPU, DEVICE_CUDA = 0, 1
-# Where bound memory lies. Then what the calls take that want a state's number, for the parameter and gradient.
+# Where bound memory lies. Then the parameter and its gradient, in calls that otherwise take a state's number.
 MEMORY_HOST, MEMORY_DEVICE = 0, 1
 PARAMETER, GRADIENT = -1, -2
 # Kinds of operations of a transport.

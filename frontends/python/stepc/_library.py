@@ -395,7 +395,7 @@ class Instance:
         self._step("enqueue")
 
     def refresh(self) -> None:
-        """Checks what is bound, and copies it to the device, where later replays of captured graphs read it."""
+        """Checks what is bound, and copies it to the device, where later replays of graphs read it."""
         self._call("refresh")
 
     def poll(self) -> bool:

@@ -1,6 +1,6 @@
 """The device of the parameters, the CPU or one GPU, and what a step needs of it.
 
-Only this module calls torch.cuda.
+The optimizer's modules call torch.cuda here alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Finds and loads the C++ extension that checks the bound tensors in every step.
 
-The extension is optional: without it ``binding.py`` does the same in Python. ``build_extension.py`` builds it.
+The extension is optional: without it ``binding.py`` does the same in Python. ``build_extension.py`` makes it.
 """
 
 from __future__ import annotations

@@ -105,8 +105,9 @@ class Group(dict):
 
     Only hyperparameters are entries, and ``betas`` is none: entries are saved, and reading a hyperparameter
     takes as long as from a dict. torch's schedulers that cycle momentum write ``group["betas"] = (new,
-    *group["betas"][1:])`` into every group of an optimizer whose defaults have ``betas``. So ``group["betas"]``
-    is ``(momentum,)`` in a group with ``momentum`` alone, and an empty tuple in a group with neither.
+    *group["betas"][1:])`` into every group of an optimizer whose defaults have ``betas``. So
+    ``group["betas"]`` is ``(momentum,)`` in a group with ``momentum`` alone, and an empty tuple in a group
+    with neither.
     """
 
     def __missing__(self, key: Any) -> Any:

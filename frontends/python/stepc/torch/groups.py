@@ -54,7 +54,7 @@ class Question:
         """Frozen parameters are routed too if the definition allows it, so that unfreezing one
         finds its group."""
         frozen = {name for name, tensor in named if not tensor.requires_grad}
-        # Selectors of matrices may refuse frozen tensors of three or more axes, and then leave these unrouted.
+        # Selectors of matrices may refuse frozen tensors of three or more axes. Then these stay unrouted.
         stacks = {name for name, tensor in named if name in frozen and tensor.dim() > 2}
         unrouted: list[set[str]] = []
         for one in (set(), stacks, frozen):
@@ -409,7 +409,7 @@ class Hyperparameters:
         return c.addressof(self._values) if self._on_device is None else self._on_device.data_ptr()
 
     def write(self, groups: Iterable[Mapping[str, Any]]) -> None:
-        """Copies the groups' hyperparameters, which schedulers and trainers may have changed, to the array."""
+        """Copies the groups' hyperparameters to the array. Schedulers and trainers may have changed them."""
         values, stride, on_device = self._values, self.stride, self._on_device
         for row, (group, names) in enumerate(zip(groups, self._names, strict=True)):
             base = row * stride

@@ -151,8 +151,8 @@ class Meeting:
         return found
 
     def _wait(self) -> tuple[str, tuple[int, ...]]:
-        """Meets the other ranks in the store. Every rank leaves a word there, and the ranks that it knows. The
-        lowest of the ranks that are connected by this waits until all have left a word, and answers each word.
+        """Meets the other ranks in the store. Every rank leaves a word there, and the ranks that it knows.
+        The lowest of the ranks that are so connected waits until all have left a word, and answers each word.
 
         A rank that gives up takes its word back, and leaves a new word next time. So ranks that missed each
         other once can meet later.
@@ -198,7 +198,7 @@ class Meeting:
                         + ("" if self._why in reason else f", and failed: {reason}")
                     )
                 if waited > self.timeout / 2 and not looked:
-                    # Asked at half time, because ranks that give up together with this one will have left later.
+                    # Looked up at half time: ranks that give up together with this one will be gone later.
                     looked, seen = True, self._elsewhere(board.closure(me, self.ranks)[1], places)
                 if waited > self.timeout:
                     entries, missing = board.closure(me, self.ranks)
@@ -235,7 +235,7 @@ class Meeting:
         )
 
     def _noted(self, text: str) -> str:
-        """The text with this rank's note: the rank that gave up first and wrote the text may lack the note."""
+        """The text with this rank's note: the rank that gave up first and wrote the text may not have it."""
         return text if self._note in text else f"{text}; {self._note}"
 
     def _dismiss(self) -> None:
@@ -252,7 +252,7 @@ class _Board:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def put(self, ranks: Collection[int]) -> str:
-        """Stores a set of ranks and returns its short name. The set may be long, and many ranks have the same."""
+        """Stores a set of ranks and returns a short name of it. The set may be long and equal on many ranks."""
         text = ",".join(map(str, sorted(ranks)))
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         if name not in self._known:
