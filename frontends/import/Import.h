@@ -1,7 +1,7 @@
 //===- Import.h - A specification and a manifest as level 1 -----*- C++ -*-===//
 //
-// The one way into the ladder from files that people write: an analyzed .optim
-// file and a checked manifest become one module at level "optim".
+// Turns the files that people write into the first level of the ladder: an
+// analyzed .optim file and a checked manifest become one module at level "optim".
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_IMPORT_IMPORT_H

@@ -2,7 +2,7 @@
 //
 // The parser builds the tree; `analyze` fills the fields marked "analysis".
 // After an analysis without errors every expression has a valid type and every
-// name points at what it names. All pointers live as long as the File.
+// name points at its declaration. All pointers live as long as the File.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_LANGUAGE_AST_H
@@ -88,12 +88,12 @@ struct Expr {
   };
 
   const Kind kind;
-  bool parenthesized = false; ///< Written with parentheses of its own.
+  bool parenthesized = false; ///< Written inside parentheses.
   /// How deep a walk recurses below this node; the parser bounds it. Walks loop
   /// over left operands of binary operators (see BinaryExpr), so the height of a
   /// chain `a + b + ...` is that of its highest term plus one.
   uint16_t height = 1;
-  SourceRange range; ///< Without the parentheses.
+  SourceRange range; ///< Without these parentheses.
   Type type;         ///< analysis
   /// analysis: the value of a scalar that is computed from literals alone; 1 or
   /// 0 for a condition. Nothing for other values.
@@ -321,7 +321,7 @@ struct Rule {
   /// unknown. The analysis adds the unknown names that it has reported.
   std::set<std::string, std::less<>> unread;
 
-  std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason
+  std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason, if any
   bool usesGrad = false;                 ///< analysis
 };
 
@@ -343,10 +343,10 @@ struct Claim {
   bool isRest = false;        ///< Takes the parameters that no other claim takes.
   bool isMatrix = false;      ///< Takes matrices only; if there are globs, those that match a glob.
   std::vector<StringLiteral> globs;
-  std::optional<SourceRange> ifPresent; ///< The globs may match nothing.
+  std::optional<SourceRange> ifPresent; ///< Set if the globs may match nothing.
   std::vector<StringLiteral> except;
   SourceRange range;
-  SourceRange selectorRange; ///< Without `if present`.
+  SourceRange selectorRange; ///< `rest`, `matrix` or the globs, without `if present`.
 
   const Rule *rule = nullptr;                   ///< analysis
   MissingGrad missingGrad = MissingGrad::Error; ///< analysis

@@ -86,8 +86,8 @@ private:
     excerpt(range, at);
   }
 
-  /// The source line and the carets below it. A very long line is shown around
-  /// the place only.
+  /// Prints the source line and the carets below it. A very long line is cut to
+  /// the text around the place.
   void excerpt(SourceRange range, LineColumn at) {
     constexpr size_t widest = 160, before = 60;
     StringRef line = source.line(at.line);

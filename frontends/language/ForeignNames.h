@@ -21,9 +21,9 @@ namespace stepc::lang {
 std::optional<llvm::StringRef> foreignFunctionHint(llvm::StringRef name);
 /// The hint for the name of a value that other systems use, as for functions.
 std::optional<llvm::StringRef> foreignValueHint(llvm::StringRef name);
-/// The hint for a word in the place of a number; empty if there is none.
+/// The hint for a word in the place of a number; empty if there is no hint.
 llvm::StringRef foreignConstantHint(llvm::StringRef word);
-/// The hint for the name of a type of elements, as for functions.
+/// The hint for the name of an element type. Returns nothing for a name that is not in the table.
 std::optional<llvm::StringRef> foreignDtypeHint(llvm::StringRef name);
 
 /// The likely language of a text that is no definition: "Python", "JSON"; empty if it is unknown.

@@ -62,7 +62,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Keeps one blank line before `offset` if the source has any there, but none
-  /// inside of braces' edges and none at the start of the file.
+  /// after '{', before '}' and at the start of the file.
   void blankLineBefore(uint32_t offset, bool isClosingBrace) {
     bool wasOpening = !lines.empty() && lineOpensBlock;
     StringRef between = source.text({lastEnd, offset});

@@ -27,8 +27,8 @@ struct LineColumn {
 };
 
 /// The name and text of one file. The text may hold any bytes; a byte-order
-/// mark at its start is dropped. AST nodes and
-/// diagnostics refer to it by offset, so it must outlive them.
+/// mark at its start is dropped. AST nodes and diagnostics refer to the text by
+/// offset, so the Source must outlive them.
 class Source {
 public:
   /// Offsets are 32-bit; `lex` refuses anything larger than this.

@@ -20,8 +20,8 @@ struct MakeManifestOptions {
   /// are the matrix, and the leading ones are batch axes. Parameters of fewer
   /// dimensions have none. A pattern that gives no parameter batch axes is an error.
   std::vector<std::string> batch;
-  /// The gradients' type where the file has no `grad:` tensor; the parameter's
-  /// own by default.
+  /// The type of gradients for which the file has no `grad:` tensor; by default
+  /// the parameter's type.
   std::optional<DType> gradDType;
   /// Like `place`, for gradients, which may be partial. If no pattern matches, a gradient is placed as its
   /// parameter.

@@ -67,14 +67,14 @@ struct Parameter {
   int64_t batchAxes = 0;
   /// The first of the axes that are flattened into a matrix's columns (convolutions); 0 if none are.
   int64_t flatten = 0;
-  /// How each matrix is divided into blocks; no parts if it is not.
+  /// How each matrix is divided into blocks; has no parts if it is not divided.
   plan::Division blocks;
   bool requiresGrad = true;
 
   int64_t numElements() const;
   /// How many ranks of its mesh contribute to the gradient: 1 if it is not partial.
   plan::Contributions contributions(const Mesh &mesh) const;
-  /// The number of the contribution that a position of the mesh has.
+  /// The index of the contribution that the rank at a position of the mesh has.
   int64_t contributionOf(const Mesh &mesh, int64_t position) const;
   bool operator==(const Parameter &) const = default;
 };

@@ -14,7 +14,8 @@ namespace stepc::manifest {
 /// name.
 struct ClusterLevel {
   std::string name;
-  /// How many ranks these links join into a domain. If absent in the last level, they join all ranks.
+  /// How many ranks these links join into a domain. If the profile gives no number either, the level must be
+  /// the last, and its links join all ranks.
   std::optional<int64_t> ranks;
   /// The bandwidth of one rank, one way, in 1e9 bytes per second.
   std::optional<double> bandwidth;
@@ -49,8 +50,8 @@ Cluster readCluster(JsonText &json, const llvm::json::Value &value, const std::s
 /// Reads only the `device` of a cluster into `cluster`.
 void readDevice(JsonText &json, const llvm::json::Value &value, const std::string &pointer,
                 Cluster &cluster);
-/// Reads a file that holds one cluster, and checks that the cluster has the ranks of `meshes`. Returns nothing
-/// if there was an error; all errors of the text are in `errors`.
+/// Reads a file that holds one cluster, and checks that the cluster has the ranks of `meshes`. Returns
+/// nothing if there was an error; all errors of the text are in `errors`.
 std::optional<Cluster> readCluster(llvm::StringRef text, llvm::StringRef file,
                                    llvm::ArrayRef<plan::Mesh> meshes, ErrorList &errors);
 /// Writes the keys of a cluster. Absent figures are left out.

@@ -249,7 +249,7 @@ llvm::Expected<std::string> readFile(StringRef file, StringRef what, uint64_t mo
       bytes.resize(used);
       return bytes;
     }
-    step = used; // twice as much each time
+    step = used; // doubles the buffer
   }
 }
 

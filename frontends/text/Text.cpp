@@ -71,7 +71,7 @@ struct Character {
     return code && !isIn(0, 0x1F) && !isIn(0x7F, 0x9F) && !isIn(0x61C, 0x61C) &&
            !isIn(0x200E, 0x200F) && !isIn(0x2028, 0x202E) && !isIn(0x2066, 0x2069);
   }
-  /// Whether a reader can see it. Two names must not differ in invisible characters alone.
+  /// Whether a reader can see the character. Two names must not differ in invisible characters alone.
   bool isVisible() const {
     static constexpr std::pair<llvm::UTF32, llvm::UTF32> unseen[] = {
         {0xAD, 0xAD},     {0x34F, 0x34F},   {0x115F, 0x1160},  {0x17B4, 0x17B5}, {0x180B, 0x180F},

@@ -14,8 +14,8 @@ namespace stepc::text {
 llvm::StringRef withoutByteOrderMark(llvm::StringRef text);
 
 /// The candidate nearest to `name` by edit distance if it is near enough to be
-/// a likely misspelling (at most a third of the letters differ), otherwise an
-/// empty string. The candidates are names of the kind that is wanted.
+/// a likely misspelling (at most a third of the letters differ, or one letter),
+/// otherwise an empty string. The candidates are names of the kind that is wanted.
 llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
 
 /// Makes text from outside safe for messages. It spells as "\u001b" the characters that a terminal would obey

@@ -272,9 +272,9 @@ class LibraryTable(c.Structure):
         ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
         ("refresh", _function(_i32, _ptr)),
         ("target", _str),
-        ("next", _ptr),  # a table like this one
+        ("next", _ptr),  # the address of another LibraryTable
         ("problem", _str),
-        ("table_of", _function(_ptr, _ptr)),  # a table like this one
+        ("table_of", _function(_ptr, _ptr)),  # returns the address of a LibraryTable
     ]
 
 

@@ -50,7 +50,7 @@ _digests: dict[tuple[int, int, int, int], str] = {}
 
 
 def cache_directory() -> Path:
-    """$STEPC_CACHE, or ``~/.cache/stepc``."""
+    """The folder of the cache: $STEPC_CACHE, or ``~/.cache/stepc``."""
     named = os.environ.get("STEPC_CACHE")
     if named:
         return Path(named)
@@ -321,7 +321,7 @@ def _is_trusted(owner: int) -> bool:
 
 
 def _is_private(group: int) -> bool:
-    """Whether this user is a group's only member, as in the groups that distributions make for each user."""
+    """Whether a group has this user's name and no other members. Distributions make one for each user."""
     try:
         user, found = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
     except KeyError:
@@ -345,7 +345,7 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def _digest(path: Path) -> str | None:
-    """A file's SHA-256 digest; None if it is no file, or one that others may write or own."""
+    """A file's SHA-256 digest. None if it is no regular file, or if other users own it or may write it."""
     try:
         # O_NONBLOCK: otherwise a pipe in the place of a file would block.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

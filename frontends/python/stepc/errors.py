@@ -38,7 +38,7 @@ class AbiError(StepcError):
 
 
 class ChipError(StepcError):
-    """The CPU lacks what the library was compiled for."""
+    """The CPU lacks instructions that the library was compiled for."""
 
     status = 3
 
@@ -92,7 +92,7 @@ class CountsError(StepcError):
 
 
 class PoisonedError(StepcError):
-    """An earlier step failed half way, so that values may be torn."""
+    """An earlier step failed half way, so that some parameters and states may have changed and others not."""
 
     status = 12
 

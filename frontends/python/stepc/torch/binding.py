@@ -91,7 +91,7 @@ class Binding:
         return "the parameter groups changed"
 
     def check(self) -> None:
-        """Compares parameters and states with what is bound, and binds what moved."""
+        """Compares parameters and states with the bound ones, and binds those whose memory moved."""
         differing = range(len(self.records))
         if self._table is not None:
             differing = self._table.differing()

@@ -1,4 +1,4 @@
-"""What a trainer says about its tensors beside the tensors themselves."""
+"""What a trainer declares about its tensors, in addition to the tensors themselves."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a trainer says about its tensors beside the tensors themselves."""
+    """What a trainer declares about its tensors, in addition to the tensors themselves."""
 
     batch: Sequence[str] | Mapping[str, int] = ()
     replicated: Sequence[str] = ()

@@ -83,7 +83,7 @@ def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype | None:
 
 
 class Layout(Protocol):
-    """Where the shards of whole tensors will be."""
+    """How whole tensors will be sharded over a mesh."""
 
     mesh: Mesh
 
@@ -141,7 +141,7 @@ def _locate(
 def _refuse_other_place(
     tensor: DTensor, texts: tuple[str, ...], placed: Placed | None, name: str
 ) -> None:
-    """A DTensor says itself where it lies: a declaration that says something else is an error."""
+    """Raises PlacementError if a declaration contradicts a DTensor's own mesh, placements or shape."""
     if placed is None or placed.mesh is None:
         return
     own = (tensor.device_mesh, list(texts), tuple(tensor.shape))
@@ -344,7 +344,7 @@ def describe_frozen(
 ) -> list[Entry]:
     """This rank's frozen parameters: what patterns and selectors of a definition look at.
 
-    Nothing steps them, so they may have any dtype and lie anywhere, and say nothing about worlds.
+    Nothing steps them, so they may have any dtype and placement, and their meshes connect no ranks.
     """
     result: list[Entry] = []
     for names, tensor in by_tensor(named_parameters):

@@ -63,7 +63,7 @@ class Failures:
 
     def _close(self, failed: bool = False) -> None:
         """Closes the instance, and keeps the states by name. Raises GraphError while a graph holds one of the
-        instance's steps. If the step ``failed``, it does not raise, and the instance is never destroyed."""
+        instance's steps. After a failure it does not raise then, but never destroys the instance."""
         self.state.hide_options()
         binding, self._binding = self._binding, None
         if binding is not None:

@@ -1,4 +1,4 @@
-"""Frozen parameters: their states stay, and unfreezing one finds its route.
+"""Frozen parameters: their states are kept, and a parameter that is unfrozen gets its route.
 
 A frozen parameter is not bound. The states that it had are kept by name and shown in
 ``optimizer.state``, so that a checkpoint has them, and the step after unfreezing goes on with them.

@@ -69,7 +69,7 @@ class Question:
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
     def answer(self) -> dict[str, Any]:
-        """Asks ``stepc check --json`` here. Raises CompileError."""
+        """Asks ``stepc check --json`` on this rank. Raises CompileError."""
         for manifest in self.manifests:
             try:
                 return check_silently(self.definition, manifest, self.if_present)[0]
@@ -243,8 +243,8 @@ def _unnamed(found: Any, where: str = "") -> TypeError:
 def route_options(
     routing: Routing, given: Mapping[str, Any], capturable: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Options by route from keyword arguments: a hyperparameter's value, for every route that has
-    it, or options of a rule or a route, which win over that."""
+    """Options by route from keyword arguments. An argument is a hyperparameter's value for every route that
+    has it, or a dict of options for a rule or a route, which has precedence."""
     routes = routing.routes.values()
     named = {name for route in routes for name in (route.rule, route.name)}
     result: dict[str, dict[str, Any]] = {route.name: {} for route in routes}

@@ -94,7 +94,7 @@ class Links:
         _open.add(self)
 
     def name(self, index: int) -> str:
-        """``rank 1``, with the global rank if that is another; the library writes the same."""
+        """``rank 1``, with the global rank if that is another. The library names ranks so, too."""
         rank = self.ranks[index]
         return f"rank {index}" if rank == index else f"rank {index} (global rank {rank})"
 

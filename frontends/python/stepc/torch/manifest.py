@@ -132,7 +132,7 @@ def world_manifest(
 
     ``problem`` is what kept this rank from describing its parameters: every rank then raises, so
     that none waits for a rank that gave up. ``unmatched`` patterns (see `Declarations.unmatched`)
-    are warned of if no rank's parameters match them: another pipeline stage's may.
+    are warned of if no rank's parameters match them: those of another pipeline stage may.
     """
     message = None if problem is None else f"{type(problem).__name__}: {problem}"
     data = pickle.dumps(list(entries))

@@ -104,7 +104,7 @@ class Meeting:
             self._links.close()
 
     def gather(self, item: Any) -> list[Any]:
-        """Every rank's object, in the order of the group's ranks."""
+        """Sends ``item`` to all ranks that meet. Returns every rank's object, in the order of ``ranks``."""
         if self._links is None:
             return [item]
         me = self._links.rank
@@ -252,7 +252,7 @@ class _Board:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def put(self, ranks: Collection[int]) -> str:
-        """Stores a set of ranks and returns a short name of it. The set may be long and equal on many ranks."""
+        """Stores a set of ranks and returns a short name. Sets may be long, and many ranks have the same."""
         text = ",".join(map(str, sorted(ranks)))
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         if name not in self._known:

@@ -213,7 +213,7 @@ class Piece(torch.Tensor):
     def set_(  # type: ignore[override]
         self, storage: Any, offset: int = 0, size: Any = (), stride: Any = ()
     ) -> Piece:
-        """Other memory for the piece, which keeps its shape."""
+        """Gives the piece other memory. The piece keeps its shape."""
         del size
         return super().set_(storage, offset, self.shape, stride)
 

@@ -60,7 +60,7 @@ def placement_text(placement: Placement | str, tensor: str, gradient: bool = Fal
 
     Args:
         placement: DTensor's, or the manifest's text.
-        gradient: of a gradient, which may be a pending sum.
+        gradient: whether it is a gradient's, which may be a pending sum.
     """
     text, source = placement, ""
     if not isinstance(placement, str):
@@ -114,7 +114,7 @@ def same_placements(one: Sequence[Placement], other: Sequence[Placement]) -> boo
 
 
 def same_spec(one: DTensorSpec, other: DTensorSpec) -> bool:
-    """Whether DTensors lie alike: mesh, placements by exact class, global shape and dtype."""
+    """Whether the specs of DTensors are equal: mesh, placements by exact class, global shape and dtype."""
     return one is other or (one == other and same_placements(one.placements, other.placements))
 
 

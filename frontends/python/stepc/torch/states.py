@@ -250,7 +250,7 @@ def _fill(data: torch.Tensor, info: Parameter, number: int, shard: torch.Tensor,
 
 
 def layout_of(instance: Instance, info: Parameter, number: int) -> Layout:
-    """Where a state lies on this rank."""
+    """The layout of state ``number`` on this rank."""
     return Layout(instance, info.index, number, info.states[number].global_shape)
 
 
@@ -272,7 +272,8 @@ def master_source(
 def check_state(
     tensor: Any, state: State, dtensor: bool, device: torch.device, name: str
 ) -> torch.Tensor:
-    """A state that the trainer put in place of the bound one: its shard, if it can be bound."""
+    """The shard of a state that the trainer put in place of the bound one. Raises StepcError if it cannot be
+    bound."""
     where = f"parameter '{name}': state '{state.name}'"
     if not isinstance(tensor, torch.Tensor):
         found = "none" if tensor is None else type(tensor).__name__
@@ -292,7 +293,7 @@ def check_state(
 
 
 def whole_step(source: Any, where: str) -> int:
-    """The number of steps that a state dict or a trainer gives: a whole one, in a 0-d tensor."""
+    """The number of steps that a state dict or a trainer gives: a whole number, plain or in a 0-d tensor."""
     value = source
     if isinstance(source, torch.Tensor):
         if source.is_nested:

@@ -133,7 +133,8 @@ class TorchTransport(Links):
         traffic[0] = self._traffic
 
     def _kept(self, problem: BaseException, error: Any, size: int) -> int:
-        """Keeps an exception for the library's caller; the library gets its text and a code."""
+        """Keeps an exception for the library's caller to raise. Writes its text for the library, and returns
+        the code."""
         if self.raised is None:
             self.raised = problem
         with contextlib.suppress(BaseException):  # no text is better than no code
@@ -247,7 +248,7 @@ def redistribute(moves: Sequence[Move], transport: TorchTransport | None) -> lis
 
 
 def _agree(moves: Sequence[Move], transport: TorchTransport) -> None:
-    """Compares what is moved with every rank that has to take part."""
+    """Raises StepcError unless all ranks of the moved tensors' meshes make the same moves in one order."""
     mine: dict[int, list[str]] = {}
     for move in moves:
         for rank in move.tensor.device_mesh.mesh.flatten().tolist():

@@ -112,7 +112,7 @@ def _with_range(entry: Entry, role: str, own: Sequence[str], axis: int, text: st
     if own[axis] != entry.placements[axis]:
         return tuple(own)
     for one, (mine, its) in enumerate(zip(own, entry.placements, strict=True)):
-        # Ranges count elements of what the other axes leave.
+        # Ranges count elements of the shard that the other axes leave.
         if mine != its and not (its == "R" and is_pending(mine)):
             raise PlacementError(
                 f"parameter '{entry.name}': {role}: expected '{its}' along '{entry.mesh.axes[one][0]}', as "
