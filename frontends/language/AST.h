@@ -90,8 +90,8 @@ struct Expr {
   const Kind kind;
   bool parenthesized = false; ///< Written inside parentheses.
   /// How deep a walk recurses below this node; the parser bounds it. Walks loop
-  /// over left operands of binary operators (see BinaryExpr), so the height of a
-  /// chain `a + b + ...` is that of its highest term plus one.
+  /// over left operands of binary operators (see BinaryExpr). So a chain
+  /// `a + b + ...` has the height of its highest term plus one.
   uint16_t height = 1;
   SourceRange range; ///< Without these parentheses.
   Type type;         ///< analysis

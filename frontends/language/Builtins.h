@@ -49,7 +49,7 @@ struct CoefficientSet {
   unsigned defaultSteps;
 
   /// The coefficients of `count` steps. A safety factor s turns (a, b, c) into
-  /// (a/s, b/s^3, c/s^5), except in the last entry, which repeats: there the
+  /// (a/s, b/s^3, c/s^5). The last entry, which repeats, stays as it is: there the
   /// singular values have converged to 1, and the factor would move them away.
   std::vector<std::array<double, 3>> take(unsigned count, double safety) const;
 };

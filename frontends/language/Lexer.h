@@ -78,10 +78,10 @@ struct TokenStream {
   std::deque<Diagnostic> errors; ///< Errors in tokens, a hundred at most.
 };
 
-/// Splits the source into tokens. A character, number or string that is not of the language becomes an
-/// Invalid token, or the token that was probably meant, and has an error. Errors that belong to no token go
-/// to `diagnostics` at once. Errors of tokens go there if `reportTokens` is true. The parser passes false,
-/// and reports the errors of the tokens that it consumes.
+/// Splits the source into tokens. A character, number or string that is not of the language becomes a token
+/// with an error: the one that was probably meant, otherwise Invalid. Errors that belong to no token go to
+/// `diagnostics` at once. Errors of tokens go there if `reportTokens` is true. The parser passes false, and
+/// reports the errors of the tokens that it consumes.
 TokenStream lex(const Source &source, Diagnostics &diagnostics, bool reportTokens = true);
 
 /// All keywords, in the order of TokenKind.

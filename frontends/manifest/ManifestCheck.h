@@ -23,7 +23,7 @@ void checkMesh(const Mesh &mesh, const CheckReport &report);
 /// Whether the shape has at most kMaxElements elements. Reports an error if not.
 bool checkElements(const Parameter &parameter, const CheckReport &report);
 
-/// Checks that the shape has at most kMaxElements elements, that batch axes leave a matrix, and that each row
+/// Checks the shape: at most kMaxElements elements, and batch axes that leave a matrix. Checks that each row
 /// or column of a divided matrix lies in one block.
 void checkShape(const Parameter &parameter, const CheckReport &report);
 

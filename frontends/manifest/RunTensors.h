@@ -23,12 +23,12 @@ struct RunTensors {
 
 /// Returns one entry per parameter of the manifest, in the manifest's order.
 /// Tensors may be named by the parameter's name or an alias, with or without
-/// wrappers' prefixes. Errors: a parameter without its tensor, a shape or dtype
-/// other than the manifest's, two tensors of one meaning, a tensor of no known
-/// parameter, a gradient's name that fits two parameters, and a gradient for a
-/// step past `numSteps`. A missing gradient is an error unless
-/// `allowMissingGradients` is set or the parameter is frozen. Returns nothing if
-/// there was an error. `numSteps` must be at least 0.
+/// wrappers' prefixes. Errors: a parameter without its tensor; a shape or dtype
+/// other than the manifest's; two tensors of one meaning; a tensor of no known
+/// parameter; a gradient's name that fits two parameters; a gradient for a step
+/// past `numSteps`. A missing gradient is an error unless `allowMissingGradients`
+/// is set or the parameter is frozen. Returns nothing if there was an error.
+/// `numSteps` must be at least 0.
 std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,
                                                          const Manifest &manifest, int64_t numSteps,
                                                          bool allowMissingGradients,

@@ -65,8 +65,8 @@ public:
   ///
   /// Validates each file: header length, JSON, names, types, shapes, and offsets that cover the data once
   /// without overlap or hole. Several errors of one header are reported together, with JSON pointers inside
-  /// the header. Other errors: a file that is no regular file, a file or tensor that occurs twice, a shard
-  /// that is missing or outside of the index's folder, and a shard whose tensors are not those that the index
+  /// the header. Other errors: a file that is no regular file; a file or tensor that occurs twice; a shard
+  /// that is missing or outside of the index's folder; a shard whose tensors are not those that the index
   /// lists. Returns nothing if there was an error.
   static std::optional<SafetensorsFile> open(llvm::ArrayRef<std::string> paths, Read read,
                                              ErrorList &errors);
@@ -111,8 +111,8 @@ private:
 };
 
 /// Reads an index: the names of tensors by the file name of their shard. `text` is JSON; errors name `file`
-/// and its lines. Returns nothing after an error: if "weight_map" is missing, if a value is no file name, or
-/// if a file is outside of the index's folder (an absolute path, or one with "..").
+/// and its lines. Errors: "weight_map" is missing, a value is no file name, or a file is outside of the
+/// index's folder (an absolute path, or one with ".."). Returns nothing after an error.
 using ShardMap = std::map<std::string, std::vector<std::string>>;
 std::optional<ShardMap> readShardIndex(llvm::StringRef text, llvm::StringRef file,
                                        ErrorList &errors);

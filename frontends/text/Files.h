@@ -27,11 +27,11 @@ std::string sizeText(uint64_t bytes);
 llvm::Expected<std::string> readFile(llvm::StringRef path, llvm::StringRef what,
                                      uint64_t mostBytes);
 
-/// Writes `pieces` one after the other. A rename replaces a regular file and keeps its mode and owner. The
-/// file's bytes are overwritten instead, once the disk has room for all of them, in two cases: if a new file
-/// could not keep the owner, hard links or extended attributes, and if the folder cannot be written. Links
-/// are followed. A pipe or a device gets the bytes directly. After an error the file is as it was, and no new
-/// file is left beside it. Fails for a folder, for a read-only file, and if the system refuses.
+/// Writes `pieces` one after the other. A new file with the same mode and owner replaces a regular file by a
+/// rename. If a new file could not keep the owner, hard links or extended attributes, the old file's bytes are
+/// overwritten instead, once the disk has room. They are overwritten, too, if the folder cannot be written.
+/// Links are followed. A pipe or a device gets the bytes directly. After an error the file is as it was, and
+/// no new file is left beside it. Fails for a folder, for a read-only file, and if the system refuses.
 llvm::Error writeFile(llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> pieces);
 /// Returns the error that writeFile would return before it writes a byte. Leaves no file behind.
 llvm::Error checkPlace(llvm::StringRef path);

@@ -13,13 +13,13 @@ namespace stepc::text {
 /// without the mark.
 llvm::StringRef withoutByteOrderMark(llvm::StringRef text);
 
-/// The candidate nearest to `name` by edit distance if it is near enough to be
-/// a likely misspelling (at most a third of the letters differ, or one letter),
-/// otherwise an empty string. The candidates are names of the kind that is wanted.
+/// The candidate nearest to `name` by edit distance, if `name` is a likely
+/// misspelling of it: at most a third of the letters differ, or one letter.
+/// Otherwise an empty string. The candidates are names of the kind that is wanted.
 llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
 
-/// Makes text from outside safe for messages. It spells as "\u001b" the characters that a terminal would obey
-/// instead of show: controls except tabs and line feeds, and characters that turn the direction of text. A
+/// Makes text from outside safe for messages. Characters that a terminal would obey instead of show become
+/// "\u001b". They are controls except tabs and line feeds, and characters that turn the direction of text. A
 /// byte that is not UTF-8 becomes "\xff". A second call changes nothing more.
 std::string printable(llvm::StringRef text);
 /// Spells like `printable`, for names that stand in one line: it also spells tabs and line feeds.

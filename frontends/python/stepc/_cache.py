@@ -1,7 +1,7 @@
 """The cache of compiled libraries: a folder whose files are checked before they are used.
 
-An entry is a folder named by a hash of all that made it, or a library that another rank made, named by its
-own digest. An entry appears and disappears by one rename, so that no process ever sees half an entry, and a
+An entry is a folder named by a hash of its compilation's inputs, or a library from another rank, named by its
+own digest. An entry appears and disappears by one rename, so that no process ever sees half an entry. A
 process that has a library open keeps it. Every file's SHA-256 digest is stored beside the file and compared
 before the file is used: a damaged entry is made again. Files and folders that another user may write are
 refused, since code is loaded from them.
@@ -236,7 +236,7 @@ class Cache:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Lets one process at a time change entries. If the file system has no locks, or after
-        ``_LOCK_SECONDS``, the process goes on without the lock: every change is one rename, and at worst an
+        ``_LOCK_SECONDS``, the process goes on without the lock. Every change is one rename, so at worst an
         entry is made twice."""
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

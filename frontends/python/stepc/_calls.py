@@ -1,7 +1,7 @@
 """Calls into a library that calls back into Python.
 
 Python runs signal handlers between any two instructions of the main thread. If a handler raises
-inside a callback (Ctrl-C), the callback cannot reliably catch the exception: before its first
+inside a callback (Ctrl-C), the callback cannot reliably catch the exception. Before the callback's first
 instruction, or after its last, ctypes prints the exception and returns whatever is in memory. So a
 library that calls back runs in a thread of its own, where no handler runs, while the caller's thread waits.
 """

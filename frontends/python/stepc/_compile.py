@@ -181,8 +181,8 @@ _OWN_OPTIONS = ("-m", "--manifest", "-o", "--output", "--emit", "--json", "-h", 
 
 
 def check_arguments(arguments: Sequence[str]) -> None:
-    """Raises an error unless ``arguments`` is a list of options that shape a library: a TypeError for other
-    values, a ValueError for options that stepc sets or that ask for other outputs."""
+    """Checks that ``arguments`` is a list of options that shape a library. Raises TypeError for other values,
+    and ValueError for options that this module sets or that ask for other outputs."""
     wanted = "arguments: expected a list of options, as in ['--waves', '2'], found "
     if isinstance(arguments, str):
         raise TypeError(f"{wanted}the text {arguments!r}")

@@ -220,7 +220,7 @@ class Instance:
     instance. In the child, steps raise at once, and closing does nothing.
 
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
-    transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
+    transport's ``abort(reason)`` is called. The exception is raised when the library has returned.
     In :meth:`enqueue` and :meth:`poll` on a GPU, Python itself raises it when they have returned.
     """
 

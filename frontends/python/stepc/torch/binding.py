@@ -202,7 +202,7 @@ class Binding:
         for number, info in enumerate(record.info.states):
             bound, found = record.state_tensors[number], state.get(info.name)
             if bound is not None and found is bound[0]:
-                # The same tensor object may have new memory, or another type, shape or placements.
+                # An unchanged tensor object may have new memory, or another type, shape or placements.
                 held = found._local_tensor if bound[4] is not None else found
                 if (
                     held.data_ptr() == bound[1] and held.dtype is bound[2]
@@ -364,8 +364,8 @@ class Binding:
         return self._gradient_pointer(record, shard)
 
     def _other_plan(self, record: Record, gradient: DTensor, again: bool) -> Exception:
-        """The exception to raise for a gradient whose placements are not those that the library was compiled
-        for, and from which this rank cannot cut its shard."""
+        """The exception to raise for a gradient with placements for which the library was not compiled, if
+        this rank cannot cut its shard out of the gradient."""
         expected, found, mesh = list(record.grad_placements), list(gradient.placements), record.spec.mesh
         sums = is_partial_sum(gradient.placements)
         if gradient.device_mesh != mesh or not (sums or record.pending):

@@ -26,8 +26,8 @@ from stepc.torch.states import (
 def parameters_to_save(optimizer: RoutedGroups) -> dict[str, torch.Tensor]:
     """The parameters of this rank by name, for torch.distributed.checkpoint to save, and to load in place.
 
-    Tensors are the parameters' own memory. Tensors that DTensor cannot describe (ranges of flat buffers,
-    stripes, shards in plain tensors) tell the checkpoint their place in the whole tensor, as their states do.
+    Tensors are the parameters' own memory. Some tensors DTensor cannot describe: ranges of flat buffers,
+    stripes, shards in plain tensors. These tell the checkpoint their place in the whole, as their states do.
     """
     optimizer._prepared()
     binding, result = optimizer._binding, {}

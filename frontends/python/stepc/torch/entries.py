@@ -35,8 +35,8 @@ class Entry:
     root: Root | None = None
     batch_axes: int = 0
     aliases: list[str] = field(default_factory=list)
-    #: The shape of this rank's shard, if it is not what the placements say, or if only the shapes of all
-    #: ranks' shards determine what the placements mean.
+    #: The shape of this rank's shard, if it is not what the placements say. Also set if the placements are
+    #: ambiguous, and only the shapes of all ranks' shards show what they mean.
     local_shape: tuple[int, ...] | None = None
     requires_grad: bool = True
     #: Whether its rule does the same to every element, so that it does not matter which ones a rank holds.

@@ -259,9 +259,9 @@ def _plan(
 
 
 def _fitting(value: Any, target: torch.Tensor, where: str, beside: bool) -> torch.Tensor:
-    """A source's tensor in the dtype of the state. It becomes a Piece if it holds this rank's elements alone:
-    as a plain tensor, or as a DTensor with the placements of the parameter, if the state has these, too
-    (``beside``)."""
+    """A source's tensor in the dtype of the state. It becomes a Piece if it holds this rank's elements alone.
+    Then it is a plain tensor, or a DTensor with the parameter's placements. The latter counts only if the
+    state has these placements, too (``beside``)."""
     check_tensor(value, where)
     mine = local(target)
     exact = value.dtype == target.dtype or (

@@ -2,8 +2,8 @@
 
 They are a gloo process group, point to point, so that neither tags nor failures touch the
 trainer's groups. gloo completes a receive only inside ``wait``, and a wait that times out breaks the
-whole group. So every exchange has a waiting thread, and ``abort`` is a wait that times out on purpose:
-pending waits on this rank then return, and peers see their connection closed. The reason travels through
+whole group. So every exchange has a waiting thread, and ``abort`` is a wait that times out on purpose.
+Then pending waits on this rank return, and peers see their connection closed. The reason travels through
 the store, if the store answers.
 """
 
@@ -66,7 +66,7 @@ class Links:
     """Point-to-point connections of ``ranks``, global ranks in an order that all of them use.
 
     Creating them is collective over ``ranks``. ``nonce`` must be the same on all of them and new every
-    time: otherwise gloo would find the addresses of an earlier group in the store, and connect to those.
+    time. Otherwise gloo would find the addresses of an earlier group in the store, and connect to those.
     """
 
     def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:

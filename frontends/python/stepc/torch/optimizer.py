@@ -79,9 +79,9 @@ class Optimizer(Failures, RoutedGroups):
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         spec: path or text of the optimizer definition. May be left out with ``library``.
-        library: a compiled library, for machines without the compiler. Of several targets the first
-            that is for the parameters' device is taken; ``cpu``, ``emulated`` and ``interpret`` are
-            for a CPU.
+        library: a compiled library, for machines without the compiler. If it has several targets, the
+            first that is for the parameters' device is taken; ``cpu``, ``emulated`` and ``interpret``
+            are for a CPU.
         process_group: the ranks that make this optimizer and step together; the default group without it.
         timeout: seconds after which a rank gives up waiting for another one; without it 120 in steps,
             and 600 when the optimizer is made.

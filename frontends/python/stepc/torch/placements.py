@@ -24,7 +24,7 @@ _forms: dict[type, Callable[[Placement], str]] = {
     _StridedShard: lambda placement: f"_S({placement.dim}, {placement.split_factor})",
 }
 _NUMBER = r"\s*(-?\d+)\s*"
-# The texts of placements. Those of _PENDING are for gradients alone.
+# The texts of placements. Only gradients may have a text of _PENDING.
 _TEXTS = (
     re.compile("R"),
     re.compile(rf"S\({_NUMBER}\)"),
@@ -127,7 +127,7 @@ def is_whole_where_cut(found: Sequence[Placement], wanted: Sequence[Placement]) 
 
 
 def stands_apart(gradient: Sequence[Placement], own: Sequence[Placement]) -> bool:
-    """Whether a gradient has other shards than its parameter: nothing is pending, and no rank could cut its
+    """Whether a gradient has other shards than its parameter. Nothing is pending, and no rank could cut its
     shard out of the part of the gradient that it has."""
     return all(type(one) in _forms for one in gradient) and not is_whole_where_cut(gradient, own)
 

@@ -57,8 +57,8 @@ def _is_axis(axis: Any) -> bool:
 def planned_mesh(sizes: Sizes, rank: int = 0) -> Iterator[DeviceMesh]:
     """A device mesh of a job that does not run, for the time of a ``with`` block.
 
-    Within it torch.distributed is initialized with torch's fake process group, which sends nothing: shard a
-    model on the meta device as the job does, and call :func:`stepc.torch.export_manifest` there.
+    Within the block torch.distributed is initialized with torch's fake process group, which sends nothing.
+    Shard a model on the meta device as the job does, and call :func:`stepc.torch.export_manifest` there.
 
     Args:
         sizes: names and sizes of the mesh axes, outermost first. Ranks count up in row-major order.

@@ -111,8 +111,8 @@ def _unsure(entry: Entry, dim: int, found: str) -> str:
 
 
 def in_cutting_order(entry: Entry) -> Entry:
-    """A parameter that FSDP2 cut after stripes, on a mesh with its axes in the order in which they cut,
-    because no strided placement describes this. Other parameters keep their mesh."""
+    """Gives a parameter that FSDP2 cut after stripes a mesh with its axes in the order in which they cut: no
+    strided placement describes such shards. Other parameters keep their mesh."""
     sizes = [size for _, size in entry.mesh.axes]
     order, texts = list(range(len(sizes))), list(entry.placements)
     for dim, (axes, cuts) in _cutting(sizes, entry.placements).items():

@@ -71,8 +71,8 @@ def _ranges(
     entry: Entry, sizes: Sequence[int], places: Mapping[int, Sequence[int]], found: _Shapes,
     problem: str,
 ) -> Entry:  # fmt: skip
-    """Describes shards as ranges: ranks along the mesh axis that cuts dimension 0 last hold rows one after
-    the other, each rank any number of rows. Raises PlacementError with ``problem`` if they do not."""
+    """Describes shards as ranges. Along the mesh axis that cuts dimension 0 last, ranks must hold rows one
+    after the other, each rank any number. Raises PlacementError with ``problem`` if they do not."""
     axis = last_axis(sizes, entry.placements, 0) if entry.shape else None
     if axis is None:
         raise PlacementError(f"{problem}; only shards along dimension 0 may be of any size")

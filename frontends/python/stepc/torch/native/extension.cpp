@@ -1,4 +1,4 @@
-// Does without the interpreter what binding.py does in every step for every parameter: a table of bound
+// Does without the interpreter what binding.py does in every step for every parameter. A table of bound
 // records (record.h) finds the records in which something differs.
 
 #include "record.h"
@@ -15,8 +15,8 @@ namespace {
 
 using namespace stepc;
 
-/// A parameter of a group. The group does not own it, so only its address is compared, and it may be read
-/// only after a living object was found to have this address.
+/// A parameter of a group. The group does not own it, so its address is compared first. It may be read only
+/// after a living object was found to have this address.
 struct GroupMember {
   const PyObject *tensor;
   bool requiresGrad;
