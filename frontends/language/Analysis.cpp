@@ -277,8 +277,8 @@ void RuleAnalyzer::needMatrix(SourceRange range, const Twine &what) {
     rule.needsMatrix = MatrixNeed{range, what.str()};
 }
 
-/// Whether an unknown name must be reported. False if it was reported before, as every name outside ASCII
-/// was, or if text that could not be parsed may declare it.
+/// Whether an unknown name must be reported, which is then noted. False if the name was reported before, as
+/// every name outside ASCII was, or if text that could not be parsed may declare it.
 bool RuleAnalyzer::isFirstMention(StringRef name) {
   return !rule.lacksNames && llvm::isASCII(name) && rule.unread.emplace(name).second;
 }

@@ -345,7 +345,7 @@ bool Parser::atDeclaration() const {
   return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute) || atBlocks();
 }
 
-/// `blocks` begins a declaration only before a string. Elsewhere it is an ordinary name.
+/// Whether a `blocks` statement begins here. Without a string after it, `blocks` is an ordinary name.
 bool Parser::atBlocks() const { return atName("blocks") && next().kind == TokenKind::String; }
 
 bool Parser::atStatement() const {

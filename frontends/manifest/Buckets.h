@@ -35,7 +35,7 @@ public:
 private:
   struct BucketMember {
     size_t bucket, index;
-    int64_t elements = -1; // the most that its flat axes divide; -1: no flat placement seen yet
+    int64_t elements = -1; // the most elements that flat axes divide; -1: none seen yet
     std::string ranks;     // the axes and the mesh that divide the bucket, for messages
   };
   const std::vector<Bucket> &buckets;

@@ -24,7 +24,8 @@ struct ScanEvents {
   std::function<void(size_t)> halfCharacter;
 };
 
-/// The offset, from the opening quote, of the first half of a surrogate pair that lacks its other half.
+/// The offset, from the opening quote, of the first escape that is half of a surrogate pair without the other
+/// half: `\ud800`. Nothing if there is none.
 std::optional<size_t> findHalfCharacter(llvm::StringRef quoted) {
   auto unitAt = [&](size_t at) -> unsigned {
     unsigned unit = 0;

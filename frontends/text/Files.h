@@ -28,7 +28,7 @@ llvm::Expected<std::string> readFile(llvm::StringRef path, llvm::StringRef what,
                                      uint64_t mostBytes);
 
 /// Writes `pieces` one after the other. A new file with the same mode and owner replaces a regular file by a
-/// rename. If a new file could not keep the owner, hard links or extended attributes, the old file's bytes are
+/// rename. If a new file could not keep the owner, hard links or extended attributes, the old bytes are
 /// overwritten instead, once the disk has room. They are overwritten, too, if the folder cannot be written.
 /// Links are followed. A pipe or a device gets the bytes directly. After an error the file is as it was, and
 /// no new file is left beside it. Fails for a folder, for a read-only file, and if the system refuses.

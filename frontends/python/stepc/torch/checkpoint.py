@@ -1,4 +1,5 @@
-"""``load_state_dict``. torch's own would cast states to the parameter's dtype and replace the tensors."""
+"""``load_state_dict`` of the optimizer. torch's own would cast states to the parameter's dtype and replace
+the tensors."""
 
 from __future__ import annotations
 

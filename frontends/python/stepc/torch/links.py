@@ -99,7 +99,7 @@ class Links:
         return f"rank {index}" if rank == index else f"rank {index} (global rank {rank})"
 
     def run(self, works: list[tuple[str, dist.Work]]) -> Exchange:
-        """Starts a thread that waits for operations that were started."""
+        """Starts a thread that waits for ``works``, which are under way."""
         exchange = Exchange(works, self.timeout)
         self._running.add(exchange)
         return exchange

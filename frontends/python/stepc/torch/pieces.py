@@ -179,7 +179,7 @@ class Piece(torch.Tensor):
         with torch._C._DisableTorchDispatch():
             result = operation(*args, **(kwargs or {}))
         if operation is torch.ops.aten.zeros_like.default and not args[0].numel():
-            return Piece.of(result, args[0].whole, args[0].boxes)  # the same stager copies an empty one so
+            return Piece.of(result, args[0].whole, args[0].boxes)  # the stager copies empty tensors so
         return result
 
     @staticmethod

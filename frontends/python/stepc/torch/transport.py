@@ -223,7 +223,7 @@ def redistribute(moves: Sequence[Move], transport: TorchTransport | None) -> lis
     if transport is None:
         move()
     else:
-        # A peer may stop or fail inside torch's collective. In a thread, so that this rank's wait still ends.
+        # In a thread, so that this rank's wait ends even if a peer stops or fails inside torch's collective.
         move = with_stream(moves[0].tensor.device, move)
         thread = threading.Thread(target=move, name="stepc-redistribute", daemon=True)
         thread.start()

@@ -10,7 +10,7 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-// After Python's own header.
+// These headers need Python's own header first.
 #include <structmember.h>
 
 #include <cstdint>
@@ -59,7 +59,7 @@ inline PyObject *slotOf(PyObject *object, Py_ssize_t slot) {
   return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + slot);
 }
 
-/// The offset in objects of a class of an attribute that is a slot; 0 for other attributes.
+/// The offset, in objects of the class, of an attribute that is a slot; 0 for other attributes.
 inline Py_ssize_t findSlot(PyObject *cls, const char *name) {
   Owned found(PyObject_GetAttrString(cls, name));
   PyErr_Clear();
