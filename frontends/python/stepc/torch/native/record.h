@@ -10,7 +10,7 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-// These headers need Python's own header first.
+// structmember.h needs Python's own header first.
 #include <structmember.h>
 
 #include <cstdint>
