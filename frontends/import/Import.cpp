@@ -20,7 +20,7 @@ using namespace stepc::frontends;
 
 std::string frontends::libraryName(StringRef path) { return llvm::sys::path::stem(path).str(); }
 
-// What a manifest may say, the op accepts.
+// optim.parameter accepts every size that a manifest may have.
 static_assert(manifest::kMaxElements == optim::kMostElements);
 
 namespace {
@@ -34,7 +34,7 @@ public:
   OwningOpRef<ModuleOp> run(const ImportOptions &options) {
     lang::loadDialects(context);
     context.loadDialect<comm::CommDialect>();
-    // Line 0: what is wrong with the whole is no line's fault.
+    // Line 0, because an error about the whole file belongs to no line.
     OwningOpRef<ModuleOp> module =
         ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), options.name);
     comm::setLevel(*module, "optim");
@@ -46,7 +46,7 @@ public:
     decide::setCluster(*module,
                        manifest.cluster.value_or(manifest::Cluster()).resolve(options.cluster),
                        FileLineColLoc::get(&context, path, 0, 0));
-    // A rule without a claim would be dead weight in every level and in the plan.
+    // A rule that no route uses is left out: every level and the plan would only carry it along.
     for (const auto &rule : file.rules)
       if (llvm::any_of(file.route()->claims,
                        [&](const lang::Claim &c) { return c.rule == rule.get(); }))
@@ -69,7 +69,8 @@ private:
     return FileLineColLoc::get(&context, file.source->name(), at.line, at.column);
   }
 
-  /// Canonical names, of frozen parameters too: a name means one parameter of the model.
+  /// Fills `names` with canonical names, which must differ, also from those of frozen parameters. Fails, too,
+  /// if all parameters are frozen.
   LogicalResult nameParameters() {
     positions = namePositions(text, "parameters");
     llvm::StringMap<size_t> seen;
@@ -144,7 +145,7 @@ private:
 
   void importParameters() {
     for (auto [index, parameter] : llvm::enumerate(manifest.parameters)) {
-      // Patterns also match a name as it is written.
+      // The name as written becomes an alias, because patterns match it, too.
       SmallVector<StringRef> aliases;
       if (parameter.name != names[index])
         aliases.push_back(parameter.name);

@@ -1,7 +1,7 @@
 //===- Import.h - A specification and a manifest as level 1 -----*- C++ -*-===//
 //
-// The one way into the ladder from files that people write: an analyzed .optim
-// file and a checked manifest become one module at level "optim".
+// Turns the files that people write into the first level of the ladder: an
+// analyzed .optim file and a checked manifest become one module at level "optim".
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_IMPORT_IMPORT_H
@@ -17,9 +17,9 @@
 namespace stepc::frontends {
 
 struct ImportOptions {
-  std::string name; ///< The library's, see libraryName.
+  std::string name; ///< The library's name, see libraryName.
   std::string numerics = "exact";
-  /// The machines for which the plan is chosen, unless the manifest says otherwise.
+  /// The machines for which stepc plans. The manifest's figures, if it has any, replace these.
   cost::Cluster cluster = cost::cpuProfile();
 };
 
@@ -27,18 +27,19 @@ struct ImportOptions {
 /// (kernels::symbolPrefix).
 std::string libraryName(llvm::StringRef path);
 
-/// A manifest, and the text that it was read from: parameters are located in it.
+/// A manifest, and the JSON text that it was read from, which gives parameters and meshes their locations.
 struct ManifestFile {
   const manifest::Manifest &manifest;
   llvm::StringRef path, text;
 };
 
-/// Builds the module: the cluster, meshes that hold a parameter, rules, routes and parameters, in that order,
-/// so that look-ups find the few first. Parameters that require no gradient keep only their names.
+/// Builds the module: the cluster, meshes of stepped parameters, rules, routes, block statements and
+/// parameters, in that order. Look-ups of symbols then find the few before the many. Parameters that require
+/// no gradient keep only their names.
 ///
-/// A parameter gets its canonical name (wrappers' prefixes dropped), which is what the library
-/// calls it; the name as written becomes an alias if it differs. Trainers know routes by the names
-/// that the analysis gave them (lang::Claim).
+/// A parameter gets its canonical name (wrappers' prefixes dropped), which the library uses, too. The
+/// name as written becomes an alias if it differs. Trainers know routes by the names that the analysis
+/// gave them (lang::Claim).
 ///
 /// The file must have passed `lang::analyze` with `requireRoute`. Returns null
 /// after an error, which was emitted to the context.

@@ -9,10 +9,10 @@ using llvm::StringRef;
 
 namespace {
 
-/// An open object or array, and the key that its value stands under.
+/// An open object or array, and the key whose value it is.
 struct Frame {
   StringRef key;     // in the enclosing object
-  StringRef lastKey; // the last key read in this one
+  StringRef lastKey; // the last key that was read in this object
   bool isObject = false;
   bool expectsKey = false;
 };
@@ -34,7 +34,7 @@ std::vector<LinePosition> stepc::frontends::namePositions(StringRef text, String
     case '[': {
       bool isObject = text[i] == '{';
       StringRef key = stack.empty() ? StringRef() : stack.back().lastKey;
-      // {"parameters": [{ : the element of the array that is asked for.
+      // {"parameters": [{ : an element of `array`. The brace is its position until its name is read.
       if (isObject && stack.size() == 2 && stack[1].key == array)
         result.push_back({line, unsigned(i - lineStart) + 1});
       stack.push_back({key, {}, isObject, isObject});

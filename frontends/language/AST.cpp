@@ -188,7 +188,7 @@ public:
   }
 
 private:
-  /// Shortest text that reads back as the same value.
+  /// Writes enough digits that the same value can be read back.
   void number(double value) { os << llvm::format("%.17g", value); }
 
   void optional(const std::optional<Constant> &constant) {

@@ -2,7 +2,7 @@
 //
 // The parser builds the tree; `analyze` fills the fields marked "analysis".
 // After an analysis without errors every expression has a valid type and every
-// name points at what it names. All pointers live as long as the File.
+// name points at its declaration. All pointers live as long as the File.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_LANGUAGE_AST_H
@@ -44,7 +44,7 @@ struct StringLiteral {
 struct Hyperparameter {
   Name name;
   std::optional<Constant> defaultValue;
-  bool isBroken = false; ///< The default is none, which was said.
+  bool isBroken = false; ///< The default could not be read, and the error was reported.
   SourceRange range;
   bool isUsed = false; ///< analysis
   /// analysis: the first place where the hyperparameter itself is rounded to
@@ -60,8 +60,8 @@ struct StateDeclaration {
   std::optional<Constant> initial;            ///< Zero where absent.
   SourceRange range;
   bool isAssigned = false; ///< analysis
-  bool isRead = false;     ///< analysis: by any statement, its own included
-  uint32_t depth = 0;      ///< analysis: of the value that it has by now
+  bool isRead = false;     ///< analysis: read by any statement, also by the one that assigns it
+  uint32_t depth = 0;      ///< analysis: Expr::depth of the value that was assigned last
 };
 
 /// `master : f32`.
@@ -88,18 +88,18 @@ struct Expr {
   };
 
   const Kind kind;
-  bool parenthesized = false; ///< Written with parentheses of its own.
+  bool parenthesized = false; ///< Written inside parentheses.
   /// How deep a walk recurses below this node; the parser bounds it. Walks loop
-  /// over left operands of binary operators (see BinaryExpr), so a chain
-  /// `a + b + ...` is no higher than its highest term and one.
+  /// over left operands of binary operators (see BinaryExpr). So a chain
+  /// `a + b + ...` has the height of its highest term plus one.
   uint16_t height = 1;
-  SourceRange range; ///< Without the parentheses.
+  SourceRange range; ///< Without these parentheses.
   Type type;         ///< analysis
-  /// analysis: the value of a scalar that literals alone give; 1 or 0 for a
-  /// condition.
+  /// analysis: the value of a scalar that is computed from literals alone; 1 or
+  /// 0 for a condition. Nothing for other values.
   std::optional<double> constant;
-  /// analysis: at least as many as the operations of level 1 that follow from
-  /// one another up to this value, through names too.
+  /// analysis: a bound on the longest chain of operations of level 1 that ends
+  /// in this value. The operations behind names count, too.
   uint32_t depth = 0;
 
   virtual ~Expr() = default;
@@ -109,7 +109,8 @@ protected:
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-/// Stands where a syntax error was reported; analysis stays silent about it.
+/// Replaces an expression whose syntax error was reported. Analysis reports
+/// nothing more about it.
 struct ErrorExpr : Expr {
   explicit ErrorExpr(SourceRange range) : Expr(Kind::Error, range) {}
   static bool classof(const Expr *e) { return e->kind == Kind::Error; }
@@ -176,8 +177,8 @@ llvm::StringRef spell(BinaryOp op);
 inline bool isComparison(BinaryOp op) { return op >= BinaryOp::Less && op <= BinaryOp::NotEqual; }
 inline bool isLogical(BinaryOp op) { return op >= BinaryOp::And; }
 
-/// A chain `a + b + ...` of any length is a tree that is deep on the left, so
-/// everything that walks a tree takes a chain as a whole: `chain` lists it.
+/// A chain `a + b + ...` may be long, and its tree is deep on the left. So every
+/// walk over a tree loops over the links that `chain` lists, and does not recurse.
 struct BinaryExpr : Expr {
   BinaryOp op;
   SourceRange opRange;
@@ -189,14 +190,15 @@ struct BinaryExpr : Expr {
   static bool classof(const Expr *e) { return e->kind == Kind::Binary; }
 };
 
-/// `top` and the binary expressions below it on the left, the innermost first:
-/// the left operand of the first is none, that of each other the one before.
+/// `top` and the binary expressions below it on the left, the innermost first.
+/// The left operand of each is the one before. Only that of the first is no
+/// binary expression.
 std::vector<BinaryExpr *> chain(BinaryExpr &top);
 std::vector<const BinaryExpr *> chain(const BinaryExpr &top);
 
-/// The exponent of a power as a number that the text gives, or NaN.
+/// The value of a power's exponent if it is a literal with or without a minus; otherwise NaN.
 double literalExponent(const Expr &exponent);
-/// Whether a power with this literal exponent is computed by products.
+/// Whether a power with this literal exponent is computed by multiplications.
 bool isProductExponent(double exponent);
 
 /// `[(a, b, c), ...]`, an option of `orthogonalize`.
@@ -230,14 +232,14 @@ enum class Function : uint8_t {
   Orthogonalize,
 };
 
-/// What `orthogonalize` means once its options are resolved.
+/// The options of a call of `orthogonalize` after analysis.
 struct Orthogonalization {
-  /// One (a, b, c) per step; a safety factor is already divided in.
+  /// One (a, b, c) per step of the iteration. A safety factor is already applied.
   std::vector<std::array<double, 3>> coefficients;
-  std::string coefficientSet; ///< The set's name, empty for a list.
+  std::string coefficientSet; ///< The name of the set of coefficients; empty for a list.
   ElementType precision = ElementType::BF16;
   double eps = 1e-7;
-  /// Below, the scaled eps of optim.orthogonalize would be subnormal.
+  /// With a smaller eps, the scaled eps of optim.orthogonalize would be subnormal.
   static constexpr double leastEps = 0x1p-100;
 };
 
@@ -252,10 +254,10 @@ struct CallExpr : Expr {
   std::vector<Option> options;    ///< `name = value`.
 
   std::optional<Function> function; ///< analysis
-  /// analysis, of a reduction: One (of everything), Rows (`over = columns`) or
-  /// Cols (`over = rows`).
+  /// analysis: the shape of a reduction's result. It is One without `over`, Rows
+  /// with `over = columns`, Cols with `over = rows`.
   Shape reducesTo = Shape::One;
-  ElementType castTo = ElementType::Invalid;          ///< analysis, of `cast`
+  ElementType castTo = ElementType::Invalid;          ///< analysis, for `cast`
   std::optional<Orthogonalization> orthogonalization; ///< analysis
 
   CallExpr(SourceRange range, Name callee) : Expr(Kind::Call, range), callee(std::move(callee)) {}
@@ -310,16 +312,16 @@ struct Rule {
   std::vector<Hyperparameter> hyperparameters;
   std::vector<StateDeclaration> states;
   std::optional<Master> master;
-  std::vector<SourceRange> furtherMasters; ///< An error of analysis.
+  std::vector<SourceRange> furtherMasters; ///< Each is an error in analysis.
   std::vector<std::unique_ptr<Statement>> statements;
   SourceRange range;
   bool hasSyntaxErrors = false; ///< Statements may be missing.
-  bool lacksNames = false;      ///< Declarations may be missing: nothing is said of unknown names.
-  /// Names in text that could not be read: one of them that is unknown may be declared there. The
-  /// analysis adds unknown ones that it has reported.
+  bool lacksNames = false;      ///< Declarations may be missing, so unknown names are not reported.
+  /// Names in text that could not be parsed. The text may declare them, so they are not reported as
+  /// unknown. The analysis adds the unknown names that it has reported.
   std::set<std::string, std::less<>> unread;
 
-  std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason
+  std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason, if any
   bool usesGrad = false;                 ///< analysis
 };
 
@@ -327,7 +329,7 @@ struct Rule {
 struct Setting {
   Name name;
   std::optional<Constant> number; ///< The value of a hyperparameter.
-  std::optional<Name> word;       ///< The value of `missing_grad`. Neither after an error.
+  std::optional<Name> word;       ///< The value of `missing_grad`. After an error both are empty.
 };
 
 using plan::BlockSizes, plan::MissingGrad;
@@ -337,19 +339,19 @@ struct Claim {
   Name ruleName;
   std::optional<Name> routeName; ///< Written after `as`.
   std::vector<Setting> settings;
-  bool lacksSettings = false; ///< Some may be missing.
-  bool isRest = false;        ///< Whatever no other claim takes.
-  bool isMatrix = false;      ///< Matrices only; with globs, those that match one.
+  bool lacksSettings = false; ///< After an error settings may be missing.
+  bool isRest = false;        ///< Takes the parameters that no other claim takes.
+  bool isMatrix = false;      ///< Takes matrices only; if there are globs, those that match a glob.
   std::vector<StringLiteral> globs;
-  std::optional<SourceRange> ifPresent; ///< The globs may match nothing.
+  std::optional<SourceRange> ifPresent; ///< Set if the globs may match nothing.
   std::vector<StringLiteral> except;
   SourceRange range;
-  SourceRange selectorRange; ///< Without `if present`.
+  SourceRange selectorRange; ///< `rest`, `matrix` or the globs, without `if present`.
 
   const Rule *rule = nullptr;                   ///< analysis
   MissingGrad missingGrad = MissingGrad::Error; ///< analysis
-  /// analysis: as written after `as`, otherwise the rule's name. If several claims of the rule have no name
-  /// of their own: `RULE.1`, `RULE.2`, … in order.
+  /// analysis: the name after `as`. A claim without `as` has the rule's name. Several claims of one rule
+  /// without `as` are `RULE.1`, `RULE.2`, … in order.
   std::string name;
   /// analysis: one value per hyperparameter of the rule, in its order.
   std::vector<double> values;
@@ -367,11 +369,11 @@ struct BlocksStatement {
   std::vector<StringLiteral> globs;
   std::optional<SourceRange> ifPresent;
   std::vector<StringLiteral> except;
-  std::optional<Constant> flatten; ///< The axis from which on all are columns.
-  std::optional<Constant> repeat;  ///< Blocks have their part of each of so many stretches.
+  std::optional<Constant> flatten; ///< The first of the axes that form the columns.
+  std::optional<Constant> repeat;  ///< How often the list of blocks recurs along the axis.
   bool isColumns = false;
   BlockSizes sizes = BlockSizes::Listed;
-  std::vector<Constant> numbers; ///< None where matrices are flattened alone.
+  std::vector<Constant> numbers; ///< Empty if the statement only flattens.
   SourceRange range;
 };
 
@@ -380,10 +382,10 @@ struct File {
   std::vector<std::unique_ptr<Rule>> rules;
   std::vector<BlocksStatement> blocks;
   std::vector<Route> routes; ///< More than one is an error of analysis.
-  bool lacksRules = false;   ///< Optimizers may be missing: nothing is said of unknown ones.
-  bool isForeign = false;    ///< The text is none of this language, which was said.
+  bool lacksRules = false;   ///< Optimizers may be missing, so unknown ones are not reported.
+  bool isForeign = false;    ///< The text is in another language, and the error was reported.
 
-  /// The route, or null where the file has none.
+  /// The route. Null if the file has none.
   const Route *route() const { return routes.empty() ? nullptr : &routes[0]; }
 };
 

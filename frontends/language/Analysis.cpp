@@ -44,7 +44,7 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned")
             .withHint("if the trainer writes it, say so: '" + state.name.text + " = " +
                       state.name.text + "'");
-      // One number may be there for the trainer to read; a tensor is memory.
+      // A state of one number may be meant for the trainer to read. A tensor would only cost memory.
       else if (!state.isRead && state.shape != Shape::One)
         diagnostics.warning(state.name.range,
                             "state '" + state.name.text + "' is assigned and never read");
@@ -86,7 +86,7 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
       diagnostics.error({end, end}, "expected a route, found none")
           .withHint("end the file with 'route { " + file.rules[0]->name.text + "(...) for rest }'");
   }
-  // What is unused after an error may well be used where the error is.
+  // After an error, what looks unused may be used in the text that has the error.
   if (!diagnostics.hasErrors()) {
     warnUnused(file, diagnostics);
     warnHyperparameters(file, diagnostics);
@@ -111,13 +111,13 @@ void RuleAnalyzer::declareAll() {
     Symbol symbol;
     symbol.hyperparameter = &hyper;
     declare(hyper.name, symbol);
-    // In a claim it could not be told from the setting.
+    // In a claim, a hyperparameter `missing_grad` would look like the setting.
     if (hyper.name.text == "missing_grad")
       diagnostics.error(hyper.name.range, "expected another name for the "
                                           "hyperparameter: 'missing_grad' is a "
                                           "setting of every route");
   }
-  // In the order of the text, so that the later of two equal names is reported.
+  // States and lets are declared in the order of the text, so that the later of two equal names is reported.
   auto state = rule.states.begin();
   auto declareStates = [&](uint32_t limit) {
     for (; state != rule.states.end() && state->range.begin < limit; ++state) {
@@ -182,7 +182,7 @@ void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
   }
   if (!type.isValid())
     return;
-  // No silent broadcast: a state is as large as it says.
+  // Values are not broadcast to the target's shape, except a scalar to a state of one value.
   bool fits =
       !type.isCondition() && (type.shape == wanted || (type.isScalar() && wanted == Shape::One));
   if (fits) {
@@ -197,7 +197,7 @@ void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
   hintShape(error, assign, type);
 }
 
-/// How to come from the shape that was found to the one that is assigned to.
+/// Adds a hint: how a value of the shape that was found can get the shape of the target.
 void RuleAnalyzer::hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const {
   Shape wanted = assign.state ? assign.state->shape : Shape::Full;
   if (found.isCondition())
@@ -264,7 +264,7 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
     return;
   }
   symbol.state->isAssigned = true;
-  // It is rounded to the state's type, and extended when it is read.
+  // Two more operations: the value is rounded to the state's type here, and extended when it is read.
   symbol.state->depth = assign.value->depth + 2;
   assign.state = symbol.state;
   if (symbol.range.begin > target.range.begin)
@@ -277,13 +277,13 @@ void RuleAnalyzer::needMatrix(SourceRange range, const Twine &what) {
     rule.needsMatrix = MatrixNeed{range, what.str()};
 }
 
-/// False where an unknown name was reported before, as those outside ASCII were, or may be one that
-/// could not be read.
+/// Whether an unknown name must be reported, which is then noted. False if the name was reported before, as
+/// every name outside ASCII was, or if text that could not be parsed may declare it.
 bool RuleAnalyzer::isFirstMention(StringRef name) {
   return !rule.lacksNames && llvm::isASCII(name) && rule.unread.emplace(name).second;
 }
 
-/// What a name that stands at `before` can mean.
+/// The names of values that are known at the offset `before` of the text.
 std::vector<StringRef> RuleAnalyzer::valueNames(uint32_t before) const {
   std::vector<StringRef> names;
   for (StringRef name : {"param", "grad", "step", "rows", "cols", "numel"})
@@ -291,7 +291,7 @@ std::vector<StringRef> RuleAnalyzer::valueNames(uint32_t before) const {
   for (const auto &entry : symbols)
     if (entry.second.range.end <= before)
       names.push_back(entry.getKey());
-  // A map's order is no order: of two equally near names always the same.
+  // Sorted, because a StringMap has no fixed order: one of two equally near names is always suggested.
   llvm::sort(names);
   return names;
 }

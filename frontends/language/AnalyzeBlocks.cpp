@@ -7,7 +7,7 @@
 using namespace stepc::lang;
 using llvm::Twine;
 
-/// As the manifest bounds them.
+/// The manifest has the same bounds of elements and repeats.
 constexpr double mostElements = 0x1p40, mostRepeats = 0x1p16, mostAxes = 0x1p6;
 
 static void checkCount(const Constant &number, const Twine &what, double most,

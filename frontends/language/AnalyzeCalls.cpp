@@ -19,7 +19,7 @@ static CallExpr::Option *findOption(CallExpr &call, StringRef name) {
   return nullptr;
 }
 
-/// The value of a number with or without a sign.
+/// The value of a literal with or without a minus. Nothing for other expressions.
 static std::optional<double> constantValue(const Expr &expr) {
   if (const auto *number = llvm::dyn_cast<NumberExpr>(&expr))
     return number->value;
@@ -45,7 +45,7 @@ static std::string list(ArrayRef<StringRef> words) {
   return llvm::join(words.drop_back(), ", ") + " or " + words.back().str();
 }
 
-/// How messages show an option's value that is not what it should be.
+/// How messages show a wrong value of an option.
 static std::string found(const Expr &expr) {
   StringRef word = wordOf(expr);
   if (!word.empty())
@@ -148,7 +148,7 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
     functionClass = FunctionClass::Reduction;
   }
 
-  // What was taken for an option may have been an argument, so the count comes second.
+  // Options are checked before arguments are counted: a text that looks like an option may be an argument.
   bool valid = checkOptions(call, optionsOf(functionClass));
   if (functionClass != FunctionClass::Reduction || call.arguments.size() != 1)
     valid = valid && checkArgumentCount(call, *info);
@@ -197,7 +197,7 @@ Type RuleAnalyzer::analyzeSelect(CallExpr &call) {
   if (!condition.isValid() || !values.isValid())
     return {};
   Shape shape = broadcast(condition.shape, values.shape);
-  // Two numbers first meet a tensor in the condition.
+  // If both values are scalars, the condition may be the first tensor that they meet.
   if (values.isScalar())
     for (const ExprPtr &value : ArrayRef(call.arguments).drop_front())
       meetTensor(*value, shape);
@@ -386,7 +386,7 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
         .withHint("give a list to use some of them");
     return false;
   }
-  // Rounding lifts singular values above 1, where the first steps of these sets blow them up.
+  // Rounding lifts singular values above 1. The first steps of these sets let such values grow without bound.
   if (result.precision != ElementType::F32 && (name == "cans" || name == "polar_express") &&
       !safety)
     diagnostics
@@ -396,7 +396,7 @@ bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
                                  : "give 'safety = 1.01', or 'precision = f32'");
   result.coefficientSet = name.str();
   result.coefficients = set->take(count.value_or(set->defaultSteps), factor);
-  // The factor works most on c, which is 0 in no entry of a set that takes one.
+  // The factor changes c most. In the set that takes a factor, no c is 0.
   for (const std::array<double, 3> &step : result.coefficients)
     if (safety && (step[2] == 0 || lossIn(ElementType::F32, step[2]) != Loss::None)) {
       diagnostics.error(safety->value->range,

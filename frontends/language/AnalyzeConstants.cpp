@@ -146,7 +146,7 @@ void RuleAnalyzer::foldConstant(Expr &expr) {
     return;
   }
   expr.constant = foldScalar(expr);
-  // Only where it begins: what is computed from it is so for the same reason.
+  // Only the first infinity or NaN is reported. Values that are computed from it have the same cause.
   if (expr.constant && !std::isfinite(*expr.constant) && hasFiniteOperands(expr))
     notFinite.push_back(&expr);
 }
@@ -166,7 +166,7 @@ void RuleAnalyzer::warnNotFinite() {
 // Where scalars meet tensors
 //===----------------------------------------------------------------------===//
 
-/// The hyperparameter that an expression names, by itself or through `let`.
+/// The hyperparameter that an expression names, directly or through `let`. Null for other expressions.
 static const Hyperparameter *hyperparameterOf(const Expr *expr) {
   const auto *name = llvm::dyn_cast<NameExpr>(expr);
   while (name && name->let)
@@ -198,7 +198,7 @@ void RuleAnalyzer::meetTensor(const Expr &operand, Shape result, ElementType ele
                            (element == ElementType::F32 ? "1.4e-45" : "9.2e-41") + " to 3.4e+38");
 }
 
-/// `decay(p, lr, wd)` rounds 1 - lr * wd, and nothing before.
+/// Checks the factor 1 - lr * wd of `decay(p, lr, wd)`. Only the factor is rounded to f32, not lr and wd.
 void RuleAnalyzer::checkDecayFactor(const CallExpr &call) {
   double factor = 1 - *call.arguments[1]->constant * *call.arguments[2]->constant;
   if (Loss loss = lossIn(ElementType::F32, factor); loss != Loss::None)

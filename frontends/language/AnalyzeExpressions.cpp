@@ -9,7 +9,7 @@ using namespace stepc::lang;
 using llvm::StringRef;
 using llvm::Twine;
 
-/// The type of arithmetic: f64 among scalars, f32 as soon as a tensor is there.
+/// The type of an arithmetic result: f64 if all operands are scalars, f32 if one of them is a tensor.
 static Type arithmetic(Shape shape) {
   return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
 }
@@ -39,7 +39,7 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
         .withHint("a list stands after 'coefficients =' of 'orthogonalize'");
     break;
   }
-  // A chain has filled in each of its links.
+  // analyzeBinary has already done this for each link of a chain.
   if (!llvm::isa<BinaryExpr>(expr)) {
     expr.type = type;
     measureDepth(expr);
@@ -49,7 +49,7 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
 }
 
 void RuleAnalyzer::measureDepth(Expr &expr) {
-  // A conversion of an operand's type and shape, and the longest that one function becomes.
+  // How many operations, at most, convert an operand's type and shape, and follow from one function.
   constexpr uint32_t conversion = 2, function = 10;
   auto below = [&](const Expr &operand) {
     bool same = operand.type == expr.type;
@@ -71,7 +71,7 @@ void RuleAnalyzer::measureDepth(Expr &expr) {
   }
   if (expr.depth <= maxDepth)
     return;
-  expr.depth = 0; // what follows from it may be whole again
+  expr.depth = 0; // values that are computed from it get no error for its depth
   if (std::exchange(toldDepth, true))
     return;
   diagnostics
@@ -99,8 +99,8 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
   if (resolveBuiltin(name)) {
     switch (name.symbol) {
     case NameExpr::Symbol::Param:
-      // The manifest, and not the rule, says to what type storage rounds it. A read of the new value would
-      // mean something else for every parameter.
+      // The manifest, not the rule, gives the type to which `param` is rounded when it is stored. So a read
+      // of the new value would mean something else for every parameter.
       if (paramAssignment) {
         diagnostics.error(name.range, "'param' is read after it was assigned")
             .withNote(paramAssignment->target.range, "the assignment is here")
@@ -125,7 +125,7 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
     return {};
   }
   Symbol &symbol = it->second;
-  // A `let` begins to exist after its own statement, a state after its name.
+  // A `let` may be used after its own statement, a state after its name.
   uint32_t visibleFrom = symbol.let ? symbol.let->range.end : symbol.range.end;
   if (name.range.begin < visibleFrom) {
     diagnostics.error(name.range, "'" + Twine(name.name) + "' is used before it is declared")
@@ -158,7 +158,7 @@ void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
   std::vector<StringRef> functionNames;
   for (const FunctionInfo &info : functions())
     functionNames.push_back(info.name);
-  // A function's name may be a state's that was misspelt where it was declared.
+  // A function's name may be meant as a state whose declaration is misspelt.
   if (findFunction(name) && !near.empty())
     error.withHint("did you mean '" + near + "'? '" + name + "' is a function: " + name + "(...)");
   else if (findFunction(name))
@@ -213,7 +213,7 @@ Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
   return binary.type;
 }
 
-/// One operation of a chain, whose left operand is analyzed.
+/// Analyzes one operation of a chain. Its left operand must have been analyzed.
 Type RuleAnalyzer::analyzeLink(BinaryExpr &link) {
   bool logical = isLogical(link.op);
   Type lhs =
@@ -223,7 +223,7 @@ Type RuleAnalyzer::analyzeLink(BinaryExpr &link) {
     return {};
   Shape shape = broadcast(lhs.shape, rhs.shape);
   meetTensor(*link.lhs, shape);
-  // An exponent that is computed by products is never a number of its own.
+  // An exponent that becomes multiplications or a square root is never rounded to f32.
   double exponent = link.op == BinaryOp::Power ? literalExponent(*link.rhs) : 0;
   if (exponent != 0.5 && !isProductExponent(exponent))
     meetTensor(*link.rhs, shape);

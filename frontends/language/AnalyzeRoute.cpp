@@ -86,7 +86,7 @@ private:
     for (const Hyperparameter &hyper : claim.rule->hyperparameters)
       names.push_back(hyper.name.text);
     if (!llvm::is_contained(names, setting.name.text)) {
-      claim.lacksSettings = true; // it may be any
+      claim.lacksSettings = true; // any hyperparameter may be meant
       if (claim.rule->lacksNames || claim.rule->unread.contains(setting.name.text))
         return;
       names.push_back("missing_grad");
@@ -133,8 +133,8 @@ private:
           .withHint("leave it out: without patterns a claim may take no parameter at all");
   }
 
-  /// A claim without a name of its own is called like its rule. Names are how trainers and
-  /// checkpoints know routes, so each means one route, and never the parameters of another rule.
+  /// Gives each claim its name (Claim::name). Trainers and checkpoints know routes by these names. So no two
+  /// routes may have one name, and no route may have the name of another rule.
   void nameRoutes(Route &route) {
     llvm::StringMap<unsigned> unnamed, index;
     for (const Claim &claim : route.claims)
@@ -174,7 +174,7 @@ private:
 
   File &file;
   Diagnostics &diagnostics;
-  llvm::StringSet<> unknownRules; ///< That were reported.
+  llvm::StringSet<> unknownRules; ///< Names of unknown rules that were reported.
 };
 
 } // namespace
@@ -189,7 +189,7 @@ void stepc::lang::checkPatterns(const std::vector<StringLiteral> &patterns,
 }
 
 void stepc::lang::analyzeRoutes(File &file, Diagnostics &diagnostics) {
-  // Point at the word, not at the whole block.
+  // Errors point at the word `route`, not at the whole text of the route.
   auto word = [](const Route &route) {
     return SourceRange{route.range.begin, route.range.begin + 5};
   };

@@ -1,7 +1,7 @@
 //===- Analyzer.h - Names and kinds of one rule -----------------*- C++ -*-===//
 //
-// Private to this folder. An expression that was reported has an invalid type,
-// and everything that depends on it stays silent.
+// Private to this folder. An expression with a reported error has an invalid
+// type. Expressions that depend on it are not reported.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_LANGUAGE_ANALYZER_H
@@ -27,7 +27,7 @@ private:
     Hyperparameter *hyperparameter = nullptr;
     StateDeclaration *state = nullptr;
     LetStatement *let = nullptr;
-    SourceRange range; ///< The name's, where it is declared.
+    SourceRange range; ///< The name in its declaration.
   };
 
   // Declarations and statements, in Analysis.cpp.
@@ -56,13 +56,13 @@ private:
   Type checkNumber(const Expr &expr, Type type);
   Type checkCondition(const Expr &expr, Type type);
 
-  /// Fills in the depth of an expression whose operands have theirs.
+  /// Sets Expr::depth from the depths of the operands. Reports a depth beyond maxDepth.
   void measureDepth(Expr &expr);
 
   // Constants, in AnalyzeConstants.cpp.
   void foldConstant(Expr &expr);
-  /// Called where a value of shape `result` is computed from `operand`. There a scalar is rounded to
-  /// `element`, and a constant that does not survive that is an error.
+  /// Call it if a value of shape `result` is computed from `operand`. If `operand` is a scalar and `result`
+  /// is not, the scalar is rounded to `element`. A constant that `element` cannot hold is an error.
   void meetTensor(const Expr &operand, Shape result, ElementType element = ElementType::F32);
   void warnNotFinite();
 
@@ -83,31 +83,31 @@ private:
 
   Rule &rule;
   Diagnostics &diagnostics;
-  /// Everything the rule declares anywhere, for "used before" messages.
+  /// All declarations of the rule, later ones too, for messages about use before declaration.
   llvm::StringMap<Symbol> symbols;
-  bool isParamMisspelt = false; ///< In an assignment, which was reported.
+  bool isParamMisspelt = false; ///< An assignment to a misspelt `param` was reported.
   const AssignStatement *paramAssignment = nullptr;
-  /// Where constants become NaN or infinite, and divisions by a constant 0.
+  /// Expressions at which constants become NaN or infinite, and divisions by a constant 0.
   std::vector<const Expr *> notFinite;
-  /// Whether the rule has been told that too much follows from one another: each further part of a
-  /// chain would say the same.
+  /// Whether a depth beyond maxDepth was reported. It is reported once per rule, because each further
+  /// link of a chain would repeat the error.
   bool toldDepth = false;
 };
 
-/// Warns of values of hyperparameters, defaults and those of claims, that f32
-/// cannot hold where they meet a tensor.
+/// Warns of hyperparameters' values (defaults, and those in claims) that f32
+/// cannot hold, if the hyperparameter meets a tensor.
 void warnHyperparameters(const File &file, Diagnostics &diagnostics);
 
-/// Reports patterns that are none.
+/// Reports texts that are no valid patterns.
 void checkPatterns(const std::vector<StringLiteral> &patterns, Diagnostics &diagnostics);
 
-/// Checks what is known of blocks without a parameter.
+/// Checks the patterns and numbers of a `blocks` statement. The sizes of parameters are not known here.
 void analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diagnostics);
 
 /// Checks the route against the rules and fills the claims.
 void analyzeRoutes(File &file, Diagnostics &diagnostics);
 
-/// `did you mean 'x'?` if a candidate is near.
+/// Adds the hint `did you mean 'x'?` if a candidate is near.
 void hintNearest(Diagnostic &diagnostic, llvm::StringRef name,
                  llvm::ArrayRef<llvm::StringRef> candidates);
 

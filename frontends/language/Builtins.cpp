@@ -7,7 +7,7 @@ using namespace stepc::lang;
 using llvm::ArrayRef;
 using llvm::StringRef;
 
-/// With NaN if either is, as arith.minimumf and arith.maximumf.
+/// NaN if either operand is NaN, like arith.minimumf and arith.maximumf.
 static double least(double a, double b) {
   return std::isnan(a) || std::isnan(b) ? std::nan("") : std::min(a, b);
 }

@@ -22,15 +22,15 @@ struct FunctionInfo {
   Function function;
   FunctionClass functionClass;
   unsigned argumentCount;
-  /// The value for arguments that the text gives; null for functions of tensors.
+  /// Computes the function of constants. Null for functions of tensors.
   double (*fold)(llvm::ArrayRef<double> arguments) = nullptr;
   /// How many of the arguments are tensors; for functions of class Named.
   unsigned tensorCount = 0;
 };
 
-/// All functions. `max` is there once, as Function::Max.
+/// All functions. `max` has one entry, with Function::Max; analysis turns it into MaxOf.
 llvm::ArrayRef<FunctionInfo> functions();
-/// Null for a name that is no function.
+/// The function of that name. Null if there is none.
 const FunctionInfo *findFunction(llvm::StringRef name);
 /// The names of the arguments that functions of a class take by name.
 llvm::ArrayRef<llvm::StringRef> optionsOf(FunctionClass functionClass);
@@ -41,7 +41,7 @@ llvm::ArrayRef<llvm::StringRef> plannedStatements();
 /// A named set of Newton-Schulz coefficients.
 struct CoefficientSet {
   llvm::StringRef name;
-  /// For steps 1, 2, ...
+  /// The coefficients (a, b, c) of the iteration's steps 1, 2, ...
   llvm::ArrayRef<std::array<double, 3>> steps;
   /// Whether the last entry repeats for further steps and any prefix is a valid
   /// choice. Otherwise the set has exactly `steps.size()` steps.
@@ -49,8 +49,8 @@ struct CoefficientSet {
   unsigned defaultSteps;
 
   /// The coefficients of `count` steps. A safety factor s turns (a, b, c) into
-  /// (a/s, b/s^3, c/s^5), except in the entry that repeats: there the singular
-  /// values have converged, and the factor would keep them off one.
+  /// (a/s, b/s^3, c/s^5). The last entry, which repeats, stays as it is: there the
+  /// singular values have converged to 1, and the factor would move them away.
   std::vector<std::array<double, 3>> take(unsigned count, double safety) const;
 };
 

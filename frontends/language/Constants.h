@@ -1,8 +1,8 @@
 //===- Constants.h - What literals become -----------------------*- C++ -*-===//
 //
-// Private to this folder. Literals and scalars are f64; where they are stored
-// or meet a tensor they are rounded to a smaller type, and may become zero or
-// infinite there.
+// Private to this folder. Literals and scalars are f64. When they are stored or
+// meet a tensor, they are rounded to a smaller type, and may become zero or
+// infinite.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_LANGUAGE_CONSTANTS_H
@@ -12,20 +12,21 @@
 
 namespace stepc::lang {
 
-/// What a number loses when it is rounded to a type: nothing that matters
-/// (subnormal numbers keep what bits they have), or its meaning.
+/// What happens to a number when it is rounded to a type. None: nothing that
+/// matters, although subnormal numbers lose bits. Infinite and NaN: the number
+/// was so before.
 enum class Loss : uint8_t { None, ToZero, ToInfinity, Infinite, NaN };
 Loss lossIn(ElementType element, double value);
 
-/// How a message goes on after "expected ... that f32 can hold, found": the
-/// number as %g prints it, and what becomes of it.
+/// The end of a message "expected ... that f32 can hold, found ...": the number
+/// as %g prints it, and what it is rounded to.
 std::string describeLoss(double value, Loss loss);
 /// The number as %g prints it.
 std::string spellNumber(double value);
 
-/// The value of an operation or function of scalars whose operands are
-/// constants, as the library computes it up to the last bit of `^`, `exp` and
-/// `log`; otherwise nothing. The operands' constants are known.
+/// The value of a scalar operation or function if its operands are constants;
+/// otherwise nothing. It is the value that the library computes, except for the
+/// last bit of `^`, `exp` and `log`. Operands must have their `constant` set.
 std::optional<double> foldScalar(const Expr &expr);
 
 } // namespace stepc::lang

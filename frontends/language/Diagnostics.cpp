@@ -33,7 +33,7 @@ void Diagnostics::keepFirst(unsigned count, const llvm::Twine &hint) {
     each.hint = &each == &kept.front() ? hint.str() : "";
 }
 
-/// If two stand at one place, the first reported comes first.
+/// Diagnostics at one offset stay in the order in which they were reported.
 llvm::SmallVector<std::pair<uint32_t, size_t>> Diagnostics::inOrder() const {
   llvm::SmallVector<std::pair<uint32_t, size_t>> order;
   for (size_t i = 0; i < kept.size(); ++i)
@@ -86,8 +86,8 @@ private:
     excerpt(range, at);
   }
 
-  /// The source line and the carets below it. A very long line is shown around
-  /// the place only.
+  /// Prints the source line and the carets below it. A very long line is cut to
+  /// the text around the place.
   void excerpt(SourceRange range, LineColumn at) {
     constexpr size_t widest = 160, before = 60;
     StringRef line = source.line(at.line);

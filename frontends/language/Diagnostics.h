@@ -16,8 +16,8 @@ namespace stepc::lang {
 
 enum class Severity : uint8_t { Error, Warning };
 
-/// One message about one place: lower case, no full stop, "expected X, found
-/// Y". Notes point at other places, the hint says what to do about it.
+/// One message about one place in the text: lower case, no full stop, "expected
+/// X, found Y". Notes point at other places. The hint says what to write instead.
 struct Diagnostic {
   struct Note {
     SourceRange range;
@@ -50,21 +50,22 @@ public:
   Diagnostic &error(SourceRange range, const llvm::Twine &message);
   Diagnostic &warning(SourceRange range, const llvm::Twine &message);
 
-  /// An error that was made elsewhere.
+  /// Adds an error that was built before, such as the lexer's error of a token.
   Diagnostic &add(const Diagnostic &error);
-  /// Keeps the first errors by their places, and takes no more than so many; with this hint alone.
+  /// Keeps the first `count` diagnostics in the order of the text, and drops further errors. The first one
+  /// gets `hint`, and the others lose theirs.
   void keepFirst(unsigned count, const llvm::Twine &hint);
 
   bool hasErrors() const { return errors != 0; }
   /// True once an error was dropped: a parser need not go on.
   bool isFull() const { return errors > errorLimit; }
   unsigned errorCount() const { return errors; }
-  /// The last one that is kept; there is one.
+  /// The last diagnostic that is kept. There must be one.
   Diagnostic &last() { return kept.back(); }
   const std::deque<Diagnostic> &all() const { return kept; }
 
   enum class Color { Auto, Always, Never };
-  /// Prints every diagnostic, in the order of the places they are about, as
+  /// Prints every diagnostic, in the order of the text, as
   ///
   ///   file:line:column: error: message
   ///       source line
@@ -76,7 +77,7 @@ public:
   void print(llvm::raw_ostream &os, const Source &source, Color color = Color::Auto) const;
 
 private:
-  /// Places and indices of `kept`, by place.
+  /// Offsets in the text and indices in `kept` of all diagnostics, in the order of the text.
   llvm::SmallVector<std::pair<uint32_t, size_t>> inOrder() const;
 
   unsigned errorLimit;

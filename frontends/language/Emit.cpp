@@ -72,7 +72,7 @@ Value RuleEmitter::toF32(Location loc, Value value) {
   return toElement(loc, value, ElementType::F32);
 }
 
-/// From bf16 to f16 and back the way is through f32, which holds both exactly.
+/// Converts between bf16 and f16 through f32, which holds both exactly.
 Value RuleEmitter::toElement(Location loc, Value value, ElementType element) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   mlir::Type wanted = elementType(element);
@@ -89,8 +89,8 @@ Value RuleEmitter::toShape(Location loc, Value value, Shape shape) {
   if (shape == Shape::Scalar)
     return value;
   if (value.getType().isInteger(1)) {
-    // Only f64 crosses from scalars to tensors: carry the condition as 1 or 0.
-    // (Named in between: the order in which arguments are evaluated is open.)
+    // optim.splat takes only f64 scalars, so the condition becomes 1 or 0 first.
+    // The constants have names, since C++ leaves open which argument it evaluates first.
     Value one = constant(loc, 1), zero = constant(loc, 0);
     Value number = arith::SelectOp::create(builder, loc, value, one, zero);
     Value splat = toShape(loc, number, shape);
@@ -145,7 +145,7 @@ void RuleEmitter::addArguments(Block &block) {
 }
 
 void RuleEmitter::emitAssignment(const AssignStatement &assign) {
-  // `s = s` leaves the state as it is stored.
+  // `s = s` emits nothing: the state stays as it is stored.
   if (const auto *name = dyn_cast<NameExpr>(assign.value.get()))
     if (name->state && name->state == assign.state)
       return;
@@ -156,7 +156,7 @@ void RuleEmitter::emitAssignment(const AssignStatement &assign) {
     param = value;
     return;
   }
-  // What follows reads the state as it is stored.
+  // Later statements read the state as it is stored, rounded to its type.
   value = toElement(loc, value, assign.state->element);
   states[assign.state] = toF32(loc, value);
 }
@@ -174,7 +174,7 @@ optim::RuleOp RuleEmitter::run() {
   builder.setInsertionPointToEnd(&block);
   for (const auto &statement : rule.statements) {
     if (const auto *let = dyn_cast<LetStatement>(statement.get())) {
-      // Locations name values, for `stepc run --watch`. One value may have several names.
+      // The location gets the let's name, for `stepc run --watch`. One value may have several names.
       Value value = lets[let] = emit(*let->value);
       value.setLoc(NameLoc::get(builder.getStringAttr(let->target.text), value.getLoc()));
     } else {
@@ -184,7 +184,7 @@ optim::RuleOp RuleEmitter::run() {
   SmallVector<Value> results{param};
   for (const StateDeclaration &state : rule.states)
     results.push_back(states[&state]);
-  // Ignored by contract: the parameter's value is the master's.
+  // optim.rule ignores what is yielded for the master: its new value is the parameter's.
   if (rule.master)
     results.push_back(param);
   optim::YieldOp::create(builder, locate(rule.range), results);

@@ -4,7 +4,7 @@
 
 #include "frontends/language/AST.h"
 
-// Before the dialect's header, which leaves it to the precompiled one.
+// Optim.h needs this header, but does not include it, because the precompiled header has it.
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "dialects/optim/Optim.h"
@@ -15,9 +15,9 @@ namespace stepc::lang {
 /// Loads the dialects that the emitted operations belong to.
 void loadDialects(mlir::MLIRContext &context);
 
-/// Appends one `optim.rule` to the module. The rule comes from a file that
-/// `analyze` accepted, and `source` is that file's text: every operation's
-/// location is the place in it. The context must have the dialects loaded.
+/// Appends one `optim.rule` to the module. The rule must come from a file that
+/// `analyze` accepted. `source` is that file's text, in which operations have
+/// their locations. The context must have the dialects loaded.
 optim::RuleOp emitRule(const Rule &rule, const Source &source, mlir::ModuleOp module);
 
 } // namespace stepc::lang

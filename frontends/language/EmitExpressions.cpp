@@ -69,7 +69,7 @@ Value RuleEmitter::emitUnary(const UnaryExpr &unary) {
     Value one = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
     return arith::XOrIOp::create(builder, loc, operand, one);
   }
-  // No constant has a dynamic shape, so what is true everywhere is a comparison.
+  // A constant cannot have a dynamic shape, so a tensor of true is the comparison 0 == 0.
   Value zero = toShape(loc, constant(loc, 0), shape);
   Value always = arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, zero, zero);
   return arith::XOrIOp::create(builder, loc, operand, always);
@@ -101,7 +101,7 @@ Value RuleEmitter::emitBinary(const BinaryExpr &binary) {
   return result;
 }
 
-/// One operation of a chain, on the value of its left operand.
+/// Emits one operation of a chain. `lhs` is the value of its left operand.
 Value RuleEmitter::emitLink(const BinaryExpr &binary, Value lhs) {
   Shape shape = binary.type.shape;
   lhs = toShape(locate(binary.lhs->range), lhs, shape);
@@ -127,8 +127,9 @@ Value RuleEmitter::emitLink(const BinaryExpr &binary, Value lhs) {
   }
 }
 
-/// Literal whole exponents are products by repeated squaring: exact where they
-/// can be, and right for negative bases, which exp(b log a) is not.
+/// A whole literal exponent (isProductExponent) becomes multiplications, by
+/// repeated squaring. They are exact if the result is representable, and right
+/// for negative bases, for which exp(b log a) has no value.
 Value RuleEmitter::emitPower(const BinaryExpr &binary, Value base) {
   Location loc = locate(binary.opRange);
   double exponent = literalExponent(*binary.rhs);
@@ -208,7 +209,7 @@ Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
   Location loc = locate(call.range);
   const Orthogonalization &options = *call.orthogonalization;
   Value operand = emit(*call.arguments[0]);
-  // f16 has too small a range for what is not normalized yet: it is rounded to afterwards.
+  // The range of f16 is too small for a matrix before it is normalized, so rounding to f16 comes later.
   operand = options.precision == ElementType::F16 ? toF32(loc, operand)
                                                   : toElement(loc, operand, options.precision);
   SmallVector<Attribute> steps;
@@ -235,7 +236,7 @@ Value RuleEmitter::emitCall(const CallExpr &call) {
   case Function::Orthogonalize:
     return emitOrthogonalize(call);
   case Function::Decay: {
-    // One after the other: the order in which arguments are evaluated is open.
+    // Emitted in separate statements, since C++ leaves open which argument it evaluates first.
     Value parameter = emitTo(*call.arguments[0], call.type.shape);
     Value lr = emit(*call.arguments[1]);
     Value weightDecay = emit(*call.arguments[2]);
@@ -253,7 +254,7 @@ Value RuleEmitter::emitCall(const CallExpr &call) {
   case Function::Sqrt:
     return math::SqrtOp::create(builder, loc, x);
   case Function::Rsqrt: {
-    // Two correctly rounded operations are the same on every target.
+    // Square root and division are correctly rounded, so the result is the same on every target.
     Value one = constantLike(loc, 1, x);
     Value root = math::SqrtOp::create(builder, loc, x);
     return arith::DivFOp::create(builder, loc, one, root);

@@ -24,7 +24,7 @@ constexpr StringRef useLarge = "write a number that f32 can hold, such as 3e38";
 constexpr StringRef useZeros = "zeros like x are '0 * x'";
 
 constexpr Entry functionNames[] = {
-    // Functions that are here under another name, or written out.
+    // Functions that this language has under another name, or that can be written out.
     {"where", useSelect},
     {"iif", useSelect},
     {"cond", useSelect},
@@ -81,7 +81,7 @@ constexpr Entry functionNames[] = {
     {"zeros_like", useZeros},
     {"ones_like", "ones like x are '0 * x + 1'"},
     {"dot", "a product of all elements is 'sum(a * b)'"},
-    // Functions that the language lacks, and near to which it has others.
+    // Functions that this language lacks, although some of its functions have similar names.
     {"sin", noHint},
     {"cos", noHint},
     {"tan", noHint},
@@ -367,7 +367,7 @@ std::string stepc::lang::asciiName(StringRef name) {
       result += letter->spelling;
     else if (character >= 0x2080 && character <= 0x2089) // subscripts
       result += char('0' + (character - 0x2080));
-    else if (character >= 0xFF10 && character <= 0xFF5A) // of full width
+    else if (character >= 0xFF10 && character <= 0xFF5A) // full-width characters
       result += char(character - 0xFEE0);
     else
       return "";

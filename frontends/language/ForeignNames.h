@@ -1,8 +1,8 @@
-//===- ForeignNames.h - What other languages and papers call it -*- C++ -*-===//
+//===- ForeignNames.h - Names of other languages and papers -----*- C++ -*-===//
 //
-// Names that people bring along, with what to write instead. A name here is
-// never guessed at by its spelling: `sin` is near to `sign`, and means another
-// thing.
+// Names that people know from elsewhere, and hints what to write instead. For a
+// name in these tables no name of similar spelling is suggested: `sin` is near
+// to `sign`, but means another function.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_LANGUAGE_FOREIGNNAMES_H
@@ -17,20 +17,20 @@
 namespace stepc::lang {
 
 /// The hint for the name of a function in another language; empty if this language has nothing like it.
-/// Nothing for a name that is not known.
+/// Returns nothing for a name that is not in the table.
 std::optional<llvm::StringRef> foreignFunctionHint(llvm::StringRef name);
-/// The hint for the name of a value that other systems use.
+/// The hint for the name of a value that other systems use, as for functions.
 std::optional<llvm::StringRef> foreignValueHint(llvm::StringRef name);
-/// The hint for a word in the place of a number; empty if there is none.
+/// The hint for a word in the place of a number; empty if there is no hint.
 llvm::StringRef foreignConstantHint(llvm::StringRef word);
-/// The hint for the name of a type of elements, as for functions.
+/// The hint for the name of an element type. Returns nothing for a name that is not in the table.
 std::optional<llvm::StringRef> foreignDtypeHint(llvm::StringRef name);
 
 /// The likely language of a text that is no definition: "Python", "JSON"; empty if it is unknown.
 llvm::StringRef foreignTextKind(llvm::StringRef text);
 
-/// The hint for a character outside ASCII that is no letter: the operator that it stands for, or how to be
-/// rid of it. Empty if there is none.
+/// The hint for a character outside ASCII that is no letter: what to write instead, or to delete it. Empty if
+/// there is no hint.
 llvm::StringRef foreignCharacterHint(uint32_t character);
 
 /// Whether a character outside ASCII could be part of a name if names were not ASCII: it is no space, sign or

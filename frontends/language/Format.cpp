@@ -2,7 +2,7 @@
 //
 // The formatter lays out tokens, not the tree: what it prints has the same
 // tokens and comments in the same order, so it can lose neither. The parser
-// only tells where the logical lines begin.
+// only gives the offsets at which logical lines (Parser::lineBegins) begin.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/language/Parser.h"
@@ -61,8 +61,8 @@ private:
   // Between logical lines
   //===--------------------------------------------------------------------===//
 
-  /// Keeps one blank line where the source has any, but none at the edges of a
-  /// block or of the file.
+  /// Keeps one blank line before `offset` if the source has any there, but none
+  /// after '{', before '}' and at the start of the file.
   void blankLineBefore(uint32_t offset, bool isClosingBrace) {
     bool wasOpening = !lines.empty() && lineOpensBlock;
     StringRef between = source.text({lastEnd, offset});
@@ -93,7 +93,7 @@ private:
     }
   }
 
-  /// Declarations are set apart even if the source does not.
+  /// Puts a blank line before a declaration if the source has none.
   void separateDeclaration() {
     if (lines.empty())
       return;
@@ -112,11 +112,11 @@ private:
     const Token &first = tokens[begin];
     bool isClosing = first.kind == TokenKind::RightBrace;
     bool isBlocks =
-        depth == 0 && first.kind == TokenKind::Name; // `blocks`: no other name stands there
+        depth == 0 && first.kind == TokenKind::Name; // outside of braces the only name is `blocks`
     bool isDeclaration = first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute ||
                          (isBlocks && !afterBlocks);
     blankLineBefore(first.range.begin, isClosing);
-    // A block can only end where comments may have left a blank line.
+    // No blank line stays before a closing brace. Comments may have left one.
     while (isClosing && !lines.empty() && lines.back().empty())
       lines.pop_back();
     if (isDeclaration)
@@ -128,7 +128,7 @@ private:
     lines.emplace_back(indent, ' ');
     isFresh = true;
     brackets.clear();
-    // Tokens up to the next place where a break is allowed move as one.
+    // Tokens up to the next good place for a line break form a chunk, which stays together.
     for (size_t i = begin; i < end;) {
       std::vector<std::string> parts;
       size_t chunkEnd = i;
@@ -158,8 +158,8 @@ private:
       declarationEnd = lines.size();
   }
 
-  /// Prints a chunk on this line or the next; its parts apart only where the
-  /// whole fits on neither.
+  /// Prints a chunk on this line or the next. Breaks between the chunk's parts
+  /// are allowed only if the chunk is too wide for a line.
   void place(llvm::ArrayRef<std::string> parts, bool space) {
     size_t width = 0;
     for (const std::string &part : parts)
@@ -186,7 +186,8 @@ private:
     isFresh = false;
   }
 
-  /// A comment ends its line, so the rest goes on below it.
+  /// Prints the comments before `token` inside a logical line. Each ends its
+  /// line, so the rest of the logical line goes on below.
   void commentsInside(const Token &token) {
     while (hasCommentBefore(token.range.begin)) {
       if (!comments[comment].startsLine)
@@ -251,14 +252,14 @@ private:
   const std::vector<uint32_t> &lineBegins;
 
   std::vector<std::string> lines;
-  size_t comment = 0;  ///< The next one to print.
-  size_t depth = 0;    ///< Open braces.
-  size_t indent = 0;   ///< The current logical line's.
+  size_t comment = 0;  ///< The index of the next comment to print.
+  size_t depth = 0;    ///< The number of open braces.
+  size_t indent = 0;   ///< Columns before the current logical line.
   bool isFresh = true; ///< Nothing but indent is on the last line.
   bool lineOpensBlock = false;
   bool afterBlocks = false;  ///< The logical line before is a `blocks` statement.
-  uint32_t lastEnd = 0;      ///< The end of what was printed last, in the source.
-  size_t declarationEnd = 0; ///< Lines up to the end of a declaration.
+  uint32_t lastEnd = 0;      ///< The source's offset behind the token or comment printed last.
+  size_t declarationEnd = 0; ///< The number of lines up to the end of the last declaration.
   std::vector<TokenKind> brackets;
 };
 

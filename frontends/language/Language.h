@@ -17,19 +17,19 @@ namespace stepc::lang {
 /// however long.
 constexpr unsigned maxNesting = 200;
 
-/// Most operations of an optimizer that follow from one another. Passes of the
-/// compiler recurse from a value to its operands, and 8 MiB of stack hold that
-/// many.
+/// The longest chain of operations in an optimizer in which each uses the one
+/// before. Passes of the compiler recurse from a value to its operands, and
+/// 8 MiB of stack hold that many calls.
 constexpr unsigned maxDepth = 10000;
 
-/// Parses a whole file. Never null: after an error parsing goes on at the next
-/// statement, claim or declaration, and the tree holds what could be read, fit
-/// for `analyze` to find more. `source` must outlive the file.
+/// Parses a whole file. Never returns null: after an error the parser goes on at
+/// the next statement, claim or declaration. The tree then holds what could be
+/// read, and `analyze` may find more errors in it. `source` must outlive the file.
 std::unique_ptr<File> parse(const Source &source, Diagnostics &diagnostics);
 
 struct AnalysisOptions {
-  /// Whether a file without a route is an error. To compile needs one; a file
-  /// of rules alone is fine to check and to format.
+  /// Whether a file without a route is an error. `stepc compile` needs a route.
+  /// A file of rules alone can be checked and formatted.
   bool requireRoute = false;
 };
 
@@ -38,9 +38,9 @@ struct AnalysisOptions {
 /// then the file may be compiled. Call it once per file.
 bool analyze(File &file, Diagnostics &diagnostics, AnalysisOptions options = {});
 
-/// The file in the house layout, comments kept in order. Nothing if the file
-/// does not parse; what is wrong with it is in `diagnostics`. Formatting is
-/// idempotent and never changes the tree.
+/// Returns the file's text in the house layout, with comments in their order.
+/// Returns nothing if the file has syntax errors, which are in `diagnostics`.
+/// Formatting is idempotent and never changes the tree.
 std::optional<std::string> format(const Source &source, Diagnostics &diagnostics);
 
 } // namespace stepc::lang

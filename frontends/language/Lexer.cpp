@@ -84,8 +84,8 @@ public:
   }
 
 private:
-  /// No text has what a terminal would obey, in comments and strings neither. Of a file that is no text, the
-  /// first place tells enough.
+  /// Reports the first character that a terminal would obey, also in comments and strings, and drops the
+  /// text. One error is enough, because the file is probably no text.
   void checkCharacters() {
     stepc::text::Unprintable found = stepc::text::findUnprintable(text, /*allowed=*/"\t\r\n");
     if (found.what.empty())
@@ -107,7 +107,7 @@ private:
     startsLine = false;
   }
 
-  /// An error of the last token; of several of one token the first counts.
+  /// Adds an error to the last token. If that token or 100 others have errors, the new error is dropped.
   Diagnostic &errorOfToken(SourceRange range, const Twine &message) {
     constexpr size_t most = 100;
     Token &token = stream.tokens.back();
@@ -123,7 +123,7 @@ private:
     return errorOfToken({begin, position}, message);
   }
 
-  /// Stops before the next token; false at the end of the file.
+  /// Moves to the next token. Returns false at the end of the file.
   bool skipSpaceAndComments() {
     while (position < text.size()) {
       char c = text[position];
@@ -145,7 +145,7 @@ private:
     return false;
   }
 
-  /// Reported, and skipped like a comment, so that its text says nothing more.
+  /// Reports a comment `/* ... */`, and skips it, so that its text causes no further errors.
   void blockComment() {
     begin = position;
     size_t end = text.find("*/", position + 2);
@@ -178,7 +178,7 @@ private:
     unexpected();
   }
 
-  /// At the point of `.5`, rather than that of `x.5`.
+  /// Whether a number such as `.5` begins here. The point of `x.5` begins none.
   bool isPointOfNumber() const {
     char before = position ? text[position - 1] : ' ';
     return at(0) == '.' && llvm::isDigit(at(1)) && !isNamePart(before) && before != ')';
@@ -190,7 +190,7 @@ private:
     return isForeignLetter(character) ? bytes : 0;
   }
 
-  /// A name with letters outside ASCII. It goes on as a name, and is reported once.
+  /// Reads a name with letters outside ASCII. It becomes a Name token, and is reported once.
   void foreignName() {
     position = begin;
     uint32_t first = 0;
@@ -227,7 +227,7 @@ private:
                                                       size_t(it - std::begin(keywordSpellings))));
   }
 
-  /// Whether `5%` ends at `offset`, rather than `5 % x`, a remainder.
+  /// Whether the '%' at `offset` means percent, as in `5%`. In `5 % x` it means a remainder.
   bool isPercent(uint32_t offset) const {
     StringRef rest = text.substr(offset);
     if (!rest.consume_front("%"))
@@ -236,8 +236,8 @@ private:
     return rest.empty() || StringRef(",)]}\n").contains(rest[0]);
   }
 
-  /// A number, or what other languages have for one. All that touches it belongs to it, so that it
-  /// is one mistake.
+  /// Reads a number, or what other languages write for a number. Letters, digits and points that touch
+  /// it belong to it, so that a wrong number is one error.
   void number() {
     bool isHex = at(0) == '0' && (at(1) == 'x' || at(1) == 'X');
     while (true) {
@@ -254,7 +254,7 @@ private:
     double value = numberValue(spelling);
     if (!isNumber(spelling)) {
       std::optional<std::string> right = rightNumber(spelling);
-      // Goes on with the number that was meant, so that no other error is reported about it.
+      // The token gets the number that was probably meant, so that no further error follows.
       push(right ? TokenKind::Number : TokenKind::Invalid);
       Diagnostic &error = errorOfToken(
           {begin, position}, "expected a number such as 1, 0.95 or 3e-4, found '" + spelling + "'");
@@ -275,7 +275,7 @@ private:
     stream.tokens.back().value = value;
   }
 
-  /// The characters that regular expressions escape.
+  /// Adds a hint for a character that regular expressions escape.
   static void hintEscape(Diagnostic &error, char c) {
     if (StringRef(".+(){}|$^").contains(c))
       error.withHint("patterns are no regular expressions: '" + Twine(c) +
@@ -291,7 +291,7 @@ private:
 
   void string() {
     ++position;
-    std::optional<SourceRange> escape; // the first that is none
+    std::optional<SourceRange> escape; // the first escape that the language lacks
     while (true) {
       char c = at(0);
       if (position >= text.size() || c == '\n') {
@@ -315,7 +315,7 @@ private:
           text[escape->end - 1]);
   }
 
-  /// What a value's attribute in other languages is called here.
+  /// The hint for an attribute of a value, as in `x.shape`. This language has none.
   std::string hintAfterPoint() const {
     StringRef word = text.drop_front(position).take_while(isNamePart);
     if (word == "rows" || word == "cols" || word == "numel")
@@ -327,7 +327,7 @@ private:
     return "functions have no prefix: 'sqrt(x)'";
   }
 
-  /// One whole character, which may be several bytes of UTF-8.
+  /// Reports one character that begins no token. It may have several bytes of UTF-8.
   void unexpected() {
     unsigned char lead = static_cast<unsigned char>(text[position++]);
     while (lead >= 0xC0 && position < text.size() && (text[position] & 0xC0) == 0x80)
@@ -340,7 +340,7 @@ private:
     if (found.size() == 1 && !llvm::isPrint(found[0]))
       shown = "byte 0x" + llvm::utohexstr(lead);
     Diagnostic &error = fail("unexpected character '" + shown + "'");
-    // What editors and papers put in place of the ASCII characters.
+    // Characters that editors and papers use instead of ASCII characters.
     if (StringRef hint = foreignCharacterHint(frontCharacter(found).first); !hint.empty())
       error.withHint(hint);
     else if (found == "#")
@@ -369,7 +369,7 @@ private:
   Diagnostics &diagnostics;
   TokenStream stream;
   Diagnostic dropped;
-  llvm::StringSet<> foreignNames; ///< That were reported.
+  llvm::StringSet<> foreignNames; ///< Names outside ASCII that were reported.
   uint32_t position = 0;
   uint32_t begin = 0;
   bool startsLine = true;

@@ -8,7 +8,7 @@ namespace stepc::lang {
 
 enum class TokenKind : uint8_t {
   End,
-  Invalid, ///< Has an error of its own, so that the parser has nothing to add.
+  Invalid, ///< The token has an error, so the parser adds none.
   Name,
   Number,
   String,
@@ -61,10 +61,10 @@ enum class TokenKind : uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::End;
-  bool startsLine = false; ///< Nothing but space stands before it on its line.
+  bool startsLine = false; ///< Only blanks come before the token on its line.
   SourceRange range;
-  double value = 0;   ///< A number's value. If it is written wrongly, what was meant.
-  int32_t error = -1; ///< What is wrong with it, in TokenStream::errors.
+  double value = 0;   ///< A number's value; for a wrong number the one that was probably meant.
+  int32_t error = -1; ///< The index of the token's error in TokenStream::errors; -1 if none.
 };
 
 struct Comment {
@@ -78,9 +78,10 @@ struct TokenStream {
   std::deque<Diagnostic> errors; ///< Errors in tokens, a hundred at most.
 };
 
-/// Splits the source into tokens. Characters, numbers and strings that are not of the language become Invalid
-/// tokens, or what was meant, with an error. An error that belongs to no token goes to `diagnostics` at once.
-/// Others go there if `reportTokens`; a parser instead reports those that it meets.
+/// Splits the source into tokens. A character, number or string that is not of the language becomes a token
+/// with an error: the one that was probably meant, otherwise Invalid. Errors that belong to no token go to
+/// `diagnostics` at once. Errors of tokens go there if `reportTokens` is true. The parser passes false, and
+/// reports the errors of the tokens that it consumes.
 TokenStream lex(const Source &source, Diagnostics &diagnostics, bool reportTokens = true);
 
 /// All keywords, in the order of TokenKind.

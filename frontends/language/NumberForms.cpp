@@ -35,7 +35,7 @@ bool stepc::lang::fitsF64(StringRef text) {
          (value != 0 || mantissa.find_first_of("123456789") == StringRef::npos);
 }
 
-/// The shortest decimal that is this number.
+/// The shortest decimal from which this number is read back.
 static std::string shortest(double value) {
   char text[32];
   return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
@@ -52,7 +52,7 @@ std::optional<std::string> stepc::lang::rightNumber(StringRef text) {
     return std::to_string(whole);
   bool percent = rest.consume_back("%");
   auto complete = [](StringRef number) -> std::optional<std::string> {
-    // A digit on each side of the point.
+    // Puts a digit on each side of the point.
     size_t letter = number.find_first_of("eEdD");
     StringRef mantissa = number.take_front(letter);
     auto [before, after] = mantissa.split('.');

@@ -12,7 +12,7 @@ namespace stepc::lang {
 bool isNumber(llvm::StringRef text);
 
 /// The number of this language that `text` means in another one: "0.5" for ".5", "16" for "0x10",
-/// "1000" for "1_000", "1e-3" for "1e-3f", "0.05" for "5%". Nothing where that is unknown.
+/// "1000" for "1_000", "1e-3" for "1e-3f", "0.05" for "5%". Nothing if the meaning is unknown.
 std::optional<std::string> rightNumber(llvm::StringRef text);
 
 /// The value of a number of this language; infinite if it is too large for f64.
@@ -20,8 +20,8 @@ double numberValue(llvm::StringRef text);
 /// Whether f64 holds a number of this language: it is not too large, and not too small unless it is 0.
 bool fitsF64(llvm::StringRef text);
 
-/// The number that `left OP right` is, for OP one of "+" "-" "*" "/" "^" and "**", as a hint spells
-/// it; empty for another operator and where the result is not finite.
+/// The result of `left OP right` as a hint spells it, for OP one of "+" "-" "*" "/" "^" and "**". Empty
+/// for another operator, and if the result is not finite.
 std::string constantResult(double left, llvm::StringRef op, double right);
 
 } // namespace stepc::lang

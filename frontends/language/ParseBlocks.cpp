@@ -19,7 +19,7 @@ bool Parser::parseIfPresent(std::optional<SourceRange> &ifPresent, StringRef wha
   return true;
 }
 
-/// A number without a sign.
+/// Parses a number without a sign. Returns nothing after an error.
 std::optional<Constant> Parser::parseCount(StringRef what) {
   if (at(TokenKind::Number))
     return parseConstant(what);

@@ -9,7 +9,7 @@
 using namespace stepc::lang;
 using llvm::StringRef;
 
-/// Tells of a text of another language by its first errors.
+/// Keeps only the first errors of a text in another language, and adds a hint that says so.
 static void reportForeign(File &file, Diagnostics &diagnostics) {
   constexpr unsigned most = 3;
   file.isForeign = true;
@@ -20,7 +20,7 @@ static void reportForeign(File &file, Diagnostics &diagnostics) {
                                   "'route { ... }'");
 }
 
-/// The word of a declaration that a later version will have.
+/// The current token if it begins a declaration that a later version will have. Null otherwise.
 const Token *Parser::plannedDeclaration() const {
   bool isPlanned =
       (atName("import") && (next().kind == TokenKind::String || next().kind == TokenKind::Name)) ||
@@ -61,7 +61,7 @@ std::unique_ptr<File> Parser::parseFile() {
       StringRef meant = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
       if (!meant.empty())
         error.withHint("did you mean '" + meant + "'?");
-      // What was most likely meant is read, so that its names are known.
+      // A misspelt declaration is parsed as what was probably meant, so that its names are known.
       bool begins = beginsDeclaration(position);
       file->lacksRules |= !begins;
       if (begins && meant == "optimizer") {
@@ -113,7 +113,7 @@ std::unique_ptr<Rule> Parser::parseRule() {
   if (!parsed) {
     rule->hasSyntaxErrors = true;
     rememberUnread(*rule, header);
-    // The list ended before its bracket.
+    // If parsing stopped before the '{', hyperparameters may be missing.
     rule->lacksNames |= !at(TokenKind::LeftBrace);
     while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) && !at(TokenKind::End) &&
            !atDeclaration())
@@ -154,7 +154,7 @@ bool Parser::parseHyperparameter(Rule &rule) {
     if (!hyper.defaultValue)
       return false;
   } else {
-    // `lr 0.1` lacks its '='.
+    // A default without '=', as in `lr 0.1`, counts as unreadable.
     hyper.isBroken = !at(TokenKind::Comma) && !at(TokenKind::RightParen);
   }
   hyper.range = hyper.name.range.to(previousRange());
@@ -182,7 +182,7 @@ void Parser::parseBody(Rule &rule) {
     });
     rememberUnread(rule, before);
   }
-  // What stands in the brace's place was reported.
+  // A wrong token in the brace's place was reported already.
   bool isReplaced = stream.tokens[position - 1].kind == TokenKind::Invalid;
   if (isReplaced && !at(TokenKind::RightBrace))
     rule.hasSyntaxErrors = true;
@@ -192,7 +192,7 @@ void Parser::parseBody(Rule &rule) {
 
 bool Parser::parseStatement(Rule &rule) {
   if (!checkStartsLine("an operator or the end of the line")) {
-    // Its value is not what was written alone.
+    // The previous statement's value goes on in this text, so it counts as an error.
     if (!rule.statements.empty() && rule.statements.back()->range.end == previousRange().end)
       rule.statements.back()->value = std::make_unique<ErrorExpr>(previousRange());
     return false;
@@ -230,7 +230,7 @@ bool Parser::parseStatement(Rule &rule) {
   return false;
 }
 
-/// `every 6 steps { ... }`
+/// Whether a statement such as `every 6 steps { ... }` begins here, which is planned.
 bool Parser::atPlannedStatement() const {
   if (!atName("every") || (next().kind != TokenKind::Number && next().kind != TokenKind::Name))
     return false;
@@ -239,7 +239,7 @@ bool Parser::atPlannedStatement() const {
          spelling(unit) == "steps";
 }
 
-/// `[rows]`, `[cols]` or `[]` after the dtype, whose bracket is taken.
+/// Parses `[rows]`, `[cols]` or `[]` after the dtype. The caller has consumed the '['.
 bool Parser::parseStateKind(StateDeclaration &state) {
   SourceRange open = previousRange();
   auto takeAxis = [&]() -> std::optional<Shape> {
@@ -251,7 +251,7 @@ bool Parser::parseStateKind(StateDeclaration &state) {
   };
   if (std::optional<Shape> axis = takeAxis()) {
     state.shape = *axis;
-    // `[rows, cols]`, `[rows * rows]`, `[rows][rows]`: two axes in other languages' ways.
+    // Other languages write two axes as `[rows, cols]`, `[rows * rows]` or `[rows][rows]`.
     size_t second = position;
     bool nested = at(TokenKind::RightBracket) && next().kind == TokenKind::LeftBracket;
     if (nested)
@@ -293,7 +293,7 @@ bool Parser::parseState(Rule &rule) {
     rule.lacksNames |= !isKeyword(current().kind);
     return false;
   }
-  // Declared even if the rest is wrong, so that its uses are no errors.
+  // The state is declared even if the rest has errors, so that its uses are no errors.
   StateDeclaration &state = rule.states.emplace_back();
   state.name = std::move(*name);
   state.range = begin.to(state.name.range);
@@ -382,7 +382,7 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
   return parsed;
 }
 
-/// What was probably meant where a statement's name is followed by no '='.
+/// Adds a hint for a statement whose name is not followed by '='.
 void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
   if (isLet)
     return;
@@ -397,7 +397,7 @@ void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
   else if (name == "return")
     error.withHint("a step ends with 'param = ...'");
   else if (at(TokenKind::Name) || at(TokenKind::Colon)) {
-    // `sate m : f32`, `var x = 1`: a word in front of what is declared.
+    // In `sate m : f32` and `var x = 1` the name is a wrong keyword.
     static constexpr StringRef words[] = {"state", "master", "let"};
     StringRef nearest = text::nearestName(name, words);
     if (!nearest.empty())
@@ -452,7 +452,7 @@ bool Parser::parseClaim(Route &route) {
                              claim.ruleName.text + "(...) for'");
     return false;
   }
-  // What is wrong in the list was said; the rest of the claim is read all the same.
+  // Errors in the list were reported. The rest of the claim is parsed all the same.
   if (!parseList(
           TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseSetting(claim); },
           /*goOn=*/true)) {
@@ -488,7 +488,7 @@ bool Parser::parseSetting(Claim &claim) {
     return false;
   Setting &setting = claim.settings.emplace_back();
   setting.name = std::move(*name);
-  // A word stands alone, and a name that is reported gives no further error.
+  // A word is a value only if it stands alone. A word that has an error causes no further one.
   if (at(TokenKind::Name) &&
       (next().kind == TokenKind::Comma || next().kind == TokenKind::RightParen)) {
     bool isWrong = current().error >= 0;
@@ -502,7 +502,7 @@ bool Parser::parseSetting(Claim &claim) {
   return setting.number.has_value();
 }
 
-/// At a condition on a parameter's axes, as in `for ndim >= 2` and `for param.ndim >= 2`.
+/// Whether a condition on a parameter's axes begins here, as in `for ndim >= 2` and `for param.ndim >= 2`.
 bool Parser::asksForAxes() const {
   static constexpr StringRef words[] = {"ndim", "ndims", "dim",  "dims",  "rank", "shape",
                                         "size", "len",   "axes", "numel", "rows", "cols"};

@@ -46,7 +46,7 @@ std::optional<Operator> binaryOperator(TokenKind kind) {
   }
 }
 
-/// Counts a level of nesting for as long as it lives.
+/// Adds one to the depth of nesting while the object lives.
 struct Nesting {
   explicit Nesting(unsigned &depth) : depth(depth) { ++depth; }
   ~Nesting() { --depth; }
@@ -62,7 +62,7 @@ ExprPtr makeUnary(const Token &op, UnaryOp kind, ExprPtr operand) {
 }
 
 ExprPtr makeBinary(BinaryOp op, SourceRange opRange, ExprPtr lhs, ExprPtr rhs) {
-  // A longer chain is no higher; see Expr::height.
+  // A further link makes a chain no higher; see Expr::height.
   uint16_t left = lhs->height + !llvm::isa<BinaryExpr>(*lhs);
   uint16_t height = std::max<uint16_t>(left, rhs->height + 1);
   auto expr = std::make_unique<BinaryExpr>(op, opRange, std::move(lhs), std::move(rhs));
@@ -81,7 +81,8 @@ bool Parser::tooDeep(SourceRange where) {
   return true;
 }
 
-/// One level of the parser's recursion can be several of the tree's, as in
+/// Returns `expr`; null, after an error, if the tree is too high. One level of
+/// the parser's recursion can be several levels of the tree, as in
 /// `a + b * c ^ (...)`, so both are bounded.
 ExprPtr Parser::limitHeight(ExprPtr expr, SourceRange where) {
   if (expr->height <= maxNesting)
@@ -151,7 +152,7 @@ ExprPtr Parser::parseUnary() {
 }
 
 ExprPtr Parser::parsePrimary() {
-  // `let x =` above `m = ...`: the value is missing here, not wrong there.
+  // If `let x =` stands above `m = ...`, the value is missing at the end of the first line.
   if (current().startsLine && atStatement()) {
     uint32_t end = previousRange().end;
     errorAt({end, end}, "expected a value, found the end of the line");
@@ -174,7 +175,7 @@ ExprPtr Parser::parsePrimary() {
   return nullptr;
 }
 
-/// What was probably meant where a value is missing.
+/// Adds a hint what was probably meant by a token in place of a value.
 void Parser::hintValue(Diagnostic &error) const {
   bool touches = previousRange().end == current().range.begin;
   StringRef before = position ? spelling(stream.tokens[position - 1]) : StringRef();
@@ -193,7 +194,7 @@ void Parser::hintValue(Diagnostic &error) const {
     error.withHint("there are no loops: a tensor's operations are of all its elements");
 }
 
-/// What was probably meant by a token that follows a whole expression.
+/// Adds a hint what was probably meant by a token that follows a whole expression.
 void Parser::hintAfterValue(Diagnostic &error) const {
   if (at(TokenKind::Equal))
     error.withHint("equality is written 'a == b'");
@@ -229,7 +230,7 @@ ExprPtr Parser::parseCall(const Token &callee) {
 
 bool Parser::parseArgument(CallExpr &call) {
   std::optional<Name> option;
-  // No option has a built-in value's name: the analysis says what was meant.
+  // `rows = ...` is parsed as an option, too. The analysis refuses it, and hints what was meant.
   if ((at(TokenKind::Name) || isBuiltinValue(current().kind)) && next().kind == TokenKind::Equal) {
     Token name = consume();
     option = Name{spelling(name).str(), name.range};
@@ -245,7 +246,7 @@ bool Parser::parseArgument(CallExpr &call) {
     call.options.push_back({std::move(*option), std::move(value)});
     return true;
   }
-  // What follows neither as an argument nor as the end is the list's error.
+  // If neither ',' nor ')' follows, parseList reports an error instead of this one.
   if (!call.options.empty() && (at(TokenKind::Comma) || at(TokenKind::RightParen))) {
     const Name &first = call.options[0].name;
     Diagnostic &error = errorAt(value->range, "expected arguments by position before those by name")
@@ -258,8 +259,8 @@ bool Parser::parseArgument(CallExpr &call) {
   return true;
 }
 
-/// `coefficients = (a, b, c)` and `coefficients = [a, b, c]`, which lack a bracket: told, with the
-/// list as it is written.
+/// Reports `coefficients = (a, b, c)` and `coefficients = [a, b, c]`, which lack brackets, with a hint
+/// how the list is written. Returns false for other texts.
 bool Parser::hintTriple() {
   if (!at(TokenKind::LeftParen) && !at(TokenKind::LeftBracket))
     return false;

@@ -100,7 +100,8 @@ void Parser::unsupported(const Token &construct) {
   errorAt(construct.range, "'" + spelling(construct) + "' is not supported yet");
 }
 
-/// Two statements on one line are nearly always one with an operator missing.
+/// Reports a token that should start a line and does not; returns false then. Two statements on one line
+/// are nearly always one statement in which an operator is missing.
 bool Parser::checkStartsLine(StringRef alternatives) {
   if (current().startsLine || position == 0 ||
       stream.tokens[position - 1].kind == TokenKind::LeftBrace)
@@ -144,7 +145,7 @@ std::optional<Constant> Parser::parseConstant(StringRef what, StringRef name) {
   return Constant{negative ? -token.value : token.value, begin.to(token.range)};
 }
 
-/// What was probably meant where a number must stand.
+/// Adds a hint what was probably meant by a token in place of a number.
 void Parser::hintConstant(Diagnostic &error, StringRef name) const {
   if (at(TokenKind::Plus) && next().kind == TokenKind::Number) {
     error.withHint("write " + spelling(next()));
@@ -155,7 +156,7 @@ void Parser::hintConstant(Diagnostic &error, StringRef name) const {
     else if (std::optional<std::string> right = rightNumber(inner))
       error.withHint("write " + *right);
   } else if (at(TokenKind::LeftParen) || at(TokenKind::LeftBracket)) {
-    // `betas = (0.9, 0.95)`: one name for each.
+    // For `betas = (0.9, 0.95)` the hint has one name for each number.
     StringRef stem = name.ends_with("s") ? name.drop_back() : name;
     std::string each;
     unsigned count = 0;
@@ -182,7 +183,7 @@ void Parser::hintConstant(Diagnostic &error, StringRef name) const {
   }
 }
 
-/// `1,000` and `1 000`.
+/// Adds a hint for digits in groups: `1,000` and `1 000`.
 void Parser::hintGroupedDigits(Diagnostic &error, const Token &before) const {
   StringRef digits = spelling(current());
   if (before.kind == TokenKind::Number && at(TokenKind::Number) && digits.size() == 3 &&
@@ -190,7 +191,7 @@ void Parser::hintGroupedDigits(Diagnostic &error, const Token &before) const {
     error.withHint("digits are not grouped: write " + spelling(before) + digits);
 }
 
-/// What was probably meant by an operator after a number where no expression may stand.
+/// Adds a hint for an operator after a number in a place for constants alone.
 void Parser::hintAfterConstant(Diagnostic &error) const {
   const Token &before = stream.tokens[position - 1];
   if (before.kind != TokenKind::Number)
@@ -241,7 +242,7 @@ bool Parser::parseStrings(std::vector<StringLiteral> &strings) {
   return true;
 }
 
-/// Stops at the comma after an item, or at the list's end; false if there is neither.
+/// Skips to the comma after an item, or to the list's end. Returns false if there is neither.
 bool Parser::skipItem(TokenKind close) {
   unsigned open = 0;
   while (!at(TokenKind::End) && !at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) &&
@@ -280,7 +281,7 @@ bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool(
     if (current().startsLine && atStatement())
       openParens = 0;
     parsed = false;
-    // A forgotten comma takes no item away.
+    // If only a comma was forgotten, the next item is parsed.
     if (goOn && at(TokenKind::Name) && !current().startsLine && next().kind == TokenKind::Equal)
       continue;
     if (!goOn || !skipItem(close))
@@ -295,14 +296,14 @@ bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool(
 // Recovery
 //===----------------------------------------------------------------------===//
 
-/// Whether the word at a token is most likely a misspelt one.
+/// Whether the token with index `at` is most likely a misspelt `word`.
 bool Parser::isMisspelt(size_t at, StringRef word) const {
   const Token &token = stream.tokens[at];
   return token.kind == TokenKind::Name && spelling(token) != word &&
          !text::nearestName(spelling(token), word).empty();
 }
 
-/// Whether a declaration begins at a token, perhaps with its word misspelt.
+/// Whether a declaration begins at the token with index `at`, perhaps with a misspelt keyword.
 bool Parser::beginsDeclaration(size_t at) const {
   auto kind = [&](size_t offset) {
     return stream.tokens[std::min(at + offset, stream.tokens.size() - 1)].kind;
@@ -330,7 +331,7 @@ bool Parser::beginsDeclaration(size_t at) const {
   }
 }
 
-/// Whether nothing in the file begins as this language's declarations do.
+/// Whether no line of the file begins like a declaration of this language.
 bool Parser::looksForeign() const {
   for (size_t at = 0; at + 1 < stream.tokens.size(); ++at)
     if ((stream.tokens[at].startsLine || at == 0 ||
@@ -344,7 +345,7 @@ bool Parser::atDeclaration() const {
   return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute) || atBlocks();
 }
 
-/// Elsewhere `blocks` is a name as any other.
+/// Whether a `blocks` statement begins here. Without a string after it, `blocks` is an ordinary name.
 bool Parser::atBlocks() const { return atName("blocks") && next().kind == TokenKind::String; }
 
 bool Parser::atStatement() const {
@@ -361,7 +362,8 @@ bool Parser::atStatement() const {
   }
 }
 
-/// At the operator of `m += ...`, which is no statement but stands where one begins.
+/// Whether the token with index `at` is the operator of `m += ...`. The language lacks this statement, but
+/// a statement is meant.
 bool Parser::atUpdate(size_t at) const {
   if (at + 1 >= stream.tokens.size() || stream.tokens[at + 1].kind != TokenKind::Equal)
     return false;

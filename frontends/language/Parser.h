@@ -35,9 +35,9 @@ private:
   bool atName(llvm::StringRef spelling) const;
   llvm::StringRef spelling(const Token &token) const { return source.text(token.range); }
   SourceRange previousRange() const;
-  /// Takes the current token, and reports what is wrong with it.
+  /// Returns the current token, moves to the next, and reports the token's error.
   Token consume();
-  /// Passes it over: it follows from an error.
+  /// Does the same without the report, for tokens that follow an error.
   Token skip();
   void report(const Token &token);
   bool consumeIf(TokenKind kind);
@@ -57,19 +57,19 @@ private:
   bool checkStartsLine(llvm::StringRef alternatives);
 
   // Pieces.
-  /// Without a name `said` is the error.
+  /// If there is no name, reports an error, stores it in `said`, and returns nothing.
   std::optional<Name> parseName(llvm::StringRef what, Diagnostic **said = nullptr);
-  /// `name` is that of what has the value, for hints.
+  /// `name` is the hyperparameter's that gets the value, for hints; "" if there is none.
   std::optional<Constant> parseConstant(llvm::StringRef what = "a number",
                                         llvm::StringRef name = "");
   std::optional<ElementType> parseDtype();
   bool parseStrings(std::vector<StringLiteral> &strings);
   /// `( item, item, ... )` with an optional trailing comma.
-  /// With `goOn` an item that is wrong is passed over, and the list goes on after it; false still.
+  /// With `goOn` the parser skips a wrong item and goes on. Returns false after an error in any case.
   bool parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem,
                  bool goOn = false);
   bool skipItem(TokenKind close);
-  /// Remembers the names from a token on to before the current one, in which something was reported.
+  /// Adds to `rule.unread` the names from token `from` up to the current one: this text has an error.
   void rememberUnread(Rule &rule, size_t from) const;
 
   // Expressions, in ParseExpressions.cpp.
@@ -128,7 +128,7 @@ private:
   TokenStream stream;
   size_t position = 0;
   unsigned depth = 0;      ///< The depth of the expression being parsed.
-  unsigned openParens = 0; ///< Within the statement being parsed.
+  unsigned openParens = 0; ///< Open brackets within the statement being parsed.
   bool inRule = false;
   std::vector<uint32_t> logicalLines;
   Diagnostic silenced;

@@ -37,8 +37,8 @@ private:
   mlir::Value constantLike(mlir::Location loc, double value, mlir::Value like);
   mlir::Value toF32(mlir::Location loc, mlir::Value value);
   mlir::Value toElement(mlir::Location loc, mlir::Value value, ElementType element);
-  /// A number in f32, or a condition, broadcast to a tensor shape. For
-  /// Shape::Scalar the value itself, which is a scalar then.
+  /// Broadcasts a number, as f32, or a condition to a tensor shape. For
+  /// Shape::Scalar returns the value itself, which must be a scalar.
   mlir::Value toShape(mlir::Location loc, mlir::Value value, Shape shape);
   mlir::Value emitTo(const Expr &expr, Shape shape);
 
@@ -61,7 +61,7 @@ private:
   mlir::OpBuilder builder;
   mlir::Value param, grad, step, rows, cols, numel;
   llvm::DenseMap<const Hyperparameter *, mlir::Value> hyperparameters;
-  llvm::DenseMap<const StateDeclaration *, mlir::Value> states; ///< Their values by now.
+  llvm::DenseMap<const StateDeclaration *, mlir::Value> states; ///< Current values.
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;
 };
 

@@ -8,7 +8,7 @@ using namespace stepc::lang;
 Source::Source(std::string name, std::string text)
     : fileName(std::move(name)), contents(text::withoutByteOrderMark(text)) {
   lineStarts.push_back(0);
-  // Beyond the limit no offset is ever made, and a line table would overflow.
+  // `lex` refuses longer texts, so nothing refers to offsets beyond the limit, which may overflow 32 bits.
   size_t size = std::min(contents.size(), maxBytes);
   for (size_t i = 0; i < size; ++i)
     if (contents[i] == '\n')

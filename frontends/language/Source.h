@@ -14,7 +14,7 @@ struct SourceRange {
   uint32_t begin = 0;
   uint32_t end = 0;
 
-  /// The smallest range that covers this one and `other`.
+  /// The range from the begin of this one to the end of `other`, which must come later in the text.
   SourceRange to(SourceRange other) const { return {begin, other.end}; }
   bool operator==(const SourceRange &) const = default;
 };
@@ -27,8 +27,8 @@ struct LineColumn {
 };
 
 /// The name and text of one file. The text may hold any bytes; a byte-order
-/// mark at its start is dropped. AST nodes and
-/// diagnostics refer to it by offset, so it must outlive them.
+/// mark at its start is dropped. AST nodes and diagnostics refer to the text by
+/// offset, so the Source must outlive them.
 class Source {
 public:
   /// Offsets are 32-bit; `lex` refuses anything larger than this.
@@ -44,7 +44,7 @@ public:
   llvm::StringRef text(SourceRange range) const {
     return llvm::StringRef(contents).slice(range.begin, range.end);
   }
-  /// An offset beyond the end answers for the end.
+  /// The line and column of an offset. An offset beyond the end counts as the end.
   LineColumn lineColumn(uint32_t offset) const;
   /// The text of line `line` (from 1) without its line ending.
   llvm::StringRef line(unsigned line) const;

@@ -38,7 +38,7 @@ std::optional<ElementType> parseElementType(llvm::StringRef name);
 llvm::StringRef describe(Shape shape);
 /// How messages name a type: its shape, or "a condition".
 llvm::StringRef describe(Type type);
-/// The shape of an elementwise operation on both. Every shape broadcasts to
+/// The shape of an elementwise operation's result. Every shape broadcasts to
 /// Full, Scalar and One broadcast to any; Rows with Cols gives Full.
 Shape broadcast(Shape a, Shape b);
 

@@ -102,7 +102,7 @@ void BucketIndex::cut(const Parameter &parameter, std::vector<Placement> &list, 
     if (reported.insert(at).second)
       report(at, message);
   };
-  if (bucket.size == 0) // which did not read
+  if (bucket.size == 0) // the size could not be read
     return;
   if (bucket.size % (ranks * bucket.alignment))
     reportOnce("/buckets/" + number(member.bucket) + "/size",
@@ -116,7 +116,7 @@ void BucketIndex::cut(const Parameter &parameter, std::vector<Placement> &list, 
   Placement derived{PlacementKind::Flat};
   for (int64_t rank = 0; rank <= ranks; ++rank)
     derived.cuts.push_back(std::clamp<int64_t>(bucket.size / ranks * rank - offset, 0, elements));
-  // Ranges that a trainer's shards have show a bucket whose figures are not the trainer's.
+  // Ranges in the manifest come from the trainer's shards. If they differ, the bucket's figures are wrong.
   if (cut != list.end() && (&*cut != first || *cut != derived))
     atParameter(where, "expected " + std::string(toString(derived)) + ", since bucket '" +
                            bucket.name + "' has '" + parameter.name + "' at " + number(offset) +
@@ -129,7 +129,7 @@ void BucketIndex::check(const Manifest &manifest) const {
   for (const Parameter &parameter : manifest.parameters)
     known[parameter.name] = 0;
   for (auto [i, bucket] : llvm::enumerate(buckets)) {
-    std::vector<std::pair<int64_t, size_t>> order; // by offset
+    std::vector<std::pair<int64_t, size_t>> order; // offsets and indices of the members
     const BucketMember *first = nullptr;
     for (auto [j, each] : llvm::enumerate(bucket.parameters)) {
       auto found = members.find(each.name);

@@ -1,4 +1,4 @@
-// Flat buckets: how they read, and the ranges of the parameters in them.
+// Flat buckets: reads them, and computes the ranges of the parameters in them.
 
 #ifndef STEPC_FRONTENDS_MANIFEST_BUCKETS_H
 #define STEPC_FRONTENDS_MANIFEST_BUCKETS_H
@@ -10,22 +10,24 @@
 
 namespace stepc::manifest {
 
-/// Reads `buckets` of a manifest; each gets an entry, whatever it holds.
+/// Reads the key `buckets` of a manifest. A bucket with errors gets an entry in `buckets`, too.
 void readBuckets(const llvm::json::Value &value, JsonText &json, std::vector<Bucket> &buckets);
 
 /// The buckets of a manifest by the names of the parameters in them.
 class BucketIndex {
 public:
-  /// Reports names that stand in two places. Pointers start at the manifest's root.
+  /// Reports two buckets of one name, and parameters that buckets list twice. JSON pointers in reports start
+  /// at the manifest's root.
   BucketIndex(const std::vector<Bucket> &buckets, const CheckReport &report);
 
-  /// Gives a list of a parameter's placements the ranges that follow from its bucket, or compares them with
-  /// those that it says. The list is checked in all else. Its first flat placement is at `where` for
-  /// `atParameter`. If the bucket's figures cannot be right, that is reported at the bucket, once.
+  /// Computes a parameter's ranges from its bucket and stores them in the first flat placement of `list`. If
+  /// the list has ranges already, they must be equal. The caller must have checked the rest of the list.
+  /// `where` is the first flat placement's JSON pointer, for `atParameter`. A bucket whose figures cannot be
+  /// right is reported once, at the bucket.
   void cut(const Parameter &parameter, std::vector<Placement> &list, const Mesh &mesh,
            const std::string &where, const CheckReport &atParameter);
-  /// After all parameters: reports members that do not exist, that are not flat, that overlap, and those
-  /// of one bucket on different ranks.
+  /// Call after cut() of all parameters. Reports members that do not exist, that are not flat, that overlap,
+  /// or that lie on other ranks than the first member of their bucket.
   void check(const Manifest &manifest) const;
   /// Whether a bucket says where this parameter's ranges are.
   bool has(llvm::StringRef parameter) const { return members.contains(parameter); }
@@ -33,12 +35,12 @@ public:
 private:
   struct BucketMember {
     size_t bucket, index;
-    int64_t elements = -1; // of its largest shard; -1: it is not flat, or was not seen
-    std::string ranks;     // which share the bucket
+    int64_t elements = -1; // the most elements that flat axes divide; -1: none seen yet
+    std::string ranks;     // the axes and the mesh that divide the bucket, for messages
   };
   const std::vector<Bucket> &buckets;
   CheckReport report;
-  std::set<std::string> reported; // where errors of figures stand that are said already
+  std::set<std::string> reported; // JSON pointers of the figures that were reported as wrong
   llvm::StringMap<BucketMember> members;
 };
 

@@ -28,7 +28,7 @@ struct InputError {
   /// The parameter or tensor that the error is about, "" if it is about none.
   std::string parameter;
   std::string message;
-  /// The command line is wrong, not a file.
+  /// True if the command line is wrong, false if a file is.
   bool isUsage = false;
 
   /// "FILE[:LINE:COLUMN]: [POINTER: ]MESSAGE[ (parameter 'NAME')]", on one line that a terminal only shows

@@ -14,17 +14,18 @@ namespace json = llvm::json;
 namespace stepc::manifest {
 namespace {
 
-/// What the scan reports; any of them may be left empty.
+/// The callbacks of a scan. Each may be empty.
 struct ScanEvents {
-  /// Every value: its pointer and the offset of its first byte.
+  /// Called for every value, with its JSON pointer and the offset of its first byte.
   std::function<void(const std::string &, size_t)> value;
-  /// A key that its object already has.
+  /// Called for a key that its object already has, with the key's pointer and offset.
   std::function<void(const std::string &, size_t)> doubledKey;
-  /// An escape that is half of a character, which has no UTF-8.
+  /// Called with the offset of an escape that is half of a surrogate pair, which UTF-8 cannot spell.
   std::function<void(size_t)> halfCharacter;
 };
 
-/// Where a quoted text, from its quote on, has half of a character: `\ud800` without its other half.
+/// The offset, from the opening quote, of the first escape that is half of a surrogate pair without the other
+/// half: `\ud800`. Nothing if there is none.
 std::optional<size_t> findHalfCharacter(llvm::StringRef quoted) {
   auto unitAt = [&](size_t at) -> unsigned {
     unsigned unit = 0;
@@ -39,7 +40,7 @@ std::optional<size_t> findHalfCharacter(llvm::StringRef quoted) {
       continue;
     unsigned unit = unitAt(i);
     if (unit < 0xD800 || unit > 0xDFFF) {
-      ++i; // what is escaped
+      ++i; // skip the escaped character
       continue;
     }
     unsigned second = unitAt(i + 6);
@@ -60,7 +61,7 @@ struct Frame {
   llvm::StringSet<> keys = {};
 };
 
-/// Where a text goes beyond a limit, and which: "nests at most 64 levels".
+/// Where a text exceeds a limit, and the limit as messages say it: "nests at most 64 levels".
 struct Excess {
   size_t offset;
   std::string limit;

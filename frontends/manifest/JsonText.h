@@ -1,9 +1,8 @@
-// JSON for files that must be refused exactly: what llvm::json leaves unchecked
-// or unlocated.
+// Reads JSON texts, and gives every error a line and a column.
 //
 // llvm::json recurses once per nesting level, keeps one of two equal keys
-// silently, and forgets where a value stood. A scan over the text closes these
-// three gaps.
+// silently, and forgets the position of a value. A scan over the text closes
+// these three gaps.
 
 #ifndef STEPC_FRONTENDS_MANIFEST_JSONTEXT_H
 #define STEPC_FRONTENDS_MANIFEST_JSONTEXT_H
@@ -34,25 +33,25 @@ std::string describe(const llvm::json::Value &value);
 /// ", did you mean 'X'?" for the candidate nearest to `word`, or "" if none is near.
 std::string nearestHint(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> candidates);
 
-/// Typed access to one JSON text. Every getter that fails has reported an error
-/// at its pointer.
+/// Typed access to one JSON text. A getter that fails reports an error at its
+/// JSON pointer, and returns null or nothing.
 class JsonText {
 public:
   JsonText(llvm::StringRef text, llvm::StringRef file, ErrorList &errors)
       : text(text), file(file), errors(errors) {}
 
-  /// Parses the text and hands it to `root` if it is JSON. Then sorts the errors that were reported by
-  /// position, and gives them lines and columns. True if there was none. Call once.
+  /// Parses the text and calls `root` if it is JSON. Then gives the reported errors their lines and columns,
+  /// and sorts them by position. Returns true if there was no error. Call it once.
   bool read(llvm::function_ref<void(const llvm::json::Value &root)> root);
 
   void error(const llvm::Twine &pointer, const llvm::Twine &message);
   /// "expected EXPECTED, found VALUE".
   void mismatch(const llvm::Twine &pointer, const llvm::Twine &expected,
                 const llvm::json::Value &found);
-  /// Named in the errors that follow; "" for none.
+  /// Sets the parameter that later errors name; "" for none.
   void setParameter(llvm::StringRef name) { parameter = name.str(); }
 
-  /// The object at `pointer`, its keys checked against `known`.
+  /// `value` as an object. Keys that are not in `known` are errors.
   const llvm::json::Object *object(const llvm::json::Value &value, const llvm::Twine &pointer,
                                    llvm::StringRef what, llvm::ArrayRef<llvm::StringRef> known);
   const llvm::json::Array *array(const llvm::json::Value &value, const llvm::Twine &pointer,
@@ -63,13 +62,13 @@ public:
   /// A string that is not empty and that text::checkName accepts.
   std::optional<std::string> name(const llvm::json::Value &value, const llvm::Twine &pointer,
                                   llvm::StringRef what);
-  /// The value of a key that must be there.
+  /// The value of a key. A missing key is an error.
   const llvm::json::Value *required(const llvm::json::Object &object, llvm::StringRef key,
                                     const llvm::Twine &pointer);
 
 private:
-  /// Syntax errors, excess depth and doubled keys are reported with line and column. Returns nothing
-  /// if there was any.
+  /// Parses the text. Syntax errors, excess depth and doubled keys are reported with line and column. Returns
+  /// nothing after an error.
   std::optional<llvm::json::Value> parse();
   /// Gives the errors reported through this object their lines and columns and
   /// sorts them by position.

@@ -39,8 +39,7 @@ public:
       if (std::optional<NamePattern> pattern = readPattern("--batch '" + text + "'", text))
         batch.push_back({*pattern});
     collectParameters();
-    // Placing parameters by rules that did not read would only repeat their
-    // errors.
+    // If a rule has errors, placing parameters by it would only repeat them.
     if (errors.size() == before)
       for (Parameter &parameter : manifest.parameters)
         place(parameter);
@@ -69,8 +68,8 @@ private:
   Manifest manifest;
   std::vector<Rule> rules, gradRules;
   std::map<std::string, size_t> parameterAt;
-  std::map<std::string, std::string> fileOf; ///< by parameter
-  /// By parameter: its gradients, of which the first gave the type.
+  std::map<std::string, std::string> fileOf; ///< by name of the parameter
+  /// By name of the parameter: the tensors of its gradients. All must have the type of the first.
   std::map<std::string, std::vector<const TensorView *>> gradients;
   std::vector<BatchPattern> batch;
 };
@@ -107,7 +106,7 @@ void Maker::readRules(const std::string &option, const std::vector<std::string> 
                       bool ofGradients, std::vector<Rule> &list) {
   for (const std::string &text : texts) {
     std::string at = option + " '" + text + "'";
-    // Placements have no '=', patterns may.
+    // A pattern may contain '=', placements do not.
     size_t split = text.rfind('=');
     if (split == std::string::npos || split == 0) {
       errors.addUsage(at, "expected PATTERN=PLACEMENT,..., found no pattern and '='");
@@ -190,8 +189,8 @@ void Maker::collectParameters() {
 }
 
 void Maker::collectGradient(const TensorView &view, const TensorName &name) {
-  // "grad:w@2" is also what the parameter "w@2" would call its gradient, if
-  // there is one.
+  // "grad:w@2" is the gradient of "w" at step 2. It may also be the gradient of
+  // a parameter that is named "w@2".
   auto it = parameterAt.find(name.parameter);
   if (name.step > 0)
     if (auto whole = parameterAt.find(llvm::StringRef(view.name).drop_front(5).str());

@@ -13,26 +13,26 @@ struct MakeManifestOptions {
   /// mesh is called "mesh".
   std::string mesh;
   /// "PATTERN=S(0),R": a pattern of parameter names (dialects/optim/NamePattern.h) and one
-  /// placement per axis. The last rule whose pattern matches holds. A parameter
-  /// that none matches is an error, and so is a rule that matches no parameter.
+  /// placement per axis. The last rule whose pattern matches is used. A parameter
+  /// that no rule matches is an error, and so is a rule that matches no parameter.
   std::vector<std::string> place;
   /// Patterns: in a matching parameter of three or more dimensions the last two
-  /// are the matrix and the leading ones batch. A parameter of fewer is left as
-  /// it is; a pattern that matches no parameter of three or more is an error.
+  /// are the matrix, and the leading ones are batch axes. Parameters of fewer
+  /// dimensions have none. A pattern that gives no parameter batch axes is an error.
   std::vector<std::string> batch;
-  /// The gradients' type where the file has no `grad:` tensor; the parameter's
-  /// own by default.
+  /// The type of gradients for which the file has no `grad:` tensor; by default
+  /// the parameter's type.
   std::optional<DType> gradDType;
-  /// Like `place`, for gradients, which may be partial. If none matches, a gradient is placed as its
+  /// Like `place`, for gradients, which may be partial. If no pattern matches, a gradient is placed as its
   /// parameter.
   std::vector<std::string> placeGrad = {};
 };
 
-/// If a file has a tensor "param:NAME", these tensors are the parameters (their prefix dropped). "grad:NAME"
-/// or "grad:NAME@STEP" then gives a gradient's type and is checked against its parameter. A partial gradient
-/// has all contributions, as in collectRunTensors. "state:NAME:STATE" is left alone, and any other name is an
-/// error. In a file without prefixed names every tensor is a parameter. Parameters are ordered by name.
-/// Returns nothing if there was an error.
+/// Makes a manifest. If a file has a tensor "param:NAME", these tensors are the parameters (their prefix
+/// dropped). "grad:NAME" or "grad:NAME@STEP" then gives a gradient's type, and its shape is checked. The
+/// tensor of a partial gradient holds the contributions of all ranks, as in collectRunTensors.
+/// "state:NAME:STATE" is ignored, and any other name is an error. In a file without prefixed names every
+/// tensor is a parameter. Parameters are ordered by name. Returns nothing if there was an error.
 std::optional<Manifest> makeManifest(const SafetensorsFile &file,
                                      const MakeManifestOptions &options, ErrorList &errors);
 

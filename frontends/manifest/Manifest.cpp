@@ -16,7 +16,7 @@ std::optional<DType> parseDType(llvm::StringRef text) {
 
 namespace {
 
-/// A kind of placement, and how many numbers stand after its name.
+/// A kind of placement: its name, and how many numbers follow the name in parentheses.
 struct PlacementForm {
   const char *name;
   PlacementKind kind;
@@ -30,7 +30,7 @@ constexpr PlacementForm kForms[] = {
     {"P(sum)", PlacementKind::PartialSum, 0}, {"P(avg)", PlacementKind::PartialAverage, 0},
 };
 
-/// A text that is a form, as a placement.
+/// Reads a placement that has a form of `kForms`. Returns nothing for other texts.
 std::optional<Placement> readForm(llvm::StringRef whole) {
   llvm::StringRef name =
       whole.starts_with("P(") ? whole : whole.take_until([](char c) { return c == '('; });
@@ -61,15 +61,15 @@ std::optional<Placement> readForm(llvm::StringRef whole) {
   return placement;
 }
 
-/// Names that stand for a form's, in lower case: its own, and those of torch's classes.
+/// Names in lower case that people may write for a form, and the form's name. They include torch's classes.
 constexpr std::pair<const char *, const char *> kOtherNames[] = {
     {"r", "R"},         {"replicate", "R"},      {"s", "S"},   {"shard", "S"},
     {"_s", "_S"},       {"_stridedshard", "_S"}, {"is", "IS"}, {"interleavedshard", "IS"},
     {"owned", "owned"}, {"flat", "flat"},        {"p", "P"},   {"partial", "P"},
 };
 
-/// The form that a text comes near to, or nothing: torch's names, misspelt ones, another case,
-/// numbers with names as in "Shard(dim=0)".
+/// The placement that the author of a wrong text probably meant, or nothing. It knows torch's names, misspelt
+/// names, names in another case, and numbers with names as in "Shard(dim=0)".
 std::optional<Placement> nearestForm(llvm::StringRef text) {
   auto [name, inside] = text.split('(');
   std::vector<llvm::StringRef> known;

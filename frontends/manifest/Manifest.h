@@ -18,7 +18,7 @@ namespace stepc::manifest {
 
 /// The version of the schema that this compiler reads and writes.
 inline constexpr int64_t kManifestVersion = 1;
-/// Meshes have one to this many axes: pipeline stages apart, no trainer has more.
+/// The most axes of a mesh; the least is one. Apart from pipeline stages, no trainer has more.
 inline constexpr size_t kMaxMeshAxes = 5;
 /// Ranks in one mesh. The list of ranks is explicit in memory, so it needs a
 /// bound.
@@ -40,8 +40,8 @@ std::string placementForms(bool mayBePartial);
 
 /// Reads a text form; blanks around numbers are ignored, dimensions may be
 /// negative. On failure returns nothing and sets `error` to "expected ..., found ...", with the
-/// forms that there are where the text stands, and the nearest one. A partial placement that
-/// reads is returned anywhere: the geometry refuses it with a better reason.
+/// allowed forms and the nearest one. A well-formed partial placement is returned even if
+/// `mayBePartial` is false: geometry::checkPlacements refuses it with a better reason.
 std::optional<Placement> parsePlacement(llvm::StringRef text, bool mayBePartial,
                                         std::string &error);
 
@@ -58,29 +58,29 @@ struct Parameter {
   DType gradDType = DType::F32;
   /// The name of its mesh.
   std::string mesh;
-  /// One per mesh axis. Those of gradient and states are the parameter's where the manifest gives
-  /// none. Flat ones have the cuts that follow from the parameter's bucket.
+  /// One placement per mesh axis. If the manifest gives none for gradient or states, the parameter's
+  /// hold for them, too. Flat placements have the cuts that follow from the parameter's bucket.
   std::vector<Placement> placements;
   std::vector<Placement> gradPlacements;
   std::vector<Placement> statePlacements;
   /// Leading axes that count matrices (experts): 0 or, if nothing is flattened, the rank of the shape less 2.
   int64_t batchAxes = 0;
-  /// The first axis of the columns of a matrix of more axes; 0: nothing is flattened.
+  /// The first of the axes that are flattened into a matrix's columns (convolutions); 0 if none are.
   int64_t flatten = 0;
-  /// How each matrix is divided into blocks; no parts if it is not.
+  /// How each matrix is divided into blocks; has no parts if it is not divided.
   plan::Division blocks;
   bool requiresGrad = true;
 
   int64_t numElements() const;
   /// How many ranks of its mesh contribute to the gradient: 1 if it is not partial.
   plan::Contributions contributions(const Mesh &mesh) const;
-  /// The number of the contribution that a position of the mesh has.
+  /// The index of the contribution that the rank at a position of the mesh has.
   int64_t contributionOf(const Mesh &mesh, int64_t position) const;
   bool operator==(const Parameter &) const = default;
 };
 
-/// One flat buffer in which a trainer keeps parameters one after the other, and which ranks share in equal
-/// parts (ZeRO): the ranges of its parameters follow.
+/// One flat buffer in which a trainer keeps parameters one after the other. Each rank holds an equal share of
+/// the buffer (ZeRO), and the ranges of its parameters follow from these shares.
 struct Bucket {
   struct Range {
     std::string name;   // of a parameter
@@ -89,7 +89,7 @@ struct Bucket {
   };
   std::string name;
   int64_t size = 0;      // elements, with the padding
-  int64_t alignment = 1; // elements; each rank's part is a multiple of it
+  int64_t alignment = 1; // elements; each rank's share is a multiple of this number
   std::vector<Range> parameters;
   bool operator==(const Bucket &) const = default;
 };
@@ -101,7 +101,7 @@ struct Manifest {
   std::optional<Cluster> cluster;
   std::vector<Parameter> parameters;
 
-  /// The mesh of that name, or null.
+  /// The mesh of that name. Null if there is none.
   const Mesh *findMesh(llvm::StringRef name) const;
   /// The library's world: the ranks of all meshes that hold a parameter,
   /// ascending.

@@ -12,8 +12,8 @@ std::string count(int64_t value, llvm::StringRef noun) { return plural(value, no
 
 namespace {
 
-/// Checks one list of placements against the shape, and makes its dimensions
-/// positive.
+/// Checks the length and the dimensions of one list of placements, and makes
+/// its dimensions positive. Returns false after an error.
 bool checkDims(std::vector<Placement> &placements, const Parameter &parameter, const Mesh &mesh,
                const std::string &pointer, const CheckReport &report) {
   if (placements.size() != mesh.axes.size()) {
@@ -148,7 +148,7 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, BucketIndex *bucket
                         toString(*flat) + "'");
     return true;
   };
-  // A list that is the parameter's has its mistakes, which are said once, and its ranges.
+  // A list that equals the parameter's gets the same ranges. Its mistakes were reported with the parameter's.
   const std::vector<Placement> given = parameter.placements;
   if (!check(parameter.placements, "/placements"))
     return;
@@ -158,7 +158,7 @@ void checkPlacements(Parameter &parameter, const Mesh &mesh, BucketIndex *bucket
       *own = parameter.placements;
     else
       check(*own, at);
-  // What one rank contributes is all.
+  // On an axis of one rank the rank's contribution is the whole gradient, so the placement becomes R.
   if (parameter.gradPlacements.size() == mesh.sizes.size())
     for (auto [placement, size] : llvm::zip(parameter.gradPlacements, mesh.sizes))
       if (placement.isPartial() && size == 1)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxRanks = int64_t(1) << 31, kMaxThreads = 1 << 20;
 
-/// The profile's level of that name, or null.
+/// The profile's level of that name. Null if there is none, or no profile.
 const cost::Level *findLevel(const cost::Cluster *profile, llvm::StringRef name) {
   if (profile)
     for (const cost::Level &level : profile->levels)
@@ -28,7 +28,7 @@ void readNumber(JsonText &json, const json::Object &object, const std::string &a
   if (!number)
     return;
   std::optional<double> read = number->getAsNumber();
-  // The comparison also refuses what overflowed to infinity.
+  // The comparison also refuses numbers that overflowed to infinity.
   if (read && (*read > 0 || (zero && *read == 0)) && *read <= 1e12)
     field = *read;
   else
@@ -112,12 +112,12 @@ private:
     checkRanks(*object, at, base, isLast, level);
   }
 
-  /// A message would be there before its ports have carried it.
+  /// Checks that the gap is at most the latency: a message cannot arrive before its ports have carried it.
   void checkGap(const json::Object &object, const std::string &at, const cost::Level *base,
                 const ClusterLevel &level) {
     const json::Value *latency = object.get("latency_us");
     if (!level.gap || (latency ? !level.latency : !base))
-      return; // unknown: said where it is read
+      return; // no gap to check, or no known latency, whose error is reported already
     double most = latency ? *level.latency / 1e6 : base->link.latency;
     std::string expected;
     llvm::raw_string_ostream(expected) << "at most the latency, " << llvm::format("%g", most * 1e6);
@@ -125,7 +125,7 @@ private:
       json.mismatch(at + "/gap_us", expected, *object.get("gap_us"));
   }
 
-  /// Domains consist of those of the level before.
+  /// Checks that a domain of this level consists of whole domains of the level before.
   void checkRanks(const json::Object &object, const std::string &at, const cost::Level *base,
                   bool isLast, ClusterLevel &level) {
     int64_t inner = std::exchange(known, 0);
@@ -153,7 +153,7 @@ private:
   Cluster cluster;
   const cost::Cluster *profile = nullptr;
   bool profileIsGood = true;
-  int64_t known = 0; // ranks of the level before, or 0
+  int64_t known = 0; // ranks of a domain of the level before; 0 if unknown
 };
 
 } // namespace
@@ -172,7 +172,7 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
     cost::Level &made =
         result.levels.emplace_back(known ? *known : cost::Level{level.name, cost::Level::kAll, {}});
     made.ranks = level.ranks.value_or(made.ranks);
-    // Quotients: 3 microseconds are the double nearest to 3e-6.
+    // Dividing by 1e6 gives the double nearest to 3e-6 for 3 microseconds. Multiplying by 1e-6 may not.
     if (level.latency)
       made.link.latency = *level.latency / 1e6;
     if (level.gap)
@@ -192,7 +192,7 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
   set(result.device.threads, threads, 1);
   if (launch)
     result.device.launch = *launch / 1e6;
-  // Whatever the figures: what a GPU's library runs on has streams.
+  // A GPU has streams, whatever figures describe it, so `overlaps` of the base holds in any case.
   result.device.overlaps |= base.device.overlaps;
   if (isComplete())
     result.profile.clear();
@@ -200,7 +200,7 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
 }
 
 std::optional<cost::Level> Cluster::lastLevel() const {
-  // Without a profile of its own the cluster gets that of a target, whose levels span all ranks.
+  // If the cluster has no levels and no profile, it later gets a target's levels, which span all ranks.
   std::vector<cost::Level> all = resolve({}).levels;
   return all.empty() ? std::nullopt : std::optional(all.back());
 }
@@ -224,7 +224,8 @@ void readDevice(JsonText &json, const json::Value &value, const std::string &at,
         json.integer(*threads, at + "/threads", "a count from 1 to 1048576", 1, kMaxThreads);
 }
 
-/// The manifest is not to blame: other machines may have as many ranks.
+/// Checks that the last level has the ranks of all meshes. The error is in the cluster's file, not in the
+/// manifest, which may be right for other machines.
 static void checkRanks(JsonText &json, const Cluster &cluster, llvm::ArrayRef<plan::Mesh> meshes) {
   std::optional<cost::Level> last = cluster.lastLevel();
   const plan::Mesh *largest = nullptr;
@@ -237,7 +238,7 @@ static void checkRanks(JsonText &json, const Cluster &cluster, llvm::ArrayRef<pl
       }
   if (!last || most < last->ranks)
     return;
-  // A profile that is named alone spans all ranks, so there are levels.
+  // The levels of profiles span all ranks, so the last level is the cluster's own.
   std::string at = "/levels/" + std::to_string(cluster.levels.size() - 1);
   json.error(at + (cluster.levels.back().ranks ? "/ranks" : ""),
              "expected at least " + plural(most + 1, "rank") + " in level '" + last->name +
@@ -263,7 +264,7 @@ void writeCluster(json::OStream &out, const Cluster &cluster) {
   auto write = [&](llvm::StringRef key, const auto &field) {
     if (!field)
       return;
-    // The shortest text that reads as this number.
+    // The shortest text from which this number is read back.
     char text[32];
     auto end = std::to_chars(std::begin(text), std::end(text), *field).ptr;
     out.attributeBegin(key);

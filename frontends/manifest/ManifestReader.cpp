@@ -49,13 +49,13 @@ private:
   JsonText json;
   Manifest manifest;
   std::optional<BucketIndex> buckets;
-  /// By index of the mesh: whether it read and checked without errors.
+  /// By index of the mesh: whether the mesh was read and checked without errors.
   std::vector<bool> meshIsGood;
 };
 
 void ManifestReader::readRoot(const json::Value &root) {
-  // Another version means other keys, whose errors would mislead: it is looked
-  // at first.
+  // The version is checked first: another version has other keys, whose errors
+  // would mislead.
   if (const json::Object *raw = root.getAsObject()) {
     const json::Value *version = json.required(*raw, "version", "");
     if (version && version->getAsInteger() != kManifestVersion)
@@ -77,7 +77,7 @@ void ManifestReader::readRoot(const json::Value &root) {
   size_t before = errors.size();
   if (const json::Value *value = object->get("cluster"))
     manifest.cluster = readCluster(json, *value, "/cluster");
-  if (errors.size() == before) // of wrong levels nobody knows how many ranks they have
+  if (errors.size() == before) // levels with errors have no known number of ranks
     checkClusterRanks(*object);
   if (const json::Value *value = json.required(*object, "parameters", "")) {
     if (const json::Array *list = json.array(*value, "/parameters", "an array of parameters")) {
@@ -88,7 +88,7 @@ void ManifestReader::readRoot(const json::Value &root) {
         readParameter(parameter, "/parameters/" + std::to_string(i));
     }
   }
-  // A parameter that was not read may be the one that a bucket names.
+  // After an error a bucket may name a parameter that could not be read.
   if (errors.empty())
     buckets->check(manifest);
   checkNames(manifest,
@@ -101,7 +101,7 @@ void ManifestReader::readRoot(const json::Value &root) {
 
 void ManifestReader::readMesh(const json::Value &value, const Pointer &at) {
   size_t before = errors.size();
-  // An entry per element, whatever it holds, keeps indices those of the text.
+  // A mesh with errors gets an entry, too, so that indices agree with the JSON text.
   Mesh &mesh = manifest.meshes.emplace_back();
   if (const json::Object *object = json.object(value, at, "a mesh", {"name", "axes", "ranks"})) {
     if (const json::Value *name = json.required(*object, "name", at))
@@ -130,8 +130,8 @@ void ManifestReader::readMesh(const json::Value &value, const Pointer &at) {
                                             "a rank from 0 to 2147483647", 0, kMaxRank)
                                    .value_or(0));
     } else if (errors.size() == before) {
-      // Too many axes or ranks are reported by the check below; here they must
-      // only not hurt.
+      // checkMesh below reports too many axes or ranks. Here they must only not
+      // overflow or fill the memory.
       int64_t ranks = 1;
       for (int64_t size : mesh.sizes)
         ranks = ranks > kMaxMeshRanks ? ranks : ranks * size;
@@ -152,7 +152,7 @@ void ManifestReader::checkClusterRanks(const json::Object &root) {
     auto beyond = llvm::find_if(mesh.ranks, [&](int64_t rank) { return rank >= last->ranks; });
     if (beyond == mesh.ranks.end())
       continue;
-    // Ranks that nobody wrote follow from the axes.
+    // A mesh without a list of ranks has ranks from 0 on, whose number follows from its axes.
     bool isListed = (*root.getArray("meshes"))[i].getAsObject()->get("ranks");
     int64_t found = isListed ? *beyond : int64_t(mesh.ranks.size()) - 1;
     json.error("/meshes/" + std::to_string(i) +
@@ -255,7 +255,7 @@ void ManifestReader::readBlocks(const json::Value *value, const Pointer &at, boo
         json.mismatch(spanAt, "a run [begin, end]", (*spans)[j]);
     }
   }
-  // Before they are repeated: a few bytes must not become a million runs.
+  // The sum of sizes is checked before runs are repeated: a few bytes of text must not become a million runs.
   bool isRows = blocks.axis == plan::Division::Rows;
   size_t rank = parameter.shape.size();
   bool isMatrix =
@@ -330,7 +330,7 @@ void ManifestReader::readParameter(const json::Value &value, const Pointer &at) 
     std::vector<llvm::StringRef> names;
     for (const Mesh &known : manifest.meshes)
       names.push_back(known.name);
-    // A mesh whose name did not read may be the one that is meant.
+    // If the name of a mesh could not be read, the parameter may mean that mesh.
     if (!mesh && !parameter.mesh.empty() && !llvm::is_contained(names, ""))
       json.mismatch(at + "/mesh", "the name of a mesh (" + llvm::join(names, ", ") + ")",
                     *meshValue);

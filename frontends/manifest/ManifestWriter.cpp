@@ -9,8 +9,8 @@ namespace json = llvm::json;
 namespace stepc::manifest {
 namespace {
 
-/// A list on one line: a shape or the ranks of a mesh over sixty lines help
-/// nobody.
+/// Writes a list on one line. json::OStream alone would give each number of a
+/// shape a line.
 void writeList(json::OStream &out, llvm::StringRef key, const json::Array &items) {
   out.attributeBegin(key);
   out.rawValue([&](llvm::raw_ostream &os) {
@@ -26,7 +26,7 @@ json::Array placementTexts(std::vector<Placement> placements, bool isInBucket) {
   json::Array texts;
   for (Placement &placement : placements) {
     if (isInBucket)
-      placement.cuts.clear(); // they follow
+      placement.cuts.clear(); // the bucket determines them
     texts.push_back(toString(placement));
   }
   return texts;

@@ -5,8 +5,8 @@
 
 namespace stepc::manifest {
 
-/// Components that wrappers add. frontends/python/stepc/torch/names.py has the same, and test_names.py
-/// compares them.
+/// Components of names that wrappers add. frontends/python/stepc/torch/names.py has the same list, and
+/// test_names.py compares both.
 static constexpr llvm::StringLiteral kWrappers[] = {
     "module", "_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "_forward_module"};
 

@@ -1,5 +1,5 @@
-// Names of parameters, with and without what wrappers add to them, and of the
-// tensors that files hold of them.
+// Names of parameters, with and without the components that wrappers add, and
+// names of tensors in files.
 
 #ifndef STEPC_FRONTENDS_MANIFEST_NAMES_H
 #define STEPC_FRONTENDS_MANIFEST_NAMES_H
@@ -21,13 +21,13 @@ std::string canonicalName(llvm::StringRef name);
 /// Whether the pattern matches the name as written or its canonical form.
 bool matchesParameter(const NamePattern &pattern, llvm::StringRef name);
 
-/// What a tensor's name says in a file for `stepc run` or `stepc manifest`.
+/// The name of a tensor in a file for `stepc run` or `stepc manifest`, taken apart.
 struct TensorName {
   enum class Role { Parameter, Gradient, State, Other };
   Role role = Role::Other;
   /// The parameter's name; for Other the whole name.
   std::string parameter;
-  /// For Gradient: the step it is for, from 1, or 0 for every step ("grad:w").
+  /// For Gradient: the number of its optimizer step, from 1; 0 if it serves every step ("grad:w").
   int64_t step = 0;
   /// For State: the state's name.
   std::string state;
@@ -40,8 +40,8 @@ struct TensorName {
 /// Anything else is Other.
 TensorName parseTensorName(llvm::StringRef name);
 
-/// What is said of the gradient "grad:w@2" where parameters "w" and "w@2" both
-/// exist: neither is guessed to be meant.
+/// The error for a gradient "grad:w@2" if parameters "w" and "w@2" both exist:
+/// stepc does not guess which is meant.
 std::string ambiguousGradient(llvm::StringRef tensor);
 
 } // namespace stepc::manifest

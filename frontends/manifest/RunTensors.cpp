@@ -59,7 +59,7 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
                  parameter.name);
   };
 
-  // By parameter and step, 0 for a gradient of every step.
+  // The key is the parameter's index and the optimizer step, which is 0 for a gradient of every step.
   std::map<std::pair<size_t, int64_t>, const TensorView *> gradients;
   std::set<std::pair<size_t, std::string>> statesSeen;
   for (const TensorView &view : file.tensors()) {
@@ -130,7 +130,7 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
                    "expected a tensor 'grad:" + parameter.name + "' or 'grad:" + parameter.name +
                        "@" + llvm::Twine(step) + "', found none",
                    parameter.name);
-        break; // the later steps would say the same
+        break; // later steps would give the same error
       }
     }
   }

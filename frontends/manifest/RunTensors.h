@@ -9,32 +9,33 @@
 
 namespace stepc::manifest {
 
-/// What a file holds for one parameter. Views belong to the file.
+/// The tensors of a file for one parameter. The file owns the views.
 struct RunTensors {
-  /// "param:NAME": of the manifest's shape and dtype.
+  /// "param:NAME". It has the manifest's shape and dtype.
   const TensorView *parameter = nullptr;
-  /// One per step, of the manifest's shape and gradient dtype: "grad:NAME@K" if there is one (K from 1),
-  /// otherwise "grad:NAME", otherwise null.
+  /// One per optimizer step K from 1: "grad:NAME@K" if the file has it, otherwise "grad:NAME", otherwise
+  /// null. They have the manifest's gradient dtype and the shape that wrongShape accepts.
   std::vector<const TensorView *> gradients;
-  /// "state:NAME:STATE" by STATE, in the file's order; their types and shapes
-  /// are for the caller, who knows the rule, to check.
+  /// "state:NAME:STATE" by STATE, in the file's order. The caller, who knows the
+  /// rule, must check their types and shapes.
   std::vector<std::pair<std::string, const TensorView *>> states;
 };
 
-/// One entry per manifest parameter, in its order. Names may be a parameter's
-/// name or an alias, with or without wrappers' prefixes. Errors: a parameter
-/// without its tensor, a shape or dtype other than the manifest's, two tensors
-/// for one thing, a name that fits nothing or (a gradient's) two parameters, a
-/// gradient for a step past `numSteps`; and a gradient that is absent,
-/// unless `allowMissingGradients` or the parameter requires none. Returns
-/// nothing if there was an error. `numSteps` is at least 0.
+/// Returns one entry per parameter of the manifest, in the manifest's order.
+/// Tensors may be named by the parameter's name or an alias, with or without
+/// wrappers' prefixes. Errors: a parameter without its tensor; a shape or dtype
+/// other than the manifest's; two tensors of one meaning; a tensor of no known
+/// parameter; a gradient's name that fits two parameters; a gradient for a step
+/// past `numSteps`. A missing gradient is an error unless `allowMissingGradients`
+/// is set or the parameter is frozen. Returns nothing if there was an error.
+/// `numSteps` must be at least 0.
 std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,
                                                          const Manifest &manifest, int64_t numSteps,
                                                          bool allowMissingGradients,
                                                          ErrorList &errors);
 
-/// Empty, or that a tensor has another shape than its parameter; of a partial gradient it has all
-/// contributions, one after the other. `whose` shape it is reads as "the manifest's".
+/// Returns "" if a tensor has its parameter's shape, otherwise the error. With more than one contribution the
+/// tensor must hold all of them along a new first axis. `whose` reads as "the manifest's" (shape).
 std::string wrongShape(const TensorView &view, const Parameter &parameter, int64_t contributions,
                        llvm::StringRef whose);
 

@@ -42,7 +42,7 @@ constexpr TypeInfo kTypes[] = {
     {"F4", TensorType::Unsupported, 4},
 };
 
-/// One header entry before its offsets are known to be good.
+/// One tensor of the header. checkCoverage compares the offsets of all entries.
 struct Entry {
   TensorView view;
   int64_t begin = 0;
@@ -172,8 +172,8 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
                                        "a product of sizes beyond that");
     elements *= size;
   }
-  // Elements number at most 2^59 and bits at most 64: count whole bytes and
-  // rests apart.
+  // There are at most 2^59 elements of at most 64 bits. Eights of elements and
+  // the rest are counted apart, so that int64 does not overflow.
   int64_t bytes = elements / 8 * type->bits + (elements % 8 * type->bits + 7) / 8;
   if (bytes != entry.end - entry.begin)
     return json.error(at + "/data_offsets", "expected " + llvm::Twine(bytes) + " bytes for " +
@@ -184,7 +184,7 @@ void HeaderReader::readEntry(llvm::StringRef name, const json::Value &value) {
   entries.push_back(std::move(entry));
 }
 
-/// The format wants every byte of data in exactly one tensor.
+/// Checks that every byte of data is in exactly one tensor, as the format demands.
 void HeaderReader::checkCoverage() {
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
     return std::tie(a.begin, a.end, a.view.name) < std::tie(b.begin, b.end, b.view.name);
@@ -260,7 +260,7 @@ int64_t TensorView::numElements() const {
   return elements;
 }
 
-/// What a file is that is no safetensors file: by how it begins.
+/// Says by its first bytes what a file is that is no safetensors file.
 static std::string describeBeginning(llvm::StringRef bytes) {
   struct Format {
     llvm::StringRef start, what;
@@ -289,7 +289,7 @@ static std::string describeBeginning(llvm::StringRef bytes) {
 
 std::optional<uint64_t> SafetensorsFile::headerLength(llvm::StringRef start, uint64_t size,
                                                       llvm::StringRef name, ErrorList &errors) {
-  // Behind the length of the header stands the header, a JSON object.
+  // The header, a JSON object, follows the 8 bytes of its length.
   if (start.size() < 9 || start[8] != '{') {
     errors.add(name, "expected a safetensors file, found " + describeBeginning(start));
     return std::nullopt;

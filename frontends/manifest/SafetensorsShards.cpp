@@ -35,7 +35,7 @@ public:
   }
 
 private:
-  static constexpr size_t kStart = 64; ///< bytes that tell what a file is
+  static constexpr size_t kStart = 64; ///< how many first bytes decide what a file is
 
   void openFile(const std::string &file, bool mayBeIndex);
   void openIndex(const std::string &file);
@@ -49,10 +49,10 @@ private:
   SafetensorsFile made;
   std::set<fs::UniqueID> seen;
   llvm::StringMap<size_t>
-      known; ///< the view of each name, before the file's own index of them is made
+      known; ///< indices of views by name; SafetensorsFile makes its own index at the end
 };
 
-/// A text, which no length of a header begins like.
+/// Whether a file begins like JSON text. If these bytes are a possible length of a header, it does not.
 static bool looksLikeJson(llvm::StringRef start) {
   return text::withoutByteOrderMark(start).ltrim().starts_with("{") &&
          (start.size() < 8 ||
@@ -69,7 +69,7 @@ void SafetensorsOpener::openFile(const std::string &file, bool mayBeIndex) {
   auto unreadable = [&](const std::string &reason) {
     errors.add(file, "expected " + what + ", but the file cannot be read: " + reason);
   };
-  // Before it is opened: a pipe would wait for somebody who writes.
+  // The status is checked before the file is opened, because opening a pipe would wait for a writer.
   fs::file_status status;
   if (std::error_code code = fs::status(file, status))
     return unreadable(text::reasonOf(code));
@@ -135,7 +135,7 @@ bool SafetensorsOpener::readHeader(const std::string &file, fs::file_t handle, u
   return made.add(header, size - 8 - *length, nullptr, file, errors);
 }
 
-/// Tensors have one name each in all files.
+/// Reports the tensors, from view `first` on, whose name an earlier tensor has.
 void SafetensorsOpener::checkTensors(size_t first) {
   for (size_t i = first; i < made.views.size(); ++i) {
     const TensorView &view = made.views[i];
@@ -176,7 +176,7 @@ void SafetensorsOpener::addShard(const std::string &index, const std::string &sh
   size_t first = made.views.size(), before = errors.size();
   openFile(file.str().str(), /*mayBeIndex=*/false);
   if (errors.size() != before)
-    return; // of a shard that did not read nobody knows the tensors
+    return; // the tensors of a shard with errors are unknown
   std::set<llvm::StringRef> listed(names.begin(), names.end()), found;
   for (const TensorView &view : llvm::ArrayRef(made.views).drop_front(first)) {
     found.insert(view.name);

@@ -35,7 +35,7 @@ bool writeSafetensors(llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
     order.push_back(&view);
   llvm::sort(order, [](const TensorView *a, const TensorView *b) {
     int64_t sizeA = byteSize(a->type), sizeB = byteSize(b->type);
-    return sizeA != sizeB ? sizeA > sizeB : a < b; // addresses give the caller's order
+    return sizeA != sizeB ? sizeA > sizeB : a < b; // views of one array: addresses give the order
   });
   std::string header;
   llvm::raw_string_ostream os(header);
@@ -57,7 +57,7 @@ bool writeSafetensors(llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
       offset = end;
     }
   });
-  // Blanks bring the data to a multiple of 8 bytes.
+  // Blanks make the data begin at a multiple of 8 bytes.
   header.append((8 - header.size() % 8) % 8, ' ');
 
   char length[8];
@@ -68,7 +68,7 @@ bool writeSafetensors(llvm::StringRef path, llvm::ArrayRef<TensorView> tensors,
   if (path == "-") {
     for (llvm::StringRef piece : pieces)
       llvm::outs() << piece;
-    return true; // the stream keeps its errors
+    return true; // llvm::outs() remembers its errors
   }
   llvm::Error failure = text::writeFile(path, pieces);
   if (!failure)

@@ -21,7 +21,8 @@ constexpr int64_t kMostNumber = std::numeric_limits<uint32_t>::max();
 constexpr int64_t kMostBytes = int64_t(1) << 40;
 constexpr llvm::StringLiteral kFormat = "stepc-products";
 
-/// What algorithms are said by beside their number. Where `only` is not negative, no other is allowed.
+/// A key that describes an entry's algorithm, and the field for its number. If `only` is not negative, it is
+/// the only number that is allowed.
 struct Attribute {
   llvm::StringLiteral key;
   int64_t plan::PinnedAlgorithm::*field;
@@ -52,7 +53,7 @@ public:
 
 private:
   void readRoot(const json::Value &root) {
-    // Another format or version means other keys, whose errors would mislead.
+    // Format and version are checked first: others have other keys, whose errors would mislead.
     if (const json::Object *raw = root.getAsObject()) {
       const json::Value *format = json.required(*raw, "format", "");
       if (format && format->getAsString() != llvm::StringRef(kFormat))
@@ -116,7 +117,7 @@ private:
       integer(*object, attribute.key, at, what, isOnly ? attribute.only : 0,
               isOnly ? attribute.only : kMostNumber, isOnly ? unused : made.*attribute.field);
     }
-    // The measured times are for people: because of them the entry is in the table. Nothing else reads them.
+    // The measured times show people why the entry is in the table. stepc does not use them.
     for (const char *key : {"microseconds", "kernel_microseconds"})
       if (const json::Value *time = object->get(key))
         if (std::optional<double> number = time->getAsNumber(); !number || *number <= 0)
@@ -127,7 +128,7 @@ private:
       finish(std::move(entry), at);
   }
 
-  /// What no field says alone.
+  /// Checks what concerns several fields, and adds the entry.
   void finish(Entry entry, const std::string &at) {
     if (std::string wrong = plan::checkAlgorithm(entry.algorithm); !wrong.empty())
       return json.error(at, wrong);
@@ -212,7 +213,7 @@ private:
   manifest::ErrorList &errors;
   manifest::JsonText json;
   std::vector<Entry> entries;
-  std::vector<std::string> places; // of entries, in the file
+  std::vector<std::string> places; // the indices that `entries` have in the file
 };
 
 } // namespace

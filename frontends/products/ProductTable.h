@@ -1,7 +1,7 @@
 //===- ProductTable.h - Tables of pinned products, from JSON ----*- C++ -*-===//
 //
-// What benchmarks/pin_products.py writes on a GPU and `--products` names: algorithms of cuBLASLt, each
-// for products of one shape on one GPU.
+// Reads the tables that benchmarks/pin_products.py writes on a GPU and that `--products` names. An entry is
+// an algorithm of cuBLASLt for matrix products of one shape on one GPU.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_FRONTENDS_PRODUCTS_PRODUCTTABLE_H
@@ -12,7 +12,7 @@
 
 namespace stepc::products {
 
-/// The version that is read, and the one that is written.
+/// The version of the tables that stepc reads and that pin_products.py writes.
 inline constexpr int64_t kTableVersion = 1;
 
 struct Entry {
@@ -20,14 +20,14 @@ struct Entry {
   plan::DType lhs = plan::DType::F32, rhs = plan::DType::F32, out = plan::DType::F32;
   std::optional<plan::DType> addend;
   bool transposeLhs = false, transposeRhs = false;
-  std::vector<int64_t> leading; ///< of left, right, addend if there is one, and out
+  std::vector<int64_t> leading; ///< leading dimensions of lhs, rhs, addend if there is one, and out
   plan::PinnedAlgorithm algorithm;
 
-  /// Whether both are for the same products on the same GPU by the same library.
+  /// Whether both entries are for the same products on the same GPU with the same version of cuBLASLt.
   bool hasKeyOf(const Entry &other) const;
 };
 
-/// The entries of a table; nothing after errors, which say where.
+/// Reads the entries of a table. Returns nothing after an error; errors have lines and columns.
 std::optional<std::vector<Entry>> readTable(llvm::StringRef text, llvm::StringRef file,
                                             manifest::ErrorList &errors);
 

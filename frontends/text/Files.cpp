@@ -26,7 +26,7 @@ llvm::Error cannotWrite(StringRef file, std::error_code code) {
   return fileError(file, "cannot write the file: " + reasonOf(code));
 }
 
-/// A file descriptor that is closed at the latest with the object.
+/// A file descriptor. The destructor closes it if it is still open and is no standard stream.
 class Descriptor {
 public:
   explicit Descriptor(int number) : number(number) {}
@@ -52,7 +52,7 @@ public:
     return {};
   }
 
-  /// Some file systems tell only here that a disk is full.
+  /// Closes the descriptor and returns the error: some file systems report a full disk only then.
   std::error_code close() {
     int closed = ::close(std::exchange(number, -1));
     return closed == 0 || errno == EINTR ? std::error_code() : lastError();
@@ -74,9 +74,9 @@ StringRef folderOf(StringRef file) {
   return folder.empty() ? "." : folder;
 }
 
-/// A place that is known to be writable, and what is there.
+/// The path of an output that may be written, and the status of the file that exists there.
 struct Target {
-  std::string file; ///< behind links
+  std::string file; ///< the path with links followed; for a pipe or a device the path as given
   bool exists = false;
   struct stat status = {};
 
@@ -88,14 +88,14 @@ llvm::Expected<Target> targetOf(StringRef given) {
   target.exists = ::stat(target.file.c_str(), &target.status) == 0;
   if (!target.exists && errno != ENOENT)
     return cannotWrite(given, lastError());
-  // A link of /proc to a pipe reads as no path.
+  // The links of /proc to pipes hold no paths, so the path of a stream is kept as given.
   if (!target.isStream())
     target.file = behindLinks(given);
   if (!target.exists)
     return target;
   if (S_ISDIR(target.status.st_mode))
     return fileError(given, "expected a place for a file, found a directory");
-  // The superuser may write what nobody else may, but here somebody said that nobody shall.
+  // A file that nobody may write was protected on purpose, so the superuser does not write it either.
   bool isProtected = !target.isStream() && (target.status.st_mode & 0222) == 0;
   if (isProtected || ::faccessat(AT_FDCWD, target.file.c_str(), W_OK, AT_EACCESS) != 0)
     return fileError(given, "cannot write the file: it is read-only");
@@ -107,14 +107,14 @@ llvm::Error cannotAdd(const Target &target, std::error_code code) {
                    "expected a folder for the output, which cannot be written: " + reasonOf(code));
 }
 
-/// A new file beside a target, and gone with the object unless it took the target's place.
+/// A new file in the target's folder. The destructor removes it unless place() renamed it to the target.
 class Neighbour {
 public:
   explicit Neighbour(const Target &target) : target(target) {
     llvm::SmallString<128> model(folderOf(target.file));
     path::append(model, ".stepc-%%%%%%%%");
     int number = -1;
-    // The bytes of a file that few may read are not for others before it has its mode.
+    // The old file's mode may hide the bytes from other users. takesAfter() sets that mode later.
     unsigned mode = target.exists ? 0600 : 0666;
     code = fs::createUniqueFile(model, number, file, fs::OF_None, mode);
     if (!code) {
@@ -133,8 +133,8 @@ public:
 
   std::error_code error() const { return code; }
 
-  /// Whether it can stand for the old file to everybody: the same owner, group and mode. Other names
-  /// and attributes would stay with the old one.
+  /// Gives the new file the owner, group and mode of the old one; returns false if that fails. Also returns
+  /// false if the old file has hard links or extended attributes, because the new file would lack them.
   bool takesAfter() {
     const struct stat &old = target.status;
     if (old.st_nlink > 1 || ::listxattr(target.file.c_str(), nullptr, 0) > 0)
@@ -150,7 +150,7 @@ public:
   std::error_code place(llvm::ArrayRef<StringRef> pieces) {
     if (std::error_code code = descriptor->write(pieces))
       return code;
-    // What is replaced is not to be lost if the machine stops now.
+    // The new bytes reach the disk before the rename, so that a crash keeps the old bytes or the new ones.
     if (target.exists && ::fsync(descriptor->get()) != 0 && errno != EINVAL)
       return lastError();
     if (std::error_code code = descriptor->close())
@@ -168,7 +168,7 @@ private:
   bool isPlaced = false;
 };
 
-/// Over the old bytes, once the disk has room for the new ones.
+/// Writes `pieces` over the bytes of the target itself, after it allocated room for them on the disk.
 std::error_code overwrite(const Target &target, llvm::ArrayRef<StringRef> pieces) {
   Descriptor descriptor(target.file, O_WRONLY);
   if (!descriptor.isOpen())
@@ -186,7 +186,7 @@ std::error_code overwrite(const Target &target, llvm::ArrayRef<StringRef> pieces
   return descriptor.close();
 }
 
-/// Whether a folder takes no new files, although files in it may be written.
+/// Whether `code` says that a folder takes no new files. Existing files in the folder may still be writable.
 bool isLocked(std::error_code code) {
   return code == std::errc::permission_denied || code == std::errc::operation_not_permitted ||
          code == std::errc::read_only_file_system;
@@ -234,7 +234,7 @@ llvm::Expected<std::string> readFile(StringRef file, StringRef what, uint64_t mo
   if (hasSize && uint64_t(status.st_size) > mostBytes)
     return fileError(name, most + std::to_string(status.st_size) + " bytes");
   std::string bytes;
-  // One more than a file says that it has, so that its end shows at once. Files of /proc say 0.
+  // Room for one byte more than the file's size. Files of /proc have size 0, so the loop doubles the room.
   size_t step = hasSize ? size_t(status.st_size) + 1 : 0;
   for (size_t used = 0;;) {
     bytes.resize(used + std::max<size_t>(step, 1 << 16));
@@ -249,7 +249,7 @@ llvm::Expected<std::string> readFile(StringRef file, StringRef what, uint64_t mo
       bytes.resize(used);
       return bytes;
     }
-    step = used; // twice as much each time
+    step = used; // doubles the buffer
   }
 }
 
@@ -315,7 +315,7 @@ std::error_code checkRoom(StringRef folder, uint64_t bytes) {
   return {wrong, std::generic_category()};
 }
 
-/// `make` gets the start of a path and fills the path that it made.
+/// `make(start, made)` makes a file or folder whose path begins with `start`, and stores the path in `made`.
 static llvm::Expected<std::string> makeTemporary(
     llvm::function_ref<std::error_code(const Twine &, llvm::SmallVectorImpl<char> &)> make) {
   llvm::SmallString<128> place, made;
@@ -344,7 +344,7 @@ llvm::Expected<std::string> makeTemporaryFolder() {
 
 std::string behindLinks(StringRef given) {
   llvm::SmallString<256> file(given);
-  // As many links as the system follows.
+  // The system, too, follows at most 40 links.
   for (int i = 0; i < 40; ++i) {
     char next[4096];
     ssize_t length = ::readlink(file.c_str(), next, sizeof(next));
@@ -368,7 +368,7 @@ bool isSameFile(StringRef a, StringRef b) {
     return false;
   if (hasA)
     return fs::is_regular_file(statusA) && fs::equivalent(statusA, statusB);
-  // Neither is there yet: they are one if they have one name in one folder.
+  // Neither file exists yet. They will be one file if both paths have one name in one folder.
   auto placeOf = [](StringRef given) {
     std::string file = behindLinks(given);
     llvm::SmallString<256> folder, missing(folderOf(file));

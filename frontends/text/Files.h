@@ -1,6 +1,6 @@
 // Files that are read up to a bound, and files that are written whole or not at all.
 //
-// All errors are llvm::FileError: the place, and a message that begins in lower case.
+// All errors are llvm::FileError: the file's path, and a message that begins in lower case.
 #ifndef STEPC_FRONTENDS_TEXT_FILES_H
 #define STEPC_FRONTENDS_TEXT_FILES_H
 
@@ -13,41 +13,41 @@
 
 namespace stepc::text {
 
-/// An error that names the place. `message` reads after "PLACE: error: ".
+/// An error about the file `place`. `message` reads after "PLACE: error: ".
 llvm::Error fileError(const llvm::Twine &place, const llvm::Twine &message);
-/// The system's reason as messages spell it: "no space left on device".
+/// The system's text for an error code, beginning in lower case: "no space left on device".
 std::string reasonOf(std::error_code code);
 
 /// A number of bytes as errors spell it: "64 MiB", or "100 bytes" if it is no whole number of MiB.
 std::string sizeText(uint64_t bytes);
 
-/// All bytes of a file, of a pipe or a device up to its end; "-" is standard input. `what` reads as in
-/// "expected WHAT, found a folder". Errors: a folder, a file that cannot be read or has more than
-/// `mostBytes`.
+/// Returns all bytes of a file, a pipe or a device; "-" is standard input. `what` reads as in
+/// "expected WHAT, found a directory". Fails for a folder, for a file that cannot be read, and for more
+/// than `mostBytes` bytes.
 llvm::Expected<std::string> readFile(llvm::StringRef path, llvm::StringRef what,
                                      uint64_t mostBytes);
 
-/// Writes `pieces` one after the other. A regular file is replaced in one step and keeps its mode and owner.
-/// Its bytes are overwritten in place, once there is room for all of them, if a new file could not keep its
-/// owner, its other names or its extended attributes. So they are if its folder cannot be written. A link is
-/// followed; a pipe or a device gets the bytes directly. After an error the file is as it was, and nothing is
-/// left beside it. Errors: a folder, a read-only file, and what the system refuses.
+/// Writes `pieces` one after the other. A new file with the same mode and owner replaces a regular file by a
+/// rename. If a new file could not keep the owner, hard links or extended attributes, the old bytes are
+/// overwritten instead, once the disk has room. They are overwritten, too, if the folder cannot be written.
+/// Links are followed. A pipe or a device gets the bytes directly. After an error the file is as it was, and
+/// no new file is left beside it. Fails for a folder, for a read-only file, and if the system refuses.
 llvm::Error writeFile(llvm::StringRef path, llvm::ArrayRef<llvm::StringRef> pieces);
-/// The errors that writeFile would give before it writes a byte; leaves nothing behind.
+/// Returns the error that writeFile would return before it writes a byte. Leaves no file behind.
 llvm::Error checkPlace(llvm::StringRef path);
 
-/// Writes a file of a temporary folder, which nobody else sees. It is gone after an error.
+/// Writes a file in a temporary folder that no other program uses. Removes the file after an error.
 llvm::Error writeTemporary(llvm::StringRef path, llvm::StringRef bytes);
-/// The system's reason why a file of that size has no room in a folder, or none. It tells a full disk from
-/// other faults of a program that failed to write there.
+/// Returns the system's error if a folder cannot hold a new file of `bytes` bytes. Callers use it after a
+/// program failed to write there, to tell a full disk from other faults.
 std::error_code checkRoom(llvm::StringRef folder, uint64_t bytes);
-/// Makes a file or a folder where temporary ones go (TMPDIR, or /tmp). Whoever asks removes it.
+/// Makes a file or a folder among the temporary ones (TMPDIR, or /tmp). The caller must remove it.
 llvm::Expected<std::string> makeTemporaryFile(llvm::StringRef ending);
 llvm::Expected<std::string> makeTemporaryFolder();
 
-/// The path behind the links of its last component, whether or not there is a file.
+/// Follows the links of a path's last component. The file at the end need not exist.
 std::string behindLinks(llvm::StringRef path);
-/// Whether two paths are names of one regular file, or would be once it is written.
+/// Whether two paths name one regular file, or would name one file once it is written.
 bool isSameFile(llvm::StringRef a, llvm::StringRef b);
 
 } // namespace stepc::text

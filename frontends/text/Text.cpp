@@ -13,8 +13,8 @@ StringRef stepc::text::withoutByteOrderMark(StringRef text) {
   return text;
 }
 
-/// Letters inserted, left out, replaced, or swapped with their neighbour; case
-/// does not count.
+/// How many letters turn `a` into `b` if they are inserted, left out, replaced, or swapped with a neighbour.
+/// Case does not count.
 static unsigned editDistance(StringRef a, StringRef b) {
   // distance[i][j]: from the first i letters of `a` to the first j of `b`.
   std::vector<std::vector<unsigned>> distance(a.size() + 1, std::vector<unsigned>(b.size() + 1, 0));
@@ -35,8 +35,8 @@ static unsigned editDistance(StringRef a, StringRef b) {
 }
 
 StringRef stepc::text::nearestName(StringRef name, llvm::ArrayRef<StringRef> candidates) {
-  // A third of the letters may differ. In a name of two letters that is none, so one may, but
-  // short names must begin alike: 'mo' is 'mu', and 'bog' is not 'log'.
+  // A third of the letters may differ, and at least one letter. Names of up to three letters must begin with
+  // the same letter: 'mo' may mean 'mu', but 'bog' does not mean 'log'.
   constexpr size_t longest = 64, isShort = 3;
   if (name.size() < 2 || name.size() > longest)
     return StringRef();
@@ -71,7 +71,7 @@ struct Character {
     return code && !isIn(0, 0x1F) && !isIn(0x7F, 0x9F) && !isIn(0x61C, 0x61C) &&
            !isIn(0x200E, 0x200F) && !isIn(0x2028, 0x202E) && !isIn(0x2066, 0x2069);
   }
-  /// Whether a reader can see it. Two names must not differ in invisible characters alone.
+  /// Whether a reader can see the character. Two names must not differ in invisible characters alone.
   bool isVisible() const {
     static constexpr std::pair<llvm::UTF32, llvm::UTF32> unseen[] = {
         {0xAD, 0xAD},     {0x34F, 0x34F},   {0x115F, 0x1160},  {0x17B4, 0x17B5}, {0x180B, 0x180F},

@@ -1,4 +1,4 @@
-// What the readers of all text files share.
+// Helpers that the readers of all text files share.
 #ifndef STEPC_FRONTENDS_TEXT_TEXT_H
 #define STEPC_FRONTENDS_TEXT_TEXT_H
 
@@ -9,29 +9,29 @@
 
 namespace stepc::text {
 
-/// A byte-order mark is how some editors store UTF-8. It is no part of the text, whose columns are
-/// counted from behind it.
+/// The text without the byte-order mark that some editors write at the start of UTF-8. Columns are counted
+/// without the mark.
 llvm::StringRef withoutByteOrderMark(llvm::StringRef text);
 
-/// The candidate nearest to `name` by edit distance if it is near enough to be
-/// a likely misspelling (at most a third of the letters differ), otherwise an
-/// empty string. The candidates are names of the kind that is wanted.
+/// The candidate nearest to `name` by edit distance, if `name` is a likely
+/// misspelling of it: at most a third of the letters differ, or one letter.
+/// Otherwise an empty string. The candidates are names of the kind that is wanted.
 llvm::StringRef nearestName(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> candidates);
 
-/// A text of somebody else as messages may have it. What a terminal would obey instead of show is spelt
-/// "\u001b": control characters except tabs and line feeds, and what turns the direction of text. A byte that
-/// is not UTF-8 is spelt "\xff". Calling it twice changes nothing more.
+/// Makes text from outside safe for messages. Characters that a terminal would obey instead of show become
+/// "\u001b". They are controls except tabs and line feeds, and characters that turn the direction of text. A
+/// byte that is not UTF-8 becomes "\xff". A second call changes nothing more.
 std::string printable(llvm::StringRef text);
 /// Spells like `printable`, for names that stand in one line: it also spells tabs and line feeds.
 std::string printableName(llvm::StringRef name);
-/// The text of one line with one column in place of each character that `printable` spells, so that carets
-/// below it line up.
+/// One line of text, with a blank in place of each character that `printable` spells. A caret below the line
+/// then stands in the right column.
 std::string printableLine(llvm::StringRef line);
-/// The first character that a terminal would obey, with its place: "U+001B", or "the byte 0xff" for a byte
-/// that is not UTF-8. Characters of `allowed`, which are ASCII, are passed over.
+/// The first character that a terminal would obey: its offset and length in bytes, and its name "U+001B". A
+/// byte that is not UTF-8 is "the byte 0xff". The search skips characters of `allowed`, which must be ASCII.
 struct Unprintable {
   size_t offset = 0, bytes = 0;
-  std::string what; ///< empty: there is none
+  std::string what; ///< empty if there is no such character
 };
 Unprintable findUnprintable(llvm::StringRef text, llvm::StringRef allowed);
 /// What is wrong with a name: "expected a name in UTF-8 without control characters, found U+001B in

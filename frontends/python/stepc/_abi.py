@@ -1,7 +1,7 @@
 """ctypes mirrors of ``stepc.h`` and ``transport.h``.
 
-The sizes are asserted here and the version when a library is opened, so that a header that moves
-on is an error at load time and never a wrong read.
+This module checks the sizes of structs, and opening a library checks the version. So a header that
+changes causes an error at load time, and never a wrong read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ERROR_TRANSPORT = 9
 
 # Kinds of devices.
 DEVICE_CPU, DEVICE_CUDA = 0, 1
-# Where what is bound stands, and what of a parameter is asked about beside its states.
+# Where bound memory lies. Then the parameter and its gradient, in calls that otherwise take a state's number.
 MEMORY_HOST, MEMORY_DEVICE = 0, 1
 PARAMETER, GRADIENT = -1, -2
 # Kinds of operations of a transport.
@@ -44,7 +44,7 @@ class Operation(c.Structure):
 
 
 class Operations(c.Structure):
-    """``stepc_operations``: those that begin together."""
+    """``stepc_operations``: operations that begin together."""
 
     _fields_ = [
         ("struct_size", c.c_int32),
@@ -193,7 +193,8 @@ class Counters(Sized):
 
 
 class Run(c.Structure):
-    """``stepc_run``: ``length`` elements, where in the whole tensor and where in a shard."""
+    """``stepc_run``: ``length`` neighbouring elements, and the first one's index in the whole tensor and in a
+    shard."""
 
     _fields_ = [("global", c.c_int64), ("local", c.c_int64), ("length", c.c_int64)]
 
@@ -271,9 +272,9 @@ class LibraryTable(c.Structure):
         ("in_process_world", _function(_i32, _i32, c.POINTER(Transport))),
         ("refresh", _function(_i32, _ptr)),
         ("target", _str),
-        ("next", _ptr),  # a table like this one
+        ("next", _ptr),  # the address of another LibraryTable
         ("problem", _str),
-        ("table_of", _function(_ptr, _ptr)),  # a table like this one
+        ("table_of", _function(_ptr, _ptr)),  # returns the address of a LibraryTable
     ]
 
 

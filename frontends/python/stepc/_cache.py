@@ -1,10 +1,10 @@
 """The cache of compiled libraries: a folder whose files are checked before they are used.
 
-An entry is a folder named by a hash of all that made it, or a library that another rank made, named by its
-own digest. Entries appear and go by one rename each, so that no process ever sees half of one, and a
-process that holds a library keeps it. Every file's SHA-256 digest stands beside it and is compared before
-the file is used: a damaged entry is made again. Files and folders that another user may write are refused,
-since code is loaded from them.
+An entry is a folder named by a hash of its compilation's inputs, or a library from another rank, named by its
+own digest. An entry appears and disappears by one rename, so that no process ever sees half an entry. A
+process that has a library open keeps it. Every file's SHA-256 digest is stored beside the file and compared
+before the file is used: a damaged entry is made again. Files and folders that another user may write are
+refused, since code is loaded from them.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from pathlib import Path
 
 from stepc.errors import CacheError, CompileError
 
-# As `sha256sum -c` reads it.
+# The file of an entry's digests, in the form that `sha256sum -c` reads.
 _SUMS = "SHA256SUMS"
 _RECEIVED = "received"
 _DEFAULT_LIMIT = 2 * 2**30
 _LIMIT_DIGITS = 1000
-# Entries that were used within this time stay: another process may be about to open one.
+# Entries that were used within this time are not dropped: another process may be about to open them.
 _GRACE_SECONDS = 600.0
-# A process that was killed left what is older.
+# Temporary files that are older were left by a process that was killed.
 _LEFTOVER_SECONDS = 24 * 3600.0
 _LOCK_SECONDS = 30.0
 _COMPILING, _RECEIVING, _REMOVED = ".compile-", ".receive-", ".remove-"
 _ENTRY = re.compile(r"[0-9a-f]{40}(\.so)?")
 _FACTORS = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _PLACE = re.compile(r"^\S.*:\d+:\d+: error: ", re.MULTILINE)
-# Bytes that a compilation takes at least.
+# A compilation needs at least this many bytes of disk.
 _ROOM = 4 * 2**20
 
-# Digests by what tells one state of a file from another, so that a process reads each file once.
+# Digests by device, inode, size and modification time of a file, so that a process reads each file once.
 _digests: dict[tuple[int, int, int, int], str] = {}
 
 
 def cache_directory() -> Path:
-    """$STEPC_CACHE, or ``~/.cache/stepc``."""
+    """The folder of the cache: $STEPC_CACHE, or ``~/.cache/stepc``."""
     named = os.environ.get("STEPC_CACHE")
     if named:
         return Path(named)
@@ -71,12 +71,12 @@ def cache_limit() -> int:
 
 def _bytes_of(what: str, text: str) -> int:
     """A size as the compiler's ``--workspace-limit`` reads it: "4096", "64KiB" or "1.5 GiB"."""
-    # Python makes no number of a longer text.
+    # Python refuses to convert very long texts to numbers.
     if len(text) > _LIMIT_DIGITS:
         raise CacheError(f"{what}: expected a number of bytes, found a text of {len(text)} characters")
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Za-z]*)", text, re.ASCII)
     number, unit = (Fraction(found[1]), found[2]) if found else (Fraction(0), None)
-    # A number of bytes with a fraction lacks its unit.
+    # A fraction is allowed only with a unit above bytes.
     if unit in _FACTORS and (_FACTORS[unit] > 1 or number.denominator == 1):
         return int(number * _FACTORS[unit])
     hint, power = "", 0 if not unit else "KMGT".find(unit[0].upper()) + 1
@@ -96,8 +96,8 @@ class Cache:
     """The cache folder, which need not exist yet.
 
     Raises:
-        CacheError: another user may change what is in the folder, it cannot be written, or the limit
-            is no size. The message names the environment variable to set.
+        CacheError: another user may change files in the folder, the folder cannot be read or written, or
+            the limit is no size. The message names the environment variable to set.
     """
 
     def __init__(self) -> None:
@@ -109,18 +109,18 @@ class Cache:
     def find(self, key: str, files: Sequence[str], is_legible: Callable[[Path], bool]) -> Path | None:
         """The folder of an entry with ``files``, the library first; None if it is absent or damaged.
 
-        ``is_legible`` tells whether files whose digests are right can be read.
+        ``is_legible`` returns whether the content of files with right digests can be understood.
         """
         folder = self.root / key
-        _use(folder / files[0])  # before it is looked at, so that nobody evicts it meanwhile
+        _use(folder / files[0])  # before the check, so that no process evicts the entry meanwhile
         return folder if _is_whole(folder, files) and is_legible(folder) else None
 
     def make(
         self, key: str, files: Sequence[str], fill: Callable[[Path], None], is_legible: Callable[[Path], bool]
     ) -> Path:
-        """The folder of a new entry, whose files ``fill`` writes into the folder that it is given.
+        """Makes an entry and returns its folder. ``fill`` writes the files into the folder that it is given.
 
-        A damaged entry of that name is replaced. Where another process was faster, its entry stays.
+        A damaged entry of that name is replaced. If another process made the entry first, that entry stays.
         """
         folder = self.root / key
         with self._writing():
@@ -146,7 +146,7 @@ class Cache:
         return folder
 
     def store(self, data: bytes) -> Path:
-        """A file with a library that another rank made. It is named by its digest."""
+        """Stores a library that another rank compiled, in a file named by its digest. Returns the path."""
         digest = hashlib.sha256(data).hexdigest()[:40]
         folder = self.root / _RECEIVED
         place = folder / f"{digest}.so"
@@ -181,10 +181,10 @@ class Cache:
         for folder in (*reversed(self.root.parents), self.root):
             if not folder.is_dir():
                 folder.mkdir(mode=0o700, exist_ok=True)
-        _refuse_unsafe(self.root)  # somebody else may have been faster
+        _refuse_unsafe(self.root)  # another user may have made the folder first
 
     def _publish(self, made: Path, place: Path, is_whole: Callable[[], bool]) -> None:
-        """Moves what was made to its place, unless an equal one of another process is there."""
+        """Renames ``made`` to ``place``, unless another process has put a whole entry there."""
         with self._locked():
             while True:
                 if os.path.lexists(place):
@@ -195,21 +195,21 @@ class Cache:
                     os.rename(made, place)
                     break
                 except OSError as error:
-                    # Another process put it there; only where the file system has no locks.
+                    # Another process made the entry meanwhile, because the file system has no locks.
                     if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EISDIR, errno.ENOTDIR):
                         raise
             _sync(place.parent)
 
     def _discard(self, path: Path) -> None:
-        """Takes an entry out of its place by one rename. Processes that hold its files keep them."""
+        """Renames an entry away and removes it. Processes that have its files open keep them."""
         aside = self.root / f"{_REMOVED}{uuid.uuid4().hex}"
         with contextlib.suppress(FileNotFoundError):
             os.rename(path, aside)
             _remove(aside)
 
     def _evict(self, keep: Path) -> None:
-        """Drops the entries that were not used for longest, until the rest is within the limit, and what
-        processes that were killed left behind."""
+        """Drops the least recently used entries until the rest is within the limit. Also removes temporary
+        files of processes that were killed."""
         with contextlib.suppress(OSError), self._locked():
             now, total = time.time(), 0
             found: list[tuple[float, float, int, Path]] = []
@@ -227,7 +227,7 @@ class Cache:
             for since, used, size, path in sorted(found):
                 if total <= self._limit:
                     break
-                # The second look finds what another process has begun to use in the meantime.
+                # Measured again, because another process may have begun to use the entry meanwhile.
                 if path == keep or now - since < _GRACE_SECONDS or _measure(path)[0] != used:
                     continue
                 self._discard(path)
@@ -235,8 +235,9 @@ class Cache:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process at a time changes entries. Without locks in the file system, or after a while, it
-        goes on all the same: every change is one rename, and at worst an entry is made twice."""
+        """Lets one process at a time change entries. If the file system has no locks, or after
+        ``_LOCK_SECONDS``, the process goes on without the lock. Every change is one rename, so at worst an
+        entry is made twice."""
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             handle = os.open(self.root / ".lock", flags, 0o600)
@@ -279,7 +280,7 @@ def _refuse_unsafe(root: Path) -> None:
         try:
             found = os.stat(parent)
         except FileNotFoundError:
-            continue  # which is made so that only this user may write it
+            continue  # stepc makes it, and only this user may write it then
         private = not found.st_mode & stat.S_IWGRP or _is_private(found.st_gid)
         if found.st_mode & stat.S_ISVTX or (not found.st_mode & stat.S_IWOTH and private):
             continue
@@ -314,12 +315,13 @@ _OWN_FOLDER = (
 
 
 def _is_trusted(owner: int) -> bool:
-    """Who may change everything anyhow, or stands outside of a container's users."""
+    """Whether ``owner`` is this user, root (who may change everything anyhow), or the uid by which a
+    container shows users from outside."""
     return owner in (os.geteuid(), 0, 65534)
 
 
 def _is_private(group: int) -> bool:
-    """Whether a group is this user's alone, as distributions make one for each user."""
+    """Whether a group has this user's name and no other members. Distributions make one for each user."""
     try:
         user, found = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
     except KeyError:
@@ -343,7 +345,7 @@ def _is_own_folder(path: Path) -> bool:
 
 
 def _digest(path: Path) -> str | None:
-    """A file's SHA-256 digest; None if it is no file, or one that others may write or own."""
+    """A file's SHA-256 digest. None if it is no regular file, or if other users own it or may write it."""
     try:
         # O_NONBLOCK: otherwise a pipe in the place of a file would block.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -355,12 +357,12 @@ def _digest(path: Path) -> str | None:
             if identity not in _digests:
                 _digests[identity] = hashlib.file_digest(file, "sha256").hexdigest()
             return _digests[identity]
-    except (OSError, ValueError):  # of a name with a zero byte
+    except (OSError, ValueError):  # a name with a zero byte is a ValueError
         return None
 
 
 def _is_whole(folder: Path, files: Sequence[str]) -> bool:
-    """Whether all files of an entry are there, and are those that were written."""
+    """Whether all files of an entry are there, and have the digests that were written."""
     if not _is_own_folder(folder) or _digest(folder / _SUMS) is None:
         return False
     try:
@@ -372,7 +374,7 @@ def _is_whole(folder: Path, files: Sequence[str]) -> bool:
 
 
 def _seal(folder: Path, files: Sequence[str]) -> None:
-    """Writes the digests of a finished folder's files, and all of it to the disk."""
+    """Writes the digests of a finished folder's files, and waits until all files are on the disk."""
     for name in files:
         if not (folder / name).is_file():
             raise CompileError(f"expected the compiler to write {name}, found none")
@@ -404,16 +406,17 @@ def _sync(path: Path) -> None:
 
 
 def _use(path: Path) -> None:
-    """Notes that a file is used now: in its access time, which mounts often leave alone."""
+    """Sets a file's access time to now, since many mounts do not update access times."""
     with contextlib.suppress(OSError):
         os.utime(path, ns=(time.time_ns(), os.stat(path).st_mtime_ns))
 
 
 def _measure(path: Path) -> tuple[float, int]:
-    """When a file, or the last of a folder's files, was used, and their bytes. What is gone was used now."""
+    """The last use of a file, or of any file of a folder, as a time, and the bytes of all. A path that is
+    gone counts as used now."""
     used, size = None, 0
     files = [os.fspath(path)]
-    # It goes on where another process moves what it finds.
+    # os.walk goes on if another process moves files meanwhile.
     for folder, folders, names in os.walk(path):
         files += [os.path.join(folder, name) for name in (*folders, *names)]
     for file in files:
@@ -435,8 +438,8 @@ def _remove(path: Path) -> None:
 
 def _lacks_room(diagnostics: str, folder: Path) -> bool:
     """Whether the compiler failed because the disk is full. A linker that writes through mapped memory is
-    killed there, and gives no reason."""
-    if _PLACE.search(diagnostics):  # of the input
+    killed on a full disk, and gives no reason, so a file is allocated as a test."""
+    if _PLACE.search(diagnostics):  # an error in the input
         return False
     if any(os.strerror(code).lower() in diagnostics.lower() for code in (errno.ENOSPC, errno.EDQUOT)):
         return True
@@ -457,7 +460,7 @@ def _hint(root: Path) -> str:
 
 @contextlib.contextmanager
 def _explained(root: Path, verb: str) -> Iterator[None]:
-    """Says of every failure of the system which folder it was about, and what to do."""
+    """Turns an OSError into a CacheError, which names the file or folder and says what to do."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
 """Calls into a library that calls back into Python.
 
-Python runs signal handlers between any two instructions of the main thread. One that raises inside
-a callback (Ctrl-C) cannot be caught there for sure: before the callback's first instruction, or
-after its last, ctypes prints the exception and returns whatever is in memory. So a library that
-calls back runs in a thread of its own, where no handler runs, while the caller's thread waits.
+Python runs signal handlers between any two instructions of the main thread. If a handler raises
+inside a callback (Ctrl-C), the callback cannot reliably catch the exception. Before the callback's first
+instruction, or after its last, ctypes prints the exception and returns whatever is in memory. So a
+library that calls back runs in a thread of its own, where no handler runs, while the caller's thread waits.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# A wakeup may be lost to a signal handler; then this is how late the caller is.
+# A wakeup may be lost to a signal handler. Then the caller is late by up to this many seconds.
 _LOOK_SECONDS = 0.05
-# Loops around the loop that waits. Each catches what a handler raises where the next one cannot:
-# between the end of its `except` and its next `try`.
+# How many loops surround the loop that waits. Each catches an exception that a handler raises where the loop
+# inside cannot: between the end of that loop's `except` and its next `try`.
 _NESTED = 8
 
 
 def cause(error: BaseException) -> str:
-    """An error as a reason for others: errors of this package speak for themselves."""
+    """An error's text as a reason for other ranks. The class name is added if there is no text, and for
+    exceptions such as KeyboardInterrupt."""
     text = str(error)
     if isinstance(error, Exception) and text:
         return text
@@ -29,11 +30,12 @@ def cause(error: BaseException) -> str:
 
 
 class _Job:
-    """A function that runs once, in a thread. All may be interrupted, and called again."""
+    """A function that runs once, in a thread. A signal may interrupt any method, which may then be called
+    again."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
-        # Who was first to put a word in: a thread that runs the function, or cancel().
+        # Who came first and decides whether the function runs: a thread that runs it, or cancel().
         self._owner: dict[str, Any] = {}
         self._ended = threading.Lock()
         self._ended.acquire()
@@ -49,7 +51,7 @@ class _Job:
         self._ended.release()
 
     def _take(self, who: object) -> bool:
-        # One call that no handler divides, with the same answer when it is asked again.
+        # One call, which no handler can interrupt. It returns the same if it is repeated.
         return self._owner.setdefault("who", who) is who
 
     def start(self) -> None:
@@ -59,11 +61,11 @@ class _Job:
             _thread.start_new_thread(self._run, ())
 
     def cancel(self) -> bool:
-        """Whether it had not begun; then it never will."""
+        """True if the function had not begun. It never runs then."""
         return self._take(self)
 
     def over(self) -> bool:
-        """Whether it ended, or was cancelled."""
+        """Whether the function ended, or was cancelled."""
         return bool(self.result) or self._owner.get("who") is self
 
     def wait(self) -> None:
@@ -71,7 +73,7 @@ class _Job:
 
 
 class _Call:
-    """A job, and what ends it early: a job of its own, once the caller's thread was interrupted."""
+    """A job, and a second job that makes the first end early once the caller's thread was interrupted."""
 
     def __init__(
         self, function: Callable[[], Any], give_up: Callable[[BaseException], None]
@@ -81,7 +83,7 @@ class _Call:
         self.first: BaseException | None = None
 
     def settle(self, nested: int = _NESTED) -> None:
-        """Waits until the job is over, whatever is raised meanwhile; the first of it is kept."""
+        """Waits until the job is over, whatever is raised meanwhile. Keeps the first exception."""
         while not self.job.over():
             try:
                 if nested:
@@ -107,10 +109,10 @@ class _Call:
 
 
 def call_apart(function: Callable[[], Any], give_up: Callable[[BaseException], None]) -> Any:
-    """The result of ``function``, which runs in another thread to its end, whatever happens here.
+    """Runs ``function`` in another thread, waits for its end whatever happens here, and returns its result.
 
     An exception that a signal handler raises meanwhile is raised again once ``function`` has
-    returned; ``give_up`` is told of it, and sees to it that this is soon.
+    returned. ``give_up`` is called with that exception, and must make ``function`` return soon.
     """
     call = _Call(function, give_up)
     call.settle()

@@ -77,7 +77,7 @@ def own_compiler() -> Path:
 
 
 def _is_launcher(path: Path) -> bool:
-    """Whether it is the script that pip writes for ``stepc._command``, which no other build changes."""
+    """Whether ``path`` is the script that pip writes for ``stepc._command``: it only starts a compiler."""
     try:
         with open(path, "rb") as file:
             text = file.read(4096)
@@ -109,7 +109,7 @@ def _compiler_identity(path: str, size: int, changed: int) -> str:
 def _identity(compiler: Path) -> str:
     status = compiler.stat()
     identity = _compiler_identity(str(compiler), status.st_size, status.st_mtime_ns)
-    # Every library holds the runtime: one that was rebuilt alone makes other libraries.
+    # Every library contains the runtime, so a runtime that was rebuilt alone makes other libraries.
     folder = os.environ.get("STEPC_RUNTIME_DIR")
     runtime = Path(folder) if folder else compiler.resolve().parent.parent / "lib"
     for archive in sorted(runtime.glob("libstepc_runtime*.a")):
@@ -163,7 +163,7 @@ def cluster_text(cluster: Cluster) -> str:
 
 
 def target_names(target: str | Sequence[str] | None) -> list[str]:
-    """The targets, one text each; none if the compiler is to choose."""
+    """The targets, one text each. An empty list lets the compiler choose."""
     names = [target] if isinstance(target, str) else target
     if names is None:
         return []
@@ -181,7 +181,8 @@ _OWN_OPTIONS = ("-m", "--manifest", "-o", "--output", "--emit", "--json", "-h", 
 
 
 def check_arguments(arguments: Sequence[str]) -> None:
-    """Refuses what is no list of options that shape a library."""
+    """Checks that ``arguments`` is a list of options that shape a library. Raises TypeError for other values,
+    and ValueError for options that this module sets or that ask for other outputs."""
     wanted = "arguments: expected a list of options, as in ['--waves', '2'], found "
     if isinstance(arguments, str):
         raise TypeError(f"{wanted}the text {arguments!r}")
@@ -198,7 +199,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
 
 
 def _files(options: Sequence[str]) -> str:
-    """The texts of files that options name: others make another library."""
+    """The texts of the files that options name. They are part of the cache's key: other texts make another
+    library."""
     texts = []
     for option, following in itertools.pairwise([*options, ""]):
         name, _, path = option.partition("=")
@@ -206,7 +208,7 @@ def _files(options: Sequence[str]) -> str:
             try:
                 texts.append(read_input(path or following, "table of products"))
             except CompileError:
-                texts.append("")  # a name, or what the compiler says
+                texts.append("")  # a profile's name, or a file that the compiler will refuse
     return json.dumps(texts)
 
 
@@ -220,12 +222,12 @@ def present_arguments(if_present: Sequence[str]) -> list[str]:
 def _run(
     subcommand: str, inputs: Inputs, folder: Path, options: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """What the compiler printed of the inputs, and its warnings with marks for their names.
-    ``folder`` is for their copies."""
+    """Runs the compiler on copies of the inputs in ``folder``. Returns what it printed, and its warnings, in
+    which marks stand for the inputs' names."""
     command = [str(find_compiler()), subcommand, *inputs.write(folder), *options]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    except ValueError as error:  # a zero byte, or what UTF-8 does not have
+    except ValueError as error:  # a zero byte, or text that UTF-8 cannot hold
         wrong = [one for one in options if one != one.encode(errors="ignore").decode().replace("\0", "")]
         raise CompileError(
             f"expected options in UTF-8 without zero bytes, found {wrong[:1] or options!r}: {error}", 2
@@ -310,7 +312,7 @@ def compile_silently(
     options: Sequence[str],
     output: str | os.PathLike[str] | None = None,
 ) -> Compiled:
-    """As :func:`compile`, with options for the command line; tells no warnings."""
+    """Like :func:`compile`, but takes options of the command line, and only returns the warnings."""
     compiler = find_compiler()
     inputs, options = Inputs(spec, manifest), list(options)
     name = inputs.name
@@ -329,7 +331,7 @@ def compile_silently(
     warnings = tuple(inputs.named(text) for text in _kept_warnings(folder))
     if output is not None:
         files = [folder / file for file in (f"lib{name}.so", f"{name}.h", f"{name}.json")]
-        for target in ("cpu", "cuda.*", "emulated", "interpret"):  # further ones
+        for target in ("cpu", "cuda.*", "emulated", "interpret"):  # plans of further targets
             files += sorted(folder.glob(f"{glob.escape(name)}.{target}.json"))
         copy_files([file for file in files if file.is_file()], Path(output))
         folder = Path(output)
@@ -339,7 +341,7 @@ def compile_silently(
 
 
 def _kept_warnings(folder: Path) -> list[str]:
-    """The warnings of an entry; a ValueError where its file has none."""
+    """The warnings of a cache entry. Raises ValueError if their file holds no list of texts."""
     told = json.loads((folder / _WARNINGS).read_text(encoding="utf-8"))
     if not isinstance(told, list) or not all(isinstance(text, str) for text in told):
         raise ValueError(f"expected a list of texts in {_WARNINGS}")
@@ -357,7 +359,7 @@ def _has_warnings(folder: Path) -> bool:
 def check(spec: Spec, manifest: Manifest, *, if_present: Sequence[str] = ()) -> dict[str, Any]:
     """Which route every parameter takes, and each route's rule and defaults.
 
-    Needs no placements to be right: routing looks at names and shapes alone. The compiler's
+    Placements need not be right, since routing looks at names and shapes alone. The compiler's
     warnings become :class:`stepc.CompileWarning`.
     """
     found, warnings = check_silently(spec, manifest, if_present)
@@ -369,7 +371,7 @@ def check(spec: Spec, manifest: Manifest, *, if_present: Sequence[str] = ()) -> 
 def check_silently(
     spec: Spec, manifest: Manifest, if_present: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[str]]:
-    """As :func:`check`, with the warnings beside the result."""
+    """Like :func:`check`, but returns the warnings beside the result."""
     inputs = Inputs(spec, manifest)
     with tempfile.TemporaryDirectory(prefix="stepc-check-") as folder:
         printed, warnings = _run(
@@ -424,6 +426,6 @@ def copy_files(sources: Sequence[Path], folder: Path) -> None:
         for temporary, _ in made:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        for one in absent:  # those that nothing was copied into
+        for one in absent:  # new folders that stayed empty
             with contextlib.suppress(OSError, ValueError):
                 one.rmdir()

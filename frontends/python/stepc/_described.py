@@ -8,8 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class State:
-    """One state of a parameter. ``local_shape`` is None if no instance is asked, and outside
-    the parameter's mesh."""
+    """One state of a parameter. ``local_shape`` is None if a library describes it without an instance, and
+    on ranks outside the parameter's mesh."""
 
     name: str
     dtype: str
@@ -59,8 +59,8 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Route:
-    """A route's name, the rule that it applies and its hyperparameters; a default of None must be
-    given by the trainer."""
+    """A route's name, the rule that it applies and its hyperparameters. If a default is None, the trainer
+    must set the hyperparameter."""
 
     name: str
     rule: str

@@ -13,18 +13,18 @@ class Allocator(Protocol):
     """Memory of the device for the workspace, for example from the trainer's pool."""
 
     def allocate(self, size: int, alignment: int) -> int:
-        """The address, 0 if no memory is left."""
+        """Allocates ``size`` bytes and returns the address; 0 if no memory is left."""
 
     def release(self, address: int) -> None: ...
 
 
 @dataclass(frozen=True)
 class Device:
-    """A kind of device, which of them, the stream that steps are enqueued on, and an allocator.
+    """A kind of device, its number, the stream on which steps are enqueued, and an allocator.
 
     ``kind`` is what a library says of itself (:attr:`stepc.Library.device`), and ``ordinal`` the
     GPU's number among those that the process sees. ``stream`` is the address of the trainer's
-    stream (a ``CUstream``); 0 is the default stream. Without an allocator the driver gives the
+    stream (a ``CUstream``); 0 is the default stream. Without an allocator the driver allocates the
     workspace.
     """
 
@@ -38,17 +38,17 @@ CPU = Device()
 
 
 def default_device(kind: int, transport: object | None) -> Device:
-    """Where an instance steps that is told no device: the transport's GPU, or the first."""
+    """The device of an instance for which none is given: the CPU, the transport's GPU, or the first GPU."""
     return CPU if kind == CPU.kind else Device(kind, getattr(transport, "ordinal", 0))
 
 
 class AllocatorCalls:
-    """An allocator as the functions that a library calls. What it raises is kept for the caller."""
+    """An allocator as C functions that a library calls. Its exceptions are kept in ``raised``."""
 
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator
         self.raised: BaseException | None = None
-        # The library holds their addresses until it is destroyed.
+        # The instance holds the addresses of these functions until it is destroyed.
         self._functions = (
             _abi.AllocateFunction(self._allocate), _abi.DeallocateFunction(self._release),
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """Whether a library's file is whole, before the system's loader maps it.
 
-The loader does not look: what a truncated file lacks ends the process when it is read. The compiler ends each
-file with a checksum (``passes/codegen/LibraryFile.h``).
+The loader does not check this: a read behind the end of a truncated file kills the process. The compiler ends
+each file with a checksum (``passes/codegen/LibraryFile.h``).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SHARED, _X86_64, _NO_BITS = 3, 62, 8
 
 
 def problem_of_file(path: str) -> str | None:
-    """What is wrong with a library's file, if anything is.
+    """Returns an error text if a library's file is damaged, and None if it is whole.
 
-    A file without a checksum (another linker's, or one that lost it to a tool such as strip) is compared
-    with its own headers alone.
+    A file without a checksum (from another linker, or after a tool such as strip) is compared with its own
+    headers alone.
     """
     data = memoryview(Path(path).read_bytes())
     if len(data) >= _FOOTER.size and data[-_FOOTER.size :][: len(_TEXT)] == _TEXT:

@@ -1,4 +1,4 @@
-"""What is compiled: a specification and a manifest, as files and under their users' names."""
+"""The compiler's inputs, a specification and a manifest: their texts, their copies and their users' names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from stepc.errors import CompileError
 
 @dataclass(frozen=True)
 class Definition:
-    """A specification that was read. Another machine may have no such file, or another one.
+    """A specification that was read. Its text is kept, because another machine may have another file or none.
 
-    ``name`` is that of libraries made of it, ``file`` that of the compiler's copy, and ``shown`` stands
-    in diagnostics.
+    ``name`` is the name of libraries made of it, ``file`` the name of the compiler's copy, and ``shown`` the
+    name in diagnostics.
     """
 
     name: str
@@ -31,12 +31,12 @@ class Definition:
 Spec = str | os.PathLike[str] | Definition
 Manifest = Mapping[str, Any] | str | os.PathLike[str]
 
-# Stand for the two files in kept diagnostics: another caller may have other paths of their texts.
+# Marks for the two files' names in kept diagnostics: another caller may give the same texts by other paths.
 _SPEC_MARK, _MANIFEST_MARK = "\0", "\1"
 
 
 def is_text(spec: Spec) -> bool:
-    """Whether it is the text itself: with a brace or a line break, which no sensible path has."""
+    """Whether ``spec`` is the text itself: it has a brace or a line break, which no sensible path has."""
     return isinstance(spec, str) and ("\n" in spec or "{" in spec)
 
 
@@ -55,7 +55,8 @@ def read_spec(spec: Spec) -> Definition:
 
 
 def definition_hash(spec: Spec, arguments: Sequence[str]) -> str:
-    """Equal for ranks that would compile the same: the specification's text, and the command line."""
+    """A hash of the specification's text and the command line. It is equal for ranks that would compile the
+    same."""
     return hashlib.sha256(repr((read_spec(spec).text, list(arguments))).encode()).hexdigest()
 
 
@@ -66,7 +67,7 @@ MOST_MIB = {"specification": 64, "manifest": 256, "cluster": 64, "table of produ
 def read_input(path: str | os.PathLike[str], what: str) -> str:
     """The text of an input file, or of a pipe or a device up to its end, with its line breaks as they are.
 
-    Raises CompileError for what cannot be read, is not UTF-8, or has more bytes than ``MOST_MIB`` says.
+    Raises CompileError for a file that cannot be read, is not UTF-8, or exceeds the bound in ``MOST_MIB``.
     """
     most = MOST_MIB[what] << 20
     expected = f"{shown_path(path)}: expected a {what} of at most {MOST_MIB[what]} MiB, found "
@@ -88,7 +89,7 @@ def read_input(path: str | os.PathLike[str], what: str) -> str:
 
 
 def as_json(value: Mapping[str, Any], what: str, **options: Any) -> str:
-    """A dict as JSON; a TypeError where JSON has no words for something in it."""
+    """A dict as JSON. Raises TypeError if the dict holds something that JSON cannot express."""
     try:
         return json.dumps(dict(value), **options)
     except (TypeError, ValueError, RecursionError) as error:
@@ -96,7 +97,7 @@ def as_json(value: Mapping[str, Any], what: str, **options: Any) -> str:
 
 
 def _in_utf8(text: str, what: str) -> str:
-    """A text that was given as such; Python's may hold what UTF-8 does not have."""
+    """Returns ``text``. Raises CompileError if it holds characters that UTF-8 cannot spell."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -105,7 +106,7 @@ def _in_utf8(text: str, what: str) -> str:
 
 
 def shown_path(path: str | os.PathLike[str]) -> str:
-    """A path as a line of text: names of files may hold bytes that are none."""
+    """A path as printable text: file names may hold bytes that are no text."""
     return str(path).encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
@@ -113,9 +114,9 @@ class Inputs:
     """A specification and a manifest, read once. A manifest is a dict, a path, or a text that begins
     with ``{``.
 
-    The compiler gets copies, word for word, so that what it compiled is what was read. Its
-    diagnostics name the user's files in their place, or ``<specification>`` and ``<manifest>``
-    where there is none.
+    The compiler gets copies, word for word, so that it compiles what was read. In its diagnostics
+    the copies' names become the user's, or ``<specification>`` and ``<manifest>`` for inputs
+    without a file.
     """
 
     def __init__(self, spec: Spec, manifest: Manifest) -> None:
@@ -131,8 +132,8 @@ class Inputs:
         self._marks: dict[str, str] = {}
 
     def write(self, folder: Path) -> list[str]:
-        """Writes the copies, and gives the compiler's arguments."""
-        # No file that the compiler writes beside them has that name, as <name>.json could be manifest.json.
+        """Writes the copies, and returns the compiler's arguments."""
+        # The compiler writes no file of this name, while its <name>.json could be manifest.json.
         files = folder / self._file, folder / f"{self.name}.manifest.json"
         for file, text in zip(files, (self.spec, self.manifest), strict=True):
             file.write_bytes(text.encode())
@@ -141,13 +142,13 @@ class Inputs:
         return [spec, "--manifest", manifest]
 
     def marked(self, diagnostics: str) -> str:
-        """The compiler's text without the paths of the copies; :meth:`named` gives theirs."""
+        """The compiler's text with marks in place of the copies' paths; :meth:`named` replaces the marks."""
         for path, mark in self._marks.items():
             diagnostics = diagnostics.replace(path, mark)
         return diagnostics
 
     def named(self, diagnostics: str) -> str:
-        """The compiler's text, or what :meth:`marked` made of it, with the user's names."""
+        """The compiler's text, or the result of :meth:`marked`, with the user's names for the inputs."""
         diagnostics = self.marked(diagnostics)
         for mark, shown in self._shown.items():
             diagnostics = diagnostics.replace(mark, shown)

@@ -28,9 +28,9 @@ from stepc.errors import PlanError, PoisonedError, StepcError, error_for, plural
 class Library:
     """A compiled library, opened with local symbols so that many can live in one process.
 
-    It stands for one of the library's targets: the first, or the first of the kind ``target`` (``cpu``,
-    ``cuda``, ``emulated`` or ``interpret``). An instance of a library for several GPUs takes the step that
-    was compiled for its GPU, and its ``library`` stands for that.
+    The object stands for one of the library's targets: the first, or the first of the kind ``target``
+    (``cpu``, ``cuda``, ``emulated`` or ``interpret``). An instance of a library for several GPUs takes the
+    step that was compiled for its GPU, and its ``library`` stands for that GPU's target.
     """
 
     def __init__(self, path: str | os.PathLike[str], target: str | None = None) -> None:
@@ -47,9 +47,10 @@ class Library:
         )
 
     def for_device(self, device: int) -> Library | None:
-        """This library for the first of its targets whose parameters are on such a device, or None.
+        """This library for the first of its targets whose parameters are on a device of this kind.
 
-        For a CPU these are ``cpu``, ``emulated`` and ``interpret``; the one that was named first is taken.
+        Returns None if there is none. The targets ``cpu``, ``emulated`` and ``interpret`` are for a CPU; the
+        one that was named first when the library was compiled is taken.
         """
         for table in self._tables:
             if table.device == device:
@@ -59,7 +60,7 @@ class Library:
         return None
 
     def _of(self, instance: c.c_void_p) -> Library:
-        """This library for the target of which an instance takes the step: one of several GPUs'."""
+        """This library for the target whose step an instance takes, if it has targets for several GPUs."""
         if sum(table.target == self.table.target for table in self._tables) == 1:
             return self
         found = copy.copy(self)
@@ -72,17 +73,17 @@ class Library:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The kinds of targets that it was compiled for, as they were named; all GPUs are of one kind."""
+        """The kinds of targets of the library, in the order of compilation; all GPUs are of one kind."""
         return tuple(dict.fromkeys(_text(table.target) for table in self._tables))
 
     @property
     def chips(self) -> tuple[str, ...]:
-        """The chips that it was compiled for, as they were named. Each has a step of its own."""
+        """The chips of the library, in the order of compilation. Each has a step of its own."""
         return tuple(_text(table.chip) for table in self._tables)
 
     @property
     def target(self) -> str:
-        """The kind that this object stands for."""
+        """The kind of the target that this object stands for."""
         return _text(self.table.target)
 
     @property
@@ -95,7 +96,7 @@ class Library:
 
     @property
     def device(self) -> int:
-        """The kind of device that it is for: ``_abi.DEVICE_CPU`` or ``_abi.DEVICE_CUDA``."""
+        """The kind of device of the target: ``_abi.DEVICE_CPU`` or ``_abi.DEVICE_CUDA``."""
         return int(self.table.device)
 
     @property
@@ -114,7 +115,7 @@ class Library:
 
     @cached_property
     def meshes(self) -> tuple[Mesh, ...]:
-        """By parameter, where the library expects it."""
+        """For each parameter, where the library expects it to lie."""
         result = []
         for index in range(self.table.parameter_count()):
             info = _abi.MeshInfo()
@@ -150,7 +151,7 @@ class Library:
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What holds for every rank; an instance also knows local shapes."""
+        """The parameters as every rank sees them, without local shapes, which an instance has."""
         return self._parameters(None)
 
     def _parameters(self, instance: c.c_void_p | None) -> tuple[Parameter, ...]:
@@ -193,9 +194,9 @@ class Library:
             raise error_for(status, message)
 
 
-# Functions of the table that use the transport. So do create and destroy.
+# Functions of the table that use the transport, as create and destroy do.
 _CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
-# On a GPU these of them leave the waiting to it: a thread would take longer than they do.
+# On a GPU these functions never wait, so they are called without a thread, which would take longer.
 _ONLY_ENQUEUE = frozenset({"enqueue", "poll"})
 
 
@@ -210,16 +211,16 @@ class Instance:
     """One rank's optimizer: binds memory and steps. Used by one thread at a time.
 
     ``transport`` is an object with a ``table`` (see :class:`stepc._abi.Transport`) that stays
-    alive as long as the instance; None makes a world of one rank. ``device`` is of the library's
-    kind; without it a library for GPUs takes the transport's, or the first, and its default stream.
-    The caller keeps the bound memory alive: on a GPU until the steps that were enqueued are done.
-    With ``graph`` each step replays one graph of the device's, which is recorded here.
+    alive as long as the instance; None makes a world of one rank. ``device`` must be of the library's
+    kind. Without it a library for GPUs takes the transport's GPU, or the first, and its default stream.
+    The caller must keep the bound memory alive, on a GPU until the enqueued steps are done.
+    With ``graph`` the constructor records a step as a graph of the device, and each step replays it.
 
     A child that was forked has neither the threads nor the connections of the process that made the
-    instance: there, steps raise at once, and closing leaves all as it is.
+    instance. In the child, steps raise at once, and closing does nothing.
 
     A signal handler that raises while the library runs (Ctrl-C) ends the exchange under way: the
-    transport's ``abort(reason)`` is called, and the exception raised when the library has returned.
+    transport's ``abort(reason)`` is called. The exception is raised when the library has returned.
     In :meth:`enqueue` and :meth:`poll` on a GPU, Python itself raises it when they have returned.
     """
 
@@ -301,7 +302,7 @@ class Instance:
         handle, self._handle = getattr(self, "_handle", None), None
         if handle is None or not self.is_own():
             return
-        # Directly: where the interpreter ends no thread starts any more.
+        # Called without a thread, because no thread can start while the interpreter ends.
         if self.library.table.destroy(handle) != _abi.OK:
             _NEVER_DESTROYED.append((self.library, self.transport, self._allocator))
             if sys.is_finalizing():
@@ -310,7 +311,7 @@ class Instance:
             warnings.warn(f"an instance is never destroyed: {message}", ResourceWarning, stacklevel=2)
 
     def _apart(self, function: Callable[[], Any], allocates: bool = False) -> Any:
-        """Calls what may call the transport's functions, or the allocator's."""
+        """Calls a function that may call back into the transport or, if it ``allocates``, the allocator."""
         if self.transport is None and not (allocates and self._allocator):
             return function()
         return call_apart(function, self._give_up)
@@ -336,7 +337,8 @@ class Instance:
             self._raise(error_for(status, _text(self.library.table.last_error(self._handle))))
 
     def _raise(self, error: StepcError) -> None:
-        """Raises a status of the library, or what ended a function of the transport and led to it."""
+        """Raises the library's error, with the exception of a callback that led to it as its cause. If that
+        exception is an interrupt (no ``Exception``), raises it instead."""
         raised = getattr(self.transport, "raised", None)
         if raised is None and self._allocator is not None:
             raised = self._allocator.raised
@@ -348,7 +350,7 @@ class Instance:
         """Which elements this rank's shard holds: ``(global, local, length)`` each, in the shard's order.
 
         ``global`` numbers the elements of the whole tensor, ``local`` those of the shard, both
-        row-major. ``of`` is the number of a state, or asks of the parameter or its gradient.
+        row-major. ``of`` is the number of a state, or ``_abi.PARAMETER`` or ``_abi.GRADIENT``.
         """
         count = c.c_int64()
         self._call("shard_runs", index, of, None, 0, c.byref(count))
@@ -366,7 +368,7 @@ class Instance:
         self._call("bind_gradient", index, pointer or None, size)
 
     def bind_gradients(self, pointers: c.Array, count: int) -> None:
-        """``pointers`` is an array of 64-bit addresses in the plan's order; 0: absent or empty."""
+        """``pointers`` is an array of 64-bit addresses in the plan's order; 0 if absent or empty."""
         self._call("bind_gradients", c.addressof(pointers), count)
 
     def bind_steps(self, pointer: int, memory: int = _abi.MEMORY_HOST) -> None:
@@ -389,15 +391,15 @@ class Instance:
         self._step("step")
 
     def enqueue(self) -> None:
-        """Puts a step on the device's stream, behind the work that is there; it is not waited for."""
+        """Enqueues a step on the device's stream, and does not wait for it."""
         self._step("enqueue")
 
     def refresh(self) -> None:
-        """Brings what is bound to the device, for later replays of graphs that were captured."""
+        """Checks what is bound, and copies it to the device, where later replays of graphs read it."""
         self._call("refresh")
 
     def poll(self) -> bool:
-        """Whether the step that was enqueued last is done. Never waits; raises what it came to."""
+        """Whether the step that was enqueued last is done. Never waits. Raises the error of a failed step."""
         done = c.c_int32()
         self._step("poll", c.byref(done))
         return bool(done.value)
@@ -421,7 +423,7 @@ class Instance:
             raise
 
     def half_stepped(self) -> list[str]:
-        """Parameters that, with their states, a failed step may have changed."""
+        """The names of parameters that, with their states, a failed step may have changed."""
         count = len(self.parameters)
         flags = (c.c_uint8 * max(count, 1))()
         try:
@@ -431,7 +433,7 @@ class Instance:
         return [p.name for p in self.parameters if flags[p.index]]
 
     def recover(self) -> None:
-        """Accepts that the trainer restored what :meth:`half_stepped` names."""
+        """Allows steps again. The trainer must have restored what :meth:`half_stepped` names."""
         self._call("recover")
 
     def abort(self, reason: str) -> None:

@@ -17,7 +17,7 @@ def text(value: bytes | None) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The loader's words, which quote the bytes of a damaged library."""
+    """The text of the loader's error, which may quote bytes of a damaged library."""
     if isinstance(error, UnicodeDecodeError):
         return error.object.decode("utf-8", "backslashreplace")
     if isinstance(error, UnicodeEncodeError):
@@ -26,12 +26,12 @@ def _reason(error: Exception) -> str:
 
 
 def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
-    """The library at ``path``, with its tables in the order in which its targets were named."""
+    """Opens the library at ``path``. Its tables are in the order in which its targets were named."""
     shown = shown_path(path)
     try:
         if problem := problem_of_file(os.path.abspath(path)):
             raise PlanError(f"cannot open the library '{shown}': {problem}")
-        # A name without a folder would be looked for where the loader keeps its libraries.
+        # An absolute path, because the loader searches its own folders for a name without a folder.
         dll = c.CDLL(os.path.abspath(path), mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except (OSError, ValueError) as error:
         raise StepcError(f"cannot open the library '{shown}': {_reason(error)}") from error
@@ -66,7 +66,8 @@ def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
 
 
 def local_shape(pointer: object, axes: int, placements: str) -> tuple[int, ...] | None:
-    """A range of a scalar, or what another rank owns of it, has a number of elements."""
+    """The shape of a shard; None if it has none. In a flat or owned placement a scalar's shard has one axis,
+    the number of its elements."""
     if pointer and ("flat" in placements or "owned" in placements):
         return tuple(pointer[i] for i in range(max(axes, 1)))
     return shape(pointer, axes)

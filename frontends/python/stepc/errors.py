@@ -38,7 +38,7 @@ class AbiError(StepcError):
 
 
 class ChipError(StepcError):
-    """The CPU lacks what the library was compiled for."""
+    """The CPU lacks instructions that the library was compiled for."""
 
     status = 3
 
@@ -86,13 +86,13 @@ class StepcMemoryError(StepcError, MemoryError):
 
 
 class CountsError(StepcError):
-    """What was executed differs from what was planned."""
+    """The messages or launches of a step differ from the planned ones."""
 
     status = 11
 
 
 class PoisonedError(StepcError):
-    """An earlier step failed half way, so that values may be torn."""
+    """An earlier step failed half way, so that some parameters and states may have changed and others not."""
 
     status = 12
 
@@ -110,7 +110,7 @@ class DeviceError(StepcError):
 
 
 class GraphError(StepcError):
-    """What a graph of the device cannot hold, or still holds."""
+    """A graph of the device cannot hold something, or still holds what was to be destroyed."""
 
     status = 15
 

@@ -22,7 +22,8 @@ _PAUSE = 0.01
 
 
 class Store(Protocol):
-    """What is used of a store of ``torch.distributed``. It is one world's: see ``PrefixStore``."""
+    """The methods that are used of a store of ``torch.distributed``. The store must belong to one world
+    alone: see ``PrefixStore``."""
 
     def set(self, key: str, value: bytes) -> None: ...
     def wait(self, keys: Sequence[str], timeout: timedelta) -> None: ...
@@ -33,12 +34,12 @@ class NcclTransport:
     """One rank's transport: what :class:`stepc.Instance` takes."""
 
     def __init__(self, library: c.CDLL, table: _abi.Transport, ordinal: int) -> None:
-        self._library = library  # of the functions
-        # A copy: ctypes gives the place in the table, where another function will stand.
+        self._library = library  # keeps the functions loaded
+        # A copy, since table.destroy refers to the field in the table, which gets another function below.
         address = c.cast(table.destroy, c.c_void_p).value
         self._end: _abi.DestroyFunction | None = _abi.DestroyFunction(address)
         self.rank, self.size, self.ordinal = table.rank, table.size, ordinal
-        # An instance ends its transport. One that was never made does not.
+        # An instance destroys its transport. If no instance was made, close() does.
         table.destroy = _abi.DestroyFunction(self._destroy)
         self.table = table
 
@@ -48,7 +49,7 @@ class NcclTransport:
             end(context)
 
     def abort(self, reason: str) -> None:
-        """Stops what is under way. Peers find out by their deadlines, or where NCCL notices it."""
+        """Stops exchanges that are under way. Peers notice by their deadlines, or when NCCL reports it."""
         if self._end is not None:
             self.table.abort(self.table.context, reason.encode("utf-8", "replace"))
 
@@ -82,12 +83,12 @@ def nccl_transport(
     timeout: float = 120.0,
     library: str | os.PathLike[str] | None = None,
 ) -> NcclTransport:
-    """The transport of ``rank`` of ``size``, on the GPU of that number. All ranks call it, and it
-    returns when all are there, or raises: the id, and then the peers, may each take ``timeout``
-    seconds, and so may NCCL later, where it begins an exchange.
+    """The transport of ``rank`` of ``size``, on the GPU with number ``ordinal``. All ranks must call this
+    function. It returns when all have called it, or raises. It waits up to ``timeout`` seconds for the id,
+    and again for the peers. Later NCCL may take ``timeout`` seconds to begin an exchange.
 
-    Rank 0 makes an id, and the others get it by ``store``, or by ``file``, a path on a file system
-    that all of them see, where nothing is yet; it is removed when all have met.
+    Rank 0 makes an id. The other ranks get it by ``store``, or by ``file``, a path on a file system that all
+    ranks see. No file may exist at that path. The file is removed when all ranks have met.
     """
     if (store is None) == (file is None):
         raise StepcError("nccl_transport: expected either store or file")
@@ -96,7 +97,7 @@ def nccl_transport(
     if rank == 0:
         try:
             identifier = _make_id(functions)
-        except StepcError as error:  # the others should not wait for what does not come
+        except StepcError as error:  # is sent to the others, who would wait for the id
             problem = error
         text = identifier or str(problem).encode("utf-8", "replace")
         store.set(_KEY, text) if store is not None else _write(Path(file), text)
@@ -149,7 +150,7 @@ def _wait_for(store: Store, timeout: float) -> bytes:
 
 
 def _write(path: Path, text: bytes) -> None:
-    """All at once, and never over what another world has left there."""
+    """Writes a file in one step, and never over a file that another world has left there."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as out:

@@ -1,4 +1,4 @@
-"""What is bound to the library, and the check of it at every step."""
+"""The tensors that are bound to the library, and their check at every step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from stepc.torch.states import (
     STEP, allocate, begin_anew, check_state, local, refresh_masters, same_shard, whole_step,
 )  # fmt: skip
 
-# How often a step that is waited for is asked whether it is done.
+# Seconds between two looks whether an enqueued step is done.
 _LOOK_SECONDS = 50e-6
 
 
@@ -46,36 +46,36 @@ class Binding:
         self._kept: list[torch.Tensor] = []
         self._staged: list[Record] = []
         self._signature: tuple[Any, ...] = ()
-        # What is bound, for the extension to look at; None where all of it is looked at from here.
-        # The extension reads `grad` itself.
+        # The bound records as the C++ extension checks them. None if this class checks all of them: the
+        # extension may be absent, and reads no other attribute than `grad`.
         native = extension.load() if attribute == "grad" else None
         self._table = native and native.Table(len(self.records), self._gradients, DTensor, Group)
-        # Gradients that the table left to this class, once it has looked.
+        # Positions of the records whose gradients the table left to this class. None before the table looked.
         self._unusual: list[int] | None = None
         self._copied_parameters = Copied(
             "parameters", "it", "; p.data = p.data.contiguous() saves the copies"
         )
         self._copied_gradients = Copied("gradients", "its gradient")
         instance.bind_steps(steps.data_ptr(), device.memory)
-        # Whether memory moved since it was last seen that no two tensors share any.
+        # Whether memory moved since the last check that no two tensors share memory.
         self._moved = True
         self.check()
 
     def remember(self, groups: Sequence[Mapping[str, Any]]) -> None:
-        """Takes the parameter groups for those that are bound."""
+        """Remembers these parameter groups as the bound ones."""
         self._signature = signature(groups)
         if self._table is not None:
             self._table.remember(self._signature)
 
     def is_bound(self, groups: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the extension sees that nothing differs: then no :meth:`check` is needed."""
+        """Whether the extension finds that nothing differs, so that no :meth:`check` is needed."""
         self._unusual = None
         if self._table is not None and not self._moved:
             self._unusual = self._table.look(groups)
         return self._unusual is not None
 
     def holds(self, groups: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the groups have the parameters that are bound, as frozen as then."""
+        """Whether the groups have the bound parameters, and freeze the same ones as when they were bound."""
         if self._table is not None and self._table.same_groups(groups):
             return True
         return self._signature == signature(groups)
@@ -91,7 +91,7 @@ class Binding:
         return "the parameter groups changed"
 
     def check(self) -> None:
-        """Compares parameters and states with what is bound, and binds what moved."""
+        """Compares parameters and states with the bound ones, and binds those whose memory moved."""
         differing = range(len(self.records))
         if self._table is not None:
             differing = self._table.differing()
@@ -108,11 +108,11 @@ class Binding:
         self._copied_parameters.warn()
 
     def take_states(self, left: Mapping[str, dict[str, Any]]) -> None:
-        """Takes the states that the trainer left, by parameter's name; those of absent names begin anew.
+        """Takes the states that the trainer left, by parameter's name. States of absent names begin anew.
 
-        Nothing is taken where one does not fit. The next :meth:`check` binds their memory. The trainer
-        may have kept the tensors that were bound before, so new ones take their place. If ``in_place``,
-        new values are written into the old tensors, because captured graphs go on with these.
+        If one state does not fit, none is taken. The next :meth:`check` binds their memory. States that begin
+        anew get new tensors, because the trainer may have kept the old ones. If ``in_place``, new values are
+        written into the old tensors, because captured graphs go on using these.
         """
         counts: dict[Record, int] = {}
         for record in self.records:
@@ -144,7 +144,7 @@ class Binding:
             if record in counts:
                 view.fill_(counts[record])
             elif record.state[STEP] is not record.step_view:
-                continue  # check() takes it
+                continue  # check() takes this step count
             record.state[STEP] = record.step_view = view
         self.expect_loaded()
 
@@ -175,7 +175,7 @@ class Binding:
     def _check_record(self, position: int) -> None:
         record = self.records[position]
         if self._table is not None:
-            # Until all of it is bound it differs, whatever is raised below.
+            # Released first, so that the record differs until all of it is bound, even after an error below.
             record.versions = self._table.release(position)
         tensor = record.tensor
         if record.is_dtensor:
@@ -193,7 +193,7 @@ class Binding:
         if shard.shape != record.shape or shard.dtype != record.dtype or shard.device != record.device:
             raise Resharded(record.name)
         pointer = shard.data_ptr()
-        # A view of the same memory (p.data = p.data.t()) has the same address.
+        # A view of the same memory (p.data = p.data.t()) has the same address, so strides are checked, too.
         if pointer != record.pointer or (
             not shard.is_contiguous() if record.staged is None else shard.stride() != record.stride
         ):
@@ -202,7 +202,7 @@ class Binding:
         for number, info in enumerate(record.info.states):
             bound, found = record.state_tensors[number], state.get(info.name)
             if bound is not None and found is bound[0]:
-                # The tensor object may have new memory, or its memory another meaning.
+                # An unchanged tensor object may have new memory, or another type, shape or placements.
                 held = found._local_tensor if bound[4] is not None else found
                 if (
                     held.data_ptr() == bound[1] and held.dtype is bound[2]
@@ -264,10 +264,10 @@ class Binding:
         )
 
     def bind_gradients(self, again: bool = False) -> None:
-        """Gives the library this step's gradients; an absent one is its decision.
+        """Gives the library this step's gradients. The library decides what an absent gradient means.
 
-        Sums that are pending, or no longer are, are another plan: `Resharded`, but ``again``, when the
-        plan was made for what is there now.
+        If gradients became pending sums, or are no longer pending, another plan is needed: raises
+        `Resharded`. With ``again`` the plan was made for these gradients, so a `GradientError` is raised.
         """
         pointers = self._gradients
         unusual, self._unusual = self._unusual, None
@@ -306,7 +306,7 @@ class Binding:
         self._copied_gradients.warn()
 
     def any_gradient(self) -> bool:
-        """Whether a parameter has a gradient."""
+        """Whether any parameter has a gradient."""
         return any(getattr(record.tensor, self._attribute, None) is not None for record in self.records)
 
     def _gradient_pointer(self, record: Record, shard: torch.Tensor) -> int:
@@ -320,7 +320,7 @@ class Binding:
             shard = shard.contiguous()
             self._kept.append(shard)
         pointer = shard.data_ptr()
-        # Without an address it would pass for absent.
+        # A gradient without an address would count as absent.
         if not pointer and shard.numel():
             raise GradientError(self._gradient_text(record, "memory", "a freed storage"))
         return pointer
@@ -340,7 +340,7 @@ class Binding:
         return f"parameter '{record.name}': gradient: expected {expected}, found {found}"
 
     def _is_whole(self, record: Record, gradient: DTensor) -> bool:
-        """Whether this rank holds its shard's gradient within a larger, replicated part."""
+        """Whether this rank's part of the gradient contains its shard's gradient, and more."""
         own, spec = record.spec, gradient._spec
         return (
             (spec.mesh is own.mesh or spec.mesh == own.mesh)
@@ -350,7 +350,8 @@ class Binding:
         )
 
     def _cut(self, record: Record, gradient: DTensor) -> int:
-        """The gradient of row-wise parallelism with replicated input, say: no rank is asked."""
+        """Cuts this rank's shard out of its larger gradient, without messages, and returns the address.
+        Row-wise parallelism with replicated input gives such gradients, for example."""
         self._refuse_kind(record, gradient._local_tensor)
         try:
             shard = cut(gradient, record.tensor, record.moved).contiguous()
@@ -363,8 +364,8 @@ class Binding:
         return self._gradient_pointer(record, shard)
 
     def _other_plan(self, record: Record, gradient: DTensor, again: bool) -> Exception:
-        """What to raise for a gradient that lies neither as it did when the library was compiled nor so
-        that this rank could cut its part."""
+        """The exception to raise for a gradient with placements for which the library was not compiled, if
+        this rank cannot cut its shard out of the gradient."""
         expected, found, mesh = list(record.grad_placements), list(gradient.placements), record.spec.mesh
         sums = is_partial_sum(gradient.placements)
         if gradient.device_mesh != mesh or not (sums or record.pending):
@@ -385,7 +386,7 @@ class Binding:
     def step(self) -> None:
         """Steps, and tells autograd that the parameters changed.
 
-        On a GPU the step is enqueued: the next one, or `settle`, finds out what became of it.
+        On a GPU the step is enqueued. The next step, or `settle`, raises its error.
         """
         staged = [Staged(record.name, local(record.tensor), record.staged) for record in self._staged]
         for _, shard, copy in staged:
@@ -397,7 +398,7 @@ class Binding:
         except BaseException as error:
             copy_back_after(error, staged)
             self._kept.clear()
-            # The step's own error is the one to see.
+            # The step's own error is raised, not one of autograd.
             with contextlib.suppress(RuntimeError):
                 self._tell_autograd()
             raise
@@ -415,12 +416,12 @@ class Binding:
         refuse_copies(self._kept)
 
     def refresh(self) -> None:
-        """Brings what is bound to the GPU, for replays that come later."""
+        """Copies what is bound to the GPU, where later replays of graphs read it."""
         with self._device.ordered():
             self.instance.refresh()
 
     def settle(self) -> None:
-        """Waits for the step that was enqueued, and raises what it came to."""
+        """Waits for the step that was enqueued, and raises its error if it failed."""
         while self._device.kind != _abi.DEVICE_CPU and not self.instance.poll():
             time.sleep(_LOOK_SECONDS)
 
@@ -428,7 +429,7 @@ class Binding:
         if self._table is not None:
             self._table.stepped()
             return
-        # Shards of DTensors count as well: a graph may have saved what to_local() gave.
+        # Also for the shards of DTensors: an autograd graph may have saved what to_local() returned.
         torch.autograd.graph.increment_version(
             [record.tensor for record in self.records]
             + [record.tensor._local_tensor for record in self.records if record.is_dtensor]
@@ -438,7 +439,7 @@ class Binding:
                 record.versions = (record.tensor._version, local(record.tensor)._version)
 
     def expect_loaded(self) -> None:
-        """Masters or steps were loaded: compare them with the parameters at the next check."""
+        """Call this after masters or steps were loaded: the next check compares them with the parameters."""
         for position, record in enumerate(self.records):
             if self._table is not None:
                 self._table.release(position)

@@ -2,8 +2,8 @@
 
     python -m stepc.torch.build_extension
 
-The compiler is $CXX, otherwise c++. What fails is no error for stepc: without the extension steps take
-the way through Python.
+The compiler is $CXX, otherwise c++. A failure is no error for stepc: without the extension steps are checked
+in Python.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def command(output: Path) -> list[str]:
 
 
 def build(file: Path) -> None:
-    """Makes ``file``, whole or not at all."""
+    """Builds ``file``, whole or not at all."""
     try:
         with tempfile.TemporaryDirectory(dir=file.parent, prefix=".building-") as folder:
             output = Path(folder) / file.name

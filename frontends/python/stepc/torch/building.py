@@ -19,19 +19,19 @@ from stepc.torch.transport import TorchTransport
 
 
 def compile_options(library: Any, **options: Any) -> dict[str, Any]:
-    """An optimizer's compile options, which a ready library has no use for."""
+    """An optimizer's compile options. Raises TypeError if some are given beside a ready library."""
     given = [f"{name}=" for name, value in options.items() if value or value == 0]
     if library is not None and given:
         raise TypeError(
             "expected no compile options beside library=, which was compiled already, found "
             f"{' and '.join(given)}"
         )
-    # They are read more than once, which a generator is not.
+    # Iterables become tuples: options are read more than once, and a generator can be read only once.
     options = {
         name: tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping)
         else value for name, value in options.items()
     }  # fmt: skip
-    option_arguments(**options)  # refuses what is ill-formed, before anything is routed
+    option_arguments(**options)  # refuses ill-formed options, before anything is routed
     return options
 
 
@@ -43,9 +43,10 @@ def build_library(
     meeting: Meeting,
     warned: set[str],
 ) -> Library | None:
-    """Compiles, or takes what another rank of the world compiled; nothing in an empty world.
+    """Compiles the library, or takes the one that another rank of the world compiled. Returns None in an
+    empty world.
 
-    The compiler's warnings are told except for those in ``warned``, and added to it.
+    Gives the compiler's warnings that are not in ``warned``, and adds them to ``warned``.
     """
     told: list[str] = []
 
@@ -60,7 +61,7 @@ def build_library(
         made_of = definition_hash(spec, option_arguments(**options))
         data = share_library(world, lambda: compile_now().read_bytes(), meeting, made_of)
         path = Cache().store(data) if world else None
-    for text in told:  # not where it compiled: in a thread, which the trainer's call did not start
+    for text in told:  # here, because compile_now() may run in a thread, without the trainer's frames
         if text not in warned:
             warned.add(text)
             warn_user(text)

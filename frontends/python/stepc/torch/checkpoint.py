@@ -1,4 +1,5 @@
-"""``load_state_dict``: torch's would cast states to the parameter's dtype and replace them."""
+"""``load_state_dict`` of the optimizer. torch's own would cast states to the parameter's dtype and replace
+the tensors."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from stepc.torch.states import (
 def parameters_to_save(optimizer: RoutedGroups) -> dict[str, torch.Tensor]:
     """The parameters of this rank by name, for torch.distributed.checkpoint to save, and to load in place.
 
-    Tensors are the parameters' own memory. Those that DTensor has no words for (ranges of flat buffers,
-    stripes, shards in plain tensors) know their place in the whole here, as their states do.
+    Tensors are the parameters' own memory. Some tensors DTensor cannot describe: ranges of flat buffers,
+    stripes, shards in plain tensors. These tell the checkpoint their place in the whole, as their states do.
     """
     optimizer._prepared()
     binding, result = optimizer._binding, {}
@@ -75,10 +76,10 @@ def _expect_kind(value: Any, kind: Any, where: str, what: str) -> None:
 def _match(
     optimizer: RoutedGroups, saved: list[Mapping[str, Any]]
 ) -> tuple[dict[Any, tuple[str, Any]], dict[str, Mapping[str, Any] | None]]:
-    """Saved parameter ids to (name, tensor) of this optimizer, and the saved group of each name.
+    """Maps saved parameter ids to (name, tensor) of this optimizer, and names to their saved groups.
 
-    By name if a plain state dict has names, as groups may have been made in another order; by
-    position otherwise, as torch does (distributed checkpoint has already ordered them).
+    Matches by name if a plain state dict has names, as groups may have been made in another order. Otherwise
+    matches by position, as torch does (distributed checkpoint has already ordered them).
     """
     named = all("param_names" in group and all(isinstance(i, int) for i in group["params"])
                 for group in saved)  # fmt: skip
@@ -131,7 +132,7 @@ def _options(
 ) -> list[dict[str, Any]]:
     """The options that the saved state gives every group of this optimizer."""
     key_of = {name: key for key, (name, _) in matched.items()}
-    paired: dict[tuple[int, str], dict[str, Any]] = {}  # most parameters come from one saved group
+    paired: dict[tuple[int, str], dict[str, Any]] = {}  # computed once per saved group and route
     result = []
     for number, own in enumerate(optimizer.param_groups):
         names = optimizer._names(own)
@@ -152,7 +153,7 @@ def _options(
             if group is None:
                 group = unpack(packed, route, name)
             elif packed is not None and not route.defaults.keys() <= group.keys():
-                # A nested checkpoint brought what the group of another route has at that place.
+                # A nested checkpoint gave this group the options of another route's group at its position.
                 group = (unpack(packed, route, name) or {}) | group
             options.append(group)
         if names and all(one is None for one in options):
@@ -177,7 +178,7 @@ def _with_pair(group: Mapping[str, Any], route: RouteInfo, where: str) -> dict[s
 
 
 def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
-    """Copies a state dict into an optimizer, which is prepared where either of them has states."""
+    """Loads a state dict into an optimizer. If either of them has states, the optimizer is prepared first."""
     _expect_kind(state_dict, Mapping, "load_state_dict()", "a state dict")
     state_dict = dict(state_dict)
     for hook in optimizer._optimizer_load_state_dict_pre_hooks.values():
@@ -198,9 +199,7 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
 
 
 def _put_options(optimizer: RoutedGroups, groups: Sequence[Mapping[str, Any]]) -> None:
-    """Gives groups their saved options, without how a step is carried out and pairs that mean nothing
-    here.
-    """
+    """Gives groups their saved options, except ``betas`` and torch's keys about how a step is carried out."""
     for group, other in zip(optimizer.param_groups, groups, strict=True):
         for key, value in other.items():
             if key not in ("params", "param_names", ROUTE, BETAS) and not is_torchs_key(key):
@@ -224,7 +223,7 @@ def _load_states(
     for key, (name, tensor) in matched.items():
         own, source = optimizer.state.get(tensor), state_dict["state"].get(key)
         if not tensor.requires_grad:
-            # Distributed checkpoint leaves out what is frozen: it loaded in place, where it could.
+            # Distributed checkpoint leaves frozen parameters out. It loads their states in place if it can.
             if source is not None or isinstance(key, int):
                 frozen[name] = tensor, loaded_state(name, tensor, own, source) if source else {}
             elif own is None:
@@ -246,7 +245,7 @@ def _load_states(
             f"of parameters that are frozen when it loads, here {', '.join(lost[:4])}"
             f"{', …' if len(lost) > 4 else ''}\nhint: freeze parameters after loading", UserWarning,
         )  # fmt: skip
-    # All of it fits: nothing is left half loaded.
+    # All of it was checked above, so that nothing is left half loaded.
     try:
         for where, target, source, written in plan:
             if isinstance(source, int):
@@ -268,8 +267,8 @@ def _load_states(
 def _plan(
     name: str, own: Mapping[str, torch.Tensor], source: Mapping[str, Any], written: Mapping[str, str]
 ) -> list[tuple[str, torch.Tensor, Any, str]]:
-    """What to copy into one parameter's states, from what, how errors call it, and where the library
-    says that it lies."""
+    """The copies into one parameter's states. Each has the state's name in errors, the target, the source,
+    and the target's placements in the library."""
     result = []
     for state in own:
         if state not in source:

@@ -11,7 +11,7 @@ from stepc.errors import GradientError, StepcError, warn_user
 
 
 class Copied:
-    """What is copied in every step, and one warning of all of it."""
+    """Collects the tensors that are copied in every step, and warns of them once."""
 
     def __init__(self, what: str, which: str, hint: str = "") -> None:
         self._what, self._which, self._hint = what, which, hint
@@ -42,8 +42,8 @@ class Staged(NamedTuple):
 
 
 def contiguous_like(where: str, shard: torch.Tensor) -> torch.Tensor:
-    """Memory to step in the place of a transposed or channels-last tensor; others are refused."""
-    # As strides in falling order they are those of a contiguous tensor, or elements would be missing.
+    """New memory to step instead of a transposed or channels-last tensor. Raises StepcError for others."""
+    # Sorted, the strides must be those of a contiguous tensor: then the axes are only permuted.
     expected = 1
     for stride, size in sorted(zip(shard.stride(), shard.shape, strict=True)):
         if size != 1:
@@ -64,15 +64,15 @@ def copy_back(staged: Iterable[Staged]) -> None:
 
 
 def copy_back_after(error: BaseException, staged: Sequence[Staged]) -> None:
-    """Copies back in spite of an error, since states and steps have gone on, or may have.
+    """Copies back in spite of an error, since states and step counts may have changed already.
 
-    Where that fails too, ``error.half_stepped`` names the parameters that were left behind. Before
-    the library has stepped, a copy has its parameter's values.
+    If copying fails, too, ``error.half_stepped`` names the parameters that were not copied back. If
+    the library did not step, a copy still has its parameter's values.
     """
     if not staged:
         return
     known = list(getattr(error, "half_stepped", ()))
-    # First of all: a signal handler may raise from here on.
+    # Set first, because a signal handler may raise from here on.
     error.half_stepped = known + [one.name for one in staged if one.name not in known]
     try:
         copy_back(staged)

@@ -1,4 +1,4 @@
-"""What a trainer says about its tensors beside the tensors themselves."""
+"""What a trainer declares about its tensors, in addition to the tensors themselves."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Placed:
     A placement is DTensor's or a text of the manifest: ``"flat"``, ``"owned(2)"``, ``"IS(0, 4)"``.
 
     Args:
-        mesh: the device mesh of a plain tensor. Without it ``replicated=`` says where that is; of a
-            DTensor it is its own.
+        mesh: the device mesh of a plain tensor. Without it ``replicated=`` must name the tensor. A DTensor
+            has its own mesh.
         placements: one per mesh axis; a plain tensor is this rank's shard.
-        shape: the global shape. Without it, shards are taken to be of one size.
-        gradient: placements of gradients, where they are not the parameter's; ``"P(sum)"`` and
-            ``"P(avg)"`` where each rank has a contribution, which the step adds up.
-        states: placements of the states, where they are not the parameter's.
+        shape: the global shape. Without it, all shards are assumed to have one size.
+        gradient: placements of gradients, if they are not the parameter's; ``"P(sum)"`` and
+            ``"P(avg)"`` if each rank has a contribution, which the step adds up.
+        states: placements of the states, if they are not the parameter's.
     """
 
     mesh: DeviceMesh | None = None
@@ -42,7 +42,8 @@ class Placed:
             raise ValueError(f"Placed: expected a mesh and placements, or neither, found {self}")
 
     def texts(self, role: str, name: str, axes: int) -> tuple[str, ...] | None:
-        """One of the lists (``placements``, ``gradient``, ``states``) as the manifest says it."""
+        """One of the lists (``placements``, ``gradient``, ``states``) as texts of the manifest. None if it
+        was not given."""
         given = getattr(self, role)
         if given is None:
             return None
@@ -56,14 +57,15 @@ class Placed:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A flat buffer with parameters one after the other, of which every rank has an equal part.
+    """A flat buffer with parameters one after the other, of which every rank has an equal share.
 
-    Which ranks follows from its parameters: those along the mesh axes where they are ``"flat"``.
+    The ranks are those along the mesh axes on which the buffer's parameters are ``"flat"``.
 
     Args:
-        size: elements, padding too: a multiple of ranks times alignment.
-        offsets: by name where each parameter begins; where other axes shard it, its shard.
-        alignment: each rank's part is a multiple of so many elements.
+        size: elements, with padding: a multiple of ranks times alignment.
+        offsets: by name the element at which each parameter begins. If other axes shard the parameter, its
+            shard begins there.
+        alignment: each rank's share is a multiple of so many elements.
     """
 
     size: int
@@ -85,7 +87,7 @@ class Blocks:
 
     Args:
         sizes: rows (columns) of each, one after the other.
-        repeat: how often they follow each other; each matrix has its part of every time.
+        repeat: how often the list of sizes recurs along the axis; a matrix has its rows (columns) of each.
         axis: ``"rows"``, the second last axis, or ``"columns"``, the last.
         runs: instead of sizes, for each matrix the runs ``(begin, end)`` that it consists of.
     """
@@ -108,7 +110,7 @@ class Blocks:
             )
 
     def manifest(self) -> dict[str, Any]:
-        """As runs, however it was written."""
+        """The blocks as the manifest has them: as runs, even if sizes were given."""
         runs, total = self.runs, sum(self.sizes)
         if bool(runs) == bool(self.sizes):
             raise ValueError(f"expected sizes or runs, found {self}")
@@ -123,7 +125,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Declarations:
-    """What a trainer says about its tensors beside the tensors themselves."""
+    """What a trainer declares about its tensors, in addition to the tensors themselves."""
 
     batch: Sequence[str] | Mapping[str, int] = ()
     replicated: Sequence[str] = ()
@@ -133,7 +135,7 @@ class Declarations:
     flatten: Sequence[str] | Mapping[str, int] = ()
     #: The attribute of parameters that has their gradients.
     gradient: str = "grad"
-    #: Whether gradients that are pending sums are for the step to add up.
+    #: Whether the step adds up gradients that are pending sums.
     sums: bool = True
 
     @classmethod
@@ -160,7 +162,7 @@ class Declarations:
                     )
 
     def batch_axes(self, names: Sequence[str], axes: int) -> int:
-        """Leading axes that count matrices; the last pattern that matches holds."""
+        """The number of leading axes that count matrices, by the last pattern that matches."""
         result = 0
         flattens = self._last(dict.fromkeys(self.flatten, True), names)
         for pattern in self.batch:
@@ -180,7 +182,7 @@ class Declarations:
         return result
 
     def columns_from(self, names: Sequence[str], axes: int) -> int:
-        """The axis from which on all are columns; 0 if nothing is flattened."""
+        """The first of the axes that form the columns; 0 if nothing is flattened."""
         result, batch = 0, self.batch_axes(names, axes)
         for pattern in self.flatten:
             if matches(pattern, names):
@@ -195,11 +197,12 @@ class Declarations:
         return result
 
     def placed(self, names: Sequence[str]) -> Placed | None:
-        """The last pattern of ``placements=`` that matches."""
+        """The value of the last pattern of ``placements=`` that matches; None if none does."""
         return self._last(self.placements, names)
 
     def bucket(self, names: Sequence[str]) -> tuple[str, int, int, int] | None:
-        """The bucket of a parameter: its name, size and alignment, and the parameter's offset."""
+        """The bucket of a parameter: its name, size and alignment, and the parameter's offset. None if no
+        bucket has it."""
         found = [
             (bucket, one.size, one.alignment, offset)
             for bucket, one in self.buckets.items()
@@ -223,7 +226,7 @@ class Declarations:
         return found[-1] if found else None
 
     def unmatched(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, str]]:
-        """The patterns, each behind its argument's name, that match no parameter, frozen or not."""
+        """The patterns that match no parameter, frozen or not, as pairs of argument and pattern."""
         names = [name for name, _ in named]
         declared = (("batch", self.batch), ("replicated", self.replicated),
                     ("placements", self.placements), ("blocks", self.blocks),

@@ -37,8 +37,8 @@ def my_rank() -> int:
 
 
 def is_pretended() -> bool:
-    """Whether this process stands for one rank of a world whose others are not there: the process
-    group is torch's fake one, which sends nothing."""
+    """Whether this process plays one rank of a world whose other ranks do not run: the process group
+    is torch's fake one, which sends nothing."""
     return dist.is_available() and dist.is_initialized() and dist.get_backend() == "fake"
 
 
@@ -57,7 +57,7 @@ def mesh_of(mesh: DeviceMesh) -> tuple[Mesh, Root | None]:
     root = mesh._get_root_mesh()
     if root is mesh or not mesh.mesh_dim_names or not root.mesh_dim_names:
         return converted, None
-    # A flattened axis is not one of its root's; such a mesh stands for itself.
+    # A flattened axis is none of the root's axes. A mesh with a flattened axis counts as having no root.
     if not all(name in root.mesh_dim_names for name in mesh.mesh_dim_names):
         return converted, None
     axes = tuple(root.mesh_dim_names.index(name) for name in mesh.mesh_dim_names)
@@ -74,7 +74,7 @@ def dtype_text(dtype: torch.dtype, parameter: str, what: str = "") -> str:
 
 
 def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype | None:
-    """The dtype that this parameter's gradients have; None if only a gradient would tell."""
+    """The dtype that this parameter's gradients have; None if it is unknown before there is a gradient."""
     declared = getattr(parameter, "grad_dtype", parameter.dtype)
     if declared is not None and attribute == "grad":
         return declared
@@ -83,7 +83,7 @@ def grad_dtype(parameter: torch.Tensor, attribute: str) -> torch.dtype | None:
 
 
 class Layout(Protocol):
-    """Where the shards of whole tensors will be."""
+    """How whole tensors will be sharded over a mesh."""
 
     mesh: Mesh
 
@@ -141,7 +141,7 @@ def _locate(
 def _refuse_other_place(
     tensor: DTensor, texts: tuple[str, ...], placed: Placed | None, name: str
 ) -> None:
-    """A DTensor says itself where it lies: a declaration that says something else is an error."""
+    """Raises PlacementError if a declaration contradicts a DTensor's own mesh, placements or shape."""
     if placed is None or placed.mesh is None:
         return
     own = (tensor.device_mesh, list(texts), tuple(tensor.shape))
@@ -160,7 +160,7 @@ def _refuse_other_place(
 def logical_shape(
     names: Sequence[str], tensor: torch.Tensor, declarations: Declarations
 ) -> tuple[int, ...]:
-    """The global shape, or one with as many axes: all that routing looks at."""
+    """The global shape, or a shape with as many axes, which is enough for routing."""
     placed = declarations.placed(names)
     if isinstance(tensor, DTensor) or placed is None or placed.shape is None:
         return tuple(max(size, 1) for size in tensor.shape)
@@ -181,7 +181,7 @@ def by_tensor(
 
 @dataclass(frozen=True)
 class Connected:
-    """The ranks that one rank has to plan with, and what others may not know about why."""
+    """The ranks that one rank has to plan with, and a note of reasons that the others may not know."""
 
     ranks: frozenset[int]
     note: str = ""
@@ -194,9 +194,9 @@ def connected(
 ) -> Connected:
     """The ranks that this rank has to plan with: those of its parameters' meshes, frozen ones too.
 
-    Nothing is refused here, so that a rank whose parameters will be still tells those that its
-    meshes name. A plain tensor that nobody declared names no rank: the others would not know that
-    this one waits for them.
+    Nothing is refused here. So a rank whose parameters will be refused later still meets the ranks
+    of its meshes, and can tell them. A plain tensor that nobody declared names no rank: the others
+    would not know that this rank waits for them.
     """
     stepped, still = {my_rank()}, {my_rank()}
     declared = ""
@@ -231,8 +231,8 @@ def _gradient_placements(
     tensor: torch.Tensor, names: Sequence[str], own: Sequence[str], shape: Sequence[int],
     sizes: Sequence[int], declarations: Declarations,
 ) -> tuple[str, ...] | None:  # fmt: skip
-    """The placements of a gradient that differ from its parameter's, or None. They are declared, or those
-    of the gradient that is there now: shards of its own (for example ZeRO-2), or contributions to a sum."""
+    """The placements of a gradient if they differ from its parameter's; otherwise None. They are declared, or
+    taken from the current gradient: other shards (for example ZeRO-2), or contributions to a sum."""
     placed = declarations.placed(names)
     gradient = getattr(tensor, declarations.gradient, None)
     what = f"parameter '{names[0]}': gradient"
@@ -250,7 +250,7 @@ def _gradient_placements(
     if texts == tuple(own):
         return None
     if is_ambiguous(shape, sizes, texts):
-        # Shapes of all ranks' shards resolve it only for parameters.
+        # For parameters the shapes of all ranks' shards resolve this. For gradients nothing does.
         raise PlacementError(
             f"{what}: expected placements that FSDP2 and DTensor read alike, or its parameter's, "
             f"{list(own)}, found {list(texts)} of the shape {list(shape)}"
@@ -261,7 +261,7 @@ def _gradient_placements(
 def _odd_shape(
     tensor: torch.Tensor, shape: Sequence[int], mesh: Mesh, texts: Sequence[str]
 ) -> tuple[int, ...] | None:
-    """This rank's shard, where the placements alone do not tell what it is."""
+    """The shape of this rank's shard if the placements alone do not determine it; otherwise None."""
     if any(text.startswith(("flat", "owned")) for text in texts):
         return None  # the library knows how long a range is
     local = tuple((tensor._local_tensor if isinstance(tensor, DTensor) else tensor).shape)
@@ -291,7 +291,7 @@ def describe(
 ) -> dict[str, tuple[Entry, torch.Tensor]]:
     """This rank's trainable parameters by canonical name, in the model's order.
 
-    With a ``layout``, or in a world that is only pretended, tensors need no memory.
+    With a ``layout``, or with torch's fake process group, tensors need no memory.
     """
     needs_memory = layout is None and not is_pretended()
     result: dict[str, tuple[Entry, torch.Tensor]] = {}
@@ -344,7 +344,7 @@ def describe_frozen(
 ) -> list[Entry]:
     """This rank's frozen parameters: what patterns and selectors of a definition look at.
 
-    Nothing steps them, so they may have any dtype and lie anywhere, and say nothing about worlds.
+    Nothing steps them, so they may have any dtype and placement, and their meshes connect no ranks.
     """
     result: list[Entry] = []
     for names, tensor in by_tensor(named_parameters):

@@ -1,6 +1,6 @@
-"""Where parameters stand: the CPU, or one GPU, and what a step needs of it.
+"""The device of the parameters, the CPU or one GPU, and what a step needs of it.
 
-All that is asked of torch.cuda stands here.
+The optimizer's modules call torch.cuda here alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Host:
     """The CPU: a step is done when the library returns."""
 
     kind = _abi.DEVICE_CPU
-    # Where step counts and hyperparameters are, as the library is told, and as a device of theirs.
+    # Where step counts and hyperparameters lie: the library's constant, and torch's device (None: the CPU).
     memory, numbers = _abi.MEMORY_HOST, None
     device = torch.device("cpu")
     target: str | None = None
@@ -43,7 +43,7 @@ class Host:
 
 
 class Gpu:
-    """One GPU, and the stream that the library keeps to: the one that was current when it was opened."""
+    """One GPU, and the stream of the library: torch's current stream at the time when this object is made."""
 
     kind = _abi.DEVICE_CUDA
     memory: int = _abi.MEMORY_HOST
@@ -57,9 +57,9 @@ class Gpu:
 
     @property
     def target(self) -> str:
-        """What a library is compiled for that only this GPU is to run."""
+        """The target of a library for this GPU's chip alone."""
         major, minor = torch.cuda.get_device_capability(self.device)
-        # From Hopper on code with an 'a' is that of the very chip.
+        # From Hopper on, an 'a' asks for code that runs on exactly this chip.
         return f"cuda:sm_{major}{minor}{'a' if major >= 9 else ''}"
 
     def options(self) -> Device:
@@ -67,15 +67,15 @@ class Gpu:
         return Device(self.kind, self.device.index, stream, Pool(self.device, self._stream))
 
     def expect_captures(self) -> None:
-        """Graphs may capture steps: numbers stand on the GPU, and the stream is none that others wait for
-        by themselves, as they do for the default one, which no graph captures."""
+        """Prepares for graphs that capture steps. Step counts and hyperparameters lie on the GPU then. The
+        stream is a new one, because no graph can capture the default stream, for which other streams wait."""
         self.memory, self.numbers = _abi.MEMORY_DEVICE, self.device
         self._stream = torch.cuda.Stream(self.device)
 
     @contextlib.contextmanager
     def ordered(self) -> Iterator[None]:
-        """What is enqueued within stands behind the work on torch's current stream, and before what
-        comes there later. That may be another stream than the library's."""
+        """Work that is enqueued within runs after the work on torch's current stream, and before later work
+        there. The current stream may be another than the library's."""
         current = torch.cuda.current_stream(self.device)
         if current == self._stream:
             yield
@@ -88,15 +88,15 @@ class Gpu:
 
 
 class Pool:
-    """The workspace out of torch's caching allocator, so that it counts as torch's memory does."""
+    """Allocates the workspace from torch's caching allocator, so that torch counts it as its memory."""
 
     def __init__(self, device: torch.device, stream: torch.cuda.Stream) -> None:
         self._device, self._stream = device, stream
         self._given: dict[int, torch.Tensor] = {}
 
     def allocate(self, size: int, alignment: int) -> int:
-        # In a thread of its own (stepc/_calls.py), which has other current streams. torch aligns to
-        # 512 bytes, and the library refuses what is aligned to less than it needs.
+        # Called in a thread of its own (stepc/_calls.py), which has other current streams. torch aligns
+        # to 512 bytes. The library refuses memory that is aligned to less than it needs.
         with torch.cuda.stream(self._stream):
             memory = torch.empty(size, dtype=torch.uint8, device=self._device)
         self._given[memory.data_ptr()] = memory
@@ -107,7 +107,7 @@ class Pool:
 
 
 def of_tensors(named: Iterable[tuple[str, torch.Tensor]]) -> Host | Gpu:
-    """The one device of all these tensors."""
+    """The device that all these tensors share. Raises StepcError if there are several."""
     first: tuple[str, torch.device] | None = None
     for name, tensor in named:
         device = tensor.device
@@ -127,7 +127,7 @@ def of_tensors(named: Iterable[tuple[str, torch.Tensor]]) -> Host | Gpu:
 
 
 def choose_target(library: Library, device: Host | Gpu) -> Library:
-    """The library for the first of its targets whose parameters stand where these do."""
+    """The library for the first of its targets whose parameters are on this kind of device."""
     found = library.for_device(device.kind)
     if found is None:
         raise _for_another(f"'{library.path}': expected a library", library.targets, device)
@@ -135,9 +135,9 @@ def choose_target(library: Library, device: Host | Gpu) -> Library:
 
 
 def expect_target(target: str | Sequence[str] | None, device: Host | Gpu) -> None:
-    """Refuses targets of which none is for where the parameters are, before they are compiled for.
+    """Refuses targets if none of them is for the parameters' device, before anything is compiled.
 
-    Kinds that only the compiler could know are left to it.
+    Kinds that are unknown here are left to the compiler.
     """
     kinds = [name.split(":")[0] for name in target_names(target)]
     if kinds and all(_KINDS.get(kind, device.kind) != device.kind for kind in kinds):
@@ -168,6 +168,6 @@ def with_stream(device: torch.device, function: Callable[[], None]) -> Callable[
 
 def refuse_capture(why: str) -> None:
     """Raises if a graph captures torch's current stream."""
-    # Without a context there is none; asking would make one.
+    # Without a CUDA context there is no capture, and the question would make a context.
     if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
         raise GraphError(f"a graph captures the current stream: {why}")

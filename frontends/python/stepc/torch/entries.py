@@ -35,23 +35,23 @@ class Entry:
     root: Root | None = None
     batch_axes: int = 0
     aliases: list[str] = field(default_factory=list)
-    #: This rank's shard, where only all shards together tell what the placements mean, or where it is
-    #: not what they say.
+    #: The shape of this rank's shard, if it is not what the placements say. Also set if the placements are
+    #: ambiguous, and only the shapes of all ranks' shards show what they mean.
     local_shape: tuple[int, ...] | None = None
     requires_grad: bool = True
-    #: Its rule does the same to every element, so that it need not be known which a rank holds.
+    #: Whether its rule does the same to every element, so that it does not matter which ones a rank holds.
     elementwise: bool = False
-    #: Those of its gradient, where they are not the parameter's.
+    #: The gradient's placements, if they are not the parameter's.
     grad_placements: tuple[str, ...] | None = None
-    #: What is said of a gradient that is not there: where others have one, theirs holds.
+    #: Fields that this rank assumed, since it has no gradient. Ranks that have a gradient give their values.
     unseen: tuple[str, ...] = ()
-    #: Those of its states, where they are not the parameter's.
+    #: The states' placements, if they are not the parameter's.
     state_placements: tuple[str, ...] | None = None
-    #: The flat bucket that it lies in: name, size and alignment, and its offset there.
+    #: The flat bucket that holds the parameter: its name, size and alignment, and the parameter's offset.
     bucket: tuple[str, int, int, int] | None = None
     #: How its matrices are divided, as the manifest says it.
     blocks: dict[str, Any] | None = None
-    #: The axis from which on all are columns of its matrices; 0: nothing is flattened.
+    #: The first of the axes that form the columns of its matrices; 0 if nothing is flattened.
     flatten: int = 0
 
     @property

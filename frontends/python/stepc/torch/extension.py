@@ -1,6 +1,6 @@
-"""The C++ extension that looks at what is bound in every step: found, loaded, or left aside.
+"""Finds and loads the C++ extension that checks the bound tensors in every step.
 
-It is optional. Without it ``binding.py`` does the same from Python; ``build_extension.py`` makes it.
+The extension is optional: without it ``binding.py`` does the same in Python. ``build_extension.py`` makes it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ _NAME = "stepc.torch._extension"
 
 
 def path() -> Path:
-    """Where the extension stands for this Python."""
+    """The extension's file for this Python."""
     return _FOLDER / f"_extension{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
 def sources() -> list[Path]:
-    """The files that it is built from."""
+    """The extension's source files."""
     return sorted((_FOLDER / "native").iterdir())
 
 
 @functools.cache
 def stamp() -> str:
-    """What it has to be built from and for: another torch has other objects in memory."""
+    """A hash of the extension's sources and of the versions of torch and Python. An extension with another
+    stamp is not used, because another torch has other objects in memory."""
     made_of = hashlib.sha256(f"{torch.__version__}\0{torch.version.git_version}\0{sys.version}".encode())
     for source in sources():
         made_of.update(source.read_bytes())
@@ -46,7 +47,7 @@ def stamp() -> str:
 
 
 def open_extension(file: Path) -> ModuleType:
-    """Loads it; raises an ImportError if it was built for something else."""
+    """Loads the extension. Raises ImportError if it has another stamp."""
     loader = importlib.machinery.ExtensionFileLoader(_NAME, str(file))
     spec = importlib.util.spec_from_loader(_NAME, loader)
     module = importlib.util.module_from_spec(spec)
@@ -71,7 +72,7 @@ def _load(file: Path) -> ModuleType | None:
 
 
 def load() -> ModuleType | None:
-    """The extension, if it is there, fits and is not switched off."""
+    """The extension. None if it is absent, does not fit or is switched off."""
     wanted = os.environ.get(VARIABLE, "")
     if wanted not in ("", "0", "1"):
         raise StepcError(f"{VARIABLE}: expected 0 or 1, found '{wanted}'")

@@ -1,4 +1,4 @@
-"""How an optimizer lets go of its instance, and what becomes of one whose step failed."""
+"""How an optimizer closes its instance, and what happens to an optimizer whose step failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPLACED = (
     "its param_groups have: load in place, or put the new ones there"
 )
 
-# What graphs still read of instances that failed.
+# Objects of failed instances that graphs still read.
 _KEPT: list[object] = []
 
 
@@ -54,16 +54,16 @@ def expect_no_fork(process: int) -> None:
 
 
 class Failures:
-    """The part of an optimizer that closes it, and keeps its failure until the trainer says that all is
-    whole.
+    """The part of an optimizer that closes its instance, and keeps its failure until the trainer calls
+    recover().
     """
 
-    # Whether recover() was called: what fails then may have to do with what was loaded.
+    # Whether recover() was called. A later failure may be due to what the trainer loaded.
     _recovered = False
 
     def _close(self, failed: bool = False) -> None:
-        """Lets go of the instance; the states stay, by name. Refused while a graph holds one of its
-        steps, but after a failure: then the instance is never destroyed."""
+        """Closes the instance, and keeps the states by name. Raises GraphError while a graph holds one of the
+        instance's steps. After a failure it does not raise then, but never destroys the instance."""
         self.state.hide_options()
         binding, self._binding = self._binding, None
         if binding is not None:
@@ -87,8 +87,8 @@ class Failures:
             )
 
     def _fail(self, error: BaseException, where: str = "step") -> None:
-        """After an error here the peers wait in their step: tell them. Theirs is lost, so a world
-        of several ranks needs a checkpoint even where this rank wrote nothing."""
+        """Tells the peers of an error, because they may wait for this rank in their step. Their step is lost,
+        so a world of several ranks needs a checkpoint even if this rank changed nothing."""
         binding, transport = self._binding, self.transport
         if binding is None or not binding.instance.is_own():
             return
@@ -112,5 +112,5 @@ class Failures:
         self._failure, self._recovered = None, True
 
     def half_stepped(self) -> list[str]:
-        """Parameters that, with their states, the failed step may have changed."""
+        """The names of parameters that, with their states, the failed step may have changed."""
         return list(getattr(self._failure, "half_stepped", ()))

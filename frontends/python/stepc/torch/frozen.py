@@ -1,4 +1,4 @@
-"""Frozen parameters: their states stay, and unfreezing one finds its route.
+"""Frozen parameters: their states are kept, and a parameter that is unfrozen gets its route.
 
 A frozen parameter is not bound. The states that it had are kept by name and shown in
 ``optimizer.state``, so that a checkpoint has them, and the step after unfreezing goes on with them.
@@ -36,7 +36,7 @@ def trained(named: Iterable[tuple[str, torch.Tensor]]) -> dict[str, Trained]:
 def expect_trained(named: Sequence[tuple[str, torch.Tensor]], before: Mapping[str, Trained]) -> None:
     """Refuses groups in which a placeholder was left in the place of a parameter that was trained.
 
-    A parameter that was frozen is the same tensor, or another parameter of its shape.
+    A parameter that was frozen since passes: it is the same tensor, or another parameter of its shape.
     """
     hint = "\nhint: once the model is sharded, put its parameters into param_groups"
     if before and not named:
@@ -65,7 +65,7 @@ def waits_for_route(optimizer: RoutedGroups) -> bool:
 def adopt_unfrozen(optimizer: RoutedGroups, routing: Routing | None) -> None:
     """Gives a route to unfrozen parameters of a group that had none while they were frozen.
 
-    ``routing`` is that of the parameters as they are now, where some of them wait for it.
+    ``routing`` is the routing of the parameters as they are now; None if no parameter waits for a route.
     """
     if routing is not None:
         optimizer._take_routing(routing)
@@ -87,7 +87,7 @@ def adopt_unfrozen(optimizer: RoutedGroups, routing: Routing | None) -> None:
 
 
 def _give_route(group: dict[str, Any], made: Mapping[str, Any], optimizer: RoutedGroups) -> None:
-    # Without a route it had the hyperparameters of all of them.
+    # Without a route the group had the hyperparameters of all routes.
     for name in optimizer._routing.hyperparameters - made.keys():
         group.pop(name, None)
     group.update({key: made[key] for key in made if key not in ("params", "param_names")})
@@ -102,15 +102,15 @@ def show_states(optimizer: RoutedGroups) -> None:
 
 
 class Unchecked(dict):
-    """States that a frozen parameter has from a state dict alone. The library does not say what
-    they have to be, so that is found out when the parameter is unfrozen."""
+    """States that a frozen parameter has from a state dict alone. The library does not describe states of
+    frozen parameters, so these are checked when the parameter is unfrozen."""
 
 
 @torch.no_grad()
 def loaded_state(
     name: str, tensor: torch.Tensor, own: Mapping[str, Any] | None, source: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A frozen parameter's states from a state dict; ``own`` are those that it has."""
+    """A frozen parameter's states from a state dict; ``own`` are the states that it has before."""
     found = {state: value for state, value in source.items() if state != OPTIONS}
     own = None if isinstance(own, Unchecked) else own
     if own is not None and own.keys() != found.keys():
@@ -136,7 +136,7 @@ def loaded_state(
 
 
 def _cut(whole: torch.Tensor, parameter: DTensor, where: str) -> DTensor:
-    """A whole state as its parameter lies: FSDP2's pieces may be others than distribute_tensor's."""
+    """Cuts a whole state as its parameter is cut: FSDP2 may cut otherwise than distribute_tensor."""
     whole = whole.contiguous()
     try:
         shard = cut(whole, parameter)

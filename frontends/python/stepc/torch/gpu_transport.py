@@ -10,8 +10,8 @@ from stepc.torch.transport import TorchTransport
 
 
 class GpuTransport(TorchTransport):
-    """The table of NCCL's transport. Ranks still have connections over the host's memory, on which they
-    agree on what they redistribute, and tell why they gave up: NCCL tells its peers nothing.
+    """The table of NCCL's transport, and connections over the host's memory. On these ranks agree on what
+    they redistribute, and tell why they gave up: NCCL does not tell peers a reason.
     """
 
     def __init__(self, ranks: Sequence[int], timeout: float, nonce: str, ordinal: int) -> None:
@@ -24,7 +24,7 @@ class GpuTransport(TorchTransport):
             super().abort(f"no transport between GPUs: {error}")
             super().close()
             raise
-        # A copy, whose functions give up and end both; NCCL's own table keeps its functions alive.
+        # A copy, whose abort and destroy end both transports. NCCL's own table keeps its functions alive.
         self.table = _abi.Transport.from_buffer_copy(self._nccl.table)
         self.table.abort = _abi.AbortFunction(self._abort)
         self.table.destroy = _abi.DestroyFunction(self._destroy)

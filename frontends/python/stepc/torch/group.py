@@ -10,13 +10,13 @@ from typing import Any
 BETAS = "betas"
 _PAIR = ("beta1", "beta2")
 _MOMENTUM = "momentum"
-# Characters of a value in an error's text.
+# The most characters of a value in an error's text.
 _SHOWN = 200
 
-# What torch's optimizers take beside hyperparameters. How a step is carried out is stepc's affair, so
-# any value of these is met:
+# Keys that torch's optimizers take beside hyperparameters. stepc itself decides how a step is carried out, so
+# any value of these is accepted and ignored:
 _CARRIED_OUT = frozenset({"foreach", "fused"})
-# Where these are true they ask for another step. The texts say where stepc has that.
+# A true value of these asks for another step. The texts say what to do instead.
 _ASKS = {
     "maximize": "the definition says what a step does: negate grad there",
     "amsgrad": "the definition says what a step does: write the rule there",
@@ -31,14 +31,15 @@ def is_torchs_key(key: str) -> bool:
 
 
 def asks_for_nothing(key: str, value: Any, capturable: bool = False) -> bool:
-    """Whether such a key has a value that every step meets; of one that is ``capturable`` it may be asked."""
+    """Whether a key of torch's has a value that asks for nothing that stepc lacks. ``capturable=True`` is
+    accepted if the optimizer is ``capturable``."""
     if key in _CARRIED_OUT or (key == "capturable" and capturable):
         return value is None or isinstance(value, bool)
     return key in _ASKS and (value is None or value is False)
 
 
 def why_refused(key: str, value: Any) -> str:
-    """The end of an error's text, for a value that asks for something."""
+    """The end of an error's text, for a value that :func:`asks_for_nothing` does not accept."""
     expected = "True, False or None" if key in _CARRIED_OUT else f"{key}=False"
     hint = "" if value is not True else f"\nhint: {_ASKS[key]}"
     return f"expected {expected}, found {key}={value!r}{hint}"
@@ -50,7 +51,7 @@ def has_pair(names: Collection[str]) -> bool:
 
 
 def pair(value: Any, where: str) -> tuple[Any, Any]:
-    """The two numbers of ``betas``; a TypeError for what is no pair."""
+    """The two numbers of ``betas``. Raises TypeError for a value that is no pair."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise TypeError(f"{where}: expected two numbers for '{BETAS}', found {value!r}")
     return tuple(value)
@@ -102,10 +103,11 @@ def _agree(one: Any, other: Any) -> bool:
 class Group(dict):
     """A parameter group in which ``betas`` reads and writes ``beta1`` and ``beta2``.
 
-    Hyperparameters alone are entries: they are what is saved, and reading one takes as long as from a dict.
-    torch's schedulers that cycle momentum write ``group["betas"] = (new, *group["betas"][1:])`` into every
-    group of an optimizer whose defaults have ``betas``. So a group with ``momentum`` gives ``(momentum,)``
-    for that subscript, and one with neither an empty tuple.
+    Only hyperparameters are entries, and ``betas`` is none: entries are saved, and reading a hyperparameter
+    takes as long as from a dict. torch's schedulers that cycle momentum write ``group["betas"] = (new,
+    *group["betas"][1:])`` into every group of an optimizer whose defaults have ``betas``. So
+    ``group["betas"]`` is ``(momentum,)`` in a group with ``momentum`` alone, and an empty tuple in a group
+    with neither.
     """
 
     def __missing__(self, key: Any) -> Any:
@@ -120,7 +122,7 @@ class Group(dict):
             super().update(zip(_PAIR, pair(value, "a parameter group"), strict=True))
         elif key == BETAS and _MOMENTUM in self and isinstance(value, tuple) and len(value) == 1:
             super().__setitem__(_MOMENTUM, value[0])
-        elif value is True and key in _ASKS and key != "capturable":  # memory tells when it is bound
+        elif value is True and key in _ASKS and key != "capturable":  # is checked when memory is bound
             raise TypeError(f"a parameter group: {why_refused(key, value)}")
         else:
             super().__setitem__(key, value)

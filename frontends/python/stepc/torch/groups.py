@@ -1,7 +1,7 @@
 """Routes, parameter groups and hyperparameters.
 
-torch's parameter groups and the library's routes meet here: every group belongs to one route, a
-caller's group is split where its parameters take several, and a group's options are its route's
+This module relates torch's parameter groups to the library's routes. Every group belongs to one route. A
+caller's group is split if its parameters take several routes. A group's options are its route's
 hyperparameters under their own names, so that schedulers and logging work unchanged.
 """
 
@@ -37,7 +37,7 @@ from stepc.torch.verify import unknown_parameter
 class Question:
     """A question to the compiler: which route each parameter takes. Another rank may ask it for this one.
 
-    The first of ``manifests`` that the definition takes counts.
+    The answer is about the first of the ``manifests`` that the definition accepts.
     """
 
     definition: Definition
@@ -54,7 +54,7 @@ class Question:
         """Frozen parameters are routed too if the definition allows it, so that unfreezing one
         finds its group."""
         frozen = {name for name, tensor in named if not tensor.requires_grad}
-        # Frozen tensors of three axes are what selectors of matrices refuse.
+        # Selectors of matrices may refuse frozen tensors of three or more axes. Then these stay unrouted.
         stacks = {name for name, tensor in named if name in frozen and tensor.dim() > 2}
         unrouted: list[set[str]] = []
         for one in (set(), stacks, frozen):
@@ -64,12 +64,12 @@ class Question:
         return Question(read_spec(spec), manifests, tuple(if_present))
 
     def digest(self) -> str:
-        """Equal if the answers are: a definition's path is only for diagnostics."""
+        """A hash that is equal for questions with equal answers. The definition's path is no part of it."""
         asked = self.definition.name, self.definition.text, self.manifests, self.if_present
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
     def answer(self) -> dict[str, Any]:
-        """Asks ``stepc check --json`` here. Raises CompileError."""
+        """Asks ``stepc check --json`` on this rank. Raises CompileError."""
         for manifest in self.manifests:
             try:
                 return check_silently(self.definition, manifest, self.if_present)[0]
@@ -84,7 +84,7 @@ class Routing:
 
     routes: dict[str, RouteInfo]
     parameters: dict[str, str]
-    #: Where a ready library is that says so.
+    #: The path of the ready library that gave the routing; None if the compiler gave it.
     library: str | None = None
     #: Parameters whose matrices are divided into blocks, by the trainer or by the definition.
     divided: frozenset[str] = frozenset()
@@ -127,7 +127,8 @@ class Routing:
 
 
 def _with_arguments(diagnostics: str) -> str:
-    """Diagnostics that ask for batch axes or ``flatten`` in the manifest, for a trainer who wrote none."""
+    """Adds a hint to diagnostics that ask for batch axes or ``flatten`` in the manifest: a trainer writes no
+    manifest, and passes arguments instead."""
     names = re.findall(r"or declared batch axes, for parameter '([^']*)'", diagnostics)
     if not names:
         return diagnostics
@@ -208,7 +209,7 @@ def expect_one_group(groups: Iterable[Mapping[str, Any]]) -> None:
 
 
 def expect_new(given: Iterable[tuple[str, torch.Tensor]], known: Iterable[tuple[str, torch.Tensor]]) -> None:
-    """Refuses parameters to add whose tensors or names are those of others; ``known`` also has aliases."""
+    """Refuses new parameters whose tensors or names the optimizer has already; ``known`` also has aliases."""
     known = list(known)
     names, tensors = dict(known), {id(tensor): name for name, tensor in reversed(known)}
     for name, tensor in given:
@@ -242,8 +243,8 @@ def _unnamed(found: Any, where: str = "") -> TypeError:
 def route_options(
     routing: Routing, given: Mapping[str, Any], capturable: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """Options by route from keyword arguments: a hyperparameter's value, for every route that has
-    it, or options of a rule or a route, which win over that."""
+    """Options by route from keyword arguments. An argument is a hyperparameter's value for every route that
+    has it, or a dict of options for a rule or a route, which has precedence."""
     routes = routing.routes.values()
     named = {name for route in routes for name in (route.rule, route.name)}
     result: dict[str, dict[str, Any]] = {route.name: {} for route in routes}
@@ -305,7 +306,7 @@ def split(
     group: Mapping[str, Any], routing: Routing, options: Mapping[str, Mapping[str, Any]],
     capturable: bool = False,
 ) -> list[Group]:  # fmt: skip
-    """One group per route of a caller's group, options filled in.
+    """Splits a caller's group into one group per route, with options filled in.
 
     A frozen parameter that no route takes goes into a group without route until it is unfrozen.
     """
@@ -376,8 +377,8 @@ def signature(groups: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
 class Hyperparameters:
     """The groups' options in the array of float64 that the library reads in every step.
 
-    With a ``device`` it stands there: numbers go there when they change, and tensors of one value are copied
-    in each step, which a graph that captures it repeats.
+    With a ``device`` the array lies there. Numbers are copied there when they change. Tensors of one value
+    are copied in each step, and a graph that captures the step repeats the copy.
     """
 
     def __init__(
@@ -386,7 +387,7 @@ class Hyperparameters:
     ) -> None:  # fmt: skip
         defaults = {route.name: route.defaults for route in library.routes}
         self._names = [tuple(defaults.get(group[ROUTE], ())) for group in groups]
-        # Behind the groups, a row per route for parameters that this rank does not hold.
+        # After the groups' rows comes a row per route, for parameters that this rank does not hold.
         self._routes = list(defaults)
         self.count = len(groups) + len(self._routes)
         self.stride = max((len(names) for names in defaults.values()), default=0) or 1
@@ -408,7 +409,7 @@ class Hyperparameters:
         return c.addressof(self._values) if self._on_device is None else self._on_device.data_ptr()
 
     def write(self, groups: Iterable[Mapping[str, Any]]) -> None:
-        """Copies what schedulers and trainers left in the groups."""
+        """Copies the groups' hyperparameters to the array. Schedulers and trainers may have changed them."""
         values, stride, on_device = self._values, self.stride, self._on_device
         for row, (group, names) in enumerate(zip(groups, self._names, strict=True)):
             base = row * stride
@@ -431,7 +432,7 @@ class Hyperparameters:
     def _bring(self, place: int, value: Any, on_device: torch.Tensor) -> None:
         if isinstance(value, torch.Tensor) and value.device == on_device.device and value.numel() == 1:
             on_device[place].copy_(value.reshape(()))
-            self._values[place] = math.nan  # a number that comes after it is another
+            self._values[place] = math.nan  # so that a later number counts as changed
             return
         found = number(value)
         if math.isnan(found):

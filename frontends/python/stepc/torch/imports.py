@@ -27,12 +27,12 @@ _Found = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class FlatStates:
-    """This rank's part of flat states, as Megatron's distributed optimizer keeps them.
+    """This rank's share of flat states, as Megatron's distributed optimizer keeps them.
 
     Args:
         bucket: the name of one of the optimizer's ``buckets``.
-        tensors: by the other optimizer's name for a state this rank's part of the whole bucket.
-        step: the number of steps taken.
+        tensors: by the other optimizer's name for a state, this rank's share of the whole bucket.
+        step: the number of optimizer steps taken.
     """
 
     bucket: str
@@ -51,7 +51,7 @@ def import_states(
 ) -> None:
     """Takes over states of other optimizers, whose parameters are this one's.
 
-    What the numbers mean is the definition's affair: it has to average as the other optimizer did.
+    stepc does not know what the numbers mean: the definition has to average as the other optimizer did.
     bf16 and f16 are widened if the state is f32; nothing is rounded. A collective call of the ranks
     that step together: if one of them finds an error, all raise, and nothing was taken over.
 
@@ -61,9 +61,9 @@ def import_states(
             ``get_optimizer_state_dict`` gives them; states by parameter's name; :class:`FlatStates`.
             Together they have every parameter of the routes in ``states`` once.
         states: by route or rule, for each state its name in the source, ``{"AdamW": {"m": "exp_avg",
-            "v": "exp_avg_sq"}}``; None for one that keeps the value that it has.
-        names: the parameters of state dicts without names, in the order of their groups; of several such
-            dicts a list for each source.
+            "v": "exp_avg_sq"}}``; None for a state that keeps its value.
+        names: the names of parameters for state dicts without names, in the order of their groups; a list
+            for each source if there are several of these.
         step: the steps taken, for sources that do not count them.
     """
     optimizer._refuse_torn()
@@ -97,7 +97,7 @@ def import_states(
 
 
 def _problems_of_others(transport: TorchTransport | None, problem: Exception | None) -> list[str]:
-    """What kept other ranks of the world from taking over what they were given."""
+    """The errors for which other ranks of the world cannot take over their states, as texts."""
     if transport is None:
         return []
     peers = [peer for peer in range(transport.size) if peer != transport.rank]
@@ -111,7 +111,8 @@ def _whole_plan(
     optimizer: RoutedGroups, sources: Any, states: Mapping[str, Mapping[str, str | None]],
     names: Sequence[str] | Sequence[Sequence[str]], step: int | None,
 ) -> list[tuple[str, torch.Tensor, Any, str]]:  # fmt: skip
-    """What to copy: how errors call it, into what, from what, and where the library says that it lies."""
+    """The copies to make. Each has the state's name in errors, the target, the source, and the target's
+    placements in the library."""
     given = list(sources) if isinstance(sources, list | tuple) else [sources]
     each = [names] * len(given)
     if names and not isinstance(names[0], str):
@@ -178,7 +179,7 @@ def _by_name(
 
 
 def _of_bucket(optimizer: RoutedGroups, source: FlatStates) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Each parameter's elements of a rank's part of a bucket."""
+    """For each parameter, its elements in this rank's share of a bucket."""
     bucket = optimizer._declarations.buckets.get(source.bucket)
     if bucket is None:
         raise StepcError(f"FlatStates: expected one of the optimizer's buckets, found '{source.bucket}'")
@@ -208,7 +209,7 @@ def _of_bucket(optimizer: RoutedGroups, source: FlatStates) -> Iterable[tuple[st
 
 
 def _flat_place(optimizer: RoutedGroups, record: Record, written: str) -> tuple[int, int]:
-    """Which part of its bucket this rank has, and of how many."""
+    """The number of this rank's share of the parameter's bucket, and how many shares there are."""
     mesh = optimizer._binding.instance.library.meshes[record.index]
     position, coordinates = mesh.ranks.index(my_rank()), []
     for _, size in reversed(mesh.axes):
@@ -224,10 +225,10 @@ def _flat_place(optimizer: RoutedGroups, record: Record, written: str) -> tuple[
 def _plan(
     record: Record, own: dict[str, Any], mapping: Mapping[str, str | None], step: int | None
 ) -> list[tuple[str, torch.Tensor, Any, str]]:
-    """What to copy into one parameter's states."""
+    """The copies into one parameter's states, as in :func:`_whole_plan`."""
     name, result = record.name, []
     expected = {info.name for info in record.info.states}
-    # No master of an f32 parameter exists, so that one mapping serves all dtypes.
+    # A mapping may name a master that an f32 parameter does not have, so that one mapping serves all dtypes.
     if expected - mapping.keys() or mapping.keys() - expected - {"master"}:
         raise StepcError(
             f"parameter '{name}': expected a name for each of the states {', '.join(sorted(expected))}, "
@@ -258,8 +259,9 @@ def _plan(
 
 
 def _fitting(value: Any, target: torch.Tensor, where: str, beside: bool) -> torch.Tensor:
-    """A source's tensor in the dtype of the state, as a piece where it is this rank's alone: a part in a
-    plain tensor, or a DTensor like the parameter, ``beside`` which the state lies."""
+    """A source's tensor in the dtype of the state. It becomes a Piece if it holds this rank's elements alone.
+    Then it is a plain tensor, or a DTensor with the parameter's placements. The latter counts only if the
+    state has these placements, too (``beside``)."""
     check_tensor(value, where)
     mine = local(target)
     exact = value.dtype == target.dtype or (

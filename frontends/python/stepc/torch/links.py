@@ -1,10 +1,10 @@
 """Connections of the library's own between some ranks, on which every wait ends.
 
 They are a gloo process group, point to point, so that neither tags nor failures touch the
-trainer's. gloo completes a receive only inside ``wait``, and a wait that times out breaks the whole
-group. So every exchange has a waiting thread, and ``abort`` is a wait that times out on purpose:
-pending waits here then return, and peers see their connection closed. The reason travels through
-the store when that answers.
+trainer's groups. gloo completes a receive only inside ``wait``, and a wait that times out breaks the
+whole group. So every exchange has a waiting thread, and ``abort`` is a wait that times out on purpose.
+Then pending waits on this rank return, and peers see their connection closed. The reason travels through
+the store, if the store answers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ import torch.distributed as dist
 
 from stepc.errors import StepcTimeout, TransportError
 
-# Beside the tags of the library's messages, which count from zero.
+# Tags that the library's messages do not use: these count from zero.
 _BREAK_TAG, _SIZE_TAG, _DATA_TAG = 2**31 - 1, 2**31 - 2, 2**31 - 3
 _STORE_SECONDS = 1.0
-# How long abort() waits for all threads that it broke; they are daemons.
+# How long abort() waits for the threads whose waits it broke. They are daemon threads.
 _JOIN_SECONDS = 5.0
 
 _open: weakref.WeakSet[Links] = weakref.WeakSet()
@@ -37,8 +37,8 @@ _open: weakref.WeakSet[Links] = weakref.WeakSet()
 class Exchange:
     """Messages in flight, and the thread that waits for them in order.
 
-    Whoever waits for the thread decides how long; gloo's own limit is later, since what it ends
-    has no reason to give.
+    The caller decides how long to wait for the thread. gloo's own limit is later, since gloo's error
+    would give no reason.
     """
 
     def __init__(self, works: list[tuple[str, dist.Work]], seconds: float) -> None:
@@ -65,8 +65,8 @@ class Exchange:
 class Links:
     """Point-to-point connections of ``ranks``, global ranks in an order that all of them use.
 
-    Creating them is collective over ``ranks``; ``nonce`` is the same on all of them and new every
-    time (a group that meets the addresses of an earlier one in the store would call the dead).
+    Creating them is collective over ``ranks``. ``nonce`` must be the same on all of them and new every
+    time. Otherwise gloo would find the addresses of an earlier group in the store, and connect to those.
     """
 
     def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:
@@ -75,10 +75,10 @@ class Links:
         self.size = len(self.ranks)
         self.timeout = timeout
         self.aborted: str | None = None
-        # What the rank that gave up first said, where another one did before this one.
+        # The reason of the rank that gave up first, if another rank gave up before this one.
         self.first_cause: str | None = None
         self._process = os.getpid()
-        # Not new_group: that one is collective over the whole job, or names groups by their ranks.
+        # Not new_group(), which is collective over the whole job, or names groups by their ranks.
         self.store = dist.PrefixStore(f"stepc/{nonce}", default_store())
         self._lock = threading.Lock()
         self._running: weakref.WeakSet[Exchange] = weakref.WeakSet()
@@ -94,18 +94,18 @@ class Links:
         _open.add(self)
 
     def name(self, index: int) -> str:
-        """``rank 1``, with the global rank if that is another; the library writes the same."""
+        """``rank 1``, with the global rank if that is another. The library names ranks so, too."""
         rank = self.ranks[index]
         return f"rank {index}" if rank == index else f"rank {index} (global rank {rank})"
 
     def run(self, works: list[tuple[str, dist.Work]]) -> Exchange:
-        """Waits for what was started, in a thread."""
+        """Starts a thread that waits for ``works``, which are under way."""
         exchange = Exchange(works, self.timeout)
         self._running.add(exchange)
         return exchange
 
     def finish(self, exchange: Exchange, what: str, seconds: float) -> None:
-        """Waits for an exchange; when it fails, the peers are told and this raises."""
+        """Waits for an exchange. If it fails, tells the peers and raises an error."""
         late = not exchange.done.wait(seconds)
         if not late and exchange.error is None:
             return
@@ -152,7 +152,7 @@ class Links:
         self.finish(self.run(works), what, seconds)
 
     def broadcast(self, data: torch.Tensor, source: int, what: str) -> None:
-        """``data`` of the rank with index ``source``, on all."""
+        """Copies ``data`` of the rank with index ``source`` into the ``data`` of all other ranks."""
         options = dist.BroadcastOptions()
         options.rootRank = source
         work = self.group.broadcast([data], options)
@@ -160,17 +160,17 @@ class Links:
         self.finish(exchange, what, self.timeout)
 
     def abort(self, reason: str) -> None:
-        """Gives up everything in flight, here and on the peers that wait for this rank. Nothing in a child
-        that was forked: the connections are its parent's."""
+        """Gives up everything in flight, on this rank and on the peers that wait for it. Does nothing in a
+        child that was forked, because the connections are its parent's."""
         with self._lock:
             if self.aborted is not None or os.getpid() != self._process:
                 return
             self.aborted = reason or "no reason given"
-        # The first reason stays: what follows from it would only repeat it.
+        # The first reason in the store stays, because later failures follow from it.
         text = f"{self.name(self.rank)} gave up: {reason}"
         first = within(lambda: self.store.compare_set("abort", "", text).decode())
         self.first_cause = first if first and first != text else None
-        # From every peer: one that has given up itself fails at once, which breaks nothing else.
+        # From every peer, because a receive from a peer that has given up fails at once and breaks nothing.
         group = self.group
         for peer in range(self.size if group is not None else 0):
             if peer == self.rank:
@@ -185,12 +185,12 @@ class Links:
             exchange.thread.join(max(limit - time.monotonic(), 0.0))
 
     def with_first_cause(self, text: str) -> str:
-        """An error's text, and what led to it where another rank gave up before this one."""
+        """An error's text, with the first cause if another rank gave up before this one."""
         first = self.first_cause
         return text if first is None or first in text else f"{text}\nbefore that, {first}"
 
     def reason_of_peers(self) -> str | None:
-        """What the rank that gave up first left in the store."""
+        """The reason that the rank which gave up first left in the store. None if there is none."""
         return within(lambda: read(self.store, "abort"))
 
     def busy(self) -> bool:
@@ -219,13 +219,13 @@ def default_store() -> dist.Store:
 
 
 def read(store: dist.Store, key: str) -> str | None:
-    """A key's text; None if nobody has written it, or only nothing."""
+    """A key's text. None if the key is absent or its text is empty."""
     return (store.get(key).decode() or None) if store.check([key]) else None
 
 
 def within(function: Callable[[], Any], seconds: float = _STORE_SECONDS) -> Any:
-    """A call to the store, which may hang when the rank that serves it is the stopped one: its
-    result, or None if that does not come."""
+    """The result of a call to the store. None if the call fails or takes longer than ``seconds``: it hangs
+    if the rank that serves the store has stopped."""
     result: list[Any] = [None]
 
     def run() -> None:

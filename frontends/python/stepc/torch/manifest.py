@@ -67,9 +67,9 @@ def export_manifest(
             by FSDP2's rule: dimension 0 along the last axis, replicated along the others.
         batch: patterns of parameters whose leading axes count matrices (experts): all but the
             last two, or as many as a dict says. Here and below a pattern that matches no parameter
-            of any rank is a warning, where all ranks of the group meet in this call.
-        replicated: patterns of plain tensors that every rank of the group holds whole: a rank that
-            has one meets the whole group.
+            of any rank gives a warning, if all ranks of the group meet in this call.
+        replicated: patterns of plain tensors that every rank of the group holds whole. A rank that
+            has such a tensor meets the whole group.
         placements: pattern to :class:`Placed`, for plain tensors that are shards, and for gradients
             and states that lie elsewhere than their parameters. With ``mesh`` it may give the placements
             themselves, one for each axis, and be a function of name and tensor that returns them, or
@@ -101,7 +101,7 @@ def export_manifest(
         process_group, "export_manifest()", timeout, ranks=known.ranks, note=known.note
     ) as meeting:
         if set(meeting.ranks) != set(world):
-            unmatched = []  # ranks that are not asked may have what they match
+            unmatched = []  # ranks that do not meet may have parameters that the patterns match
         entries = [entry for entry, _ in mine.values()] + frozen
         return world_manifest(entries, meeting, problem, unmatched)[0]
 
@@ -132,7 +132,7 @@ def world_manifest(
 
     ``problem`` is what kept this rank from describing its parameters: every rank then raises, so
     that none waits for a rank that gave up. ``unmatched`` patterns (see `Declarations.unmatched`)
-    are warned of if no rank's parameters match them: another pipeline stage's may.
+    are warned of if no rank's parameters match them: those of another pipeline stage may.
     """
     message = None if problem is None else f"{type(problem).__name__}: {problem}"
     data = pickle.dumps(list(entries))
@@ -168,7 +168,7 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
     merge = Merge(_stepped(by_rank), rank)
     entries = merge.entries()
     meshes: dict[Mesh, str] = {}
-    names: dict[int, str] = {}  # by identity: a hash looks at every rank
+    names: dict[int, str] = {}  # by identity, because hashing a mesh reads every rank
     for entry in entries:
         if id(entry.mesh) in names:
             continue
@@ -199,7 +199,7 @@ def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, 
 
 
 def _buckets(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """The flat buckets that parameters say they are in."""
+    """The flat buckets that hold the parameters, with their members."""
     found: dict[str, dict[str, Any]] = {}
     for entry in entries:
         if entry.bucket is None:

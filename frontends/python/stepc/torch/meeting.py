@@ -29,28 +29,27 @@ from stepc.torch.transport import TorchTransport
 
 _PAUSE = 0.005
 _SHOWN = 8
-# How long ranks that change alike may be apart before those in a step are told to stop.
+# How many seconds ranks that prepare again may come one after the other, before ranks in a step are stopped.
 _GRACE_SECONDS = 0.5
 
 
 class Meeting:
-    """Ranks of a process group, all in ``what`` at one time. Leaving it by an error tells the
-    others, so that none waits for this rank.
+    """Ranks of a process group that are in the call ``what`` at one time. Leaving the meeting by an error
+    tells the others, so that none waits for this rank.
 
-    Who has to come is what ``ranks`` of all of them connect: if 0 names 1, and 1 names 0 and 2, the
-    three meet. So no rank waits for one that it has nothing to do with.
+    The ranks that meet are those that the ``ranks`` of all of them connect: if 0 names 1, and 1 names 0 and
+    2, the three meet. So no rank waits for a rank with which it shares nothing.
 
     Args:
-        process_group: who may come; the default group without it.
-        what: where they meet, for errors and so that different calls do not meet. A rank that waits
-            elsewhere is told of by the others.
+        process_group: the ranks that may come; the default group without it.
+        what: the call in which ranks meet. Different calls do not meet. Errors name the call, and ranks
+            that wait in another call.
         timeout: seconds until a rank that does not come or answer is an error.
         why: what made this rank come.
         left: the transport of a bound instance. Peers that did not come may wait in its step for
             this rank: they are told why it does not step. Its ranks are among those that meet.
         ranks: global ranks that this one has to meet; the whole group without it.
-        note: what the others may not know about why they have to come, for the error when they do
-            not.
+        note: a reason to come that the others may not know, for the error if they do not come.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Meeting:
         note: str = "",
     ) -> None:
         self._group = group_ranks(process_group)
-        # Whom the errors speak of, and what these ranks have to do.
+        # Texts for errors: which ranks have to come, and what they have to do.
         self._who, self._rule = "that share parameters", (
             "ranks that meshes connect have to change their parameters alike"
         )
@@ -75,7 +74,7 @@ class Meeting:
         known = set(self._group if ranks is None else ranks)
         known.add(my_rank())
         known.update(() if left is None else left.ranks)
-        # Until the others have said whom they know.
+        # The ranks that this rank knows. _meet() replaces them by all ranks that meet.
         self.ranks = tuple(sorted(known.intersection(self._group)))
         self.what, self._why, self._left, self._note = what, why, left, note
         self.timeout = timeout
@@ -105,7 +104,7 @@ class Meeting:
             self._links.close()
 
     def gather(self, item: Any) -> list[Any]:
-        """Every rank's object, in the order of the group's ranks."""
+        """Sends ``item`` to all ranks that meet. Returns every rank's object, in the order of ``ranks``."""
         if self._links is None:
             return [item]
         me = self._links.rank
@@ -114,7 +113,7 @@ class Meeting:
         return [item if peer == me else found[peer] for peer in range(self._links.size)]
 
     def broadcast(self, data: bytes | None, size: int, source: int) -> bytes:
-        """The bytes of the global rank ``source``."""
+        """Sends ``data`` of the global rank ``source`` to all ranks that meet, and returns its bytes."""
         tensor = torch.empty(size, dtype=torch.uint8, device="cpu")
         if data is not None:
             tensor = torch.frombuffer(bytearray(data), dtype=torch.uint8)
@@ -124,7 +123,8 @@ class Meeting:
     # --- coming together ---
 
     def _meet(self) -> tuple[str, tuple[int, ...]]:
-        """A word that is new, and the same on all ranks; an error when one does not come."""
+        """Returns a word that is new and the same on all ranks, and the ranks that meet. Raises an error if a
+        rank does not come."""
         result: list[tuple[str, tuple[int, ...]] | Exception] = []
 
         def run() -> None:
@@ -151,11 +151,11 @@ class Meeting:
         return found
 
     def _wait(self) -> tuple[str, tuple[int, ...]]:
-        """Every rank leaves a word, and whom it knows; the lowest of those that this connects waits
-        until all of them are there, and answers each by name.
+        """Meets the other ranks in the store. Every rank leaves a word there, and the ranks that it knows.
+        The lowest of the ranks that are so connected waits until all have left a word, and answers each word.
 
-        A rank that gives up takes its word back, and comes with a new one next time, so that ranks
-        which were apart once find together again.
+        A rank that gives up takes its word back, and leaves a new word next time. So ranks that missed each
+        other once can meet later.
         """
         where = hashlib.sha256(repr((self.what, self._group)).encode()).hexdigest()[:16]
         board = _Board(dist.PrefixStore(f"stepc/meet/{where}", default_store()))
@@ -198,14 +198,14 @@ class Meeting:
                         + ("" if self._why in reason else f", and failed: {reason}")
                     )
                 if waited > self.timeout / 2 and not looked:
-                    # Ranks that give up when this one does will have left by then.
+                    # Looked up at half time: ranks that give up together with this one will be gone later.
                     looked, seen = True, self._elsewhere(board.closure(me, self.ranks)[1], places)
                 if waited > self.timeout:
                     entries, missing = board.closure(me, self.ranks)
                     seen |= self._elsewhere(missing, places)
                     text = self._missing(sorted(missing), len(entries) + len(missing), seen)
                     text = self._noted(text)
-                    # The others, who would find this rank missing as well, give up with it.
+                    # The others give up, too: otherwise they would find this rank missing.
                     for rank, one in entries.items():
                         if rank != me:
                             board.answer(one.split()[0], f"!{text}")
@@ -215,11 +215,11 @@ class Meeting:
             board.take(me, entry)
             raise
         finally:
-            with contextlib.suppress(RuntimeError):  # of a store that is gone, which is told above
+            with contextlib.suppress(RuntimeError):  # the store is gone, which was reported above
                 places.set(str(me), "")
 
     def _elsewhere(self, missing: Collection[int], places: dist.Store) -> dict[int, str]:
-        """In which other meetings some of the missing ranks wait."""
+        """The calls in which some of the missing ranks wait to meet, by rank."""
         found = {rank: read(places, str(rank)) for rank in sorted(missing)[:_SHOWN]}
         return {rank: what for rank, what in found.items() if what is not None}
 
@@ -235,24 +235,24 @@ class Meeting:
         )
 
     def _noted(self, text: str) -> str:
-        """With this rank's note, which a rank that gave up first may not have."""
+        """The text with this rank's note: the rank that gave up first and wrote the text may not have it."""
         return text if self._note in text else f"{text}; {self._note}"
 
     def _dismiss(self) -> None:
-        """Ends the step that peers may be in: this rank will not take part in it."""
+        """Ends the step in which peers may wait, because this rank will not take part in that step."""
         if self._left is not None:
             self._left.abort(f"it prepares again instead of stepping, since {self._why}")
 
 
 class _Board:
-    """Where ranks leave word for one another, in the store."""
+    """The part of the store in which ranks leave words and answers for one another."""
 
     def __init__(self, store: dist.Store) -> None:
         self._store = store
         self._known: dict[str, tuple[int, ...]] = {}
 
     def put(self, ranks: Collection[int]) -> str:
-        """A name for a set of ranks, which may be long and is the same for many of them."""
+        """Stores a set of ranks and returns a short name. Sets may be long, and many ranks have the same."""
         text = ",".join(map(str, sorted(ranks)))
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         if name not in self._known:
@@ -274,7 +274,8 @@ class _Board:
         self._store.compare_set(str(rank), entry, "")
 
     def closure(self, rank: int, ranks: Collection[int]) -> tuple[dict[int, str], set[int]]:
-        """The entries of all ranks that ``ranks`` and their own words connect, and who has none."""
+        """The entries of all ranks that ``ranks`` and, in turn, these entries name. Also returns the ranks
+        among them that have no entry."""
         entries: dict[int, str] = {}
         missing: set[int] = set()
         found, waiting, named = {rank, *ranks}, [rank, *ranks], set()
@@ -306,13 +307,13 @@ class _Board:
 
 
 class Question(Protocol):
-    """A question to the compiler. Any rank can ask it for another one."""
+    """A question to the compiler. Any rank can ask it for another rank."""
 
     def digest(self) -> str:
-        """Equal if the answers are."""
+        """A hash that is equal for questions with equal answers."""
 
     def answer(self) -> Any:
-        """Asks the compiler here."""
+        """Asks the compiler on this rank."""
 
 
 def ask_first(question: Question | None, meeting: Meeting) -> Any:
@@ -360,11 +361,11 @@ def share_library(
 
     A rank of an empty world has nothing to compile, and takes part.
 
-    ``made_of`` tells one definition from another: where a rank of the world has another one than
-    the rank that compiles, all of the world's ranks raise.
+    ``made_of`` is a hash of definition and options. If a rank of the world has another hash than the rank
+    that compiles, all ranks of the world raise an error.
 
-    A failure is raised on every rank that meets. While a rank compiles it says so, since a long
-    compilation is no silence.
+    A failure is raised on every rank that meets. While a rank compiles, it keeps telling the others so, and
+    their timeouts begin anew.
     """
     mine: list[tuple[str, Any]] = []
 
@@ -413,8 +414,8 @@ def share_library(
 def agree(
     problem: BaseException | None, meeting: Meeting, world: tuple[int, ...] = (), target: str = ""
 ) -> None:
-    """Raises on every rank that meets when one has a problem, or when ranks of one ``world`` are to
-    take steps for different targets: those have no messages in common."""
+    """Raises an error on every rank that meets if one has a problem, or if ranks of one ``world`` would take
+    steps for different targets. Steps for different targets have no messages in common."""
     items = meeting.gather((None if problem is None else cause(problem), target))
     if problem is not None:
         raise problem

@@ -15,7 +15,7 @@ from stepc.torch.entries import Entry, Mesh, Root
 from stepc.torch.uneven import as_it_lies
 
 
-# What all ranks have to say alike of a parameter.
+# Fields of a parameter on which all ranks have to agree.
 _AGREED = ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "state_placements", "bucket",
            "batch_axes", "flatten", "blocks", "aliases")  # fmt: skip
 _GRADIENT_HINT = (
@@ -56,7 +56,7 @@ class Merge:
         return [self._merge(name, found) for name, found in seen.items()]
 
     def _with_one_mesh_each(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The entries with equal meshes and roots as one object, so that identity tells them."""
+        """The entries, with one object for all equal meshes or roots, so that identity can compare them."""
         known: dict[int, Any] = {}
         result = []
         for entry in entries:
@@ -111,7 +111,8 @@ class Merge:
         return as_it_lies(lifted, told)
 
     def _agreed(self, name: str, views: list[tuple[int, Entry]]) -> Entry:
-        """The first view, with what others see of a gradient that is not there."""
+        """The first view. Fields that it assumed, since it has no gradient, come from a view that has one.
+        Raises ValueError if views disagree."""
         first, told = views[0][1], {}
         for what in _AGREED:
             seen = [view for view in views if what not in view[1].unseen] or views

@@ -77,8 +77,8 @@ class Pattern:
                     f"expected UTF-8 in a pattern, found the byte 0x{ord(character) & 0xFF:x}",
                     "names are Unicode text",
                 )
-        # What stands between stars has a fixed number of characters, so that matching one piece
-        # after the other, each as early as it can, never has to go back.
+        # The text between two stars matches a fixed number of characters. So the pieces can be matched
+        # one after the other, each as early as possible, without going back.
         pieces = [""]
         at = 0
         while at < len(text):
@@ -98,7 +98,7 @@ class Pattern:
         self._first, *self._rest = (re.compile(piece, re.DOTALL) for piece in pieces)
 
     def _set(self, at: int) -> tuple[str, int]:
-        """The set that opened before ``at``, as a regular expression's, and where it ends."""
+        """The set whose '[' is before ``at``, as a regular expression, and the position behind its ']'."""
         text = self.text
         if text[at : at + 1] == "^":
             raise PatternError(

@@ -1,4 +1,4 @@
-"""Whether the PyTorch is there that this package needs: imported first, so that its error is seen."""
+"""Checks that PyTorch is installed as this package needs it. Imported first, so that its error is seen."""
 
 import re
 

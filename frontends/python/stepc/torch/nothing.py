@@ -1,4 +1,4 @@
-"""What a rank is bound to whose parameters are all frozen, as a pipeline stage's may be."""
+"""The binding of a rank whose parameters are all frozen, as those of a pipeline stage may be."""
 
 from __future__ import annotations
 

@@ -39,12 +39,12 @@ from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
 from stepc.torch.verify import verify
 
-# How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. They come
-# from loading their models then, which takes some of them minutes longer.
+# How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. Before
+# that they load models, which takes some ranks minutes longer than others.
 _STEP_SECONDS, _LOADING_SECONDS = 120.0, 600.0
 
 
-# A year: clocks and timers of the system do not take any number.
+# The largest timeout, a year, because clocks and timers of the system do not take any number.
 _MOST_SECONDS = 366 * 24 * 3600.0
 
 
@@ -73,15 +73,15 @@ class Optimizer(Failures, RoutedGroups):
     until then ``param_groups`` may get other parameters, and ``state`` is empty, as torch's is.
     Groups exist from the start, one per route (or per caller's group and route).
 
-    Making an optimizer of a definition is a collective call of ``process_group``, of which the first rank
-    asks the compiler. Errors there are raised on all of its ranks.
+    Making an optimizer of a definition is a collective call of the ranks of ``process_group``. The first rank
+    asks the compiler. An error of the compiler is raised on all ranks.
 
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         spec: path or text of the optimizer definition. May be left out with ``library``.
-        library: a compiled library, for machines without the compiler. Of several targets the first
-            is taken that is for where the parameters are; for a CPU are ``cpu``, ``emulated``
-            and ``interpret``.
+        library: a compiled library, for machines without the compiler. If it has several targets, the
+            first that is for the parameters' device is taken; ``cpu``, ``emulated`` and ``interpret``
+            are for a CPU.
         process_group: the ranks that make this optimizer and step together; the default group without it.
         timeout: seconds after which a rank gives up waiting for another one; without it 120 in steps,
             and 600 when the optimizer is made.
@@ -89,8 +89,8 @@ class Optimizer(Failures, RoutedGroups):
         batch, replicated, placements, blocks, buckets, flatten, gradient: see
             :func:`stepc.torch.export_manifest`.
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
-        capturable: steps may stand in CUDA graphs (``torch.cuda.graph``), whose replays are steps of
-            their own. Step counts are tensors on the GPU; hyperparameters may be, and are followed then.
+        capturable: CUDA graphs (``torch.cuda.graph``) may capture steps; each replay is a step. Step counts
+            are tensors on the GPU. If hyperparameters are, too, replays read their values of the time.
         target, strategy, workspace_limit, numerics, arguments, if_present, cluster: see
             :func:`stepc.compile`; not beside ``library``.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
@@ -136,7 +136,7 @@ class Optimizer(Failures, RoutedGroups):
         # all others.
         self._shown: dict[torch.Tensor, tuple[str, dict[str, Any]]] = {}
         self._warned: set[str] = set()
-        # An error of one rank, with its own arguments, is one of all.
+        # An error in one rank's own arguments is raised within the meeting, so that all ranks raise.
         self._timeout, wrong = _STEP_SECONDS, None
         try:
             self._timeout = _seconds(timeout) if timeout is not None else _STEP_SECONDS
@@ -172,7 +172,8 @@ class Optimizer(Failures, RoutedGroups):
     def _together(
         self, library: str | os.PathLike[str] | None, seconds: float
     ) -> contextlib.AbstractContextManager[Meeting | None]:
-        """The ranks that make their optimizers together, so that one of them asks the compiler for all."""
+        """The meeting of the ranks that make their optimizers together: one of them asks the compiler for
+        all. None for a ready library and for torch's fake process group."""
         if library is not None or is_pretended():
             return contextlib.nullcontext()
         return Meeting(self._process_group, "making an optimizer", seconds)
@@ -181,7 +182,7 @@ class Optimizer(Failures, RoutedGroups):
         if self._given_library is not None:
             return Routing.of_library(self._given_library)
         question = self._question(named)
-        # Nobody knows who adds parameters later, so a rank then asks for itself.
+        # When parameters are added later, other ranks may add none, so a rank then asks the compiler itself.
         meeting = self._meeting
         return Routing.of_answer(question.answer() if meeting is None else ask_first(question, meeting))
 
@@ -189,11 +190,11 @@ class Optimizer(Failures, RoutedGroups):
         return Question.of(self._spec, named, self._declarations, self._compile_options["if_present"])
 
     def _route_unfrozen(self, meeting: Meeting) -> Routing | None:
-        """The routes as the parameters are now, if a group without route has unfrozen ones."""
+        """The routing of the current parameters if a group without route has unfrozen ones, else None."""
         if self._given_library is not None:
             return Routing.of_library(self._given_library) if waits_for_route(self) else None
         question: Question | None = None
-        # Broken groups are told when the ranks describe their parameters.
+        # Errors of broken groups are raised later, when the ranks describe their parameters.
         with contextlib.suppress(ValueError, TypeError):
             if waits_for_route(self):
                 question = self._question(self._all_names(self._named()))
@@ -254,15 +255,15 @@ class Optimizer(Failures, RoutedGroups):
             raise
 
     def _connected(self) -> Connected:
-        """The ranks to prepare with, frozen parameters' too."""
+        """The ranks with which this rank prepares, with those of frozen parameters."""
         try:
             named = self._all_names(self._named())
-        except ValueError:  # broken groups, which the meeting tells to the tensors' ranks
+        except ValueError:  # broken groups: the error is raised in the meeting with the tensors' ranks
             named = [("", tensor) for group in self.param_groups for tensor in group["params"]]
         return connected(named, group_ranks(self._process_group), self._declarations)
 
     def _with_rule(self, entry: Entry) -> Entry:
-        """A parameter of ambiguous placements, with what is known of its rule."""
+        """The entry. If its placements are ambiguous, ``elementwise`` is filled in from its rule."""
         name = canonical_name(entry.name)
         route = self._routing.parameters.get(name)
         if entry.local_shape is None or route is None:
@@ -285,7 +286,7 @@ class Optimizer(Failures, RoutedGroups):
             expect_one_group(self.param_groups)
             expect_trained(named, self._trained)
             named = self._all_names(named)
-            if set(meeting.ranks) == set(group):  # otherwise another rank may have what they match
+            if set(meeting.ranks) == set(group):  # otherwise patterns may match parameters of other ranks
                 unmatched = self._declarations.unmatched(named)
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
@@ -294,7 +295,7 @@ class Optimizer(Failures, RoutedGroups):
                 devices.expect_target(self._compile_options["target"], device)
             if mine and self._capturable:
                 device.expect_captures()
-            # A pipeline stage may be frozen as a whole; a job that is would train nothing.
+            # A pipeline stage may be frozen as a whole. A job of one rank would then train nothing.
             if not mine and len(group) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
@@ -327,7 +328,7 @@ class Optimizer(Failures, RoutedGroups):
                 # Peers may wait for this rank in a redistribution of states.
                 instance.abort(cause(error))
                 problem = error
-            # Before any rank steps: what one cannot bind no other may write.
+            # No rank may step before all have bound their tensors: a step of some alone would be torn.
             agree(problem, meeting)
         except BaseException as error:
             instance.abort(cause(error))
@@ -371,18 +372,18 @@ class Optimizer(Failures, RoutedGroups):
         )
         self._binding.remember(self.param_groups)
         self._trained |= trained(tensors.items())
-        # What is not bound now (a frozen parameter's) is kept for when it comes back.
+        # States that are not bound now (of frozen parameters) are kept until their parameter comes back.
         self._show_bound(kept)
 
     def _show_bound(self, kept: dict[str, dict[str, Any]]) -> None:
-        """Makes `state` of the bound states, and of those that are kept of frozen parameters."""
+        """Puts the bound states, and the kept states of frozen parameters, into `state`."""
         self._kept_states = kept
         self._shown = {record.tensor: (record.name, record.state) for record in self._binding.records}
         self._states.show({tensor: states for tensor, (_, states) in self._shown.items()})
         show_states(self)
 
     def _prepared(self) -> None:
-        """Prepares unless what is bound is what the groups hold, and follows changes of `state`."""
+        """Prepares if the groups' parameters are not the bound ones. Otherwise takes changes of `state`."""
         why = self._changed()
         if why is not None:
             self._prepare(why)
@@ -393,7 +394,7 @@ class Optimizer(Failures, RoutedGroups):
             self._show_bound({name: states for name, states in left.items() if name not in bound})
 
     def _changed(self) -> str | None:
-        """What makes another prepare() necessary, if anything does."""
+        """Why another prepare() is necessary; None if it is not."""
         if self._binding is None:
             return "nothing is bound yet"
         if self._binding.holds(self.param_groups):
@@ -413,7 +414,7 @@ class Optimizer(Failures, RoutedGroups):
             return self._uncompiled_step(closure)
         return self._eager_step(closure)
 
-    # Asked for only while torch compiles, since the first call imports its compiler.
+    # Called only while torch compiles, since the first call of a wrapped function imports torch's compiler.
     @torch._disable_dynamo
     def _uncompiled_step(self, closure: Callable[[], Any] | None) -> Any:
         return self._eager_step(closure)
@@ -439,8 +440,8 @@ class Optimizer(Failures, RoutedGroups):
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Gives later replays of CUDA graphs that hold a step the gradients and the hyperparameters
-        of now. Gradients that stay where they were, and hyperparameters in tensors, need none."""
+        """Gives the current gradients and hyperparameters to later replays of CUDA graphs that hold a step.
+        Gradients whose memory stays the same, and hyperparameters in tensors, need no refresh."""
         self._bound("refresh")
 
     def _bound(self, then: str) -> None:
@@ -475,7 +476,7 @@ class Optimizer(Failures, RoutedGroups):
             raise
 
     def forget(self, name: str) -> None:
-        """Drops a parameter's states, as of one that was resized; every rank has to call it."""
+        """Drops a parameter's states, for example after it was resized. Every rank has to call it."""
         if name not in self.routes:
             raise StepcError(f"forget: expected a parameter of this optimizer, found '{name}'")
         self._close()
@@ -501,23 +502,23 @@ class Optimizer(Failures, RoutedGroups):
     # --- checkpoints ---
 
     def state_dict(self) -> dict[str, Any]:
-        """torch's form. States are the bound tensors: DTensors where parameters are.
+        """The state dict in torch's form. States are the bound tensors: DTensors if the parameters are.
 
-        Before the first step there are none: nothing is compiled then, and no rank is asked.
+        Before the first step there are no states: nothing is compiled, and no other rank takes part.
         """
         self._refuse_torn()
         if not self._never_stepped():
-            self._states.changed = True  # the dicts in it may also be
+            self._states.changed = True  # a trainer may have changed the dicts inside
             self._prepared()
             try:
-                self._binding.settle()  # what failed must not be saved
+                self._binding.settle()  # states of a failed step must not be saved
             except BaseException as error:
                 self._fail(error)
                 raise
         self._states.drop_empty()
         saved = super().state_dict()
         saved["state"] = {key: dict(state) for key, state in saved["state"].items() if not is_empty(state)}
-        # Not in what is only there to be loaded into: older checkpoints have groups' own keys alone.
+        # Not for a state dict that is only loaded into: older checkpoints lack these keys.
         if self.state.options_shown and any(int(state.get(STEP, 0)) for state in saved["state"].values()):
             fill_absent(saved["param_groups"])
         self.state.hide_options()

@@ -19,21 +19,21 @@ from stepc.errors import HyperparameterError, StepcError
 from stepc.torch.group import BETAS, asks_for_nothing, has_pair, is_torchs_key, number, shown, why_refused
 
 ROUTE = "route"
-#: A parameter's hyperparameters beside its states, in what torch.distributed.checkpoint saves and
-#: loads: that keeps a group's options under one of its parameters alone. No state of a definition
-#: can have this name.
+#: The key of a parameter's hyperparameters among its states while torch.distributed.checkpoint saves or
+#: loads. torch itself keeps a group's options under one of its parameters alone. No state of a
+#: definition can have this name.
 OPTIONS = "@options"
 
-#: What a group has in a distributed checkpoint under a key that only other groups have.
+#: In a distributed checkpoint, a group's value of a key that only other groups have.
 _ABSENT = "@absent"
 
 _OWN_KEYS = frozenset({"params", "param_names", "name", ROUTE})
-# Written by schedulers ("initial_lr", "max_momentum"), and factors that a trainer multiplies in.
+# Keys that schedulers write ("initial_lr", "max_momentum"), and factors that a trainer multiplies in.
 _SCHEDULER_PREFIXES = ("initial_", "base_", "max_", "min_", "swa_")
 _FACTOR_SUFFIXES = ("_scale", "_mult", "_multiplier", "_factor")
-# In state dicts of torch's Adam and AdamW: which of the two rules it is.
+# The key in state dicts of torch's Adam and AdamW that tells which of the two rules it is.
 _TORCHS_RULE = "decoupled_weight_decay"
-# Other names that the field has for hyperparameters; no likeness of letters would find these.
+# Other common names of hyperparameters, which a comparison of spellings would not find.
 _OTHER_NAMES = {
     "learning_rate": "lr", "wd": "weight_decay", "decay": "weight_decay", "epsilon": "eps",
     "mu": "momentum", "mom": "momentum",
@@ -47,15 +47,15 @@ class RouteInfo:
     name: str
     rule: str
     defaults: dict[str, float | None]
-    #: Known to do the same to every element. A ready library does not say.
+    #: Whether the rule is known to do the same to every element. A ready library does not tell: False.
     elementwise: bool = False
 
 
 def is_other_key(key: str, value: Any, hyperparameters: Collection[str]) -> bool:
-    """Whether a group's key is no hyperparameter but somebody else's, and stays as it is.
+    """Whether a group's key is no hyperparameter, but one of a scheduler, a trainer or torch, to be kept.
 
     Hyperparameters are numbers, so texts are labels. A number must have a name that schedulers or
-    trainers are known to use: what is left may be a misspelt hyperparameter. Keys of torch's optimizers
+    trainers are known to use: another name may be a misspelt hyperparameter. Keys of torch's optimizers
     have to ask for nothing (:func:`expect_no_request`).
     """
     if key in hyperparameters:
@@ -74,14 +74,14 @@ def is_other_key(key: str, value: Any, hyperparameters: Collection[str]) -> bool
 def expect_no_request(
     options: Mapping[str, Any], hyperparameters: Collection[str], capturable: bool, where: str
 ) -> None:
-    """Refuses what torch's optimizers would do and the definition does not: ``maximize=True``."""
+    """Refuses options that torch's optimizers follow and a definition does not, as ``maximize=True``."""
     for key, value in options.items():
         if is_torchs_key(key) and key not in hyperparameters and not asks_for_nothing(key, value, capturable):
             raise TypeError(f"{where}: {why_refused(key, value)}")
 
 
 def expect_number(value: Any, name: str, where: str) -> None:
-    """Refuses what is no number, as far as it is known without waiting for a device."""
+    """Refuses a value that is no number. A tensor on a GPU passes, as reading it would wait for the GPU."""
     try:
         if not hasattr(value, "is_cuda") or not value.is_cuda:
             number(value)
@@ -107,15 +107,15 @@ def _checksum(route: RouteInfo) -> float:
 
 
 def pack(route: RouteInfo, group: Mapping[str, Any], frozen: int) -> torch.Tensor:
-    """A group's hyperparameters as one tensor, after a word that tells the route's names and the
-    number of frozen parameters that have states."""
+    """A group's hyperparameters as one tensor of float64. They come after a checksum of the route's names and
+    the number of frozen parameters that have states."""
     values = [number(group[name]) for name in route.defaults]
     return torch.tensor([_checksum(route), frozen, *values], dtype=torch.float64)
 
 
 def fill_absent(groups: Sequence[dict[str, Any]]) -> None:
-    """Gives saved groups one set of keys. Nested distributed checkpoints find an option by its group's number
-    and its key, so that groups may stand in another order where the checkpoint is loaded."""
+    """Gives all saved groups the same keys. Nested distributed checkpoints find an option by its group's
+    number and its key, and groups may be in another order where the checkpoint is loaded."""
     keys = dict.fromkeys(key for group in groups for key in group)
     for group in groups:
         for key in keys:
@@ -130,13 +130,14 @@ def without_absent(group: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def frozen_states(saved: Iterable[Mapping[str, Any] | None]) -> int:
-    """How many frozen parameters had states when these were saved, as far as they tell."""
+    """How many frozen parameters had states when these were saved; 0 if the saved states do not tell."""
     packed = [state.get(OPTIONS) for state in saved if state]
     return int(max((float(one[1]) for one in packed if isinstance(one, torch.Tensor)), default=0.0))
 
 
 def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
-    """What :func:`pack` made; None if a checkpoint has none."""
+    """The hyperparameters that :func:`pack` stored; None if a checkpoint has none. Raises StepcError for
+    those of another route."""
     if saved is None or (isinstance(saved, Mapping) and not saved):
         return None
     if (
@@ -161,7 +162,7 @@ def _same(one: Any, other: Any) -> bool:
 def merge(
     names: Sequence[str], options: Sequence[Mapping[str, Any] | None], where: str
 ) -> dict[str, Any]:
-    """The options of the saved parameters that are one group now, if they agree.
+    """The options of saved parameters that are one group now. Raises StepcError if they do not agree.
 
     Labels that differ say nothing about the group and are left out.
     """
@@ -200,7 +201,7 @@ def check_saved(
     others: Collection[str],
     where: str,
 ) -> None:
-    """Refuses saved options that are not the route's: each would be lost, or keep a default.
+    """Refuses saved options that are not the route's: unknown ones would be lost, missing ones keep defaults.
 
     ``others`` are hyperparameters of other routes: schedulers write one into every group.
     """
@@ -232,7 +233,7 @@ def check_saved(
             raise StepcError(
                 f"{where}: expected a number for '{name}' in the state dict, found {shown(saved[name])}"
             ) from None
-    try:  # how a step is carried out is this optimizer's affair, not the saved one's
+    try:  # capturable passes: this optimizer, not the saved one, decides how a step is carried out
         expect_no_request(saved, known, True, f"{where}: the state dict")
     except TypeError as error:
         raise StepcError(str(error)) from None

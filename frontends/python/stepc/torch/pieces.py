@@ -1,8 +1,8 @@
-"""Which elements of a tensor a rank holds, by the library's own account, as boxes of the whole tensor.
+"""Which elements of a tensor a rank holds, as the library tells them, as boxes of the whole tensor.
 
-DTensor has no words for ranges of a flat buffer, for stripes and for what one rank owns. Tensors that lie
-so are plain ones of torch; in checkpoints each is a :class:`Piece`, which knows its place in the whole, so
-that ``torch.distributed.checkpoint`` saves and loads it on any mesh.
+DTensor cannot describe ranges of a flat buffer, stripes, and tensors that one rank owns. Shards of these
+are plain tensors of torch. In checkpoints each is a :class:`Piece`, which knows its place in the whole
+tensor, so that ``torch.distributed.checkpoint`` saves and loads it on any mesh.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stepc.torch.strided import is_ambiguous
 
 
 class Box(NamedTuple):
-    """A box of the whole tensor, and where its elements stand among those that are held."""
+    """A box of the whole tensor, and the start and strides of its elements in the memory of the shard."""
 
     offsets: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -38,12 +38,12 @@ class Box(NamedTuple):
         return whole
 
     def of(self, held: torch.Tensor) -> torch.Tensor:
-        """The box's elements in the contiguous memory of all that is held."""
+        """A view of the box's elements in ``held``, the contiguous memory of the shard."""
         return held.as_strided(self.sizes, self.strides, held.storage_offset() + self.start)
 
 
 def boxes(runs: Sequence[tuple[int, int, int]], shape: Sequence[int]) -> list[Box]:
-    """Runs ``(global, local, length)`` of a row-major tensor as boxes, few of them for regular shards."""
+    """Turns runs ``(global, local, length)`` of a row-major tensor into boxes: few for regular shards."""
     if not runs:
         return []
     if not shape:
@@ -60,7 +60,7 @@ def boxes(runs: Sequence[tuple[int, int, int]], shape: Sequence[int]) -> list[Bo
 
 
 def _lines(runs: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Boxes that are pieces of one row each: a run may end in a later row than it begins in."""
+    """Cuts runs into boxes of one row each, since a run may end in a later row than it begins in."""
     width, axes = shape[-1], len(shape)
     begin, length = runs[:, 0], runs[:, 2]
     count = (begin + length - 1) // width - begin // width + 1  # rows that each run touches
@@ -78,7 +78,7 @@ def _lines(runs: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 
 
 def _joined(parts: np.ndarray, dim: int, axes: int) -> np.ndarray:
-    """Boxes that follow one another along a dimension, and stand at equal distances, as one."""
+    """Joins boxes that follow one another along a dimension, at equal distances in memory."""
     start, stride = 2 * axes, 2 * axes + 1 + dim
     others = [c for c in range(parts.shape[1]) if c not in (dim, axes + dim, start, stride)]
     parts = parts[np.lexsort((parts[:, dim], *parts[:, others].T))]
@@ -86,8 +86,8 @@ def _joined(parts: np.ndarray, dim: int, axes: int) -> np.ndarray:
         return parts
     same = (parts[1:, others] == parts[:-1, others]).all(axis=1)
     follows = same & (parts[1:, dim] == parts[:-1, dim] + parts[:-1, axes + dim])
-    # Along a dimension in which they have one index each, any distance will do, if it stays the same;
-    # where they have more, what comes next has to continue the last.
+    # Boxes with one index each along the dimension may have any distance, if it stays the same. A box with
+    # more indices must be continued by the next box.
     if not follows.any():
         return parts
     single = parts[:, axes + dim] == 1
@@ -116,7 +116,7 @@ class Layout:
     """Where one tensor of a parameter lies on this rank.
 
     Args:
-        instance: the library's.
+        instance: this rank's instance of the library.
         index, of: as :meth:`stepc.Instance.shard_runs` takes them.
         shape: the global shape.
     """
@@ -134,8 +134,8 @@ class Layout:
         return boxes(self.runs, self.shape)
 
     def among(self, other: Layout, held: torch.Tensor) -> torch.Tensor | None:
-        """This rank's elements out of those that it holds of another layout of the same tensor, in one
-        axis; None if it does not hold all of them. A view where they stand one after the other."""
+        """This layout's elements, taken out of ``held``, this rank's shard of the same tensor in another
+        layout, along one axis. None if ``held`` lacks some of them. A view if they are contiguous there."""
         there = sorted(other.runs)
         begins, parts = [run[0] for run in there], []
         for first, _, length in self.runs:
@@ -154,12 +154,12 @@ class Layout:
 
 
 class Piece(torch.Tensor):
-    """What a rank holds of a tensor, in a state dict: the bound memory itself, with its place in the whole.
+    """A rank's shard of a tensor in a state dict: the bound memory itself, with its place in the whole.
 
-    ``size()`` is the whole tensor's, as distributed checkpoints compare it, ``shape`` the piece's.
+    ``size()`` is the whole tensor's, because distributed checkpoints compare it; ``shape`` is the piece's.
     """
 
-    # Results of operations are plain tensors, which no checkpoint takes for the whole.
+    # Results of operations are plain tensors, so that no checkpoint takes them for the whole tensor.
     __torch_function__ = torch._C._disabled_torch_function_impl
     whole: torch.Size
     boxes: list[Box]
@@ -179,7 +179,7 @@ class Piece(torch.Tensor):
         with torch._C._DisableTorchDispatch():
             result = operation(*args, **(kwargs or {}))
         if operation is torch.ops.aten.zeros_like.default and not args[0].numel():
-            return Piece.of(result, args[0].whole, args[0].boxes)  # as the same stager copies an empty one
+            return Piece.of(result, args[0].whole, args[0].boxes)  # the stager copies empty tensors so
         return result
 
     @staticmethod
@@ -202,7 +202,7 @@ class Piece(torch.Tensor):
     def size(self, dim: int | None = None) -> Any:  # type: ignore[override]
         return self.whole if dim is None else self.whole[dim]
 
-    # torch's stager of asynchronous checkpoints copies a tensor by these two, with whatever `size()` says.
+    # torch's stager of asynchronous checkpoints copies a tensor by these two, and gives them `size()`.
 
     def new_empty(self, *size: Any, **options: Any) -> Piece:  # type: ignore[override]
         """A tensor with this piece's shape and place, without values."""
@@ -213,7 +213,7 @@ class Piece(torch.Tensor):
     def set_(  # type: ignore[override]
         self, storage: Any, offset: int = 0, size: Any = (), stride: Any = ()
     ) -> Piece:
-        """Other memory for the piece, which keeps its shape."""
+        """Gives the piece other memory. The piece keeps its shape."""
         del size
         return super().set_(storage, offset, self.shape, stride)
 
@@ -245,8 +245,8 @@ class Piece(torch.Tensor):
 
 
 def placed(tensor: torch.Tensor, written: str, layout: Layout) -> torch.Tensor:
-    """A tensor's memory with its place in the whole, if the tensor would not tell that to torch's
-    distributed checkpoint. ``written`` are the library's placements."""
+    """The tensor as a :class:`Piece`, if torch's distributed checkpoint would not know its place in the
+    whole; otherwise the tensor itself. ``written`` are the library's placements."""
     words, dtensor = split_placements(written), isinstance(tensor, DTensor)
     if not any(one.startswith(("flat", "owned", "IS")) for one in words) and (
         not _is_misread(tensor) if dtensor else all(one == "R" for one in words)

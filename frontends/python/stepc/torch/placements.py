@@ -1,4 +1,4 @@
-"""The text forms of placements: DTensor's, matched by exact type, and what DTensor cannot say.
+"""The text forms of placements: DTensor's, matched by exact type, and those that DTensor does not have.
 
 A subclass may mean something else than its base (``_StridedShard`` is the classic, and other
 projects subclass it in turn), so a class that is not in the table is an error, never a guess.
@@ -24,7 +24,7 @@ _forms: dict[type, Callable[[Placement], str]] = {
     _StridedShard: lambda placement: f"_S({placement.dim}, {placement.split_factor})",
 }
 _NUMBER = r"\s*(-?\d+)\s*"
-# What a placement may be called, and in which roles; numbers are kept, spaces are not.
+# The texts of placements. Only gradients may have a text of _PENDING.
 _TEXTS = (
     re.compile("R"),
     re.compile(rf"S\({_NUMBER}\)"),
@@ -60,7 +60,7 @@ def placement_text(placement: Placement | str, tensor: str, gradient: bool = Fal
 
     Args:
         placement: DTensor's, or the manifest's text.
-        gradient: of a gradient, which may be a pending sum.
+        gradient: whether it is a gradient's, which may be a pending sum.
     """
     text, source = placement, ""
     if not isinstance(placement, str):
@@ -90,7 +90,7 @@ def placement_text(placement: Placement | str, tensor: str, gradient: bool = Fal
 
 
 def dimension(text: str) -> int | None:
-    """Which dimension a placement cuts, where it cuts a single one."""
+    """The dimension that a placement cuts; None if it cuts none, or all (flat)."""
     found = re.fullmatch(rf"(?:_S|IS|S)\({_NUMBER}(?:,{_NUMBER})?\)", text)
     return None if found is None else int(found[1])
 
@@ -106,7 +106,7 @@ def same_placements(one: Sequence[Placement], other: Sequence[Placement]) -> boo
         return True
     if len(one) != len(other):
         return False
-    # A loop: this is asked for every gradient in every step.
+    # A plain loop, because this runs for every gradient in every step.
     for a, b in zip(one, other, strict=True):
         if a is not b and (type(a) is not type(b) or a != b):
             return False
@@ -114,7 +114,7 @@ def same_placements(one: Sequence[Placement], other: Sequence[Placement]) -> boo
 
 
 def same_spec(one: DTensorSpec, other: DTensorSpec) -> bool:
-    """Whether DTensors lie alike: mesh, placements by exact class, global shape and dtype."""
+    """Whether the specs of DTensors are equal: mesh, placements by exact class, global shape and dtype."""
     return one is other or (one == other and same_placements(one.placements, other.placements))
 
 
@@ -127,8 +127,8 @@ def is_whole_where_cut(found: Sequence[Placement], wanted: Sequence[Placement]) 
 
 
 def stands_apart(gradient: Sequence[Placement], own: Sequence[Placement]) -> bool:
-    """Whether a gradient lies elsewhere than its parameter, in shards that are its own: nothing is
-    pending, and no rank could cut its part out of what it has."""
+    """Whether a gradient has other shards than its parameter. Nothing is pending, and no rank could cut its
+    shard out of the part of the gradient that it has."""
     return all(type(one) in _forms for one in gradient) and not is_whole_where_cut(gradient, own)
 
 
@@ -152,12 +152,12 @@ def split_placements(text: str) -> list[str]:
 def placements_like(
     texts: Sequence[str], like: Sequence[tuple[str, Placement]]
 ) -> list[Placement] | None:
-    """DTensor placements of a tensor; None if DTensor cannot say what a text does.
+    """DTensor placements of a tensor; None if DTensor has no placement for one of the texts.
 
     Args:
-        texts: those of the tensor, by mesh axis.
-        like: by axis the text and the placement of a tensor that it may lie like: where the texts are
-            equal so are the placements, whose class DTensor alone does not know.
+        texts: the tensor's placements as texts, by mesh axis.
+        like: by axis the text and the placement of another tensor. If the texts are equal, that placement
+            is taken, since a text alone does not tell the class of a placement.
     """
     result: list[Placement] = []
     for text, (known, placement) in zip(texts, like, strict=True):

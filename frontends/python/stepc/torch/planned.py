@@ -57,12 +57,12 @@ def _is_axis(axis: Any) -> bool:
 def planned_mesh(sizes: Sizes, rank: int = 0) -> Iterator[DeviceMesh]:
     """A device mesh of a job that does not run, for the time of a ``with`` block.
 
-    Within it torch.distributed is initialized with torch's fake process group, which sends nothing: shard a
-    model on the meta device as the job does, and call :func:`stepc.torch.export_manifest` there.
+    Within the block torch.distributed is initialized with torch's fake process group, which sends nothing.
+    Shard a model on the meta device as the job does, and call :func:`stepc.torch.export_manifest` there.
 
     Args:
         sizes: names and sizes of the mesh axes, outermost first. Ranks count up in row-major order.
-        rank: whose place this process takes. With pipeline stages, a rank of the stage.
+        rank: the rank that this process plays. With pipeline stages, a rank of the stage.
     """
     axes = _axes(sizes)
     if dist.is_initialized():
@@ -98,7 +98,7 @@ class WholeTensors:
             parse_pattern(pattern)
 
     def placed(self) -> dict[str, Placed]:
-        """Placements of gradients and states."""
+        """The given placements of gradients and states."""
         given = {} if callable(self._placements) else self._placements
         result = {pattern: one for pattern, one in given.items() if isinstance(one, Placed)}
         for pattern, one in result.items():
@@ -110,7 +110,7 @@ class WholeTensors:
         return result
 
     def unmatched(self, named: Sequence[tuple[str, torch.Tensor]]) -> list[tuple[str, str]]:
-        """Patterns of lists, behind their argument's name, that match no parameter."""
+        """The patterns for lists of placements that match no parameter, as pairs of argument and pattern."""
         given = {} if callable(self._placements) else self._placements
         lists = [pattern for pattern, one in given.items() if not isinstance(one, Placed)]
         return [("placements", pattern) for pattern in lists
@@ -151,7 +151,7 @@ def _from_the_front(placement: Placement | str, tensor: torch.Tensor) -> Placeme
 
 
 def all_views(entries: Sequence[Entry], world: Sequence[int]) -> dict[int, list[Entry]]:
-    """The views of all ranks, from that of one: each has its own slice of each mesh.
+    """The views of all ranks, from the view of one: each rank has its own slice of each mesh.
 
     Ranks with equal views share one list.
     """
@@ -177,7 +177,7 @@ def all_views(entries: Sequence[Entry], world: Sequence[int]) -> dict[int, list[
 
 
 def _slices(entry: Entry) -> dict[int, Mesh]:
-    """By rank the slice that it is in, of the mesh that the parameter's mesh is a slice of."""
+    """By rank the slice of the parameter's root mesh that holds the rank."""
     root = entry.root
     if root is None:
         return dict.fromkeys(entry.mesh.ranks, entry.mesh)
@@ -193,7 +193,8 @@ def _slices(entry: Entry) -> dict[int, Mesh]:
 
 
 def _told_shapes(entry: Entry) -> list[tuple[int, ...]] | None:
-    """The shards of all ranks of its mesh, in their order, where FSDP2 and DTensor cut differently."""
+    """The shapes of all ranks' shards, in the order of the mesh, if FSDP2 and DTensor cut differently;
+    otherwise None."""
     sizes = [size for _, size in entry.mesh.axes]
     if entry.local_shape is None and not is_ambiguous(entry.shape, sizes, entry.placements):
         return None

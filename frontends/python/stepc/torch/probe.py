@@ -2,8 +2,8 @@
 
     torchrun --nproc-per-node 8 … -m stepc.torch.probe -o cluster.json
 
-Messages travel over the processes' GPUs by NCCL where there are any, over gloo elsewhere. What was
-measured becomes a cluster by ``stepc probe --samples``, as what MPI's processes measure does.
+Messages travel between GPUs by NCCL if the processes have GPUs, otherwise by gloo. ``stepc probe --samples``
+turns the measured times into a cluster, as it does for times that processes of MPI measure.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def levels_of(hosts: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> li
                 f"expected a level of at most the {there}, found {ranks} of {name!r}"
             )
         inner = ranks
-    # Else nothing is between its domains that could be measured.
+    # Otherwise there are no two whole domains of it between which links could be measured.
     if levels and inner != size and inner * 2 > size:
         raise ValueError(
             f"expected a level of which several fit into the {there}, found {inner} of "
@@ -69,7 +69,7 @@ def levels_of(hosts: Sequence[str], given: Sequence[tuple[str, int]] = ()) -> li
         )
     if not levels or inner < size:
         levels.append(("network", size))
-    # All ranks are in the last one's domain, also in a larger job.
+    # The last level has no number: all ranks are in its domain, also in a larger job.
     return [
         {"name": name} if index + 1 == len(levels) else {"name": name, "ranks": ranks}
         for index, (name, ranks) in enumerate(levels)
@@ -83,13 +83,13 @@ class Prober:
         self.device, self.rank, self.size = device, dist.get_rank(), dist.get_world_size()
 
     def largest(self, value: float) -> float:
-        """Of all ranks; all have come here then."""
+        """The largest value of all ranks. Returns when all ranks have called it."""
         told = torch.tensor([value], dtype=torch.float64, device=self.device)
         dist.all_reduce(told, dist.ReduceOp.MAX)
         return told.item()
 
     def median(self, work: Callable[[], object]) -> float:
-        """Seconds that the slowest rank takes."""
+        """The median, over several runs, of the seconds that the slowest rank takes for ``work``."""
         times = []
         for turn in range(_WARM_UPS + _TIMES):
             self.largest(0)
@@ -103,7 +103,8 @@ class Prober:
         return max(statistics.median(times), 1e-9)
 
     def samples(self, inner: int, ranks: int) -> list[list[float]]:
-        """Of a level whose domains of ``ranks`` consist of those of ``inner``."""
+        """Samples ``[messages, bytes, seconds]`` of a level whose domains of ``ranks`` ranks consist of
+        domains of ``inner`` ranks."""
         first = self.rank // ranks * ranks
         domains = min(ranks, self.size - first) // inner
         domain, place = divmod(self.rank - first, inner)
@@ -136,7 +137,7 @@ class Prober:
         return found
 
     def figures(self) -> dict[str, float]:
-        """The device's, as the manifest has them: products of 16 bits on a GPU, of f32 on a CPU."""
+        """The device's figures, by the manifest's keys. Matrix products are bf16 on a GPU, f32 on a CPU."""
         gpu = self.device.type == "cuda"
         edge, dtype, copied = 768, torch.float32, 64 << 20
         if gpu:
@@ -179,7 +180,7 @@ def exchange(operations: list[dist.P2POp]) -> None:
 def measure(
     given: Sequence[tuple[str, int]] = (), device: torch.device | None = None
 ) -> dict[str, Any]:
-    """What ``stepc probe --samples`` takes, on every rank of the default group."""
+    """Measures on all ranks of the default group. Returns the input of ``stepc probe --samples``."""
     prober = Prober(device or torch.device("cpu"))
     levels, inner = levels_of(prober.hosts(), given), 1
     for level in levels:
@@ -190,7 +191,7 @@ def measure(
 
 
 def write(samples: dict[str, Any], output: str | os.PathLike[str]) -> None:
-    """Makes the cluster of what was measured."""
+    """Writes the cluster that follows from the samples to the file ``output``."""
     with tempfile.TemporaryDirectory(prefix="stepc-probe-") as folder:
         path = Path(folder) / "samples.json"
         path.write_text(json.dumps(samples), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A parameter of the plan that this rank holds, and what of it is bound."""
+"""A parameter of the plan that this rank holds, and its bound tensors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Resharded(Exception):
 
 
 class Record:
-    """One parameter of the plan that this rank holds, and what of it is bound."""
+    """One parameter of the plan that this rank holds, and its bound tensors."""
 
     __slots__ = (
         "apart", "device", "dtype", "grad_dtensor", "grad_dtype", "grad_placements", "grad_shape", "index",
@@ -43,14 +43,14 @@ class Record:
         self.mesh_axes = mesh_axes
         self.name, self.index = info.name, info.index
         self.is_dtensor = isinstance(tensor, DTensor)
-        # Dimensions that FSDP2 cut as DTensor would not (see strided.py): the library has other words.
+        # Dimensions that FSDP2 cut as DTensor would not (see strided.py). The library has other placements.
         self.ranges = "flat" in info.placements
         self.moved = frozenset() if self.ranges else moved_in(tensor, info.placements)
         self.spec = tensor._spec if self.is_dtensor else None
         self.dtype, self.grad_dtype = tensor.dtype, TORCH_DTYPES[info.gradient_dtype]
         shard = local(tensor)
         self.device, self.shape = shard.device, shard.shape
-        # Where its gradients lie: as the parameter, or in shards of their own.
+        # The shape and placements of its gradients: the parameter's, or others.
         self.grad_shape, self.grad_placements = self.shape, self.spec and self.spec.placements
         self.grad_dtensor = self.is_dtensor
         self.apart = info.gradient_placements != info.placements
@@ -62,7 +62,7 @@ class Record:
                 found = placements_of(info.gradient_placements, info, tensor, mesh_axes)
                 self.grad_placements, self.grad_dtensor = found and tuple(found), found is not None
         self.pointer: int | None = None
-        # A contiguous copy that is bound in its place, and the strides of the shard that needs it.
+        # A contiguous copy that is bound instead of the shard, and the strides of the shard.
         self.staged: torch.Tensor | None = None
         self.stride: tuple[int, ...] | None = None
         self.step_pointer = step.data_ptr()
@@ -74,8 +74,8 @@ class Record:
         self.versions: tuple[int, int] | None = None
 
     def description(self) -> tuple[Any, ...] | None:
-        """What is bound, as `describe` in native/record.h reads it; None for a class of tensors that
-        has a `grad` of its own, and for gradients that lie as no DTensor says."""
+        """The bound tensors, as `describe` in native/record.h reads them. None for a class of tensors that
+        has a `grad` of its own, and for gradients whose placements DTensor does not have."""
         if type(self.tensor).grad is not torch.Tensor.grad or self.grad_dtensor != self.is_dtensor:
             return None
         states = tuple(
@@ -92,7 +92,7 @@ class Record:
 
 
 def refuse_shared_memory(records: Iterable[Record]) -> None:
-    """Refuses parameters and states of which two would be written to one place."""
+    """Refuses parameters and states of which two share memory, because a step writes both."""
     spans: list[tuple[int, int, str]] = []
     for record in records:
         tensors = [("", local(record.tensor))]

@@ -23,7 +23,7 @@ class RoutedGroups(torch.optim.Optimizer):
 
     def __init__(self, params: Any, routes: Mapping[str, Any]) -> None:
         self._route_arguments = routes
-        # What the trainer gave with each parameter, for those that get their route later.
+        # The options that the trainer gave with each parameter, for parameters that get their route later.
         self._given_options: dict[str, dict[str, Any]] = {}
         self.param_groups: list[dict[str, Any]] = []
         given, self._aliases = group_rules.normalize(params)
@@ -41,7 +41,7 @@ class RoutedGroups(torch.optim.Optimizer):
             if has_pair(route.defaults):
                 self.defaults.setdefault(BETAS, (route.defaults["beta1"], route.defaults["beta2"]))
 
-    # What states, frozen parameters and checkpoints see of the optimizer that it becomes.
+    # Members of the subclass Optimizer that states, frozen parameters and checkpoints use.
     _binding: Any
     _capturable: bool = False
     _kept_states: dict[str, dict[str, Any]]
@@ -57,19 +57,19 @@ class RoutedGroups(torch.optim.Optimizer):
         raise NotImplementedError
 
     def _prepared(self) -> None:
-        """Prepares unless what is bound is what the groups hold."""
+        """Prepares if the groups' parameters are not the bound ones."""
         raise NotImplementedError
 
     def _never_stepped(self) -> bool:
-        """Whether there are neither states nor memory for them."""
+        """Whether the optimizer has neither states nor memory for states."""
         raise NotImplementedError
 
     def _fail(self, error: BaseException, where: str = "step") -> None:
-        """Tells the peers of an error here."""
+        """Tells the peers of an error on this rank."""
         raise NotImplementedError
 
     def _refuse_torn(self) -> None:
-        """Refuses to go on after a failure, before the trainer says that all is whole."""
+        """Raises PoisonedError after a failure, until the trainer calls recover()."""
         raise NotImplementedError
 
     def _route(self, named: Sequence[tuple[str, torch.Tensor]]) -> Routing:
@@ -105,7 +105,7 @@ class RoutedGroups(torch.optim.Optimizer):
         return names
 
     def _all_names(self, named: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
-        """With aliases of tied tensors."""
+        """The tensors with their names, and again with each alias of a tied tensor."""
         return [(n, t) for name, t in named for n in (name, *self._aliases.get(name, ()))]
 
     def _named(self) -> list[tuple[str, torch.Tensor]]:
@@ -115,7 +115,7 @@ class RoutedGroups(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Adds parameters, in one group per route; the next step prepares again.
 
-        No rank waits for another one here: it asks the compiler itself, or its library.
+        No rank waits for another rank: each asks the compiler, or its library, itself.
         """
         if any(param_group is part for part in self._made):
             self._add_part(param_group)
@@ -138,7 +138,7 @@ class RoutedGroups(torch.optim.Optimizer):
             self._add_part(part)
 
     def _split(self, group: Mapping[str, Any]) -> list[Group]:
-        """A group as the trainer gives it, in one for each route."""
+        """Splits a trainer's group into one group per route."""
         return group_rules.split(group, self._routing, self._options, self._capturable)
 
     def _add_part(self, part: dict[str, Any]) -> None:

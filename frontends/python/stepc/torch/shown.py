@@ -32,7 +32,7 @@ def expect_names(found: Iterable[str], expected: Iterable[str], name: str, other
 def states_left(optimizer: RoutedGroups) -> tuple[dict[str, dict[str, Any]], set[str]]:
     """States by parameter's name, and the names of those that the trainer wrote.
 
-    A name that is absent begins anew. An entry that nobody changed is the same object as before.
+    States of an absent name begin anew. An entry that nobody changed is the same object as before.
     """
     states, left, given = optimizer.state, dict(optimizer._kept_states), set()
     taken: set[int] = set()

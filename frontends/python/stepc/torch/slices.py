@@ -16,13 +16,13 @@ _Runs = list[tuple[int, int]]
 
 
 def arrived(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself where a collective of torch may still be writing it, after that has ended."""
+    """The tensor. If a collective of torch may still be writing it, waits for the collective first."""
     return tensor.wait() if type(tensor) is AsyncCollectiveTensor else tensor
 
 
 def moved_in(tensor: torch.Tensor, written: str) -> frozenset[int]:
-    """The dimensions of a tensor that FSDP2 cut otherwise than DTensor reads its placements, told
-    by those that the library has ``written`` in their stead."""
+    """The dimensions of a tensor that FSDP2 cut otherwise than DTensor reads its placements. They follow
+    from the placements that the library has instead, ``written``."""
     if not isinstance(tensor, DTensor):
         return frozenset()
     return moved_dimensions(_texts(tensor.placements), written)
@@ -34,8 +34,8 @@ def cut(
     """The part of ``whole`` that this rank's shard of ``like`` holds.
 
     ``whole`` is a plain tensor that every rank has, or a DTensor whose placements
-    ``is_whole_where_cut``. Pieces that are views of it stay views. ``moved`` is what `moved_in` says of
-    ``like``; without it this rank's size has to tell which elements it holds.
+    ``is_whole_where_cut``. The result is a view if possible. ``moved`` is the result of `moved_in` for
+    ``like``. Without it this rank's size has to determine which elements it holds, or a ValueError is raised.
     """
     mesh, shape, local = like.device_mesh, tuple(like.shape), like._local_tensor
     if tuple(whole.shape) != shape:
@@ -65,7 +65,7 @@ def _texts(placements: Sequence[Placement]) -> list[str]:
 
 
 def _positions(wanted: _Runs, present: _Runs) -> list[tuple[int, int]]:
-    """Where indices stand (start, length) among those that are present, in their order."""
+    """The positions (start, length) of the wanted indices among the present ones, in the wanted order."""
     result: list[tuple[int, int]] = []
     for first, last in wanted:
         while first < last:

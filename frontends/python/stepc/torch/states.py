@@ -32,7 +32,7 @@ STEP = "step"
 
 
 def _makes_states(caller: types.FrameType) -> bool:
-    """Whether a function would step an optimizer only to make its states: torch's own, or torchtitan's
+    """Whether ``caller`` would step an optimizer only to make its states: torch's function, or torchtitan's
     copy of it."""
     return caller.f_code.co_name.removeprefix("_") == "init_optim_state"
 
@@ -40,11 +40,11 @@ def _makes_states(caller: types.FrameType) -> bool:
 class LazyStates(defaultdict):
     """``Optimizer.state``: empty until the first step, or until states are loaded, as torch's is.
 
-    torch's distributed checkpoint asks whether there is state, and steps an optimizer without any on
-    zero gradients: a real step, which would count and may write. So that question, and no other,
-    makes states, without a step. Distributed checkpoint then saves and loads what every parameter has
-    here, but of a group's options only those of one parameter. So from its question to the end of
-    saving or loading every parameter has its options here as well.
+    torch's distributed checkpoint asks whether there is state, and steps an optimizer that has none on
+    zero gradients. That is a real step, which would count and may write. So this question, and no other,
+    makes states, without a step. Distributed checkpoint then saves and loads the states of every
+    parameter, but a group's options for one parameter only. So from its question to the end of saving or
+    loading every parameter also has its options among its states.
     """
 
     def __init__(self, owner: RoutedGroups, entries: Mapping[Any, Any] | None = None) -> None:
@@ -56,7 +56,7 @@ class LazyStates(defaultdict):
 
     @staticmethod
     def of(owner: RoutedGroups, entries: Any) -> LazyStates:
-        """What a trainer assigns to ``optimizer.state``."""
+        """Turns what a trainer assigns to ``optimizer.state`` into LazyStates."""
         if not isinstance(entries, Mapping):
             found = type(entries).__name__
             raise TypeError(f"optimizer.state: expected a dict of states by parameter, found {found}")
@@ -66,20 +66,21 @@ class LazyStates(defaultdict):
         return states
 
     def show(self, entries: Mapping[Any, Any]) -> None:
-        """Has these entries and no others, which is no change of the trainer's."""
+        """Replaces all entries by these. This does not count as a change by the trainer."""
         self.clear()
         super().update(entries)
         self.changed = False
 
     def put(self, tensor: torch.Tensor, states: dict[str, Any] | None) -> None:
-        """Gives a parameter these states, or takes away its own, which is no change of the trainer's."""
+        """Sets a parameter's states, or removes them if ``states`` is None. This does not count as a change
+        by the trainer."""
         if states is None:
             super().pop(tensor, None)
         else:
             super().__setitem__(tensor, states)
 
     def drop_empty(self) -> None:
-        """Drops entries that reading made."""
+        """Drops the empty entries that reading a defaultdict makes."""
         for key in [key for key, states in self.items() if not states]:
             super().pop(key)
 
@@ -96,7 +97,7 @@ class LazyStates(defaultdict):
     del _follow
 
     def copy(self) -> defaultdict:
-        """Copies are plain, as those of :mod:`pickle`."""
+        """A plain defaultdict, as :mod:`pickle` makes, too."""
         return defaultdict(dict, self)
 
     __copy__ = copy
@@ -123,7 +124,7 @@ class LazyStates(defaultdict):
         self.options_shown = True
 
     def hide_options(self) -> None:
-        """Ends what a distributed checkpoint's question began."""
+        """Removes the options that a distributed checkpoint's question put among the states."""
         if self.options_shown:
             self.options_shown = False
             for state in self.values():
@@ -141,16 +142,16 @@ def local(tensor: torch.Tensor) -> torch.Tensor:
 def same_shard(
     one: tuple[int, ...], other: tuple[int, ...] | None, placements: str = ""
 ) -> bool:
-    """Whether two local shapes are one shard's: without elements other sizes do not matter, and
-    torch gives an empty shard that is cut again sizes of its own. A range has any shape."""
+    """Whether two local shapes may be those of one shard. Two empty shapes may, because torch gives an empty
+    shard that is cut again other sizes. In a flat placement the number of elements has to be equal."""
     if other is None or one == other:
         return one == other
     return (0 in one and 0 in other) or ("flat" in placements and math.prod(one) == math.prod(other))
 
 
 def spec_axes(tensor: torch.Tensor, mesh_axes: tuple[str, ...]) -> list[int]:
-    """Where the axes of the tensor's own mesh stand in the manifest's, of which it may be a slice
-    with its axes in another order."""
+    """For each axis of the tensor's own mesh, its index in the manifest's mesh. The tensor's mesh may be a
+    slice of the manifest's, with its axes in another order."""
     mesh = tensor.device_mesh
     names = mesh.mesh_dim_names or tuple(f"dim{axis}" for axis in range(mesh.ndim))
     return [mesh_axes.index(name) for name in names]
@@ -160,22 +161,22 @@ def _like_parameter(
     shard: torch.Tensor, state: State, info: Parameter, parameter: torch.Tensor,
     mesh_axes: tuple[str, ...], instance: Instance,
 ) -> torch.Tensor:  # fmt: skip
-    """A DTensor where the parameter is one and has words for where the state lies, else a tensor of
-    torch; with its place in the whole (:class:`Piece`) where torch's distributed checkpoint would not
-    know it."""
+    """The state as a DTensor, if the parameter is one and DTensor has the state's placements; otherwise as a
+    plain tensor. The shard is a :class:`Piece` if torch's distributed checkpoint would not know its place in
+    the whole."""
     layout = layout_of(instance, info, info.states.index(state))
     if not isinstance(parameter, DTensor):
         return placed(shard, state.placements, layout)
     placements = placements_of(state.placements, info, parameter, mesh_axes)
     if placements is None:
         return placed(shard, state.placements, layout)
-    # As strided as the parameter: the manifest may say the same by the order of axes (strided.py).
+    # Strided where the parameter is: the manifest may express this by the order of axes (strided.py).
     placements = [
         _StridedShard(one.dim, split_factor=own.split_factor)
         if type(own) is _StridedShard and type(one) is Shard else one
         for one, own in zip(placements, parameter.placements, strict=True)
     ]  # fmt: skip
-    # from_local would want to check or infer a shape that is already known, and communicates.
+    # Not by from_local(), which would check or infer a shape that is known, and communicate.
     stride, size = [], 1
     for extent in reversed(state.global_shape):
         stride.insert(0, size)
@@ -188,7 +189,8 @@ def _like_parameter(
 def placements_of(
     written: str, info: Parameter, parameter: DTensor, mesh_axes: tuple[str, ...]
 ) -> list[Placement] | None:
-    """What the library's text of a state or gradient is in DTensor's words, on its parameter's mesh."""
+    """DTensor's placements, on the parameter's mesh, for the library's text of a state's or gradient's
+    placements. None if DTensor does not have them."""
     axes = spec_axes(parameter, mesh_axes)
     own, texts = split_placements(info.placements), split_placements(written)
     return placements_like(
@@ -201,7 +203,7 @@ def placements_of(
 def allocate(
     info: Parameter, parameter: torch.Tensor, mesh_axes: tuple[str, ...], instance: Instance
 ) -> dict[str, torch.Tensor]:
-    """New states of one parameter, ``step`` left to the caller."""
+    """Allocates the states of one parameter, except ``step``, which the caller adds."""
     result: dict[str, torch.Tensor] = {}
     shard = local(parameter)
     for number, state in enumerate(info.states):
@@ -209,7 +211,7 @@ def allocate(
             raise PlanError(f"parameter '{info.name}': this rank holds no state '{state.name}'")
         shape = state.local_shape
         if _lies_beside(state, info) and same_shard(tuple(shard.shape), shape, state.placements):
-            shape = tuple(shard.shape)  # as the parameter, which may be empty, or a range of rows
+            shape = tuple(shard.shape)  # the parameter's, which may be empty, or a range of rows
         elif "flat" in state.placements:
             shape = (math.prod(shape),)
         data = torch.empty(shape, dtype=TORCH_DTYPES[state.dtype], device=shard.device)
@@ -233,7 +235,7 @@ def _lies_beside(state: State, info: Parameter) -> bool:
 
 
 def _fill(data: torch.Tensor, info: Parameter, number: int, shard: torch.Tensor, instance: Instance) -> None:
-    """Writes the first value of one of a parameter's states into this rank's part of it."""
+    """Writes the initial value of state ``number`` into this rank's shard of the state."""
     state = info.states[number]
     if not state.master:
         data.fill_(state.init)
@@ -248,14 +250,14 @@ def _fill(data: torch.Tensor, info: Parameter, number: int, shard: torch.Tensor,
 
 
 def layout_of(instance: Instance, info: Parameter, number: int) -> Layout:
-    """Where a state lies on this rank."""
+    """The layout of state ``number`` on this rank."""
     return Layout(instance, info.index, number, info.states[number].global_shape)
 
 
 def master_source(
     instance: Instance, info: Parameter, number: int, shard: torch.Tensor
 ) -> torch.Tensor:
-    """The elements of a parameter's shard that its master has, in one axis."""
+    """The elements of a parameter's shard that this rank's shard of its master has, along one axis."""
     there = Layout(instance, info.index, PARAMETER, info.global_shape)
     found = layout_of(instance, info, number).among(there, shard.contiguous())
     if found is None:
@@ -270,7 +272,8 @@ def master_source(
 def check_state(
     tensor: Any, state: State, dtensor: bool, device: torch.device, name: str
 ) -> torch.Tensor:
-    """A state that the trainer put in place of the bound one: its shard, if it can be bound."""
+    """The shard of a state that the trainer put in place of the bound one. Raises StepcError if it cannot be
+    bound."""
     where = f"parameter '{name}': state '{state.name}'"
     if not isinstance(tensor, torch.Tensor):
         found = "none" if tensor is None else type(tensor).__name__
@@ -290,7 +293,7 @@ def check_state(
 
 
 def whole_step(source: Any, where: str) -> int:
-    """The number of steps that a state dict or a trainer gives: a whole one, in a 0-d tensor."""
+    """The number of steps that a state dict or a trainer gives: a whole number, plain or in a 0-d tensor."""
     value = source
     if isinstance(source, torch.Tensor):
         if source.is_nested:
@@ -308,10 +311,10 @@ def whole_step(source: Any, where: str) -> int:
 
 
 def check_tensor(source: Any, where: str) -> None:
-    """Refuses what has no values, or has them otherwise than one after the other in memory."""
+    """Refuses values that are no tensors, and tensors that have no memory or are not dense."""
     if not isinstance(source, torch.Tensor):
         raise StepcError(f"{where}: expected a tensor, found {type(source).__name__}")
-    if source.is_nested:  # of which hardly anything may be asked
+    if source.is_nested:  # first, since nested tensors support few queries
         raise StepcError(f"{where}: expected a dense tensor, found a nested one")
     if source.is_meta:
         raise StepcError(f"{where}: expected a tensor with memory, found a meta tensor")
@@ -322,9 +325,9 @@ def check_tensor(source: Any, where: str) -> None:
 
 
 def check_source(target: torch.Tensor, source: Any, where: str) -> None:
-    """Refuses what :func:`copy_state` cannot copy, before anything is copied."""
+    """Refuses a source that :func:`copy_state` cannot copy, before anything is copied."""
     check_tensor(source, where)
-    if tuple(source.size()) != tuple(target.size()):  # of a piece, as of a DTensor, the whole tensor's
+    if tuple(source.size()) != tuple(target.size()):  # size() of a Piece or DTensor is the whole's
         raise StepcError(f"{where}: expected shape {list(target.size())}, found {list(source.size())}")
     if source.dtype != target.dtype:
         raise StepcError(
@@ -395,7 +398,7 @@ def copy_state(
         except ValueError as error:
             raise StepcError(f"{where}: {error}") from error
     mine, theirs = local(target), local(source)
-    if not same_shard(tuple(mine.shape), tuple(theirs.shape)):  # torch's pieces, after moving
+    if not same_shard(tuple(mine.shape), tuple(theirs.shape)):  # after torch's redistribution
         raise StepcError(
             f"{where}: expected a shard of shape {list(mine.shape)}, found {list(theirs.shape)}"
         )
@@ -411,8 +414,8 @@ def written_placements(info: Parameter | None) -> dict[str, str]:
 def carry_over(
     state: dict[str, Any], old: Mapping[str, Any], info: Parameter, transport: TorchTransport | None
 ) -> None:
-    """Takes over an earlier binding's states, or the trainer's: the tensors where they still fit, else the
-    values."""
+    """Takes over an earlier binding's states, or the trainer's: the tensors if they still fit, otherwise
+    their values."""
     name, written = info.name, written_placements(info)
     missing = [key for key in state if key not in old] if old else []
     if missing:

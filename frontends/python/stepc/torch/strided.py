@@ -1,10 +1,10 @@
-"""Strided shards: what FSDP2 over tensor parallelism holds, and what its placements say.
+"""Strided shards: which elements FSDP2 over tensor parallelism holds, and how others read its placements.
 
-FSDP2 cuts what tensor parallelism has cut before, and calls it ``(_StridedShard, Shard)``.
-``distribute_tensor``, and the compiler with it, applies that from left to right; where the pieces of
-one rank are too unequal, the later ``Shard`` cuts between others. One such tensor does not tell which
-of the two it holds, but the sizes of all ranks' shards do. FSDP2's is written in the manifest as what
-it is: plain shards on a mesh whose axes stand in the order in which they cut.
+FSDP2 cuts a tensor that tensor parallelism has cut before, and calls the result ``(_StridedShard, Shard)``.
+``distribute_tensor`` and the compiler apply these placements from left to right. If sizes do not divide, the
+two ways give a rank other elements. One shard does not show which way it was cut, but the sizes of all ranks'
+shards do. The manifest describes FSDP2's shards as plain shards, on a mesh whose axes are in the order in
+which they cut.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from stepc.torch.entries import Entry
 from stepc.torch.placements import PlacementError
 
 _Runs = list[tuple[int, int]]  # first and one past the last index
-# Size of a mesh axis, split factor, or a negative number of stripes; outermost first.
+# For each mesh axis, outermost first, its size and split factor; for stripes their negative number instead.
 _Cuts = tuple[tuple[int, int], ...]
 _SHARD = re.compile(r"(_S|IS|S)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 
 
 def _cutting(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list[int], _Cuts]]:
-    """By dimension the mesh axes that cut it, outermost first, and how."""
+    """For each dimension the mesh axes that cut it, outermost first, and their cuts."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for axis, (size, text) in enumerate(zip(sizes, texts, strict=True)):
         match = _SHARD.fullmatch(text)
@@ -40,7 +40,7 @@ def _cutting(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list
 
 
 def _strided(sizes: Sequence[int], texts: Sequence[str]) -> dict[int, tuple[list[int], _Cuts]]:
-    """The cuts of dimensions with one that is strided and none that goes by stripes."""
+    """The cuts of the dimensions that have a strided cut and no stripes."""
     return {dim: found for dim, found in _cutting(sizes, texts).items()
             if any(factor > 1 for _, factor in found[1]) and not _has_stripes(found[1])}  # fmt: skip
 
@@ -50,7 +50,7 @@ def _has_stripes(cuts: _Cuts) -> bool:
 
 
 def is_ambiguous(shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str]) -> bool:
-    """Whether FSDP2 and DTensor hold other elements under these placements.
+    """Whether FSDP2 and DTensor give a rank other elements under these placements.
 
     Args:
         shape: the global shape.
@@ -61,8 +61,8 @@ def is_ambiguous(shape: Sequence[int], sizes: Sequence[int], texts: Sequence[str
 
 
 def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry | None:
-    """A parameter of ambiguous placements as what the sizes of its shards say that it is: None if
-    they fit neither way of cutting.
+    """Finds out by the sizes of all shards how a parameter of ambiguous placements was cut. Returns the
+    parameter with placements that say so, or None if the sizes fit neither way of cutting.
 
     Args:
         entry: the parameter, on its whole mesh.
@@ -96,7 +96,7 @@ def resolve(entry: Entry, local_shapes: Mapping[int, Sequence[int]]) -> Entry | 
 
 
 def fits_neither(entry: Entry) -> str:
-    """An error's text, for what `resolve` has not found."""
+    """An error's text for a parameter for which `resolve` returned None."""
     sizes = [size for _, size in entry.mesh.axes]
     return _unsure(entry, next(iter(_strided(sizes, entry.placements))), "neither")
 
@@ -111,8 +111,8 @@ def _unsure(entry: Entry, dim: int, found: str) -> str:
 
 
 def in_cutting_order(entry: Entry) -> Entry:
-    """A parameter that FSDP2 cut where stripes had cut before, on a mesh with its axes in that order:
-    no strided placement says so. Others are as they were."""
+    """Gives a parameter that FSDP2 cut after stripes a mesh with its axes in the order in which they cut: no
+    strided placement describes such shards. Other parameters keep their mesh."""
     sizes = [size for _, size in entry.mesh.axes]
     order, texts = list(range(len(sizes))), list(entry.placements)
     for dim, (axes, cuts) in _cutting(sizes, entry.placements).items():
@@ -186,8 +186,8 @@ def stored_shape_at(
 
 
 def last_axis(sizes: Sequence[int], texts: Sequence[str], dim: int) -> int | None:
-    """The mesh axis that cuts a dimension last, where shards are neither strided by other axes nor
-    striped; None if there is none."""
+    """The mesh axis that cuts a dimension last. None if no axis cuts the dimension, or if one cuts it in
+    stripes."""
     axes, cuts = _cutting(sizes, texts).get(dim, ([], ()))
     if not axes or _has_stripes(cuts):
         return None
@@ -206,8 +206,8 @@ def held(
         texts: placements as the manifest writes them.
         place: the rank's coordinates.
         local: the shape of its shard, which chooses between FSDP2's cuts and DTensor's.
-        moved: the dimensions that FSDP2 cut, where all ranks' sizes told (see moved_dimensions);
-            one rank's size may fit both. None if they have not been asked.
+        moved: the dimensions that FSDP2 cut, as the sizes of all ranks' shards show (see
+            moved_dimensions); one rank's size may fit both ways. None if they are not known.
     """
     result: list[_Runs] = []
     for dim, size in enumerate(shape):
@@ -215,7 +215,7 @@ def held(
         where = [place[axis] for axis in axes]
         runs = _joined(_read(size, cuts, where))
         if _has_stripes(cuts) and _is_complete(cuts):
-            runs = _joined(_stored(size, cuts, where))  # nobody reads them otherwise (in_cutting_order)
+            runs = _joined(_stored(size, cuts, where))  # the only way to read them (in_cutting_order)
         elif _is_complete(cuts):
             stored = _joined(_stored(size, cuts, where))
             if _length(runs) != local[dim]:
@@ -237,7 +237,7 @@ def moved_dimensions(own: Sequence[str], written: str) -> frozenset[int]:
 
     Args:
         own: the placements of a tensor.
-        written: those that the manifest, and so the library, has in their stead, as one text.
+        written: the placements that the manifest and the library have instead, as one text.
     """
     found = [match for match in map(_SHARD.fullmatch, own) if match]
     strided = {int(match[2]) for match in found if match[1] == "_S" and int(match[3]) > 1}
@@ -245,7 +245,7 @@ def moved_dimensions(own: Sequence[str], written: str) -> frozenset[int]:
 
 
 def _is_complete(cuts: _Cuts) -> bool:
-    """Whether some cut is strided, and the axes are there that cut before it."""
+    """Whether some cut is strided, and each split factor is the product of the axes that cut before."""
     order = _cutting_order(cuts)
     before = [math.prod(cuts[axis][0] for axis in order[: order.index(index)])
               for index in range(len(cuts))]  # fmt: skip
@@ -254,8 +254,8 @@ def _is_complete(cuts: _Cuts) -> bool:
 
 
 def _cutting_order(cuts: _Cuts) -> list[int]:
-    """In which order FSDP2 and tensor parallelism cut: a plain shard before all later axes, a
-    strided one after as many of them as multiply to its split factor."""
+    """The order in which FSDP2 and tensor parallelism cut, as indices of ``cuts``. A plain shard cuts before
+    all later axes. A strided shard cuts after as many later axes as multiply to its split factor."""
     order: list[int] = []
     for index in reversed(range(len(cuts))):
         before, place = 1, 0
@@ -267,7 +267,7 @@ def _cutting_order(cuts: _Cuts) -> list[int]:
 
 
 def _read(size: int, cuts: _Cuts, coordinates: Sequence[int]) -> _Runs:
-    """What DTensor reads out of the placements, from left to right."""
+    """The indices that a rank holds if placements are applied from left to right, as DTensor does."""
     runs: _Runs = [(0, size)]
     for (axis, factor), where in zip(cuts, coordinates, strict=True):
         runs = _striped(runs, abs(factor), axis, where)
@@ -275,13 +275,13 @@ def _read(size: int, cuts: _Cuts, coordinates: Sequence[int]) -> _Runs:
 
 
 def _striped(runs: _Runs, stripes: int, pieces: int, index: int) -> _Runs:
-    """One piece of each stripe, one after the other."""
+    """Cuts ``runs`` into stripes and each stripe into pieces. Returns piece ``index`` of every stripe."""
     parts = [_chunk(_chunk(runs, stripes, stripe), pieces, index) for stripe in range(stripes)]
     return [run for part in parts for run in part]
 
 
 def _stored(size: int, cuts: _Cuts, coordinates: Sequence[int]) -> _Runs:
-    """What FSDP2 holds, which cut in another order."""
+    """The indices that a rank holds if FSDP2 cut, in the order of `_cutting_order`."""
     runs: _Runs = [(0, size)]
     for index in _cutting_order(cuts):
         pieces, factor = cuts[index]
@@ -301,7 +301,7 @@ def _reads_alike(size: int, cuts: _Cuts) -> bool:
 
 @lru_cache(maxsize=4096)
 def _sizes_agree(size: int, cuts: _Cuts) -> bool:
-    """Whether all ranks' shards have the same sizes either way, so that they do not tell which it is."""
+    """Whether all ranks' shards have the same sizes either way, so that sizes do not show which way it is."""
     return all(
         _length(_read(size, cuts, place)) == _length(_stored(size, cuts, place))
         for place in itertools.product(*(range(axis) for axis, _ in cuts))

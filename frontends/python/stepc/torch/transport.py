@@ -29,14 +29,14 @@ _LOOK_SECONDS = 0.25
 class TorchTransport(Links):
     """The transport table over gloo connections of the world's ranks.
 
-    ``timeout`` is the library's own deadline: it decides how long it waits.
+    ``timeout`` is the library's own deadline in seconds: the library decides how long it waits.
     """
 
     def __init__(self, ranks: Sequence[int], timeout: float, nonce: str) -> None:
         super().__init__(ranks, timeout, nonce)
         self._handles: dict[int, tuple[Exchange, list[tuple[bool, int]]]] = {}
         self._communicators: dict[int, tuple[int, ...]] = {}
-        self._next = 1  # numbers both
+        self._next = 1  # the last number of a handle or communicator
         # The first exception inside a function of the table.
         self.raised: BaseException | None = None
         self._traffic = _abi.Traffic()
@@ -72,7 +72,7 @@ class TorchTransport(Links):
             return self._kept(problem, error, size)
 
     def _messages(self, one: _abi.Operation) -> Iterator[tuple[bool, int, int, int, int]]:
-        """An operation in messages: whether it sends, peer, memory, bytes and tag."""
+        """Splits an operation into messages: for each whether it sends, its peer, memory, bytes and tag."""
         ranks = self._communicators[one.communicator] if one.communicator else range(self.size)
         if one.kind in (_abi.SEND, _abi.RECEIVE):
             sends = one.kind == _abi.SEND
@@ -119,7 +119,7 @@ class TorchTransport(Links):
             return -self._kept(problem, error, size)
 
     def _count(self, messages: list[tuple[bool, int]]) -> None:
-        """What has come and gone: whether each was sent, and its bytes."""
+        """Counts finished messages: each has whether it was sent, and its bytes."""
         for sends, size in messages:
             if sends:
                 self._traffic.messages_sent += 1
@@ -133,7 +133,8 @@ class TorchTransport(Links):
         traffic[0] = self._traffic
 
     def _kept(self, problem: BaseException, error: Any, size: int) -> int:
-        """Keeps an exception for the library's caller; the library gets its text and a code."""
+        """Keeps an exception for the library's caller to raise. Writes its text for the library, and returns
+        the code."""
         if self.raised is None:
             self.raised = problem
         with contextlib.suppress(BaseException):  # no text is better than no code
@@ -176,21 +177,21 @@ class TorchTransport(Links):
         super().abort(reason)
         self._handles.clear()
 
-    # What a rank that prepares alone wants to know of the others.
+    # What a rank that prepares alone has to learn from ranks that stepped instead.
 
     def tell_failed(self, reason: str) -> None:
         """Tells ranks that wait for this one in ``prepare`` that it stepped, and failed."""
         within(lambda: self.store.set("failed", f"{self.name(self.rank)}\n{reason}"))
 
     def failed(self) -> tuple[str, str] | None:
-        """A rank whose step failed, and why."""
+        """A rank whose step failed, and the reason. None if no rank has told of a failure."""
         text = read(self.store, "failed")
         return None if text is None else tuple(text.split("\n", 2)[:2])
 
 
 @dataclass(frozen=True)
 class Move:
-    """A DTensor that is to have other placements: a state that was resharded."""
+    """A DTensor, such as a resharded state, and the placements that it shall get."""
 
     what: str
     tensor: DTensor
@@ -204,7 +205,7 @@ def redistribute(moves: Sequence[Move], transport: TorchTransport | None) -> lis
     """Moves DTensors to other placements, on all ranks of their meshes or on none.
 
     torch's collectives would wait for a rank that does not take part until the timeout of the
-    trainer's process group, and break that. So ranks first tell one another what they move.
+    trainer's process group, and break that group. So ranks first tell one another what they move.
     """
     if transport is not None:
         _agree(moves, transport)
@@ -222,7 +223,7 @@ def redistribute(moves: Sequence[Move], transport: TorchTransport | None) -> lis
     if transport is None:
         move()
     else:
-        # A rank may still stop, or fail, inside torch's collective: that wait has to end too.
+        # In a thread, so that this rank's wait ends even if a peer stops or fails inside torch's collective.
         move = with_stream(moves[0].tensor.device, move)
         thread = threading.Thread(target=move, name="stepc-redistribute", daemon=True)
         thread.start()
@@ -247,14 +248,14 @@ def redistribute(moves: Sequence[Move], transport: TorchTransport | None) -> lis
 
 
 def _agree(moves: Sequence[Move], transport: TorchTransport) -> None:
-    """Compares what is moved with every rank that has to take part."""
+    """Raises StepcError unless all ranks of the moved tensors' meshes make the same moves in one order."""
     mine: dict[int, list[str]] = {}
     for move in moves:
         for rank in move.tensor.device_mesh.mesh.flatten().tolist():
             index = transport.ranks.index(rank)
             if index != transport.rank:
                 mine.setdefault(index, []).append(move.text())
-    # Less than the peers' own deadline: the rank that knows the cause is to be the one that tells.
+    # Less than the peers' own deadline, so that the rank that knows the cause reports it first.
     theirs = transport.exchange(
         mine, f"{moves[0].text()}: expected every rank of its mesh to do the same",
         0.9 * transport.timeout,

@@ -1,8 +1,8 @@
 """Shards that are not what their placements say: found by the shapes of all ranks, written as ranges.
 
 A sharded buffer that is cut without regard to tensors leaves a rank any number of a tensor's rows, and
-its DTensors say ``Shard(0)`` all the same (Megatron-FSDP). The manifest calls them what they are:
-ranges of the shard that the other axes leave. What is no such range is an error.
+its DTensors say ``Shard(0)`` all the same (Megatron-FSDP). The manifest describes these shards as ranges
+of the shard that the other axes leave. Shards that are no such ranges are an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _Shapes = dict[int, tuple[int, ...]]
 
 
 def as_it_lies(entry: Entry, told: Mapping[int, Sequence[int] | None]) -> Entry:
-    """A parameter as the shapes of its shards say that it is.
+    """The parameter with placements that fit the shapes of its shards. Raises PlacementError if none do.
 
     Args:
         entry: the parameter, on its whole mesh.
-        told: by global rank the shape of its shard; None if it is what the placements say.
+        told: by global rank the shape of its shard; None if the placements give this shape.
     """
     ordered = in_cutting_order(entry)
     if ordered.mesh == entry.mesh and all(shape is None for shape in told.values()):
@@ -59,7 +59,7 @@ def _shapes(entry: Entry) -> _Shapes:
 
 
 def _same(one: Sequence[int], other: Sequence[int]) -> bool:
-    """An empty shard has any size along its other dimensions."""
+    """Whether two shapes may be one shard's. An empty shard has any size along its other dimensions."""
     return tuple(one) == tuple(other) or (0 in one and 0 in other)
 
 
@@ -71,11 +71,12 @@ def _ranges(
     entry: Entry, sizes: Sequence[int], places: Mapping[int, Sequence[int]], found: _Shapes,
     problem: str,
 ) -> Entry:  # fmt: skip
-    """Rows one after the other along the axis that cuts the first dimension last, whatever their number."""
+    """Describes shards as ranges. Along the mesh axis that cuts dimension 0 last, ranks must hold rows one
+    after the other, each rank any number. Raises PlacementError with ``problem`` if they do not."""
     axis = last_axis(sizes, entry.placements, 0) if entry.shape else None
     if axis is None:
         raise PlacementError(f"{problem}; only shards along dimension 0 may be of any size")
-    # What the other axes leave, and the rows that the ranks along this one have of it.
+    # The shapes that the other axes leave, and how many rows of them each rank along this axis has.
     others = ["R" if one == axis else text for one, text in enumerate(entry.placements)]
     rows: dict[tuple[int, ...], list[int]] = {}
     for rank, place in places.items():  # row-major, so in the order of the axis
@@ -106,11 +107,12 @@ def _ranges(
 
 
 def _with_range(entry: Entry, role: str, own: Sequence[str], axis: int, text: str) -> tuple[str, ...]:
-    """A parameter's, gradient's or states' placements with ranges where they say as the parameter does."""
+    """Placements of a parameter, its gradient or states. If they equal the parameter's along ``axis``, they
+    get the ranges ``text`` there."""
     if own[axis] != entry.placements[axis]:
         return tuple(own)
     for one, (mine, its) in enumerate(zip(own, entry.placements, strict=True)):
-        # Ranges count elements of what the other axes leave.
+        # Ranges count elements of the shard that the other axes leave.
         if mine != its and not (its == "R" and is_pending(mine)):
             raise PlacementError(
                 f"parameter '{entry.name}': {role}: expected '{its}' along '{entry.mesh.axes[one][0]}', as "

@@ -17,7 +17,7 @@ _SHOWN = 3
 
 
 def unknown_parameter(name: str, path: str | None, compiled: Collection[str]) -> PlanError:
-    """A parameter that the library at ``path`` does not have, and names that it has."""
+    """The error for a parameter that the library at ``path`` does not have. It names similar ones."""
     library = "the library" if path is None else f"library '{path}'"
     near = difflib.get_close_matches(name, compiled, n=_SHOWN)
     shown = ", ".join(f"'{one}'" for one in near or list(compiled)[:_SHOWN])
@@ -30,9 +30,8 @@ def unknown_parameter(name: str, path: str | None, compiled: Collection[str]) ->
 def _placements(
     item: Mapping[str, Any], mesh: Mapping[str, Any], member: tuple[Mapping[str, Any], int] | None, role: str
 ) -> list[str]:
-    """A parameter's, its gradient's or its states' placements as a library has them: where a bucket says
-    where ranges end, they stand at the first axis that is ``flat``. Empty if the manifest has no such
-    list."""
+    """A parameter's, its gradient's or its states' placements as a library has them. If a bucket gives the
+    ranges, they are at the first axis that is ``flat``. Empty if the manifest has no list of this role."""
     texts = item.get(role)
     result = list(texts or ())
     if member is None or "flat" not in result:
@@ -85,14 +84,14 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
                 [split_placements(s.placements) for s in one.states if s.kind == "full"],
                 [cut("state_placements") or placements for s in one.states if s.kind == "full"],
             ),
-            # Placements mean nothing without them. Names of axes are the trainer's own.
+            # Placements mean nothing without sizes and ranks. The names of axes may differ.
             "mesh sizes": (
                 [size for _, size in planned.axes], [axis["size"] for axis in mesh["axes"]],
             ),
             "mesh ranks": (list(planned.ranks), mesh["ranks"]),
             "batch axes": (planned.batch_axes, item.get("batch_axes", 0)),
         }  # fmt: skip
-        if not planned.flatten_specified:  # otherwise the model has no say
+        if not planned.flatten_specified:  # otherwise the definition decides
             pairs["flattened axes"] = (planned.flatten, item.get("flatten", 0))
         if not (planned.blocks or {}).get("specified"):
             pairs["blocks"] = (planned.blocks, item.get("blocks"))

@@ -1,5 +1,5 @@
-// What binding.py does in every step for every parameter, without the interpreter: a table of what
-// is bound (record.h), which says in which records something differs.
+// Does without the interpreter what binding.py does in every step for every parameter. A table of bound
+// records (record.h) finds the records in which something differs.
 
 #include "record.h"
 
@@ -15,11 +15,12 @@ namespace {
 
 using namespace stepc;
 
-/// A parameter of a group, told by its address as long as nobody has seen that it is alive.
+/// A parameter of a group. The group does not own it, so its address is compared first. It may be read only
+/// after a living object was found to have this address.
 struct GroupMember {
   const PyObject *tensor;
   bool requiresGrad;
-  /// Whether it is a record's, which looks at it anyway.
+  /// Whether a record has this tensor. The record's own check then also checks requiresGrad.
   bool isRecord;
 };
 
@@ -40,18 +41,18 @@ struct Table {
   /// Owns `gradients`.
   Py_buffer memory;
   PyTypeObject *dtensor;
-  /// The class of parameter groups: a dict that is read as any other (group.py).
+  /// The class of parameter groups (group.py): a dict whose entries may be read like a plain dict's.
   PyTypeObject *group;
 };
 
-/// An error of torch as Python's.
+/// Turns an exception of torch into Python's error, and returns null.
 PyObject *raised(const std::exception &error) {
   if (!PyErr_Occurred())
     PyErr_SetString(PyExc_RuntimeError, error.what());
   return nullptr;
 }
 
-/// Whether a test of a record holds; what cannot be tested is for Python to look at.
+/// Whether a record passes a test. False if there is no record or the test throws: Python checks those.
 template <typename Test> bool holds(const std::optional<Record> &record, Test test) {
   try {
     return record && test(*record);
@@ -61,7 +62,7 @@ template <typename Test> bool holds(const std::optional<Record> &record, Test te
   }
 }
 
-/// Writes the address of a gradient; false if it is unusual.
+/// Writes the address of a gradient for the library. Returns false if the gradient is unusual.
 bool bindGradient(const Table &table, const Record &record) {
   std::optional<uint64_t> pointer = gradientOf(record, table.dtensor);
   if (pointer)
@@ -80,7 +81,7 @@ PyObject *listOf(const std::vector<size_t> &numbers) {
   return result.release();
 }
 
-/// What Python calls must not throw: memory may run out.
+/// Runs `body` and turns C++ exceptions into Python's errors. Functions that Python calls must not throw.
 template <typename Body> PyObject *guarded(Body body) {
   try {
     return body();
@@ -111,8 +112,8 @@ PyObject *bindGradients(PyObject *self, PyObject *) {
   });
 }
 
-/// Whether parameter groups have the members that were bound, as frozen as then; of records' own
-/// tensors that is asked only on demand. Groups that are not as torch makes them have not.
+/// Whether parameter groups have the members that were bound, and freeze the same ones. For tensors of
+/// records the second is checked only if `askRecords`. False for groups of other types than torch makes.
 bool haveMembers(const Table &table, PyObject *groups, bool askRecords) {
   if (!PyList_CheckExact(groups) ||
       static_cast<size_t>(PyList_GET_SIZE(groups)) != table.groups->size())
@@ -154,7 +155,7 @@ PyObject *lookAt(const Table &table, PyObject *groups) {
   if (!same)
     Py_RETURN_NONE;
   std::vector<size_t> unusual;
-  // All of a parameter at once, while it is in the cache.
+  // Checks and binds one parameter after the other, while its data is in the cache.
   for (size_t i = 0; i < table.records->size(); ++i) {
     const std::optional<Record> &record = (*table.records)[i];
     if (!holds(record, [](const Record &one) { return isBound(one); }))
@@ -210,7 +211,7 @@ PyObject *stepped(PyObject *self, PyObject *) {
         return nullptr;
       }
       THPVariable_Unpack(record->tensor).unsafeGetTensorImpl()->bump_version();
-      // Shards of DTensors count as well: a graph may have saved what to_local() gave.
+      // Also for the shards of DTensors: an autograd graph may have saved what to_local() returned.
       if (record->spec)
         shard.tensor->unsafeGetTensorImpl()->bump_version();
       if (record->versions)
@@ -234,7 +235,7 @@ PyObject *release(PyObject *self, PyObject *argument) {
     return nullptr;
   try {
     std::optional<Record> &slot = recordAt(*reinterpret_cast<Table *>(self), number);
-    // Moved out first: what a destructor runs must not find the slot half gone.
+    // Moved out first, because destructors may run Python code that must not see a half destroyed slot.
     std::optional<Record> record = std::exchange(slot, std::nullopt);
     if (record && record->versions)
       return Py_BuildValue("II", record->versions->first, record->versions->second);
@@ -252,7 +253,7 @@ PyObject *set(PyObject *self, PyObject *arguments) {
     return nullptr;
   try {
     std::optional<Record> record = describe(description, table.gradientCount, table.dtensor);
-    if (PyErr_Occurred()) // of an attribute that could not be read
+    if (PyErr_Occurred()) // an attribute could not be read
       return nullptr;
     bool known = record.has_value();
     std::swap(recordAt(table, number), record);

@@ -1,8 +1,8 @@
-// A parameter as it is bound, and what is looked at in every step to see that it still is.
+// A parameter as it was bound, and the checks in every step that nothing of it has changed.
 //
-// Nothing is decided here. Whatever is unusual (a subclass of tensors, an exception, a gradient
-// placed elsewhere) differs from what is bound; binding.py looks at that again, and binds it or
-// finds the words for an error.
+// Nothing is decided in this file. Anything unusual (a subclass of tensors, an exception, a gradient
+// placed elsewhere) counts as a difference. binding.py then checks the parameter again, and binds it
+// or raises an error.
 
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
 
-// After Python's own header.
+// structmember.h needs Python's own header first.
 #include <structmember.h>
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 namespace stepc {
 
 using Shape = c10::SmallVector<int64_t, 4>;
-/// What autograd counts: a tensor's version, and its shard's (of a plain tensor the same).
+/// autograd's version counters of a tensor and of its shard. They are equal for a plain tensor.
 using Versions = std::pair<uint32_t, uint32_t>;
 
-/// Names of attributes, made once.
+/// Names of attributes and keys as interned Python strings, made once.
 inline PyObject *placementsName, *meshName, *stepName, *paramsName, *routeName;
 
-/// A reference to an object, or none.
+/// An owning reference to an object, or null.
 class Owned {
 public:
   explicit Owned(PyObject *object = nullptr) : object(object) {}
@@ -51,15 +51,15 @@ inline bool isTensor(PyObject *object) {
          PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject *>(THPVariableClass));
 }
 
-/// Where DTensors keep what is read here: slots of their class. 0: not known, and they are left to
-/// Python.
+/// The offsets of the slots in which DTensors keep their shard and spec. 0 if unknown: Python then checks
+/// DTensors.
 inline Py_ssize_t localSlot, specSlot;
 
 inline PyObject *slotOf(PyObject *object, Py_ssize_t slot) {
   return *reinterpret_cast<PyObject **>(reinterpret_cast<char *>(object) + slot);
 }
 
-/// The offset of an attribute of a class that is a slot; 0 if it is none.
+/// The offset, in objects of the class, of an attribute that is a slot; 0 for other attributes.
 inline Py_ssize_t findSlot(PyObject *cls, const char *name) {
   Owned found(PyObject_GetAttrString(cls, name));
   PyErr_Clear();
@@ -69,13 +69,13 @@ inline Py_ssize_t findSlot(PyObject *cls, const char *name) {
   return member->type == T_OBJECT_EX ? member->offset : 0;
 }
 
-/// Whether memory, sizes and version are the tensor's own: no subclass answers for it.
+/// Whether memory, sizes and version can be read from the tensor itself, because no subclass overrides them.
 inline bool isReadable(const at::Tensor &tensor) {
   return tensor.defined() && !tensor.key_set().has(c10::DispatchKey::Python) &&
          tensor.layout() == at::kStrided && tensor.has_storage() && !tensor.is_inference();
 }
 
-/// What data_ptr() gives for a readable tensor, of a freed storage null whatever the offset.
+/// The address that data_ptr() returns for a readable tensor. Null for a freed storage, whatever the offset.
 inline void *addressOf(const at::Tensor &tensor) {
   const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
   auto *data = static_cast<char *>(impl->unsafe_storage().mutable_data());
@@ -95,7 +95,7 @@ inline bool hasSizes(const at::Tensor &tensor, const Shape &shape) {
   return true;
 }
 
-/// Memory that is bound, and what it holds.
+/// The memory of a bound tensor, with its type and shape.
 struct Held {
   void *pointer;
   at::ScalarType dtype;
@@ -113,7 +113,7 @@ struct Held {
   }
 };
 
-/// A state as it is bound.
+/// A state as it was bound.
 struct BoundState {
   PyObject *name;
   PyObject *tensor;
@@ -122,13 +122,13 @@ struct BoundState {
   Held held;
 };
 
-/// A parameter as it is bound. Its objects live as long as `description`, which owns them.
+/// A parameter as it was bound. `description` owns the objects, so they live as long as it does.
 struct Record {
   Owned description;
   int64_t index;
   PyObject *tensor;
   PyTypeObject *type;
-  /// Null: a plain tensor.
+  /// Null for a plain tensor.
   PyObject *spec;
   Held held;
   /// Strides of a shard that is not contiguous and stepped as a copy.
@@ -140,18 +140,18 @@ struct Record {
   at::ScalarType gradientType;
   at::Device gradientDevice;
   Shape gradientShape;
-  /// Where gradients of a DTensor lie, and whether elsewhere than the parameter.
+  /// The expected placements of a DTensor's gradient, and whether (`apart`) they are not the parameter's.
   PyObject *gradientPlacements;
   bool apart;
   /// The DTensor's mesh.
   Owned mesh;
-  /// The last tuple that was found to say the same as `gradientPlacements`.
+  /// The last tuple that was found to equal `gradientPlacements`.
   mutable Owned samePlacements;
-  /// With masters: what they were compared with.
+  /// If there are masters: the versions of the parameter with which they were compared.
   std::optional<Versions> versions;
 };
 
-/// A tensor's shard and, of a DTensor, the spec. Both are the object's.
+/// A tensor's shard and, for a DTensor, its spec. The tensor's object owns both.
 struct Shard {
   const at::Tensor *tensor = nullptr;
   PyObject *spec = nullptr;
@@ -159,7 +159,7 @@ struct Shard {
   explicit operator bool() const { return tensor; }
 };
 
-/// No shard: a DTensor that was left half made.
+/// The shard of a tensor. There is none if a DTensor was left half made.
 inline Shard shardOf(PyObject *object, bool isDTensor) {
   if (!isDTensor)
     return {&THPVariable_Unpack(object), nullptr};
@@ -173,8 +173,8 @@ inline Versions versionsOf(const Record &record, const at::Tensor &shard) {
   return {THPVariable_Unpack(record.tensor)._version(), shard._version()};
 }
 
-/// What a dict has under a name. It keeps the order in which it was filled, so that this is most
-/// often the entry at `position`.
+/// The value of a name in a dict; null if there is none. A dict keeps the order in which it was filled, so
+/// this is most often the entry at `position`, which is tried first.
 inline PyObject *entry(PyObject *dict, Py_ssize_t &position, PyObject *name) {
   PyObject *key, *value;
   if (PyDict_Next(dict, &position, &key, &value) && key == name)
@@ -184,8 +184,8 @@ inline PyObject *entry(PyObject *dict, Py_ssize_t &position, PyObject *name) {
   return value;
 }
 
-/// Whether a state's tensor is what is bound: it may have got other memory, or its memory another
-/// meaning.
+/// Whether a state's tensor is as it was bound. It may have got other memory, another type or shape, or
+/// another spec.
 inline bool isBound(const BoundState &state) {
   if (Py_TYPE(state.tensor) != state.type)
     return false;
@@ -194,9 +194,9 @@ inline bool isBound(const BoundState &state) {
          shard.tensor->is_contiguous();
 }
 
-/// What autograd knows of a tensor; null: nothing.
+/// The data of autograd about a tensor; null if there is none.
 inline const torch::autograd::AutogradMeta *autogradOf(PyObject *tensor) {
-  // Torch makes no other.
+  // torch makes no objects of other classes here.
   return static_cast<const torch::autograd::AutogradMeta *>(
       THPVariable_Unpack(tensor).unsafeGetTensorImpl()->autograd_meta());
 }
@@ -206,7 +206,7 @@ inline bool requiresGrad(PyObject *tensor) {
   return autograd && (autograd->requires_grad_ || autograd->grad_fn_);
 }
 
-/// Whether parameter, states and step count are what is bound, and the parameter not frozen.
+/// Whether parameter, states and step count are as they were bound, and the parameter is not frozen.
 inline bool isBound(const Record &record) {
   if (Py_TYPE(record.tensor) != record.type || !requiresGrad(record.tensor))
     return false;
@@ -244,7 +244,8 @@ inline bool samePlacements(PyObject *one, PyObject *other) {
   return true;
 }
 
-/// Whether a gradient lies where the record's are expected. Meshes are compared as objects.
+/// Whether a gradient's spec has the mesh and placements that the record expects. Meshes are compared by
+/// identity.
 inline bool sameSpec(const Record &record, PyObject *spec) {
   if (spec == record.spec && !record.apart)
     return true;
@@ -288,7 +289,7 @@ inline std::optional<uint64_t> gradientOf(const Record &record, PyTypeObject *dt
       !hasSizes(found, record.gradientShape) || !found.is_contiguous())
     return std::nullopt;
   void *pointer = addressOf(found);
-  // Without an address it would pass for absent.
+  // A gradient without an address would count as absent.
   if (!pointer && found.numel())
     return std::nullopt;
   return reinterpret_cast<uint64_t>(pointer);
@@ -303,7 +304,8 @@ inline Shape shapeOf(PyObject *tuple) {
   return shape;
 }
 
-/// A record of what `description` says, read from the tensors as they are now.
+/// Makes a record from a description (record.py), with the tensors as they are now. Returns nothing if a
+/// tensor cannot be checked here. Throws if the description is malformed.
 inline std::optional<Record> describe(PyObject *description, Py_ssize_t parameters,
                                       PyTypeObject *dtensor) {
   Py_ssize_t index;
