@@ -55,8 +55,8 @@ struct Slab {
 
 /// Calls visit(slab) for each slab of each rank.
 template <typename Visit>
-static void forSlabs(const Group &group, const Mesh &mesh, Division::Axis axis,
-                     plan::ShardsKind of, Visit visit) {
+static void forSlabs(const Group &group, const Mesh &mesh, Division::Axis axis, plan::ShardsKind of,
+                     Visit visit) {
   int64_t across = axis == Division::Rows ? group.cols() : group.rows();
   for (int64_t position = 0; position < static_cast<int64_t>(mesh.ranks.size()); ++position) {
     std::vector<Rect> rects = rectangles(group, mesh, position, plan::ValueKind::Full, of);
@@ -132,10 +132,9 @@ bool haveSameSlabs(const Group &group, const Mesh &mesh, const Slabs &slabs, pla
   size_t ranks = 1;
   for (const plan::Factor &factor : slabs.factors)
     ranks *= static_cast<size_t>(factor.size);
-  return std::ranges::all_of(slabHolders(group, mesh, slabs, of),
-                             [&](const std::vector<int64_t> &positions) {
-                               return positions.size() == ranks;
-                             });
+  return std::ranges::all_of(
+      slabHolders(group, mesh, slabs, of),
+      [&](const std::vector<int64_t> &positions) { return positions.size() == ranks; });
 }
 
 std::string checkSlabs(const Group &group, const Mesh &mesh, const Slabs &slabs,

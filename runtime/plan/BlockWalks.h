@@ -54,7 +54,8 @@ void BlockMap::walkSums(const Place &place, int64_t position, Visit visit) {
       int64_t left = range.end - next, cols = std::min(left, view.cols - col);
       if (cols == view.cols)
         rows = std::min(left / cols, view.rows - row);
-      int64_t number = at(teams[range.team].slots, next / each), b = block(segment, at(slots, number));
+      int64_t number = at(teams[range.team].slots, next / each),
+              b = block(segment, at(slots, number));
       int64_t done = next - range.begin;
       visit(number, b,
             geometry::Rect{b % at(blocksPerParameter, group), row, col, rows, cols, 0, cols},
@@ -91,8 +92,8 @@ template <typename Visit> void BlockMap::walk(const Place &place, int64_t positi
   int64_t perParameter = at(blocksPerParameter, group);
   if (place.from.isSummed())
     return walkSums(place, position,
-                    [&](int64_t slot, int64_t b, const geometry::Rect &rect, int64_t offset, int64_t,
-                        int64_t) { visit(slot, b, rect, offset); });
+                    [&](int64_t slot, int64_t b, const geometry::Rect &rect, int64_t offset,
+                        int64_t, int64_t) { visit(slot, b, rect, offset); });
   if (isBetweenShards(place)) {
     const SharedRects &shared = sharedOf(place, position);
     std::vector<int64_t> next = meet(place, position).starts;

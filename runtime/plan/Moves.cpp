@@ -9,14 +9,8 @@ namespace stepc::plan {
 using geometry::Rect;
 
 std::vector<int64_t> numbersOf(const Place &place) {
-  return {place.segment,
-          place.value.rows,
-          place.value.cols,
-          place.from.kind,
-          place.from.hop,
-          place.to.kind,
-          place.to.hop,
-          static_cast<int64_t>(place.end)};
+  return {place.segment,  place.value.rows, place.value.cols, place.from.kind,
+          place.from.hop, place.to.kind,    place.to.hop,     static_cast<int64_t>(place.end)};
 }
 
 const Move &BlockMap::moveOf(const Place &place) {

@@ -67,18 +67,18 @@ void TableBuilder::sumsOfParts(RankTable &out) {
                         rowStride(p, p.firstStride), lists[team],
                         static_cast<int64_t>(begins[team].size())});
   });
-  map.walkSums(table.from, position,
-               [&](int64_t number, int64_t block, const Rect &rect, int64_t offset, int64_t team,
-                   int64_t) {
-                 if (team != last) {
-                   rows.flush();
-                   first = offset;
-                 }
-                 last = team;
-                 RowPiece piece = pieceOf(number, block, rect, offset, rect.cols);
-                 setSecond(piece, offset - first, rect.cols);
-                 rows.add(piece);
-               });
+  map.walkSums(
+      table.from, position,
+      [&](int64_t number, int64_t block, const Rect &rect, int64_t offset, int64_t team, int64_t) {
+        if (team != last) {
+          rows.flush();
+          first = offset;
+        }
+        last = team;
+        RowPiece piece = pieceOf(number, block, rect, offset, rect.cols);
+        setSecond(piece, offset - first, rect.cols);
+        rows.add(piece);
+      });
   rows.flush();
 }
 

@@ -206,13 +206,13 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
       add(pieceOf(k, block, rect, offset, rect.cols), inBlocks(slot, rect), view.cols);
     });
   } else if (packed.isMoving() && other.from == Distribution::Ranges) {
-    map.walkSums(packed, position,
-                 [&](int64_t k, int64_t block, const Rect &rect, int64_t offset, int64_t,
-                     int64_t own) {
-                   if (borders.at(offset))
-                     rows.flush();
-                   add(pieceOf(k, block, rect, offset, rect.cols), own, rect.cols);
-                 });
+    map.walkSums(
+        packed, position,
+        [&](int64_t k, int64_t block, const Rect &rect, int64_t offset, int64_t, int64_t own) {
+          if (borders.at(offset))
+            rows.flush();
+          add(pieceOf(k, block, rect, offset, rect.cols), own, rect.cols);
+        });
   } else if (packed.isMoving()) {
     fromFirst = table.to.isMoving();
     std::vector<int64_t> shifts = map.shifts(other, position);

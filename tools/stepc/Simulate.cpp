@@ -41,8 +41,7 @@ static bool checkPlace(const NamedFile &file, Report &report) {
 
 static simulate::Options optionsOf(const SimulateCommand &command, const cost::Cluster &cluster) {
   // By default messages travel as they did when waves were chosen.
-  bool travels =
-      command.messages.empty() ? cluster.device.overlaps : command.messages == "streams";
+  bool travels = command.messages.empty() ? cluster.device.overlaps : command.messages == "streams";
   return {travels ? simulate::Progress::Streams : simulate::Progress::Waits,
           command.oversubscribed.first, command.oversubscribed.second};
 }

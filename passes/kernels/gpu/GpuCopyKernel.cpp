@@ -51,9 +51,8 @@ private:
     to = b.address(to, element, field(offsetof(plan::CopyRow, target)));
     int64_t width = kWideBytes / bytes;
     Value elementBytes = b.constant(bytes);
-    Value isAligned =
-        areAligned(b, rows, {from, to},
-                   {b.mul(fromStride, elementBytes), b.mul(toStride, elementBytes)});
+    Value isAligned = areAligned(b, rows, {from, to},
+                                 {b.mul(fromStride, elementBytes), b.mul(toStride, elementBytes)});
     auto at = [&](Value base, Value line, Value stride, Value column) {
       return b.address(base, element, b.add(b.mul(line, stride), column));
     };

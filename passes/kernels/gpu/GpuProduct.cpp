@@ -19,11 +19,10 @@ std::string GpuProduct::name() {
   auto operand = [&](Type type, bool transposed) {
     return typeName(type) + (transposed ? "t" : "");
   };
-  std::string text =
-      llvm::formatv("stepc_product_{0}x{1}x{2}_{3}_{4}_{5}{6}", m, n, k,
-                    operand(op.getLhs().getType(), op.getTransposeLhs()),
-                    operand(op.getRhs().getType(), op.getTransposeRhs()), typeName(out),
-                    isSymmetric ? "_symmetric" : "");
+  std::string text = llvm::formatv("stepc_product_{0}x{1}x{2}_{3}_{4}_{5}{6}", m, n, k,
+                                   operand(op.getLhs().getType(), op.getTransposeLhs()),
+                                   operand(op.getRhs().getType(), op.getTransposeRhs()),
+                                   typeName(out), isSymmetric ? "_symmetric" : "");
   if (addend)
     text += "_plus_" + typeName(addend);
   if (op.getAccumulation() == exec::Accumulation::TensorCore)

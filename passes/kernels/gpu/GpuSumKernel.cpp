@@ -31,9 +31,8 @@ GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
     }
     Value places = LLVM::IntToPtrOp::create(b, b.loc, b.pointer, bits.getResult(0));
     Value size = b.constant(bytes);
-    Value isAligned =
-        areAligned(b, sum.rowCount, {places, sum.target},
-                   {b.mul(sum.sourceStride, size), b.mul(sum.targetStride, size)});
+    Value isAligned = areAligned(b, sum.rowCount, {places, sum.target},
+                                 {b.mul(sum.sourceStride, size), b.mul(sum.targetStride, size)});
     shareOut(
         b, sum.rowCount, sum.cols, width, isAligned, [](Value) {},
         [&](Value line, Value column, bool isWide) {
