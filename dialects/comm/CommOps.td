@@ -188,8 +188,8 @@ def Comm_BufferOp : Comm_Op<"buffer", [Pure, Comm_Placed, SymbolUserOpInterface]
 //===----------------------------------------------------------------------===//
 
 class Comm_DpsOp<string mnemonic, list<Trait> traits = []>
-    : Comm_Op<mnemonic, !listconcat(traits, [Comm_Placed, DestinationStyleOpInterface, SymbolUserOpInterface,
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])>;
+    : Comm_Op<mnemonic, !listconcat([Comm_Placed], traits, [DestinationStyleOpInterface,
+        SymbolUserOpInterface, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>])>;
 
 def Comm_YieldOp : Comm_Op<"yield", [Pure, Terminator, ReturnLike,
                                      ParentOneOf<["StageOp", "ScalarsOp"]>]> {

@@ -104,7 +104,7 @@ Check ProgramChecks::operand(const Operand &operand, const Group &group,
     return inWorkspace(operand.value, operand.bytes);
   case OperandKind::Batch:
     return "expected what chunks and parameters have, found a batch, which is for products and "
-           "reductions";
+           "functions of blocks";
   case OperandKind::Scalars: {
     auto rows = static_cast<int64_t>(group.parameters.size());
     if (operand.bytes < 0 || (rows > 0 && operand.bytes > plan.workspaceBytes() / rows))

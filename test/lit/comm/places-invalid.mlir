@@ -348,3 +348,13 @@ func.func private @f(tensor<?xf32, #comm.place<@s, one, parts to shards, sent>>)
 // No rule has Gram matrices.
 // expected-error @below {{expected gram values in parts, ranges or blocks, found some in shards}}
 func.func private @f(tensor<?xf32, #comm.place<@s, gram, shards to blocks, sent>>)
+
+// -----
+
+// What travels has a place.
+func.func @step(%s: tensor<?xbf16>, %r: tensor<?xbf16>) {
+  %w = comm.world
+  // expected-error @below {{expected a place in the type of each staged value, found 'tensor<?xbf16>'}}
+  %x = comm.exchange %w sends(%s : tensor<?xbf16>) receives(%r : tensor<?xbf16>) -> tensor<?xbf16>
+  return
+}
