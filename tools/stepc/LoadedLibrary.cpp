@@ -106,9 +106,14 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
   llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(asked);
   if (!target)
     return refuse(path, "--target: " + llvm::toString(target.takeError()));
-  return (*target)->chip() == table->chip ||
-         refuse(path, "expected the chip of the library's target (" + Twine(table->chip) +
-                          ") after --target, found " + (*target)->chip());
+  StringRef own = table->chip, other = (*target)->chip();
+  if (own == other)
+    return true;
+  // Features follow the chip's name. They are only told if they are the difference.
+  if (StringRef a = own.split(';').first, b = other.split(';').first; a != b)
+    std::tie(own, other) = std::pair(a, b);
+  return refuse(path, "expected the chip of the library's target (" + own +
+                          ") after --target, found " + other);
 }
 
 /// Finds the manifest's parameter for each of the library's parameters, and refuses any difference.
