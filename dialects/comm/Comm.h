@@ -95,7 +95,8 @@ mlir::FailureOr<std::pair<StartOp, int64_t>> startOf(mlir::Operation *user, mlir
 inline constexpr llvm::StringLiteral kLevelAttr = "stepc.level";
 /// The level in the module's attribute kLevelAttr. Null if the module has no such attribute.
 mlir::StringAttr levelOf(mlir::ModuleOp module);
-/// Sets the module's attribute kLevelAttr. The importer calls it, and so does the last pass of each level.
+/// Sets the level that the module has reached. frontends/import calls it, and so does the last pass of each
+/// level.
 void setLevel(mlir::ModuleOp module, llvm::StringRef level);
 /// Set on the step function of a scheduled program: workspace bytes per rank.
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
@@ -103,8 +104,8 @@ inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
 /// Set on allocations by comm-assign-arena: their offset in the workspace and their size, in bytes.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
-/// Also set on allocations that share one part of the workspace: the number of their pool. The batches stand
-/// in the pool in the order of their allocations.
+/// Set by comm-assign-arena on allocations of batches that stand side by side in one part of the workspace: the
+/// number of that part, their pool. The batches stand in the order of their allocations.
 inline constexpr llvm::StringLiteral kPoolAttr = "comm.pool";
 /// Offsets into the workspace are multiples of this number of bytes.
 using plan::kAlignment;

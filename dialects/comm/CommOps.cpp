@@ -126,7 +126,7 @@ static LogicalResult verifyExtent(BufferOp buffer, Value view) {
   if (!extent)
     return refuse("a value that is no comm.extent", size.getDefiningOp(), "the value is here");
   PlaceAttr given = extent.getPlace();
-  // Batches of one segment have equal sizes on a rank: one item per computed block, whatever their kind.
+  // All batches of a segment have one item per block that the rank computes, whatever their kind.
   if (given == place ||
       (given.isBatch() && place.isBatch() && given.getSymbol() == place.getSymbol()))
     return success();

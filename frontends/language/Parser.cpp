@@ -331,7 +331,8 @@ bool Parser::beginsDeclaration(size_t at) const {
   }
 }
 
-/// Whether no line of the file begins like a declaration of this language.
+/// Whether the text has tokens, and no declaration of this language begins at the start of a line or after a
+/// `}`.
 bool Parser::looksForeign() const {
   for (size_t at = 0; at + 1 < stream.tokens.size(); ++at)
     if ((stream.tokens[at].startsLine || at == 0 ||

@@ -310,8 +310,8 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       judgement.repeats = true;
       continue;
     }
-    // `owners`: the number of ranks among which owners are chosen. `share`: the busiest rank's share of the
-    // blocks that come together.
+    // `owners`: the number of ranks among which the hops so far choose owners; after the loop, all hops.
+    // `share`: which part of the blocks that come together the busiest of these ranks gets.
     double owners = 1, share = 1, moving = lists;
     for (const auto &[travel, met] :
          llvm::zip(hopTravel(geometry, judgement.hops),

@@ -39,7 +39,7 @@ private:
     int64_t fromEnd = 0, toEnd = 0;
   };
 
-  /// Whether other ranks may use the results: the rows index `table.blocks`, and the table is about shards or
+  /// Whether other ranks may use the results of a table's check at `position`: the rows index `table.blocks`, and the table is about shards or
   /// about computed blocks, not both. In the second case `table.blocks` must be the blocks that the rank
   /// computes.
   bool isCommon(const plan::CommonTable &table, int64_t position);

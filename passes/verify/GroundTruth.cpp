@@ -181,7 +181,9 @@ const std::vector<int64_t> &GroundTruth::brought(int64_t group, int64_t position
   auto [found, isNew] = known.try_emplace(here);
   if (!isNew)
     return found->second;
-  // All shards together hold an element of every block. A block without elements has its single value.
+  // Hops bring to a position the blocks of which a rank holds an element that differs from the position only
+  // along the hops' factors. If no other factor is left, these are all blocks. A block without elements is
+  // found by its single value.
   plan::View block = viewOf(g, ValueKind::Full);
   ValueKind value = block.rows * block.cols > 0 ? ValueKind::Full : ValueKind::One;
   std::vector<bool> any(perParameter[group], !anyLeft);

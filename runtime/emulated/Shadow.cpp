@@ -123,7 +123,7 @@ void Shadow::beginBlock(uintptr_t given, size_t bytes) {
 
 void Shadow::forget() {
   ++age;
-  // Later steps may not touch these pages again, so many pages are dropped.
+  // Later steps may not touch these pages again. Therefore all are dropped once there are many.
   constexpr size_t kMany = size_t(1) << 14;
   if (pages.size() <= kMany)
     return;

@@ -250,7 +250,8 @@ size_t returnsTo(const std::vector<Hop> &hops, size_t hop);
 /// hops to the place after `second` hops. Only hops with owned factors need a way. After a hop that only
 /// replicates, all ranks have the results, so a way passes over this hop.
 std::vector<std::pair<size_t, size_t>> waysBack(const std::vector<Hop> &hops);
-/// The factors that the first `count` hops resolve, each once. A hop that chooses resolves none.
+/// The factors along which the first `count` hops bring blocks together, each once. A hop that chooses brings
+/// nothing together, so it adds none.
 std::vector<Factor> resolvedFactors(const std::vector<Hop> &hops, size_t count);
 
 /// How blocks are computed without coming together. Each rank along the factors that holds any element of a

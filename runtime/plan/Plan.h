@@ -65,9 +65,9 @@ std::vector<int64_t> members(const Plan &plan, const Communicator &communicator,
 /// its move that is shards. For moves without shards, and for blocks, it is the tensor at whose shards hops
 /// start.
 ShardsKind whose(const Plan &plan, const Place &place);
-/// What is wrong with the shards that a place names; empty if nothing is. Equal lists of placements must go
-/// by one name, and hops may lead only from and to the shards at home (`home`). The place's segment must
-/// exist.
+/// What is wrong with the shards that a place names; empty if nothing is. If several tensors of a group have
+/// equal placements, the place must name the first of parameter, gradient and states. Moves by hops must start
+/// or end at the shards that `home` returns. The place's segment must exist.
 std::string checkShards(const Plan &plan, const Place &place);
 
 /// Bytes, little-endian, versioned; equal plans give equal bytes.

@@ -1,6 +1,6 @@
 //===- NcclWorld.h - One rank's communicators --------------------*- C++ -*-===//
 //
-// All calls of NCCL. Communicators do not block: a call that needs the peers only begins, and its state is
+// All calls of NCCL on communicators. They do not block: a call that needs the peers only begins, and its state is
 // polled. The lock is held for single calls and never during a wait, so that `abort` gets through from
 // another thread at any time.
 //

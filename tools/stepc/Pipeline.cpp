@@ -204,7 +204,7 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
   return false;
 }
 
-/// The exit code for a pipeline's failure: see the table in README.md.
+/// The exit code for a pipeline's failure: see docs/exit-codes.md.
 int codeOfFailure(Level to, const CompileOptions &options, Report &report) {
   // A pass that fails without a message is a fault of stepc, never of the input.
   if (!report.hasErrors()) {

@@ -50,7 +50,7 @@ Value ProductOperand::fetch(Value line, Value step) {
           both(lineEnds ? b.below(shape.alongK ? line : b.add(line, i), shape.lines) : Value(),
                stepEnds ? b.below(shape.alongK ? b.add(step, i) : step, shape.k) : Value());
       // Volatile if there is also a branch with whole accesses. Otherwise LLVM merges both branches into one
-      // load of a vector, without that branch's alignment.
+      // load of a vector that has the alignment of a single element, and the access of 16 bytes is lost.
       auto load = [&]() -> Value {
         return LLVM::LoadOp::create(b, b.loc, memoryType, b.element(from, shape.type, i),
                                     unsigned(memoryType.getIntOrFloatBitWidth() / 8),

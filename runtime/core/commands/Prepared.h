@@ -63,7 +63,8 @@ public:
   void declare(const AddUse &) const override;
   const void *shardList(int64_t operand) const override;
 
-  /// Notes which argument is the instance's records. Must be called when all arguments are there.
+  /// Finds the argument that points to the instance's records (a stepc_parameter_record per parameter), and
+  /// stores its number in `recordsArgument`. Must be called when `arguments` is complete.
   void findRecords();
 
   std::vector<void *> arguments; ///< the first is the rows, if the kernel reads rows

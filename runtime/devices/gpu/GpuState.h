@@ -1,6 +1,6 @@
 //===- GpuState.h - What a GPU keeps for an instance -------------*- C++ -*-===//
 //
-// What kernels read of the host is in one piece of the GPU's memory: first the lists that binds and steps
+// Lists that the host writes and kernels read are in one piece of the GPU's memory: first the lists that binds and steps
 // change, then the others. Each step uploads the first lists by one copy. The GPU reads the staging memory of
 // this copy later. Therefore there is a ring of slots, and a slot is used again when its copy is done. All
 // that changes is in lists, so the commands of a step are always the same, and a graph can hold them.

@@ -328,7 +328,8 @@ class Optimizer(Failures, RoutedGroups):
                 # Peers may wait for this rank in a redistribution of states.
                 instance.abort(cause(error))
                 problem = error
-            # No rank may step before all have bound their tensors: a step of some alone would be torn.
+            # No rank may step before all have bound their tensors. If only some stepped, the model would be
+            # half stepped.
             agree(problem, meeting)
         except BaseException as error:
             instance.abort(cause(error))
@@ -430,7 +431,7 @@ class Optimizer(Failures, RoutedGroups):
             with torch.enable_grad():
                 loss = closure()
         with torch.no_grad():
-            # Recording takes torch a tenth of a step's time in Python, so it is left out if nobody profiles.
+            # Recording adds a tenth to the time that a step takes in Python, so it is left out if nobody profiles.
             if torch.autograd.profiler._is_profiler_enabled:
                 with torch.autograd.profiler.record_function("stepc.step"):
                     self._bound("step")
