@@ -431,7 +431,7 @@ class Optimizer(Failures, RoutedGroups):
             with torch.enable_grad():
                 loss = closure()
         with torch.no_grad():
-            # Recording adds a tenth to the time that a step takes in Python, so it is left out if nobody profiles.
+            # Recording adds a tenth to the Python time of a step, so it is left out if nobody profiles.
             if torch.autograd.profiler._is_profiler_enabled:
                 with torch.autograd.profiler.record_function("stepc.step"):
                     self._bound("step")
