@@ -104,8 +104,8 @@ inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
 /// Set on allocations by comm-assign-arena: their offset in the workspace and their size, in bytes.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
-/// Set by comm-assign-arena on allocations of batches that stand side by side in one part of the workspace: the
-/// number of that part, their pool. The batches stand in the order of their allocations.
+/// Set by comm-assign-arena on allocations of batches that stand side by side in one part of the workspace:
+/// the number of that part, their pool. The batches stand in the order of their allocations.
 inline constexpr llvm::StringLiteral kPoolAttr = "comm.pool";
 /// Offsets into the workspace are multiples of this number of bytes.
 using plan::kAlignment;

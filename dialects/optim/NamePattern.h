@@ -1,9 +1,9 @@
 //===- NamePattern.h - Patterns of parameter names --------------*- C++ -*-===//
 //
-// The compiler's one matcher of patterns: for routes, `--strategy`, `--place`, `--batch` and all else that names
-// parameters. docs/language.md (Routes) has the rules. The Python package has a matcher with the same rules,
-// and tests run both on test/inputs/patterns.txt. This file uses LLVM Support without MLIR, so that every
-// front end may use it.
+// The compiler's one matcher of patterns: for routes, `--strategy`, `--place`, `--batch` and all else that
+// names parameters. docs/language.md (Routes) has the rules. The Python package has a matcher with the same
+// rules, and tests run both on test/inputs/patterns.txt. This file uses LLVM Support without MLIR, so that
+// every front end may use it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_NAMEPATTERN_H

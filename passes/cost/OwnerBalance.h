@@ -41,8 +41,8 @@ struct Busiest {
   int64_t most = 0, bound = 0;
 };
 
-/// The load of a mesh's busiest rank, and a bound that it cannot be below. The bound counts only blocks that no
-/// rank outside of the mesh may own.
+/// The load of a mesh's busiest rank, and a bound that it cannot be below. The bound counts only blocks that
+/// no rank outside of the mesh may own.
 struct MeshBalance : Busiest {
   std::vector<int64_t> ranks; ///< ascending
 };

@@ -155,8 +155,8 @@ struct EmbedPlan : impl::EmbedPlanBase<EmbedPlan> {
     return success();
   }
 
-  /// Adds constants of the types in kernel_abi.h. Only the constant of the type stepc_program is visible outside of its
-  /// object.
+  /// Adds constants of the types in kernel_abi.h. Only the constant of the type stepc_program is visible
+  /// outside of its object.
   void embed(ModuleOp module, const plan::Plan &plan) {
     KernelBuilder b(&getContext(), module.getLoc());
     b.setInsertionPointToStart(module.getBody());

@@ -85,8 +85,8 @@ private:
   llvm::DenseMap<const plan::Operand *, Accesses> accesses;
   bool usesScratch = false;
   int64_t started = 0;
-  /// How the current dispatch accesses a version of shards: the number, among the dispatch's tables, of the one
-  /// that does so (-1 if several do), and whether it has written the shards.
+  /// How the current dispatch accesses a version of shards: the number, among the dispatch's tables, of the
+  /// one that does so (-1 if several do), and whether it has written the shards.
   struct Touch {
     int64_t table;
     bool isWritten;

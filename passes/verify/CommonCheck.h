@@ -39,9 +39,9 @@ private:
     int64_t fromEnd = 0, toEnd = 0;
   };
 
-  /// Whether other ranks may use the results of a table's check at `position`: the rows index `table.blocks`, and the table is about shards or
-  /// about computed blocks, not both. In the second case `table.blocks` must be the blocks that the rank
-  /// computes.
+  /// Whether other ranks may use the results of a table's check at `position`: the rows index `table.blocks`,
+  /// and the table is about shards or about computed blocks, not both. In the second case `table.blocks` must
+  /// be the blocks that the rank computes.
   bool isCommon(const plan::CommonTable &table, int64_t position);
   /// Whether the results of `one` hold for a table with the same rows at another position.
   bool isAlike(const Shown &one, const plan::CommonTable &table, int64_t position);

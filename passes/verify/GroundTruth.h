@@ -87,8 +87,8 @@ public:
   bool haveSameSlabs(int64_t group);
   /// The sums that a rank adds up for a value of its computed blocks. Blocks of which the same ranks have
   /// slabs form a list. Each of these ranks adds up one range of the list; the ranges are in the order of the
-  /// ranks. Lists are in the order of the least number, within a parameter, of a block that these ranks share,
-  /// even if that block is not in the segment.
+  /// ranks. Lists are in the order of the least number, within a parameter, of a block that these ranks
+  /// share, even if that block is not in the segment.
   RangeMap rangesOf(int64_t segment, int64_t position, const plan::View &value);
   /// Checks that the slabs of each group have every element of its blocks once. Returns a group whose slabs
   /// do not, and the error; nullopt if there is none.

@@ -180,9 +180,9 @@ struct stepc_device_table {
   /// host's memory, where messages begin and end in functions of the host (`call`).
   void *(*stream)(Context &, Stream);
   /// Only for devices with `stream`. `marks` allocates two words of the host's memory, which stay while the
-  /// device is open, and returns null if it cannot. `mark` writes a number below `values` to both words when a
-  /// stream has done all work before the mark, also in each replay of a graph. The watchdog clears one of the
-  /// words, so that it sees a replay that writes the same number again.
+  /// device is open, and returns null if it cannot. `mark` writes a number below `values` to both words when
+  /// a stream has done all work before the mark, also in each replay of a graph. The watchdog clears one of
+  /// the words, so that it sees a replay that writes the same number again.
   int32_t *(*marks)(Context &, int64_t values);
   void (*mark)(Context &, Stream, int32_t value);
   /// Only for devices with `stream`. Allocates zeroed memory of the host, to which kernels write by the same

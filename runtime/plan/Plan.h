@@ -66,8 +66,8 @@ std::vector<int64_t> members(const Plan &plan, const Communicator &communicator,
 /// start.
 ShardsKind whose(const Plan &plan, const Place &place);
 /// What is wrong with the shards that a place names; empty if nothing is. If several tensors of a group have
-/// equal placements, the place must name the first of parameter, gradient and states. Moves by hops must start
-/// or end at the shards that `home` returns. The place's segment must exist.
+/// equal placements, the place must name the first of parameter, gradient and states. Moves by hops must
+/// start or end at the shards that `home` returns. The place's segment must exist.
 std::string checkShards(const Plan &plan, const Place &place);
 
 /// Bytes, little-endian, versioned; equal plans give equal bytes.

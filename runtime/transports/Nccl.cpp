@@ -17,8 +17,8 @@ constexpr int64_t kKinds = 1 << STEPC_SEND | 1 << STEPC_RECEIVE | 1 << STEPC_ALL
                            1 << STEPC_REDUCE_SCATTER | 1 << STEPC_ALL_REDUCE;
 constexpr double kTimeout = 120; // seconds, unless the trainer gives another
 
-/// What handles point to. Messages on a stream have a null handle. At most one communicator is being opened at
-/// a time, and at most one group of messages of the host's memory is under way.
+/// What handles point to. Messages on a stream have a null handle. At most one communicator is being opened
+/// at a time, and at most one group of messages of the host's memory is under way.
 Begun communicatorBegun = Begun::Communicator, messagesBegun = Begun::Messages;
 
 int32_t refuse(char *error, int64_t errorSize, int32_t status, std::string_view text) {

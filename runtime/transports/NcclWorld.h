@@ -1,8 +1,8 @@
 //===- NcclWorld.h - One rank's communicators --------------------*- C++ -*-===//
 //
-// All calls of NCCL on communicators. They do not block: a call that needs the peers only begins, and its state is
-// polled. The lock is held for single calls and never during a wait, so that `abort` gets through from
-// another thread at any time.
+// All calls of NCCL on communicators. They do not block: a call that needs the peers only begins, and its
+// state is polled. The lock is held for single calls and never during a wait, so that `abort` gets through
+// from another thread at any time.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_NCCLWORLD_H

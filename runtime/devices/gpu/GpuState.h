@@ -1,9 +1,10 @@
 //===- GpuState.h - What a GPU keeps for an instance -------------*- C++ -*-===//
 //
-// Lists that the host writes and kernels read are in one piece of the GPU's memory: first the lists that binds and steps
-// change, then the others. Each step uploads the first lists by one copy. The GPU reads the staging memory of
-// this copy later. Therefore there is a ring of slots, and a slot is used again when its copy is done. All
-// that changes is in lists, so the commands of a step are always the same, and a graph can hold them.
+// Lists that the host writes and kernels read are in one piece of the GPU's memory: first the lists that
+// binds and steps change, then the others. Each step uploads the first lists by one copy. The GPU reads the
+// staging memory of this copy later. Therefore there is a ring of slots, and a slot is used again when its
+// copy is done. All that changes is in lists, so the commands of a step are always the same, and a graph can
+// hold them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_DEVICES_GPU_GPUSTATE_H

@@ -62,8 +62,8 @@ template <typename Test> bool holds(const std::optional<Record> &record, Test te
   }
 }
 
-/// Writes the address of a gradient for the library. Returns false if Python has to look at the gradient: it has
-/// another type, shape, device or class, or is not contiguous. The address of an absent gradient is 0.
+/// Writes the address of a gradient for the library. Returns false if Python has to look at the gradient: it
+/// has another type, shape, device or class, or is not contiguous. The address of an absent gradient is 0.
 bool bindGradient(const Table &table, const Record &record) {
   std::optional<uint64_t> pointer = gradientOf(record, table.dtensor);
   if (pointer)
