@@ -257,11 +257,14 @@ bool ProductOp::tensorCoresTake(Type lhs, Type rhs) {
   return lhs == rhs && lhs.getIntOrFloatBitWidth() == 16;
 }
 
+SmallVector<RankedTensorType> ApplyOp::getSourceBlocks() {
+  return llvm::map_to_vector(getSources().getAsRange<BatchAttr>(),
+                             [](BatchAttr source) { return source.getBlock(); });
+}
+
 LogicalResult ApplyOp::verify() {
-  SmallVector<RankedTensorType> sources;
-  for (auto source : getSources().getAsRange<BatchAttr>())
-    sources.push_back(source.getBlock());
-  return getFunction().verifyBlocks([&] { return emitOpError(); }, sources, getOut().getBlock());
+  return getFunction().verifyBlocks([&] { return emitOpError(); }, getSourceBlocks(),
+                                    getOut().getBlock());
 }
 
 //===----------------------------------------------------------------------===//
@@ -403,11 +406,8 @@ FailureOr<plan::Command> ApplyOp::lower(Numbering &numbering) {
       failed(numbering.operands(*this, getSources().getValue(), *group, command.sources)) ||
       failed(numbering.operand(*this, getOut(), *group, command.out)))
     return failure();
-  SmallVector<RankedTensorType> blocks;
-  for (auto source : getSources().getAsRange<BatchAttr>())
-    blocks.push_back(source.getBlock());
   command.function = getFunction().describe();
-  command.flops = getFunction().flops(blocks, getOut().getBlock());
+  command.flops = getFunction().flops(getSourceBlocks(), getOut().getBlock());
   return plan::Command(command);
 }
 

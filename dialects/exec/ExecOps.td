@@ -146,7 +146,7 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
 def Exec_ApplyOp : Exec_BatchOp<"apply"> {
   let summary = "a function of whole blocks, for every computed block";
   let description = [{
-    Computes to the last bit what the function's documentation says (dialects/optim/OptimAttrs.td).
+    Computes to the last bit what the function's documentation says (dialects/optim/OptimTensorOps.td).
     ```mlir
     exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@g0, full, blocks>>
       <offset = 0, bytes = 256, block = tensor<8x16xbf16>>
@@ -161,7 +161,11 @@ def Exec_ApplyOp : Exec_BatchOp<"apply"> {
     $function `of` $table custom<Batches>($sources) `to` $out (`scratch` $scratch^)? (`kernels` $kernels^)?
     attr-dict
   }];
-  let extraClassDeclaration = batchDeclaration;
+  let extraClassDeclaration = batchDeclaration # [{
+
+    /// One block of each source.
+    ::llvm::SmallVector<::mlir::RankedTensorType> getSourceBlocks();
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -199,7 +199,8 @@ std::optional<SafetensorsFile> SafetensorsFile::open(llvm::ArrayRef<std::string>
 /// Whether a shard's name leads to the folder of the index or below it. Links may lead anywhere: caches of
 /// models consist of them.
 static bool staysInFolder(llvm::StringRef shard) {
-  return !path::is_absolute(shard) && path::has_filename(shard) &&
+  // To LLVM "//x" is the name of a machine and not absolute.
+  return !shard.starts_with("/") && !path::is_absolute(shard) && path::has_filename(shard) &&
          std::find(path::begin(shard), path::end(shard), "..") == path::end(shard) &&
          path::filename(shard) != ".";
 }

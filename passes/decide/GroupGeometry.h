@@ -73,8 +73,8 @@ std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rul
 /// Whether the rule has operations in matrix space.
 bool hasMatrixSpace(optim::RuleOp rule);
 
-/// Modelled floating-point operations of a block's matrix space: those of its products and reductions, plus a
-/// few per element.
+/// Modelled floating-point operations of a block's matrix space: those of its products and functions of
+/// blocks, plus a few per element.
 int64_t modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols);
 /// The memory that a block needs: bytes per element in messages, and on the rank that computes it bytes of
 /// buffers and of scratch. All products of the block use the same scratch.

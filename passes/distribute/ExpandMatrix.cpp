@@ -1,4 +1,4 @@
-//===- ExpandMatrix.cpp - Matrix operations as products, reductions and stages -===//
+//===- ExpandMatrix.cpp - Matrix operations as products, functions, stages --===//
 
 #include "passes/distribute/Passes.h"
 

@@ -32,7 +32,7 @@ def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
 }
 
 def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
-  let summary = "Expand matrix operations into batched products, reductions and stages";
+  let summary = "Expand matrix operations into batched products, functions of blocks and stages";
   let description = [{
     Each operation with MatrixOpInterface on a batch of blocks becomes the operations that its `expand`
     builds. `optim.reduce` becomes a reduction, `optim.orthogonalize` a norm, a scaling and products. X Xᵀ

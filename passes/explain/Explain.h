@@ -22,7 +22,7 @@ namespace stepc::explain {
 /// What one rank does in a step.
 struct RankCost {
   int64_t messagesSent = 0, bytesSent = 0, messagesReceived = 0, bytesReceived = 0;
-  int64_t flops = 0; ///< of matrix space: products and reductions
+  int64_t flops = 0; ///< of matrix space: products and functions of blocks
 
   RankCost &operator+=(const RankCost &other);
 };

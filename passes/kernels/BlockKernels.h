@@ -37,17 +37,23 @@ public:
   Interpreted interpreted(exec::ApplyOp op) const override;
 };
 
-/// Returns the class that makes the kernels of the operation's function. Each function of blocks has a line
-/// here.
-inline const BlockKernels &blockKernels(exec::ApplyOp op) {
+/// The kernels of a command's function; null if the function has no line here.
+inline const BlockKernels *findBlockKernels(exec::ApplyOp op) {
   static const ReduceKernels reduce;
-  const BlockKernels *found =
-      llvm::TypeSwitch<mlir::Attribute, const BlockKernels *>(op.getFunction())
-          .Case([](optim::BlockReduceAttr) { return &reduce; })
-          .Default(nullptr);
-  if (!found)
-    llvm::report_fatal_error("expected a function of blocks with a line in BlockKernels.h, found " +
-                             op.getFunction().getAbstractAttribute().getName());
+  return llvm::TypeSwitch<mlir::Attribute, const BlockKernels *>(op.getFunction())
+      .Case([](optim::BlockReduceAttr) { return &reduce; })
+      .Default(nullptr);
+}
+/// Emits an error at a command whose function has no kernels. Passes check this before they ask for kernels.
+inline mlir::LogicalResult checkBlockKernels(exec::ApplyOp op) {
+  if (findBlockKernels(op))
+    return mlir::success();
+  return op.emitOpError("expected a function of blocks that has kernels, found ")
+         << op.getFunction();
+}
+inline const BlockKernels &blockKernels(exec::ApplyOp op) {
+  const BlockKernels *found = findBlockKernels(op);
+  assert(found && "a function that checkBlockKernels accepts");
   return *found;
 }
 

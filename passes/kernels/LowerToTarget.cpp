@@ -1,5 +1,6 @@
 //===- LowerToTarget.cpp - The target's code for what level 5 says ---------===//
 
+#include "passes/kernels/BlockKernels.h"
 #include "passes/kernels/ForEachKernel.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
@@ -27,6 +28,12 @@ struct LowerToTarget : impl::LowerToTargetBase<LowerToTarget> {
                << plan::name(expected) << ", found " << plan::name(product.getAccumulation());
     }
     auto batch = dyn_cast<exec::BatchOpInterface>(op);
+    bool isDispatch = isa<exec::DispatchChunksOp, exec::DispatchParametersOp>(op);
+    // What the target does not make was not proven.
+    if (Attribute kernel = op.getAttr(batch ? "kernels" : "kernel"); kernel && !isDispatch)
+      return op.emitOpError("expected no kernel before exec-lower-to-target, found ") << kernel;
+    if (auto apply = dyn_cast<exec::ApplyOp>(op); apply && failed(checkBlockKernels(apply)))
+      return failure();
     if (int64_t needed = batch ? target.scratchBytesPerBlock(batch) : 0;
         batch && needed > int64_t(batch.getScratch()))
       return op.emitOpError("expected at least ")

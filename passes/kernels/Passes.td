@@ -7,17 +7,17 @@ include "mlir/Pass/PassBase.td"
 def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "Makes each operation of a scheduled program a command, with its kernel";
   let description = [{
-    Every stage becomes a function of what one chunk sees (a row of scalars, and a view of each operand) with
-    one `linalg.generic`. Every scalar stage becomes a function of f64 numbers of one parameter. There is one
-    function per distinct computation, and nothing in it depends on a target. Products and reductions become
-    commands that say what they compute. The step becomes an `exec.program`: a command per operation, in the
-    same order. A command names tables by what they hold, and memory by its offset in the workspace. Groups
-    and segments stay as symbols.
+    Every stage becomes a function of what one chunk sees (a row of scalars, and a view of each operand)
+    with one `linalg.generic`. Every scalar stage becomes a function of f64 numbers of one parameter. There
+    is one function per distinct computation, and nothing in it depends on a target. Products and functions
+    of blocks become commands that say what they compute. The step becomes an `exec.program`: a command per
+    operation, in the same order. A command names tables by what they hold, and memory by its offset in the
+    workspace. Groups and segments stay as symbols.
 
-    The target gives the order in which products accumulate, and the scratch that products and reductions
-    need. All these commands share one scratch after the arena, because no two of them run at a time. Its
-    size, `scratch` of the program, is the largest need of any command on any rank. It is an error if a
-    command needs more per block than the bound of earlier levels (passes/cost/ScratchBound.h).
+    The target gives the order in which products accumulate, and the scratch that products and functions of
+    blocks need. All these commands share one scratch after the arena, because no two of them run at a time.
+    Its size, `scratch` of the program, is the largest need of any command on any rank. It is an error if a
+    command needs more per block than the bound of earlier levels (passes/plan/StepScratch.h).
 
     Before:
     ```mlir
@@ -125,7 +125,7 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
   let description = [{
     The target of the module's chip (passes/kernels/Target.h) turns every kernel into a function of the kernel
     ABI (runtime/include/stepc/kernel_abi.h), which walks chunks or parameters. It also makes the kernels of
-    products and reductions, and equal ones share theirs. It is an error if a kernel does not fit its
+    products and functions of blocks, and equal ones share theirs. It is an error if a kernel does not fit its
     dispatches, if a command has less scratch than the target needs, or if a product has another accumulation.
 
     Before:
@@ -181,7 +181,7 @@ def ExpandNumerics : Pass<"kernels-expand-numerics", "::mlir::ModuleOp"> {
 }
 
 def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
-  let summary = "Kernels, products and reductions as functions that a GPU's blocks run";
+  let summary = "Kernels, products and functions of blocks as functions that a GPU's blocks run";
   let description = [{
     Every kernel that dispatches name gets a `gpu.func` of its name in one `gpu.module`; the kernel itself
     stays, and says what the function computes. In a kernel over chunks, a GPU block of 256 threads takes a

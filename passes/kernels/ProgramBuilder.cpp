@@ -1,7 +1,9 @@
 //===- ProgramBuilder.cpp - The scheduled step as commands -----------------===//
 
 #include "passes/kernels/ProgramBuilder.h"
+
 #include "dialects/optim/Saturate.h"
+#include "passes/kernels/BlockKernels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -192,7 +194,7 @@ LogicalResult ProgramBuilder::lowerApply(optim::ApplyOp op) {
   auto made = exec::ApplyOp::create(b, op.getLoc(), op.getFunction(), b.getArrayAttr(sources), *out,
                                     tableOf(program.table(op)),
                                     /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
-  return sizeScratch(op, made);
+  return failed(checkBlockKernels(made)) ? failure() : sizeScratch(op, made);
 }
 
 //===----------------------------------------------------------------------===//

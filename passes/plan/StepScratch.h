@@ -10,7 +10,7 @@
 namespace stepc {
 
 /// Bytes per computed block that a target may use beside the operands of a product or a function of blocks
-/// (passes/cost/ScratchBound.h). Returns 0 for any other operation.
+/// (passes/cost/ScratchBound.h, or the function itself). Returns 0 for any other operation.
 int64_t scratchBoundPerBlock(mlir::Operation *op);
 
 /// Bytes per rank that a target may use as scratch in a step. All products and functions of blocks share one

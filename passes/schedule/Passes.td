@@ -81,7 +81,7 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
     (Products count as side by side.) The size of a pool is the most that any one rank needs for all its
     batches (`comm.buffer`). Buffers get their offsets in decreasing order of size, each the lowest offset
     that is free while it lives. The arena and the scratch that a target may use after it
-    (passes/cost/ScratchBound.h) together must keep the module's `comm.workspace_limit`. The pass only sets
+    (passes/plan/StepScratch.h) together must keep the module's `comm.workspace_limit`. The pass only sets
     attributes: offsets on the allocations, and the bytes of the arena on the step.
 
     Remark (passed) `workspace-assigned`: the arena's bytes, the most scratch that a target may use, and the

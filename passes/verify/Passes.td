@@ -22,8 +22,8 @@ def VerifyProgram : Pass<"exec-verify-program", "::mlir::ModuleOp"> {
     3. no command writes what is in flight, or reads what has not arrived; all that arrives is read; each
        collective is awaited once;
     4. kernels are functions of this level. The pass evaluates their operations, so literals, operations,
-       views and columns of scalars count. Products and reductions count with sizes, factors and types. A
-       product that is mirrored equals its transpose;
+       views and columns of scalars count. Products and functions of blocks count with sizes, factors and
+       types. A product that is mirrored equals its transpose;
     5. at the end the shards of every segment hold what the group's rule yields of the parameter,
        gradient, states and scalars with which the step began. Each block of a group stands in one segment
        (or in none, if the group's rule changes nothing). No command writes gradients. The step counts advance

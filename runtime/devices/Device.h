@@ -155,8 +155,8 @@ struct stepc_device_table {
   void (*begin)(Context &);
   /// Launches a kernel. Counts a launch and its items.
   void (*launch)(Context &, Stream, const stepc::runtime::Launch &);
-  /// Computes a product or a reduction, by the device's library or by the kernels. Counts a launch and its
-  /// blocks.
+  /// Computes a product or a function of blocks, by the device's library or by the kernels. Counts a launch
+  /// and its blocks.
   void (*compute)(Context &, Stream, const stepc::runtime::BatchWork &);
   /// Copies rows. Counts a launch and its rows.
   void (*copy)(Context &, Stream, const stepc::runtime::RowCopy &);

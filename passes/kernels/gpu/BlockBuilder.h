@@ -11,9 +11,9 @@ namespace stepc::kernels {
 inline constexpr unsigned kWorkgroup = 3;
 inline constexpr int64_t kWarp = 32;
 
-/// Builds kernels of products and reductions. Each slot has some GPU blocks of kThreads threads. Threads
-/// exchange values inside a warp, or by shared memory after a barrier. In this folder "block" mostly means a
-/// GPU block, and "the block's memory" its shared memory.
+/// Builds kernels of products and functions of blocks. Each slot has some GPU blocks of kThreads threads.
+/// Threads exchange values inside a warp, or by shared memory after a barrier. In this folder "block" mostly
+/// means a GPU block, and "the block's memory" its shared memory.
 class BlockBuilder : public VectorBuilder {
 public:
   BlockBuilder(mlir::MLIRContext *context, mlir::Location loc)

@@ -129,6 +129,8 @@ struct KernelsToGpu : impl::KernelsToGpuBase<KernelsToGpu> {
         if (product && product.getAccumulation() == exec::Accumulation::RoundedChain)
           return product.emitOpError("expected a product of the accumulation fused_chain or "
                                      "tensorcore, which a GPU has, found rounded_chain");
+        if (auto apply = dyn_cast<exec::ApplyOp>(op); apply && failed(checkBlockKernels(apply)))
+          return failure();
         addGpuKernels(code, &op);
       }
     SmallVector<Operation *> made(code.getOps<gpu::GPUFuncOp>());

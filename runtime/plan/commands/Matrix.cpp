@@ -45,9 +45,11 @@ std::string MatrixCommand::check(ProgramChecks &checks,
 }
 
 /// Checks how a command calls its kernels.
-static Check calls(ProgramChecks &checks, const std::vector<BlockKernel> &kernels) {
+static Check calls(ProgramChecks &checks, const std::vector<BlockKernel> &kernels,
+                   size_t operands) {
   for (const BlockKernel &each : kernels)
-    if (Check wrong = checks.kernel(each.kernel, {each.items}); !wrong.empty())
+    if (Check wrong = checks.kernel(each.kernel, {each.items, static_cast<int64_t>(operands)});
+        !wrong.empty())
       return wrong;
   return {};
 }
@@ -95,7 +97,7 @@ std::string Product::check(ProgramChecks &checks) const {
     return disagree(operands());
   if (Check wrong = checkPinned(checks.plan, *this); !wrong.empty())
     return wrong;
-  return calls(checks, kernels);
+  return calls(checks, kernels, operands().size());
 }
 
 void Product::effects(const Plan &plan, Effects &list) const {
@@ -118,9 +120,13 @@ std::vector<const Operand *> Apply::operands() const {
 }
 
 std::string Apply::check(ProgramChecks &checks) const {
+  if (sources.empty())
+    return "expected at least one source, found none";
+  if (flops < 0)
+    return "expected operations of 0 or more, found " + std::to_string(flops);
   if (Check wrong = MatrixCommand::check(checks, operands()); !wrong.empty())
     return wrong;
-  return calls(checks, kernels);
+  return calls(checks, kernels, operands().size());
 }
 
 void Apply::effects(const Plan &, Effects &list) const { MatrixCommand::effects(operands(), list); }

@@ -1,4 +1,4 @@
-// Every error of the verifiers of products and reductions.
+// Every error of the verifiers of products and functions of blocks.
 // RUN: stepc-opt %s -split-input-file -verify-diagnostics
 
 // Blocks are those that a rank computes.
@@ -189,6 +189,38 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 exec.program arena 8192 {
   // expected-error @below {{expected an exponent between -30 and 30, and 0 but for norm and rms, found 3}}
   exec.apply #optim.block_reduce<sum, exponent = 3> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<1x1xf32>>
+}
+
+// -----
+
+// A reduction has one source.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @s group @g all
+exec.program arena 8192 {
+  // expected-error @below {{expected one source of a reduction, found 2}}
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>, <offset = 128, bytes = 96, block = tensor<4x6xf32>> to <offset = 256, bytes = 96, block = tensor<4x1xf32>>
+}
+
+// -----
+
+// Only functions of blocks are applied.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @s group @g all
+exec.program arena 8192 {
+  // expected-error @below {{invalid kind of attribute specified}}
+  exec.apply #optim.replicate of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 256, bytes = 96, block = tensor<4x1xf32>>
 }
 
 // -----

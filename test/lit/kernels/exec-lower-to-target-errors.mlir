@@ -29,6 +29,19 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
 
 // -----
 
+// A kernel that the target has not made, and that nothing has proven.
+module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
+  llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+    llvm.return
+  }
+  exec.program arena 64 {
+    // expected-error @+1 {{'exec.advance_steps' op expected no kernel before exec-lower-to-target, found @k}}
+    exec.advance_steps {kernel = @k}
+  }
+}
+
+// -----
+
 // An order of accumulation that the target's products do not have.
 module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]

@@ -1,4 +1,4 @@
-// Products and reductions become what the target's kernels do; equal ones are shared, and all are given the same arguments.
+// Products and functions of blocks become what the target's kernels do; equal ones are shared, and all are given the same arguments.
 // RUN: stepc-opt %s --split-input-file --exec-lower-to-target | FileCheck %s
 
 // CHECK: module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"}
@@ -43,7 +43,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
 
 // -----
 
-// Products and reductions of two shapes have one function that computes, which LLVM does not copy into their kernels.
+// Products and functions of blocks of two shapes have one function that computes, which LLVM does not copy into their kernels.
 // CHECK: module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"}
 module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]

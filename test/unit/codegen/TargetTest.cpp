@@ -2,6 +2,7 @@
 
 #include "passes/cost/ScratchBound.h"
 #include "passes/kernels/GpuChips.h"
+#include "passes/kernels/Passes.h"
 #include "passes/kernels/ProgramBuilder.h"
 #include "test/unit/codegen/Compile.h"
 
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -95,6 +97,60 @@ std::string build(int64_t more) {
 TEST(Target, MoreScratchThanEarlierLevelsAllowForIsRefused) {
   EXPECT_EQ(build(0), "");
   EXPECT_NE(build(1).find("expected a target that needs at most"), std::string::npos) << build(1);
+}
+
+/// A function of two sources that no target has kernels for: any text.
+struct ForeignFunction
+    : optim::BlockFunctionAttrInterface::ExternalModel<ForeignFunction, StringAttr> {
+  std::string describe(Attribute function) const { return cast<StringAttr>(function).str(); }
+  LogicalResult verifyBlocks(Attribute, llvm::function_ref<InFlightDiagnostic()> emitError,
+                             ArrayRef<RankedTensorType> sources, RankedTensorType) const {
+    return sources.size() == 2 ? success() : LogicalResult(emitError() << "expected two sources");
+  }
+  int64_t flops(Attribute, ArrayRef<RankedTensorType>, RankedTensorType) const { return 1; }
+  int64_t scratchBound(Attribute, ArrayRef<RankedTensorType>, RankedTensorType) const { return 0; }
+};
+
+TEST(Target, FunctionsWithoutKernelsAreRefused) {
+  DialectRegistry registry;
+  registry.insert<comm::CommDialect, exec::ExecDialect, func::FuncDialect, LLVM::LLVMDialect,
+                  optim::OptimDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  StringAttr::attachInterface<ForeignFunction>(context);
+  std::string said;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &d) {
+    said += d.str();
+    return success();
+  });
+  std::string batch = "<offset = 0, bytes = 96, block = tensor<4x6xf32>>";
+  auto text = [&](const std::string &sources) {
+    return R"(module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
+      optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+      optim.rule @R hyperparameters [] states [] needs_matrix {
+      ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+        optim.yield %p : tensor<?x?xf32>
+      }
+      optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+      optim.group @g rule @R parameters [@a] strategy #optim.local hops []
+      comm.segment @s group @g all
+      exec.program arena 8192 {
+        exec.apply "shared" of <kind = block_chunks, from = <@s, full, blocks>> )" +
+           sources + R"( to <offset = 256, bytes = 96, block = tensor<4x6xf32>>
+        exec.advance_steps
+      }
+    })";
+  };
+  EXPECT_FALSE(parseSourceString<ModuleOp>(text(batch), &context));
+  EXPECT_THAT(said, testing::HasSubstr("expected two sources"));
+  said.clear();
+  auto module = parseSourceString<ModuleOp>(text(batch + ", " + batch), &context);
+  ASSERT_TRUE(module) << said;
+  PassManager passes(&context);
+  passes.addPass(kernels::createLowerToTarget());
+  EXPECT_TRUE(failed(passes.run(*module)));
+  EXPECT_EQ(said,
+            "'exec.apply' op expected a function of blocks that has kernels, found \"shared\"");
 }
 
 // One spelling of what is asked for, so that equal targets have equal hashes.

@@ -307,6 +307,22 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
               p.commands[kProduct] = apply;
             }),
             "command 4 (apply): expected batches of blocks, found a state");
+  auto applied = [&](auto change) {
+    return message([&](Plan &p) {
+      const Product product = productOf(p);
+      Apply apply;
+      static_cast<MatrixCommand &>(apply) = product;
+      apply.sources = {product.lhs};
+      apply.out = product.out;
+      change(apply);
+      p.commands[kProduct] = apply;
+    });
+  };
+  EXPECT_EQ(applied([](Apply &) {}), "");
+  EXPECT_EQ(applied([](Apply &apply) { apply.sources.clear(); }),
+            "command 4 (apply): expected at least one source, found none");
+  EXPECT_EQ(applied([](Apply &apply) { apply.flops = -1; }),
+            "command 4 (apply): expected operations of 0 or more, found -1");
   EXPECT_EQ(
       message([](Plan &p) { startOf(p).communicator.factors[0].size = 3; }),
       "command 3 (start): expected factors that divide axis 1 of mesh mesh, found 3 ranks that "
