@@ -21,7 +21,7 @@ inline llvm::hash_code hash_value(const Place &place) {
 namespace stepc::comm {
 using plan::Distribution, plan::End, plan::ShardsKind, plan::CollectiveKind, plan::ValueKind;
 
-/// What a place holds.
+/// The kind of a place's contents.
 enum class Contents {
   Values = 0,  ///< values of blocks
   Scalars = 1, ///< scalars of a group's parameters

@@ -12,9 +12,9 @@
 
 namespace stepc::lang {
 
-/// What happens to a number when it is rounded to a type. None: nothing that
-/// matters, although subnormal numbers lose bits. Infinite and NaN: the number
-/// was so before.
+/// How rounding to a type damages a number. None: it does not, except that
+/// subnormal numbers lose bits. Infinite and NaN: the number was infinite or NaN
+/// before.
 enum class Loss : uint8_t { None, ToZero, ToInfinity, Infinite, NaN };
 Loss lossIn(ElementType element, double value);
 

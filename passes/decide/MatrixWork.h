@@ -16,11 +16,10 @@ struct MatrixStep {
   bool isProduct = false;
   int64_t m = 0, n = 0, k = 0; ///< of a product: m × k times k × n
   bool isSymmetric = false;
-  int64_t flops = 0;   ///< floating-point operations: of one triangle if a product is symmetric
-  int64_t scratch = 0; ///< the most bytes that its kernels may take for a block
-  int64_t bytes = 0;   ///< bytes of an element of the result
-  int64_t elements =
-      0; ///< of a product: elements of the result and of all different operands, summed
+  int64_t flops = 0;    ///< floating-point operations: of one triangle if a product is symmetric
+  int64_t scratch = 0;  ///< the most bytes that its kernels may take for a block
+  int64_t bytes = 0;    ///< bytes of an element of the result
+  int64_t elements = 0; ///< of a product: those of the result and of all different operands, summed
   int64_t elementsOfBlock = 0; ///< as `elements`, but only of values that have the block's extents
   /// Whether ranks add up what each slab contributes.
   bool isSummed = false;

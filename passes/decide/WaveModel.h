@@ -63,7 +63,7 @@ private:
     SlabRanks slabs = {};
   };
 
-  /// What each position of a group holds, computes and sends, for the group's blocks of one wave.
+  /// Elements and blocks of a group in one wave, by the mesh's position that holds, computes or sends them.
   struct Counted {
     std::vector<int64_t> held;          ///< elements of its shards
     std::vector<int64_t> computed;      ///< blocks

@@ -34,7 +34,8 @@ struct ChunkOperand {
   bool alongColumns() const { return place != Place::Slot && place != Place::Row; }
 };
 
-/// What a kernel reads, writes and computes of a chunk, as read from its function.
+/// A kernel over chunks, as read from its function: the operands that it reads and writes, and its scalar
+/// region.
 class ChunkKernel {
 public:
   /// Reads a kernel and all dispatches that run it (at least one). Fails with an error if a dispatch does not

@@ -5,6 +5,7 @@
 #include "frontends/text/Files.h"
 #include "passes/codegen/LibraryFile.h"
 #include "passes/kernels/Target.h"
+#include "runtime/core/Chip.h"
 #include "runtime/geometry/Geometry.h"
 #include "tools/stepc/MatchDefinition.h"
 
@@ -106,13 +107,15 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
   llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(asked);
   if (!target)
     return refuse(path, "--target: " + llvm::toString(target.takeError()));
-  StringRef own = table->chip, other = (*target)->chip();
+  std::string own = table->chip, other = (*target)->chip();
   if (own == other)
     return true;
-  // Features follow the chip's name. They are only told if they are the difference.
-  if (StringRef a = own.split(';').first, b = other.split(';').first; a != b)
-    std::tie(own, other) = std::pair(a, b);
-  return refuse(path, "expected the chip of the library's target (" + own +
+  // Features are only told if the chips have equal names.
+  if (std::string a = runtime::shortChip(own), b = runtime::shortChip(other); a != b) {
+    own = std::move(a);
+    other = std::move(b);
+  }
+  return refuse(path, "expected the chip of the library's target (" + Twine(own) +
                           ") after --target, found " + other);
 }
 

@@ -32,12 +32,9 @@ class Emitter {
 public:
   Emitter(gpu::GPUModuleOp code, const BlockReduction &reduction)
       : code(code), reduction(reduction), b(code.getContext(), reduction.loc),
-        r(b, reduction.function),
-        shape{reduction.source.getType(), reduction.source.getRows(), reduction.source.getCols()},
-        f32(b.getF32Type()) {}
+        r(b, reduction.function), shape(reduction.shape()), f32(b.getF32Type()) {}
 
   GpuKernels emit() {
-    exec::BatchAttr to = reduction.out;
     if (reduction.isShared()) {
       add("partials", rowBlocks(), [&] { emitRows(/*raw=*/true); });
       add("combine", 1, [&] { emitCombine(); });
@@ -45,9 +42,9 @@ public:
         add("rescale", rowBlocks(), [&] { emitRescale(); });
         add("root", 1, [&] { emitRoot(); });
       }
-    } else if (to.getRows() == 1 && to.getCols() == 1) {
+    } else if (reduction.remains() == interpret::Remains::One) {
       add("one", 1, [&] { emitOne(); });
-    } else if (to.getCols() == 1) {
+    } else if (reduction.remains() == interpret::Remains::Rows) {
       add("rows", rowBlocks(), [&] { emitRows(/*raw=*/false); });
     } else {
       add("cols", ceilDivide(shape.cols, kWarp), [&] { emitCols(); });

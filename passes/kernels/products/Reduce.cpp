@@ -188,7 +188,7 @@ void emitCols(Reducer &reducer, LLVM::LLVMFuncOp kernel, const ShapeValues &shap
 } // namespace
 
 bool BlockReduction::isShared() const {
-  return out.getRows() == 1 && out.getCols() == 1 && source.getRows() > 1 &&
+  return remains() == interpret::Remains::One && source.getRows() > 1 &&
          source.getRows() * source.getCols() > kItemElements;
 }
 
@@ -212,7 +212,7 @@ int64_t ReduceKernels::scratchBytesPerBlock(exec::ApplyOp op) const {
 
 Kernels ReduceKernels::onCpu(SymbolTable &symbols, exec::ApplyOp op) const {
   BlockReduction reduction(op);
-  Shape shape{reduction.source.getType(), reduction.source.getRows(), reduction.source.getCols()};
+  Shape shape = reduction.shape();
   Kernels kernels;
   Reduction kind = reduction.function.getKind();
   bool squares = kind == Reduction::Rms || kind == Reduction::Norm;
@@ -241,9 +241,9 @@ Kernels ReduceKernels::onCpu(SymbolTable &symbols, exec::ApplyOp op) const {
       add("rescale", rowItems, emitRescale);
       add("root", 1, emitRoot);
     }
-  } else if (reduction.out.getRows() == 1 && reduction.out.getCols() == 1) {
+  } else if (reduction.remains() == interpret::Remains::One) {
     add("one", 1, emitOne);
-  } else if (reduction.out.getCols() == 1) {
+  } else if (reduction.remains() == interpret::Remains::Rows) {
     add("rows", rowItems, [&](Reducer &r, Function f, Values s) { emitRows(r, f, s, false); });
   } else {
     add("cols", ceilDivide(shape.cols, kItemColumns), emitCols);
@@ -253,13 +253,10 @@ Kernels ReduceKernels::onCpu(SymbolTable &symbols, exec::ApplyOp op) const {
 
 BlockKernels::Interpreted ReduceKernels::interpreted(exec::ApplyOp op) const {
   BlockReduction reduction(op);
-  exec::BatchAttr to = reduction.out;
   interpret::ReduceKernel record;
   record.reduction = reduction.function.getKind();
   record.exponent = reduction.function.getExponent();
-  record.remains = to.getRows() == 1 && to.getCols() == 1 ? interpret::Remains::One
-                   : to.getCols() == 1                    ? interpret::Remains::Rows
-                                                          : interpret::Remains::Columns;
+  record.remains = reduction.remains();
   record.type = *optim::toPlan(reduction.source.getType());
   record.rows = reduction.source.getRows();
   record.cols = reduction.source.getCols();

@@ -9,6 +9,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "passes/kernels/products/VectorBuilder.h"
+#include "runtime/interpret/Kernels.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -44,6 +45,13 @@ struct BlockReduction {
         source(llvm::cast<exec::BatchAttr>(op.getSources()[0])), out(op.getOut()),
         loc(op.getLoc()) {}
 
+  Shape shape() const { return {source.getType(), source.getRows(), source.getCols()}; }
+  /// The shape of the result.
+  interpret::Remains remains() const {
+    if (out.getCols() != 1)
+      return interpret::Remains::Columns;
+    return out.getRows() == 1 ? interpret::Remains::One : interpret::Remains::Rows;
+  }
   /// Whether several kernels reduce a block to one value, by way of partial results of rows in the scratch.
   /// If a block is not more than one item, one kernel is faster.
   bool isShared() const;

@@ -177,7 +177,7 @@ class TorchTransport(Links):
         super().abort(reason)
         self._handles.clear()
 
-    # What a rank that prepares alone has to learn from ranks that stepped instead.
+    # Messages by which ranks that stepped tell a rank that waits alone in `prepare`.
 
     def tell_failed(self, reason: str) -> None:
         """Tells ranks that wait for this one in ``prepare`` that it stepped, and failed."""
