@@ -174,15 +174,13 @@ def Exec_Launch : Exec_Attr<"Launch", "launch"> {
     The target sets it on a kernel that it makes, as the discardable attribute `exec.launch`. When the plan
     becomes bytes, it goes into the plan (`plan::LaunchShape`).
     ```mlir
-    #exec.launch<threads = 384, cluster = 2, static = 1024, dynamic = 204800, descriptors = [1, 3]>
+    #exec.launch<threads = 384, cluster = 2, static = 1024, dynamic = 204800>
     ```
     Blocks are thread blocks here. `grid` is `items` (a block for each item), `threads` (a thread for each
-    item) or `resident` (as many blocks as the chip holds). `threads` is the number of threads in a block,
+    item), `resident` (as many blocks as the chip holds) or `lists` (a cluster for each list of tiles). `threads` is the number of threads in a block,
     `cluster` the number of blocks in a cluster. `static` and `dynamic` are bytes of a block's shared memory.
-    `descriptors` lists the indices of arguments that are descriptors of operands. The defaults are `items`,
-    1, 1, 0, 0 and an empty list.
-    Constraints: 1 to 1024 threads; 1 to 16 blocks of a cluster; no more bytes than any GPU has; ascending
-    indices of arguments.
+    The defaults are `items`, 1, 1, 0 and 0.
+    Constraints: 1 to 1024 threads; 1 to 16 blocks of a cluster; no more bytes than any GPU has.
   }];
   let parameters = (ins "::stepc::plan::LaunchShape":$value);
   let assemblyFormat = "`<` $value `>`";

@@ -16,6 +16,7 @@ namespace stepc {
 constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "sm_89",   "sm_90",
                                     "sm_90a",  "sm_100", "sm_100a", "sm_103", "sm_103a", "sm_110",
                                     "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
+constexpr StringLiteral kHopper = "sm_90", kOnlyHopper = "sm_90a";
 constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx",
                         kRaces = "races";
 
@@ -140,6 +141,9 @@ std::vector<std::string> targetsByChip(StringRef target) {
     else if (word != kPtx)
       chips.insert(word);
   }
+  bool isCut = isPtx && !is_contained(words, kChain) && chips.contains(kOnlyHopper);
+  if (isCut)
+    chips.insert(kHopper);
   if (chips.size() < 2 || chips.contains(""))
     return {target.str()};
   std::vector<std::string> targets;
@@ -147,7 +151,8 @@ std::vector<std::string> targetsByChip(StringRef target) {
   for (StringRef name : chips) {
     std::string target = (kCuda + name + options).str();
     Expected<GpuChip> chip = gpuChip(name);
-    if (isPtx && (!chip || written.insert(ptxChipOf(*chip)).second))
+    if (isPtx && !(isCut && name == kOnlyHopper) &&
+        (!chip || written.insert(ptxChipOf(*chip)).second))
       target += "," + kPtx.str();
     if (!chip)
       consumeError(chip.takeError()); // reported when the target is parsed

@@ -45,6 +45,9 @@ struct GpuTarget {
 
   /// The chip as a number: 90 for sm_90 and sm_90a.
   int64_t number() const { return 10 * chip.major + chip.minor; }
+  /// Whether products may run on warpgroups (gpu/WarpgroupProduct.h), which sm_90a alone has. Later chips
+  /// could not run such PTX, and races are not looked for in such kernels.
+  bool hasWarpgroups() const { return tensorCores && chip.name == "sm_90a" && !ptx && !races; }
   /// The text of the target in its one normal spelling. It names the kind of products only if that differs
   /// from `tensorCoresUnlessSaid`.
   std::string text(bool tensorCoresUnlessSaid) const;
@@ -55,7 +58,8 @@ llvm::Expected<GpuTarget> parseGpuTarget(llvm::StringRef text, bool tensorCores)
 
 /// Splits a target as users write it into targets of one chip each: "cuda:sm_80,sm_90a,chain" gives
 /// "cuda:sm_80,chain" and "cuda:sm_90a,chain". A chip that is named twice counts once. If several chips have
-/// the same PTX, only the first target says "ptx". Any other text is returned as it is, unchecked.
+/// the same PTX, only the first target says "ptx". The code for sm_90a is for this chip alone, so with "ptx"
+/// there is also a target for sm_90, which has the PTX. Any other text is returned as it is, unchecked.
 std::vector<std::string> targetsByChip(llvm::StringRef target);
 
 /// Whether a chip of the plan (TargetShape.h) is a GPU: "cuda:sm_90a".

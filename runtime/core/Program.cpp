@@ -33,6 +33,8 @@ std::string prepareProgram(stepc_instance &instance) {
   Preparer preparer(instance);
   for (const plan::Command &command : plan.commands) {
     instance.prepared.commands.push_back(std::visit(preparer, command));
+    if (!preparer.failure.empty())
+      return preparer.failure;
     ++preparer.number;
   }
   prepareDeviceSeals(instance);

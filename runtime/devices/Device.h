@@ -99,6 +99,14 @@ struct RowCopy {
   Launch launch;        ///< the kernel that copies, if the target has one
 };
 
+/// A stack of matrices that a kernel of tiles reads or writes, row by row without gaps.
+struct MatrixStack {
+  const void *address = nullptr;
+  int64_t matrices = 0, rows = 0, columns = 0;
+  plan::DType type = plan::DType::BF16;
+  int64_t boxRows = 0; ///< of a box of 64 columns, which a load or a store moves
+};
+
 /// A product or a function of computed blocks: what it is, and the kernels that do it one after another.
 struct BatchWork {
   const plan::Product *planned = nullptr; ///< null if it is no product
@@ -202,6 +210,12 @@ struct stepc_device_table {
   /// Only for devices with a library of products. Called when all addresses are known. Prepares the product
   /// that the library will compute in place of kernels. Returns why it cannot; empty if it can.
   std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
+  /// Only for devices whose kernels may work off lists of tiles. `lists` returns how many lists such a launch
+  /// takes, one for each cluster of GPU blocks that runs at a time. `mapMatrices` makes the map by which the
+  /// kernel finds matrices, and returns why it cannot; empty if it can.
+  int64_t (*lists)(Context &, const stepc::runtime::Launch &) = nullptr;
+  std::string (*mapMatrices)(Context &, const stepc::runtime::MatrixStack &,
+                          stepc_tensor_map &map) = nullptr;
   /// Chooses the program that the options' device runs, if a library has several. Called before `open`.
   /// Returns why no program fits; empty if one does. The function is null for devices of which a library has
   /// one program.

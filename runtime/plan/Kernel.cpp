@@ -11,7 +11,7 @@ constexpr int64_t kMostThreads = 1024, kMostCluster = 16, kMostBytes = int64_t(1
 
 std::string checkLaunch(const LaunchShape &launch) {
   if (!isKnown(launch.grid))
-    return "expected a grid of items, threads or resident, found number " +
+    return "expected a grid of items, threads, resident or lists, found number " +
            std::to_string(static_cast<int64_t>(launch.grid));
   for (auto [what, found, least, most] :
        {std::tuple("threads", launch.threads, int64_t(1), kMostThreads),
@@ -21,10 +21,6 @@ std::string checkLaunch(const LaunchShape &launch) {
     if (found < least || found > most)
       return "expected " + std::to_string(least) + " to " + std::to_string(most) + " " + what +
              ", found " + std::to_string(found);
-  for (size_t i = 0; i < launch.descriptors.size(); ++i)
-    if (launch.descriptors[i] < (i ? launch.descriptors[i - 1] + 1 : 0))
-      return "expected numbers of arguments that rise, found " +
-             std::to_string(launch.descriptors[i]);
   return {};
 }
 

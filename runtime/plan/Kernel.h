@@ -17,10 +17,11 @@ enum class Grid : int64_t {
   Items = 0,    ///< one for each item
   Threads = 1,  ///< as many as it takes to have a thread for each item
   Resident = 2, ///< as many as the chip holds at a time, but at most one for each item
+  Lists = 3,    ///< one cluster for each list of tiles (TileLists.h); an item is a list
 };
 template <>
 inline constexpr auto kNames<Grid> =
-    std::to_array<std::string_view>({"items", "threads", "resident"});
+    std::to_array<std::string_view>({"items", "threads", "resident", "lists"});
 
 /// How a GPU starts a kernel. The kernel itself says so: no other part of the runtime or the compiler knows
 /// these numbers. If blocks and items may differ in number, the kernel gets the number of items as its last
@@ -31,15 +32,14 @@ struct LaunchShape {
   int64_t cluster = 1;      // blocks that run side by side and reach each other's shared memory
   int64_t staticBytes = 0;  // of shared memory of a block, which its code declares
   int64_t dynamicBytes = 0; // of shared memory of a block beside these, which the launch asks for
-  // The numbers of the kernel's arguments that are not addresses of operands, but addresses of descriptors
-  // (tensor maps) of these operands. The device makes the descriptors when an instance is created.
-  std::vector<int64_t> descriptors;
   bool operator==(const LaunchShape &) const = default;
 
   int64_t sharedBytes() const { return staticBytes + dynamicBytes; }
   /// Whether the kernel gets the number of items. A grid has whole clusters, so the last cluster may have
   /// blocks without an item.
-  bool getsItems() const { return grid != Grid::Items || cluster > 1; }
+  bool getsItems() const {
+    return grid == Grid::Threads || grid == Grid::Resident || (grid == Grid::Items && cluster > 1);
+  }
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("grid", self.grid);
@@ -47,7 +47,6 @@ struct LaunchShape {
     visit("cluster", self.cluster);
     visit("static", self.staticBytes);
     visit("dynamic", self.dynamicBytes);
-    visit("descriptors", self.descriptors);
   }
 };
 /// What is wrong with a launch on any GPU; empty if nothing is.

@@ -30,8 +30,14 @@ std::string openStub(DeviceContext &context, const stepc_options &options) {
       context, options,
       [](const DeviceContext &opened, const stepc_options &given, std::string &problem) {
         stepc_program program = opened.program;
-        uint64_t code = plan::fnv1a({}), numbers = plan::fnv1a({8, 0, 0, 0, code});
-        const stepc_image images[] = {{"sm_80", 8, 0, 0, program.kernels, 0, code, numbers}, {}};
+        // "emulated:sm_90a on …": the code is for sm_90 and later chips of its generation.
+        size_t at = opened.plan.chip.find("sm_");
+        int64_t chip = at == std::string::npos ? 80 : std::atoi(opened.plan.chip.c_str() + at + 3);
+        std::string name = "sm_" + std::to_string(chip);
+        uint64_t code = plan::fnv1a({}),
+                 numbers = plan::fnv1a({uint64_t(chip / 10), uint64_t(chip % 10), 0, 0, code});
+        const stepc_image images[] = {
+            {name.c_str(), chip / 10, chip % 10, 0, program.kernels, 0, code, numbers}, {}};
         program.images = images;
         return openDriver({opened.parallel, opened.executed, opened.plan, program, opened.records,
                            opened.someInactive},

@@ -18,6 +18,8 @@
 
 #include "test/devices/StubState.h"
 
+#include "runtime/emulated/TileProducts.h"
+
 namespace stepc::runtime::cuda {
 namespace {
 
@@ -166,8 +168,9 @@ const Driver kDriver = {
     [](Module) -> Result { return 0; },
     // Asked for in the plan's order. An image is the program's list of them (StubDevice.cpp).
     [](Function *function, Module module, const char *name) -> Result {
-      *function = reinterpret_cast<Function>(new HostKernel{
-          reinterpret_cast<const stepc_kernel *>(module)[found++], isPerThread(name)});
+      *function = reinterpret_cast<Function>(
+          new HostKernel{reinterpret_cast<const stepc_kernel *>(module)[found++], isPerThread(name),
+                         std::string_view(name).starts_with("stepc_tiles_")});
       return beginSetup("cuModuleGetFunction");
     },
     [](Function function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
@@ -201,6 +204,28 @@ const Driver kDriver = {
     [](int *blocks, Function, int threads, size_t) -> Result {
       *blocks = 2048 / threads;
       return beginSetup("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    },
+    [](int *clusters, Function, const LaunchConfig *config) -> Result {
+      // Two multiprocessors for a cluster of two.
+      *clusters = 108 / int(config->attributes->cluster[0]);
+      return beginSetup("cuOccupancyMaxActiveClusters");
+    },
+    [](void *map, int type, unsigned rank, void *address, const uint64_t *sizes,
+       const uint64_t *strides, const unsigned *box, const unsigned *, int, int swizzle, int,
+       int) -> Result {
+      if (Result wrong = beginSetup("cuTensorMapEncodeTiled"))
+        return wrong;
+      bool isFit = (type == kMapF16 || type == kMapBF16) && rank == 3 && swizzle == kSwizzle128 &&
+                   reinterpret_cast<uintptr_t>(map) % 64 == 0 && strides[0] == 2 * sizes[0] &&
+                   strides[1] == strides[0] * sizes[1] && box[0] == 64 && box[1] <= 256 &&
+                   box[1] >= 1 && box[2] == 1;
+      auto bytes = strides[1] * sizes[2];
+      if (!isFit || !isKnown(reinterpret_cast<Address>(address), bytes))
+        return kInvalidValue;
+      std::string problem =
+          writeMap(address, {int64_t(sizes[0]), int64_t(sizes[1]), int64_t(sizes[2])},
+                           *static_cast<stepc_tensor_map *>(map));
+      return problem.empty() ? 0 : kInvalidValue;
     },
     [](int *mode) -> Result {
       std::swap(*mode, captureMode);

@@ -148,15 +148,15 @@ Result copy(const char *name, Address to, const void *from, size_t bytes, Stream
 /// A kernel of `emulated`: its items are blocks, or the threads of them that have a parameter.
 struct HostKernel {
   stepc_kernel function;
-  bool isPerThread;
+  bool isPerThread, takesLists;
 
   Result run(int64_t blocks, int64_t threads, int64_t cluster, void **parameters,
              StreamHandle stream) const {
     std::vector<void *> values;
     for (; *parameters; ++parameters)
       values.push_back(*static_cast<void **>(*parameters));
-    int64_t items = blocks;
-    if (isPerThread || cluster > 1) {
+    int64_t items = takesLists ? blocks / cluster : blocks;
+    if (isPerThread || (cluster > 1 && !takesLists)) {
       items = reinterpret_cast<int64_t>(values.back());
       // Blocks of a resident grid share out more items than they are.
       int64_t each = isPerThread ? threads : 1, most = blocks * each;

@@ -161,8 +161,7 @@ def test_page_and_outputs_agree(outputs, title, what):
             entries = one == "list" and f"{key}[]" in page
             found.setdefault(f"{key}[]" if entries else key, set()).add("list of objects" if entries else one)
     # A table of products needs a GPU to be made; test_pinned_products.py has its keys.
-    # No kernel of today takes descriptors.
-    apart = {key for key in page if PINNED in key or key.endswith(".descriptors")}
+    apart = {key for key in page if PINNED in key}
     assert set(found) == set(page) - apart
     for key, ones in found.items():
         for one in ones:

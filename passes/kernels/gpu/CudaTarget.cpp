@@ -77,7 +77,8 @@ private:
   gpu::GPUModuleOp codeOf(ModuleOp module) const {
     for (auto known : module.getOps<gpu::GPUModuleOp>())
       return known;
-    return makeGpuModule(module, ptxChipOf(target.chip), "+ptx80");
+    return target.hasWarpgroups() ? makeGpuModule(module, target.chip.name, "+ptx86")
+                                  : makeGpuModule(module, ptxChipOf(target.chip), "+ptx80");
   }
 
   static LLVM::LLVMFuncOp declare(ModuleOp module, gpu::GPUFuncOp kernel) {

@@ -8,6 +8,7 @@
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
 #include "passes/kernels/gpu/GpuKernels.h"
+#include "passes/kernels/gpu/WarpgroupProduct.h"
 #include "passes/kernels/products/VectorBuilder.h"
 
 using namespace mlir;
@@ -48,6 +49,9 @@ public:
   /// the host.
   Kernels kernels(SymbolTable &symbols, Operation *command) const override {
     auto module = cast<ModuleOp>(symbols.getOp());
+    if (auto product = dyn_cast<exec::ProductOp>(command); product && gpu.hasWarpgroups())
+      if (std::optional<WarpgroupForm> form = warpgroupForm(product))
+        return {{warpgroupsOnHost(symbols, *form, product.getLoc()), 1}};
     OwningOpRef<gpu::GPUModuleOp> code = makeModule(module, command->getLoc());
     Kernels kernels;
     for (auto [function, blocksPerSlot] : addGpuKernels(*code, command)) {
@@ -69,6 +73,27 @@ public:
   bool convertsHalf() const override { return host->convertsHalf(); }
 
 private:
+  /// The kernel of a form of products, which the runtime carries out.
+  static LLVM::LLVMFuncOp warpgroupsOnHost(SymbolTable &symbols, const WarpgroupForm &form,
+                                           Location loc) {
+    if (LLVM::LLVMFuncOp known = findKernel(symbols, form.name()))
+      return known;
+    VectorBuilder b(form.type.getContext(), loc);
+    LLVM::LLVMFuncOp made =
+        startKernel(symbols, form.name(), {b.pointer, b.getI64Type(), b.getI64Type()}, b);
+    int32_t bits = (form.type.isF16() ? STEPC_TILES_OF_F16 : 0) |
+                   (form.transposeLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
+                   (form.transposeRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
+                   (form.symmetric ? STEPC_TILES_SYMMETRIC : 0);
+    SmallVector<Value> arguments(made.getArguments());
+    arguments.push_back(arith::ConstantIntOp::create(b, loc, bits, 32));
+    LLVM::LLVMFuncOp carryOut = declare(cast<ModuleOp>(symbols.getOp()), "stepc_rt_emulated_tiles",
+                                        LLVM::LLVMVoidType::get(b.getContext()),
+                                        llvm::to_vector(ValueRange(arguments).getTypes()));
+    LLVM::CallOp::create(b, loc, carryOut, arguments);
+    made->setAttr(exec::kLaunchAttr, exec::LaunchAttr::get(b.getContext(), warpgroupLaunch(form)));
+    return made;
+  }
   static OwningOpRef<gpu::GPUModuleOp> makeModule(ModuleOp module, Location loc) {
     OpBuilder builder(module.getBodyRegion());
     return gpu::GPUModuleOp::create(builder, loc, "emulated");

@@ -1,6 +1,7 @@
 //===- GpuProduct.cpp - What all kernels of products share -----------------===//
 
 #include "passes/kernels/gpu/GpuProduct.h"
+#include "passes/kernels/gpu/WarpgroupProduct.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -150,6 +151,9 @@ ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation
 }
 
 GpuKernels addGpuProductKernels(gpu::GPUModuleOp code, exec::ProductOp op) {
+  if (hasWarpgroups(code))
+    if (std::optional<WarpgroupForm> form = warpgroupForm(op))
+      return {{addWarpgroupKernel(code, *form, op.getLoc()), 1}};
   BlockBuilder b(op.getContext(), op.getLoc());
   std::unique_ptr<GpuProduct> product = op.getAccumulation() == exec::Accumulation::TensorCore
                                             ? tensorCoreProduct(op, b)

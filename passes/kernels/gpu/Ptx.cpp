@@ -33,6 +33,8 @@ void buildPtxPipeline(OpPassManager &manager) {
   code.addPass(createMathToIntrinsics());
   // Loops become branches. Vectors and indices become types of LLVM.
   code.addPass(createSCFToControlFlowPass());
+  // Instructions for which LLVM has no intrinsic become inline PTX.
+  code.addPass(createConvertNVVMToLLVMPass());
   code.addPass(createConvertVectorToLLVMPass());
   ConvertGpuOpsToNVVMOpsOptions options;
   options.indexBitwidth = 64;

@@ -1,5 +1,6 @@
 //===- Matrix.cpp - Products and functions of computed blocks ----------------===//
 #include "runtime/core/Instance.h"
+#include "runtime/plan/TileLists.h"
 
 #include <cstring>
 
@@ -17,20 +18,73 @@ public:
     ++counters.launches;
     counters.chunks += batch.blocks;
   }
+  void lend(std::vector<HostList> &lists) const override {
+    if (!tiles)
+      return;
+    lendList(lists, tiles->problems);
+    lendList(lists, tiles->lists.tiles);
+    lendList(lists, tiles->lists.begins);
+  }
   std::string place(const AddressOf &addressOf) override {
-    for (void *&argument : arguments)
-      argument = const_cast<void *>(addressOf(argument));
+    for (std::vector<void *> *all : {&arguments, &tileArguments})
+      for (void *&argument : *all)
+        argument = const_cast<void *>(addressOf(argument));
     batch.arguments = arguments.data();
     for (Launch &kernel : batch.kernels)
-      if (std::string wrong = checkLaunch(instance, kernel, arguments); !wrong.empty())
+      if (std::string wrong = checkLaunch(instance, kernel, tiles ? tileArguments : arguments);
+          !wrong.empty())
         return wrong;
     return instance.device().prepare ? instance.device().prepare(instance.deviceContext, batch)
                                      : std::string();
   }
 
-  std::vector<void *> arguments;
+  /// What a kernel of tiles reads.
+  struct Tiles {
+    std::vector<stepc_product_problem> problems;
+    plan::TileLists lists;
+  };
+
+  std::vector<void *> arguments;     ///< the scratch, the operands and the factors
+  std::vector<void *> tileArguments; ///< of a kernel of tiles
+  std::unique_ptr<Tiles> tiles;      ///< null if the kernels take no lists
   BatchWork batch;
 };
+
+/// Makes the lists of tiles of a product, and the record by which its kernel finds the operands.
+std::string makeTiles(PreparedMatrix &matrix, const plan::Product &product) {
+  stepc_instance &instance = matrix.instance;
+  Launch &launch = matrix.batch.kernels.front();
+  auto tiles = std::make_unique<PreparedMatrix::Tiles>();
+  int64_t blocks = matrix.batch.blocks;
+  auto [m, n, k] = product.sizes();
+  launch.items = 0;
+  if (blocks > 0) {
+    stepc_product_problem &problem = tiles->problems.emplace_back();
+    problem.alpha = float(product.alpha);
+    problem.beta = float(product.beta);
+    std::vector<const plan::Operand *> operands = product.operands();
+    bool hasAddend = product.addend.has_value();
+    // Without an addend no tile reads its map. A kernel makes itself acquainted with all maps, so it has one.
+    stepc_tensor_map *maps[] = {&problem.lhs, &problem.rhs, &problem.addend, &problem.out};
+    for (size_t i = 0; i < std::size(maps); ++i) {
+      size_t operand = i < 2 ? i : operands.size() - 1 - (hasAddend && i == 2);
+      int64_t boxRows = i == 0 && !product.transposeLhs ? plan::kTileRows : plan::kTilePart;
+      const plan::Operand &batch = *operands[operand];
+      MatrixStack stack{
+          matrix.arguments[operand + 1], blocks, batch.rows, batch.cols, batch.type, boxRows};
+      if (std::string wrong = instance.device().mapMatrices(instance.deviceContext, stack, *maps[i]);
+          !wrong.empty())
+        return wrong;
+    }
+    plan::TiledProduct tiled{blocks, m, n, k, product.symmetric, hasAddend};
+    launch.items = instance.device().lists(instance.deviceContext, launch);
+    tiles->lists = plan::tileLists({&tiled, 1}, launch.items, launch.shape->cluster);
+  }
+  matrix.tileArguments = {tiles->problems.data(), reinterpret_cast<void *>(tiles->problems.size()),
+                          tiles->lists.tiles.data(), tiles->lists.begins.data()};
+  matrix.tiles = std::move(tiles);
+  return {};
+}
 
 } // namespace
 
@@ -53,6 +107,8 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
     launch.items = made->batch.blocks * kernel.items;
     launch.grain = 1;
   }
+  if (product && plan::takesLists(plan, command))
+    failure = makeTiles(*made, *product);
   return made;
 }
 

@@ -93,7 +93,8 @@ public:
 
   stepc_instance &instance;
   const plan::Plan &plan;
-  int64_t number = 0; ///< the next command's number in the plan
+  int64_t number = 0;  ///< the next command's number in the plan
+  std::string failure; ///< why the device cannot run a command; empty if it can
 
 private:
   std::unique_ptr<PreparedCommand> prepareMatrix(const plan::MatrixCommand &,

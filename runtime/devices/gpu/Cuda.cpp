@@ -133,6 +133,26 @@ public:
 
   void *streamHandle(Stream stream) override { return at(stream); }
 
+  int64_t lists(const Launch &launch) const override {
+    return functions[size_t(launch.number)].residentBlocks / launch.shape->cluster;
+  }
+  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
+    constexpr unsigned kBoxColumns = 64; // 128 bytes, which the swizzle turns
+    const int64_t elementBytes = 2;
+    alignas(64) stepc_tensor_map made{};
+    uint64_t rowBytes = uint64_t(stack.columns * elementBytes);
+    uint64_t sizes[] = {uint64_t(stack.columns), uint64_t(stack.rows), uint64_t(stack.matrices)};
+    uint64_t strides[] = {rowBytes, rowBytes * uint64_t(stack.rows)};
+    unsigned box[] = {kBoxColumns, unsigned(stack.boxRows), 1}, every[] = {1, 1, 1};
+    enter();
+    if (check("describing matrices",
+              driver.cuTensorMapEncodeTiled(
+                  &made, stack.type == plan::DType::F16 ? kMapF16 : kMapBF16, 3,
+                  const_cast<void *>(stack.address), sizes, strides, box, every, /*interleave=*/0,
+                  kSwizzle128, kPromote256, /*outside=*/0)))
+      map = made;
+    exit();
+  }
   void launch(Stream stream, const Launch &launch) override {
     void *parameters[kMostParameters] = {};
     int64_t items = launch.items;
@@ -311,8 +331,6 @@ private:
     const plan::LaunchShape &shape = *kernel.launch;
     std::string wrong =
         checkLimits(shape, {chip.blockThreads, chip.blockSharedBytes, chip.major >= 9 ? 8 : 1});
-    if (wrong.empty() && !shape.descriptors.empty())
-      wrong = "no descriptors of operands, found " + std::to_string(shape.descriptors.size());
     if (!wrong.empty())
       return fail(format("kernel '%s' on sm_%d%d: expected %s", kernel.name.c_str(), chip.major,
                          chip.minor, wrong.c_str()));
@@ -326,6 +344,29 @@ private:
                   &resident, opened.handle, int(shape.threads), size_t(shape.dynamicBytes))))
       opened.residentBlocks =
           int64_t(resident) * chip.multiprocessors / shape.cluster * shape.cluster;
+    if (shape.grid == plan::Grid::Lists)
+      opened.residentBlocks = shape.cluster * residentClusters(opened.handle, shape);
+  }
+
+  int64_t residentClusters(cuda::Function function, const plan::LaunchShape &shape) {
+    LaunchAttribute cluster;
+    cluster.cluster[0] = unsigned(shape.cluster);
+    cluster.cluster[1] = cluster.cluster[2] = 1;
+    LaunchConfig config{{unsigned(shape.cluster), 1, 1},
+                        {unsigned(shape.threads), 1, 1},
+                        unsigned(shape.dynamicBytes),
+                        nullptr,
+                        &cluster,
+                        1};
+    int clusters = 0;
+    if (check("asking how many clusters are resident",
+              driver.cuOccupancyMaxActiveClusters(&clusters, function, &config)) &&
+        clusters < 1)
+      fail(format(
+          "expected a GPU that runs clusters of %lld blocks with %lld bytes of shared memory, "
+          "found one that runs none",
+          (long long)shape.cluster, (long long)shape.sharedBytes()));
+    return clusters;
   }
 
   int64_t blockCount(const Launch &launch) const {
@@ -333,6 +374,8 @@ private:
     int64_t blocks = launch.items;
     if (shape.grid == plan::Grid::Threads)
       blocks = (launch.items + shape.threads - 1) / shape.threads;
+    if (shape.grid == plan::Grid::Lists)
+      return launch.items * shape.cluster;
     blocks = (blocks + shape.cluster - 1) / shape.cluster * shape.cluster;
     return shape.grid == plan::Grid::Resident
                ? std::min(blocks, functions[size_t(launch.number)].residentBlocks)

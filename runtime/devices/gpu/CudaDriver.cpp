@@ -67,6 +67,8 @@ struct Loaded {
     STEPC_LOAD(cuLaunchKernelEx);
     STEPC_LOAD(cuFuncSetAttribute);
     STEPC_LOAD(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+    STEPC_LOAD(cuOccupancyMaxActiveClusters);
+    STEPC_LOAD(cuTensorMapEncodeTiled);
     STEPC_LOAD(cuThreadExchangeStreamCaptureMode);
     STEPC_LOAD(cuStreamBeginCapture_v2);
     STEPC_LOAD(cuStreamEndCapture);

@@ -48,6 +48,9 @@ struct LaunchAttribute {
     char bytes[64];
   };
 };
+/// Values of a tensor map: CU_TENSOR_MAP_DATA_TYPE_…, …_SWIZZLE_128B, …_L2_PROMOTION_L2_256B.
+inline constexpr int kMapF16 = 6, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;
+
 /// CUlaunchConfig.
 struct LaunchConfig {
   unsigned grid[3], block[3], sharedBytes;
@@ -102,6 +105,13 @@ struct Driver {
   /// How many GPU blocks of a kernel one multiprocessor holds at a time.
   Result (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, Function, int threads,
                                                         size_t dynamicBytes);
+  /// How many clusters of such a launch run at a time.
+  Result (*cuOccupancyMaxActiveClusters)(int *clusters, Function, const LaunchConfig *);
+  /// `map`: 128 bytes at a multiple of 64. Sizes and boxes are in elements, strides in bytes.
+  Result (*cuTensorMapEncodeTiled)(void *map, int type, unsigned rank, void *address,
+                                   const uint64_t *sizes, const uint64_t *strides,
+                                   const unsigned *box, const unsigned *elementStrides,
+                                   int interleave, int swizzle, int promotion, int outside);
   Result (*cuThreadExchangeStreamCaptureMode)(int *mode);
   Result (*cuStreamBeginCapture_v2)(StreamHandle, int mode);
   Result (*cuStreamEndCapture)(StreamHandle, GraphHandle *);

@@ -197,6 +197,13 @@ std::string checkLaunch(DeviceContext &context, const Launch &launch) {
   return gpuOf(context).checkLaunch(launch);
 }
 
+int64_t lists(DeviceContext &context, const Launch &launch) { return gpuOf(context).lists(launch); }
+
+std::string mapMatrices(DeviceContext &context, const MatrixStack &stack, stepc_tensor_map &map) {
+  gpuOf(context).mapMatrices(stack, map);
+  return gpuOf(context).takeProblem();
+}
+
 std::string prepare(DeviceContext &context, BatchWork &work) {
   gpuOf(context).prepare(work);
   return gpuOf(context).takeProblem();
@@ -245,7 +252,9 @@ stepc_device_table gpuDeviceTable(const char *name, int32_t kind, bool hasOwnMem
           checkLaunch,
           &kGraphs,
           looksForRaces ? declare : nullptr,
-          prepare};
+          prepare,
+          lists,
+          mapMatrices};
 }
 
 } // namespace stepc::runtime

@@ -51,7 +51,9 @@ public:
       for (size_t i = 0; i < lists.size(); ++i)
         if (lists[i].changes == changes) {
           offsets[i] = bytes;
-          bytes = plan::aligned(bytes + lists[i].bytes);
+          // The fence before a kernel uses a tensor map takes 128 bytes at a multiple of 128.
+          constexpr int64_t kMapBytes = sizeof(stepc_tensor_map);
+          bytes = (bytes + lists[i].bytes + kMapBytes - 1) / kMapBytes * kMapBytes;
         }
       if (changes)
         changing = bytes;

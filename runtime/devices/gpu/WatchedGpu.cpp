@@ -45,6 +45,11 @@ public:
       Races::running = nullptr;
     });
   }
+  int64_t lists(const Launch &launch) const override { return gpu->lists(launch); }
+  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
+    gpu->mapMatrices(stack, map);
+    settle();
+  }
   void fill(Stream stream, void *memory, int64_t bytes) override {
     add(stream, [=, this] {
       begin(stream, "a fill with zeros");

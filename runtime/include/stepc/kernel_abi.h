@@ -34,6 +34,10 @@
  *    arguments are the address of the scratch, then the addresses of the command's batches in the
  *    workspace. A product then has stepc_factors, so that products that differ only in these share a
  *    kernel;
+ *  - lists of tiles (runtime/plan/TileLists.h): an item is a list, which a cluster of a GPU's blocks
+ *    works off. arguments[0] = stepc_product_problems; [1] = how many there are, in the place of an
+ *    address; [2] = stepc_product_tiles, list by list; [3] = for each list the number of its first
+ *    tile, and then that of all tiles, as int32. One launch serves products of all shapes;
  *  - seals: the kernel of a start puts seals on the messages that it sends, an item per seal. The
  *    kernel of an await compares the seals of all messages that came, as one item. Only devices whose
  *    messages the host may not touch have these kernels. arguments[0] = rows, each a stepc_seal_row;
@@ -50,7 +54,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 11
+#define STEPC_KERNEL_ABI_VERSION 12
 
 /* The layout is that of plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -75,6 +79,29 @@ typedef struct stepc_parameter_record {
 typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
+
+/* How the matrices of an operand lie in memory, in the device's own form: on NVIDIA's GPUs a CUtensorMap. */
+typedef struct stepc_tensor_map {
+  uint64_t words[16];
+} stepc_tensor_map;
+/* A product over a stack of matrices, for launches that serve several: 5 x 128 bytes, at a multiple of 128.
+ * Where a tile says so, out = alpha * (lhs * rhs) + beta * addend, then `shift` is added on the diagonal. */
+typedef struct stepc_product_problem {
+  stepc_tensor_map lhs, rhs, out, addend;
+  float alpha, beta, shift;
+  uint32_t reserved[29];
+} stepc_product_problem;
+#define STEPC_TILE_HAS_ADDEND 1
+#define STEPC_TILE_HAS_SHIFT 2
+/* A tile of a result. It has `columns` columns, 128 or 256, and 128 rows for each block of the cluster. `stores`
+ * has 8 bits for each run of 64 rows: one per run of 64 columns that says whether to store this part, and then
+ * one per run that says whether to store it transposed at the mirrored place. A product takes `steps` times 64
+ * steps of k, which are at least 5; operands are zero past their ends. */
+typedef struct stepc_product_tile {
+  int32_t problem, matrix, row, column, steps;
+  uint32_t stores;
+  int32_t columns, options;
+} stepc_product_tile;
 
 /* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some parameters,
  * each times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows no numbers. The
@@ -158,6 +185,13 @@ void stepc_rt_emulated_copy_async(stepc_emulated_block *, void *to, const void *
                                   int32_t bytes);
 void stepc_rt_emulated_commit_group(stepc_emulated_block *);
 void stepc_rt_emulated_wait_group(stepc_emulated_block *, int32_t groups);
+/* Works off lists [first, last) of tiles with the tensor cores' arithmetic, in place of a kernel of
+ * warpgroups. `form` is a sum of STEPC_TILES_*. */
+#define STEPC_TILES_OF_F16 1 /* otherwise bf16 */
+#define STEPC_TILES_TRANSPOSE_LHS 2
+#define STEPC_TILES_TRANSPOSE_RHS 4
+#define STEPC_TILES_SYMMETRIC 8
+void stepc_rt_emulated_tiles(void *const *arguments, int64_t first, int64_t last, int32_t form);
 /* Called before each load and store if the target asks for races. Returns where to load or store: the
  * address or, if the command does not declare the access, other memory. */
 void *stepc_rt_emulated_access(void *address, int64_t bytes, int32_t writes, int64_t block,

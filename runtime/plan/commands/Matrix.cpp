@@ -1,6 +1,7 @@
 //===- Matrix.cpp - Products and functions of computed blocks -------------===//
 
 #include "runtime/plan/Pinned.h"
+#include "runtime/plan/TileLists.h"
 #include "runtime/plan/commands/ProgramChecks.h"
 
 #include <algorithm>
@@ -54,6 +55,14 @@ static Check calls(ProgramChecks &checks, const std::vector<BlockKernel> &kernel
   return {};
 }
 
+bool takesLists(const Plan &plan, const MatrixCommand &command) {
+  for (const BlockKernel &each : command.kernels)
+    if (const auto &launch = at(plan.kernels, each.kernel).launch)
+      if (launch->grid == Grid::Lists)
+        return true;
+  return false;
+}
+
 static Check disagree(const std::vector<const Operand *> &operands) {
   Check extents;
   for (const Operand *operand : operands)
@@ -97,7 +106,16 @@ std::string Product::check(ProgramChecks &checks) const {
     return disagree(operands());
   if (Check wrong = checkPinned(checks.plan, *this); !wrong.empty())
     return wrong;
-  return calls(checks, kernels, operands().size());
+  if (!takesLists(checks.plan, *this))
+    return calls(checks, kernels, operands().size());
+  if (kernels.size() != 1 || kernels.front().items != 1)
+    return "expected one kernel of tiles, called once, found " + std::to_string(kernels.size()) +
+           " kernels and " + std::to_string(kernels.front().items) + " items per block";
+  if (Check wrong = checkTiled(*this); !wrong.empty())
+    return wrong;
+  // Such a kernel takes products of all shapes, of one form.
+  return checks.kernel(kernels.front().kernel,
+                       {transposeLhs, transposeRhs, symmetric, static_cast<int64_t>(out.type)});
 }
 
 void Product::effects(const Plan &plan, Effects &list) const {
@@ -126,6 +144,8 @@ std::string Apply::check(ProgramChecks &checks) const {
     return "expected operations of 0 or more, found " + std::to_string(flops);
   if (Check wrong = MatrixCommand::check(checks, operands()); !wrong.empty())
     return wrong;
+  if (takesLists(checks.plan, *this))
+    return "expected kernels of blocks, found one of tiles, which is for products";
   return calls(checks, kernels, operands().size());
 }
 

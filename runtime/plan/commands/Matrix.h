@@ -81,6 +81,9 @@ struct MatrixCommand {
   void effects(const std::vector<const Operand *> &operands, Effects &) const;
 };
 
+/// Whether a kernel of the command works off lists of tiles (Grid::Lists).
+bool takesLists(const Plan &plan, const MatrixCommand &command);
+
 /// out = alpha · (lhs · rhs) + beta · addend for every computed block, as dialects/optim/OptimBatchOps.td
 /// defines it to the last bit.
 struct Product : MatrixCommand {

@@ -183,6 +183,10 @@ TEST(Target, EachGpuIsATargetOfItsOwn) {
   using testing::ElementsAre;
   EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx,sm_80,chain,sm_90a,sm_86"),
               ElementsAre("cuda:sm_90a,chain,ptx", "cuda:sm_80,chain,ptx", "cuda:sm_86,chain"));
+  // Products of warpgroups are for sm_90a alone, so another program has the PTX.
+  EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx"), ElementsAre("cuda:sm_90a", "cuda:sm_90,ptx"));
+  EXPECT_THAT(targetsByChip("cuda:sm_100,sm_90a,ptx"),
+              ElementsAre("cuda:sm_100,ptx", "cuda:sm_90a", "cuda:sm_90"));
   // Where there is one GPU, or none, the text is as it was, right or wrong.
   for (const char *one :
        {"cuda:sm_80", "cuda:sm_80,ptx", "cuda:ptx", "cuda", "cuda:", "cpu:a,b",

@@ -177,7 +177,7 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 20, found 1");
+  EXPECT_EQ(error, "expected plan version 21, found 1");
   bytes[8] = 20;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));

@@ -310,7 +310,7 @@ Plan richPlan() {
   setShards(plan, StateShards);
   auto last = static_cast<int64_t>(plan.tables.size()) - 1;
   plan.kernels = {{"scalars", {}},
-                  {"double", LaunchShape{Grid::Resident, 384, 2, 1024, 204800, {1, 3}}}};
+                  {"double", LaunchShape{Grid::Resident, 384, 2, 1024, 204800}}};
   Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
   Operand whole{OperandKind::Batch, 64, 128, -1, 0, 6, 4, DType::BF16};
   Operand square{OperandKind::Batch, 192, 128, -1, 0, 4, 4, DType::F16};

@@ -102,8 +102,6 @@ TEST_F(Launches, AreRefusedByNameWhereTheGpuLacksWhatTheyNeed) {
   EXPECT_FALSE(open({.threads = 384, .dynamicBytes = 240 << 10}));
   EXPECT_EQ(problem, "kernel 'count' on sm_90: expected at most 232448 bytes of shared memory for "
                      "a block, found 245760");
-  EXPECT_FALSE(open({.threads = 384, .descriptors = {1, 2}}));
-  EXPECT_EQ(problem, "kernel 'count' on sm_90: expected no descriptors of operands, found 2");
   setenv("STEPC_STUB_CHIP", "80", 1);
   EXPECT_FALSE(open({.threads = 384, .cluster = 2, .dynamicBytes = 204800}));
   EXPECT_EQ(problem, "kernel 'count' on sm_80: expected no clusters, found clusters of 2 blocks");

@@ -1,0 +1,604 @@
+//===- WarpgroupProduct.cpp - Products of warpgroups -----------------------===//
+//
+// A GPU block has three warpgroups. One thread of the first loads; the two others multiply, each 64 rows of a
+// tile. Shared memory has a ring of stages, each with 64 steps of k of both operands. The blocks of a cluster
+// have tiles of the same columns, so each loads a part of the right operand for both.
+//
+// A tile's results stay in registers, two to a word, while the next tile is begun. They are stored between the
+// next tile's first stages, so that tensor cores do not wait for them. The addend comes through the ring,
+// behind the last stage of its tile.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/kernels/gpu/WarpgroupProduct.h"
+#include "passes/kernels/gpu/HopperBuilder.h"
+#include "passes/kernels/products/ProductKernels.h"
+#include "runtime/plan/TileLists.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
+using namespace mlir;
+
+namespace stepc::kernels {
+
+std::string WarpgroupForm::name() const {
+  std::string text = "stepc_tiles_" + typeName(type);
+  text += transposeLhs ? "_lt" : "";
+  text += transposeRhs ? "_rt" : "";
+  text += symmetric ? "_symmetric" : "";
+  return cluster == 2 ? text : text + "_cluster" + std::to_string(cluster);
+}
+
+std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
+  constexpr int64_t kSmall = 64, kAccessBytes = 16;
+  Type type = op.getOut().getType();
+  if (op.getAccumulation() != exec::Accumulation::TensorCore)
+    return std::nullopt;
+  for (Attribute each : op.getBatches()) {
+    auto batch = cast<exec::BatchAttr>(each);
+    if (batch.getType() != type || batch.getCols() * 2 % kAccessBytes != 0)
+      return std::nullopt;
+  }
+  auto [m, n, k] = op.getSizes();
+  if (std::min(m, n) <= kSmall || k == 0)
+    return std::nullopt;
+  return WarpgroupForm{type, op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()};
+}
+
+bool hasWarpgroups(gpu::GPUModuleOp code) {
+  std::optional<ArrayAttr> targets = code.getTargets();
+  auto target = targets ? dyn_cast<NVVM::NVVMTargetAttr>((*targets)[0]) : NVVM::NVVMTargetAttr();
+  return target && target.getChip() == "sm_90a";
+}
+
+namespace {
+
+constexpr int64_t kWarpgroup = 128;
+using plan::kTileColumns, plan::kTilePart, plan::kTileRows, plan::kTileSteps;
+constexpr int64_t kHalf = kTileColumns / 2;
+constexpr int64_t kPartBytes = kTilePart * kTilePart * 2;
+constexpr int64_t kStages = 4;
+constexpr int64_t kLeftBytes = kTileRows * kTileSteps * 2,
+                  kRightBytes = kTileColumns * kTileSteps * 2;
+constexpr int64_t kStageBytes = kLeftBytes + kRightBytes;
+/// Registers of a thread that loads, and of one that multiplies. With 168 for each thread at first, a block
+/// has all that a multiprocessor has.
+constexpr int64_t kFewRegisters = 24, kManyRegisters = 240;
+/// Words in which a thread keeps its results of a tile.
+constexpr int64_t kResultWords = kTileColumns / 4;
+/// The swizzle of 128 bytes repeats after this many bytes, of which stages and staging are multiples.
+constexpr int64_t kSwizzleBytes = 1024;
+
+/// Bytes of shared memory in which a consumer stages results: a part as it is and, if there is one, its
+/// mirror.
+int64_t stagingBytesOf(const WarpgroupForm &form) {
+  return form.symmetric ? 2 * kPartBytes : kPartBytes;
+}
+/// Where the barriers begin, behind the stages and the staging of both consumers.
+int64_t barriersAt(const WarpgroupForm &form) {
+  return kStages * kStageBytes + 2 * stagingBytesOf(form);
+}
+
+class WarpgroupProduct {
+public:
+  using Values = HopperBuilder::Values;
+
+  WarpgroupProduct(HopperBuilder &b, const WarpgroupForm &form)
+      : b(b), form(form), left{form.type, !form.transposeLhs}, right{form.type, form.transposeRhs},
+        stagingBytes(stagingBytesOf(form)), barriers(barriersAt(form)) {}
+
+  void emit(gpu::GPUFuncOp function, LLVM::GlobalOp memory);
+
+private:
+  /// A stage of the ring, and the parity of its barriers.
+  struct Stage {
+    Value number, parity;
+  };
+  /// An entry of a list of tiles, for this GPU block.
+  struct Tile {
+    Value problem, matrix, row, column, steps, stores, columns, options;
+  };
+  /// Results of a tile that a warpgroup still has to store.
+  struct Results {
+    Value stores, row, column, matrix, problem;
+    Values words;
+
+    Values flat() const {
+      Values all = {stores, row, column, matrix, problem};
+      all.append(words);
+      return all;
+    }
+    static Results of(ArrayRef<Value> all) {
+      return {all[0], all[1], all[2], all[3], all[4], Values(all.drop_front(5))};
+    }
+  };
+
+  Value full(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers)); }
+  Value empty(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers + 8 * kStages)); }
+  Value stageAt(Value stage) { return b.at(base, b.mul(stage, kStageBytes)); }
+  Stage next(Stage stage);
+  Tile tileAt(Value number);
+  Value mapOf(Value problem, int64_t which);
+  void acquireMaps();
+  void setUp(LLVM::GlobalOp memory);
+
+  // The thread that loads.
+  void produce();
+  Stage load(const Tile &tile, Stage stage);
+  void loadRight(Value to, Value map, Value barrier, const Tile &tile, Value step, int64_t columns);
+  Stage loadAddend(const Tile &tile, Stage stage);
+
+  // The threads that multiply.
+  void consume();
+  void setUpConsumer();
+  Value multiplyStage(Value sums, Stage stage, bool isFirst, int64_t columns);
+  /// A tile of `columns` columns. Stores `old`, and returns the stage, its parity, and the tile's results.
+  Values multiply(const Tile &tile, Stage stage, const Results &old, int64_t columns);
+  /// alpha · sum + beta · addend, and the shift.
+  Values finish(const Tile &tile, Value sums, Stage stage, int64_t columns, bool hasAddend);
+  void shiftDiagonal(const Tile &tile, int64_t chunk, MutableArrayRef<Value> numbers, Value shift);
+  void store(const Results &results, int64_t chunk);
+  void release(Value stage) {
+    // With a cluster lane 0 releases the stage of block 0, and lane 1 that of block 1.
+    if (form.cluster > 1)
+      b.arriveAt(empty(stage), b.bitAnd(lane, 1), releases);
+    else
+      b.arrive(empty(stage), releases);
+  }
+
+  HopperBuilder &b;
+  WarpgroupForm form;
+  HopperBuilder::Operand left, right;
+  const int64_t stagingBytes, barriers;
+  Value problems, problemCount, tiles, begins; // the arguments
+  Value base;                                  // of shared memory
+  Value thread, warpgroup, rank; // rank: the block's number in its cluster; null without
+  Value first, last;             // the tiles of the cluster's list
+  // Of a consumer: its number, the lane, the warp in the warpgroup, the staging and the barrier of the
+  // warpgroup, whether the thread stores boxes, and whether it releases stages.
+  Value consumer, lane, warp, staging, barrier, leads, releases;
+  Value rowOffset, mirrorOffset, laneRow, laneHalf, addendOffset, addendTurn;
+};
+
+WarpgroupProduct::Stage WarpgroupProduct::next(Stage stage) {
+  Value following = b.add(stage.number, 1);
+  Value wraps = b.equal(following, kStages);
+  return {b.select(wraps, b.word(0), following),
+          b.select(wraps, b.bitXor(stage.parity, 1), stage.parity)};
+}
+
+WarpgroupProduct::Tile WarpgroupProduct::tileAt(Value number) {
+  constexpr int64_t kWide = 4;
+  auto four = VectorType::get({kWide}, b.getI32Type());
+  Value entry = b.at(tiles, b.mul(number, int64_t(sizeof(stepc_product_tile))));
+  Values words;
+  for (int64_t half : {0, 1}) {
+    Value part = b.loadInvariant(four, b.at(entry, half * 16), /*alignment=*/16);
+    for (int64_t i = 0; i < kWide; ++i)
+      words.push_back(vector::ExtractOp::create(b, b.loc, part, i));
+  }
+  Tile tile{words[0], words[1], words[2], words[3], words[4], words[5], words[6], words[7]};
+  if (rank) {
+    tile.row = b.add(tile.row, b.left(rank, 7));
+    tile.stores = b.right(tile.stores, b.left(rank, 4));
+  }
+  return tile;
+}
+
+Value WarpgroupProduct::mapOf(Value problem, int64_t which) {
+  Value offset = b.add(b.mul(problem, int64_t(sizeof(stepc_product_problem))),
+                       which * int64_t(sizeof(stepc_tensor_map)));
+  return b.generic(b.at(problems, offset));
+}
+
+/// Called once by each thread that uses maps, because a copy wrote them.
+void WarpgroupProduct::acquireMaps() {
+  b.loop(b.word(0), problemCount, {}, [&](Value problem, ArrayRef<Value>) {
+    for (int64_t which = 0; which < 4; ++which)
+      b.acquireMap(mapOf(problem, which));
+    return Values();
+  });
+  b.syncWarp();
+}
+
+void WarpgroupProduct::setUp(LLVM::GlobalOp memory) {
+  Value begin = LLVM::AddressOfOp::create(b, b.loc, memory);
+  Value number = LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), begin);
+  base = b.at(begin, b.bitAnd(b.sub(b.word(0), number), kSwizzleBytes - 1));
+  thread = NVVM::ThreadIdXOp::create(b, b.loc, b.getI32Type());
+  // The shuffle tells the compiler that the number is equal in all lanes.
+  warpgroup = NVVM::ShflOp::create(b, b.loc, b.getI32Type(), b.word(-1), b.right(thread, 7),
+                                   b.word(0), b.word(31), NVVM::ShflKind::idx, UnitAttr());
+  b.when(b.equal(thread, 0), [&] {
+    constexpr int64_t kConsumerWarps = 8;
+    for (int64_t stage = 0; stage < kStages; ++stage) {
+      b.initBarrier(full(b.word(stage)), 1);
+      b.initBarrier(empty(b.word(stage)), kConsumerWarps * form.cluster);
+    }
+    b.fenceBarriers();
+  });
+  b.syncWarp();
+  Value cluster = NVVM::BlockIdXOp::create(b, b.loc, b.getI32Type());
+  if (form.cluster > 1) {
+    b.syncCluster();
+    rank = NVVM::ClusterId::create(b, b.loc, b.getI32Type());
+    cluster = b.right(cluster, 1);
+  } else {
+    NVVM::Barrier0Op::create(b, b.loc);
+  }
+  auto beginOf = [&](Value list) {
+    return b.loadInvariant(b.getI32Type(), b.at(begins, b.left(list, 2)), /*alignment=*/4);
+  };
+  first = beginOf(cluster);
+  last = beginOf(b.add(cluster, 1));
+}
+
+void WarpgroupProduct::emit(gpu::GPUFuncOp function, LLVM::GlobalOp memory) {
+  problems = function.getArgument(0);
+  problemCount = arith::TruncIOp::create(b, b.loc, b.getI32Type(), function.getArgument(1));
+  tiles = function.getArgument(2);
+  begins = function.getArgument(3);
+  setUp(memory);
+  b.when(b.equal(warpgroup, 0), [&] { produce(); }, [&] { consume(); });
+}
+
+//===----------------------------------------------------------------------===//
+// The thread that loads
+//===----------------------------------------------------------------------===//
+
+/// Loads columns of the right operand: the block's own part of them, for all blocks of the cluster.
+void WarpgroupProduct::loadRight(Value to, Value map, Value barrier, const Tile &tile, Value step,
+                                 int64_t columns) {
+  int64_t own = columns / form.cluster;
+  Value all;
+  if (rank)
+    all = arith::ConstantIntOp::create(b, b.loc, (1 << form.cluster) - 1, 16);
+  for (int64_t part = 0; part < own / kTilePart; ++part) {
+    Value offset = b.word(part * kPartBytes), column = b.add(tile.column, part * kTilePart);
+    if (rank) {
+      offset = b.add(b.mul(rank, own * kTileSteps * 2), offset);
+      column = b.add(b.mul(rank, own), column);
+    }
+    Values place =
+        right.alongK ? Values{step, column, tile.matrix} : Values{column, step, tile.matrix};
+    b.loadBox(b.at(to, offset), map, barrier, place, all);
+  }
+}
+
+WarpgroupProduct::Stage WarpgroupProduct::load(const Tile &tile, Stage stage) {
+  Value lhs = mapOf(tile.problem, 0), rhs = mapOf(tile.problem, 1);
+  Value isWhole = b.equal(tile.columns, kTileColumns);
+  Value bytes = b.select(isWhole, b.word(kStageBytes), b.word(kStageBytes - kRightBytes / 2));
+  Values after = b.loop(
+      b.word(0), tile.steps, {stage.number, stage.parity}, [&](Value k, ArrayRef<Value> carried) {
+        Stage now{carried[0], carried[1]};
+        b.wait(empty(now.number), b.bitXor(now.parity, 1));
+        Value barrier = full(now.number), to = stageAt(now.number), step = b.mul(k, kTileSteps);
+        b.arriveExpecting(barrier, bytes);
+        if (left.alongK)
+          b.loadBox(to, lhs, barrier, {step, tile.row, tile.matrix});
+        else
+          for (int64_t part = 0; part < kTileRows / kTilePart; ++part) // the rows of each consumer
+            b.loadBox(b.at(to, part * kPartBytes), lhs, barrier,
+                      {b.add(tile.row, part * kTilePart), step, tile.matrix});
+        Value behind = b.at(to, kLeftBytes);
+        b.when(
+            isWhole, [&] { loadRight(behind, rhs, barrier, tile, step, kTileColumns); },
+            [&] { loadRight(behind, rhs, barrier, tile, step, kHalf); });
+        Stage following = next(now);
+        return Values{following.number, following.parity};
+      });
+  return loadAddend(tile, {after[0], after[1]});
+}
+
+/// Loads the addend, in stages of 128 columns of both consumers' rows.
+WarpgroupProduct::Stage WarpgroupProduct::loadAddend(const Tile &tile, Stage stage) {
+  Value addend = mapOf(tile.problem, 3);
+  Value runs =
+      b.select(b.isSet(tile.options, STEPC_TILE_HAS_ADDEND), b.right(tile.columns, 7), b.word(0));
+  Values after = b.loop(
+      b.word(0), runs, {stage.number, stage.parity}, [&](Value run, ArrayRef<Value> carried) {
+        Stage now{carried[0], carried[1]};
+        b.wait(empty(now.number), b.bitXor(now.parity, 1));
+        Value barrier = full(now.number), to = stageAt(now.number);
+        b.arriveExpecting(barrier, b.word(4 * kPartBytes));
+        for (int64_t across = 0; across < 2; ++across)
+          for (int64_t down = 0; down < 2; ++down) {
+            Value column = b.add(tile.column, b.add(b.mul(run, 2 * kTilePart), across * kTilePart));
+            b.loadBox(b.at(to, (2 * across + down) * kPartBytes), addend, barrier,
+                      {column, b.add(tile.row, down * kTilePart), tile.matrix});
+          }
+        Stage following = next(now);
+        return Values{following.number, following.parity};
+      });
+  return {after[0], after[1]};
+}
+
+void WarpgroupProduct::produce() {
+  b.setRegisters(kFewRegisters, /*more=*/false);
+  b.when(b.equal(b.right(thread, 5), 0), [&] {
+    acquireMaps();
+    b.when(b.elect(), [&] {
+      Values after =
+          b.loop(first, last, {b.word(0), b.word(0)}, [&](Value number, ArrayRef<Value> carried) {
+            Stage stage = load(tileAt(number), {carried[0], carried[1]});
+            return Values{stage.number, stage.parity};
+          });
+      if (!rank)
+        return;
+      // The other block of the cluster releases stages of this one, so this one stays until all are released.
+      Stage stage{after[0], after[1]};
+      for (int64_t i = 0; i < kStages; ++i) {
+        b.wait(empty(stage.number), b.bitXor(stage.parity, 1));
+        stage = next(stage);
+      }
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The threads that multiply
+//===----------------------------------------------------------------------===//
+
+/// In a result of 64 × n, a warp has 16 rows. In each part of 8 columns, lane i has two neighbors of row
+/// i / 4, and two more eight rows further down (PTX ISA, wgmma register fragments).
+void WarpgroupProduct::setUpConsumer() {
+  consumer = b.sub(warpgroup, 1);
+  lane = b.bitAnd(thread, 31);
+  warp = b.bitAnd(b.right(thread, 5), 3);
+  leads = b.equal(b.bitAnd(thread, kWarpgroup - 1), 0);
+  releases = b.below(lane, form.cluster);
+  staging = b.at(base, b.add(b.mul(consumer, stagingBytes), kStages * kStageBytes));
+  barrier = b.add(consumer, 1);
+  // Lane i of a store of matrices brings the address of row i % 8 of matrix i / 8. Rows of the staging have 128
+  // bytes, in units of 16 whose numbers are turned by the row's.
+  laneRow = b.bitAnd(lane, 7);
+  Value matrix = b.right(lane, 3), low = b.bitAnd(matrix, 1);
+  laneHalf = b.right(matrix, 1);
+  rowOffset = b.mul(b.add(b.add(b.mul(warp, 16), b.mul(low, 8)), laneRow), 128);
+  mirrorOffset = b.add(b.mul(b.add(b.mul(laneHalf, 8), laneRow), 128),
+                       b.left(b.bitXor(b.add(b.mul(warp, 2), low), laneRow), 4));
+  Value row = b.right(lane, 2);
+  addendTurn = b.left(row, 4);
+  addendOffset = b.add(b.add(b.mul(b.add(b.mul(warp, 16), row), 128), b.left(b.bitAnd(lane, 3), 2)),
+                       b.mul(consumer, kPartBytes));
+}
+
+Value WarpgroupProduct::multiplyStage(Value sums, Stage stage, bool isFirst, int64_t columns) {
+  constexpr int64_t kInstruction = 16; // steps of k
+  b.fenceProducts();
+  Value at = stageAt(stage.number);
+  Value lhs = b.descriptor(b.at(at, b.mul(consumer, kPartBytes)), left);
+  Value rhs = b.descriptor(b.at(at, kLeftBytes), right);
+  for (int64_t i = 0; i < kTileSteps / kInstruction; ++i)
+    sums = b.multiply(sums, b.step(lhs, left, i), left, b.step(rhs, right, i), right, columns,
+                      isFirst && i == 0);
+  b.commitProducts();
+  return sums;
+}
+
+/// Stores a chunk of 64 columns as the tile says: as it is, and transposed at the mirrored place.
+void WarpgroupProduct::store(const Results &results, int64_t chunk) {
+  constexpr int64_t kMirrored = 4; // the first bit that says so
+  bool mirrors = form.symmetric;
+  int64_t both = 1 << chunk | (mirrors ? 1 << (chunk + kMirrored) : 0);
+  ArrayRef<Value> words = ArrayRef(results.words).slice(16 * chunk, 16);
+  b.when(b.isSet(results.stores, both), [&] {
+    b.when(leads, [&] { b.waitStores(/*read=*/true); });
+    b.syncWarp();
+    b.syncWarpgroup(barrier);
+    for (int64_t j = 0; j < 4; ++j) {
+      ArrayRef<Value> four = words.slice(4 * j, 4);
+      Value unit = b.left(b.bitXor(b.add(laneHalf, 2 * j), laneRow), 4);
+      b.storeMatrices(b.at(staging, b.add(rowOffset, unit)), four, /*transposed=*/false);
+      if (mirrors)
+        b.storeMatrices(b.at(staging, b.add(mirrorOffset, kPartBytes + 2 * j * 8 * 128)), four,
+                        /*transposed=*/true);
+    }
+    b.fenceTensorAccess();
+    b.syncWarpgroup(barrier);
+    Value map = mapOf(results.problem, 2), column = b.add(results.column, kTilePart * chunk);
+    b.when(leads, [&] {
+      b.when(b.isSet(results.stores, 1 << chunk),
+             [&] { b.storeBox(map, staging, {column, results.row, results.matrix}); });
+      if (mirrors)
+        b.when(b.isSet(results.stores, 1 << (chunk + kMirrored)), [&] {
+          b.storeBox(map, b.at(staging, kPartBytes), {results.row, column, results.matrix});
+        });
+      b.commitStores();
+    });
+    b.syncWarp();
+  });
+}
+
+/// Adds the shift to the elements of a chunk that are on the diagonal. A thread has at most one in each of its
+/// rows: in row i / 4 + 8h of its warp, which is column i / 4 of part 2 · warp + h.
+void WarpgroupProduct::shiftDiagonal(const Tile &tile, int64_t chunk,
+                                     MutableArrayRef<Value> numbers, Value shift) {
+  Value row = b.right(lane, 2);
+  Value isThread = b.equal(b.bitAnd(lane, 3), b.right(row, 1));
+  Value odd = b.bitAnd(row, 1), mine = b.select(isThread, b.mul(warp, 2), b.word(-2));
+  Value isHere = b.equal(tile.row, b.add(tile.column, kTilePart * chunk));
+  isHere = arith::AndIOp::create(b, b.loc, isHere, b.isSet(tile.options, STEPC_TILE_HAS_SHIFT));
+  Values kept(numbers.begin(), numbers.end());
+  Values moved = b.choose(
+      isHere,
+      [&] {
+        Values result = kept;
+        for (int64_t part = 0; part < 8; ++part)
+          for (int64_t half = 0; half < 2; ++half)
+            for (int64_t e = 0; e < 2; ++e) {
+              Value &number = result[4 * part + 2 * half + e];
+              Value isElement =
+                  arith::AndIOp::create(b, b.loc, b.equal(mine, part - half), b.equal(odd, e));
+              number = b.select(isElement, arith::AddFOp::create(b, b.loc, number, shift), number);
+            }
+        return result;
+      },
+      [&] { return kept; });
+  llvm::copy(moved, numbers.begin());
+}
+
+WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, Stage stage,
+                                                  int64_t columns, bool hasAddend) {
+  Value record = b.at(problems, b.mul(tile.problem, int64_t(sizeof(stepc_product_problem))));
+  Value factors = b.loadInvariant(VectorType::get({4}, b.getF32Type()),
+                                  b.at(record, int64_t(offsetof(stepc_product_problem, alpha))),
+                                  /*alignment=*/16);
+  auto factor = [&](int64_t i) -> Value { return vector::ExtractOp::create(b, b.loc, factors, i); };
+  Value alpha = factor(0), beta = factor(1), shift = factor(2);
+  Values words;
+  for (int64_t chunk = 0; chunk < columns / kTilePart; ++chunk) {
+    bool isEven = chunk % 2 == 0;
+    if (hasAddend && isEven)
+      b.wait(full(stage.number), stage.parity);
+    Value at = hasAddend ? stageAt(stage.number) : Value();
+    Values numbers;
+    for (int64_t part = 0; part < 8; ++part) {
+      Value unit =
+          hasAddend ? b.at(at, b.add(addendOffset, b.bitXor(addendTurn, part << 4))) : Value();
+      for (int64_t half = 0; half < 2; ++half) {
+        int64_t number = (chunk * 8 + part) * 4 + 2 * half;
+        Value pair[2];
+        for (int64_t e = 0; e < 2; ++e) {
+          pair[e] = LLVM::ExtractValueOp::create(b, b.loc, sums, number + e);
+          pair[e] = arith::MulFOp::create(b, b.loc, pair[e], alpha);
+        }
+        if (hasAddend) {
+          Value word =
+              b.load(b.getI32Type(), b.at(unit, (isEven ? 0 : 2 * kPartBytes) + half * 8 * 128));
+          auto [low, high] = b.extendPair(form.type, word);
+          pair[0] =
+              arith::AddFOp::create(b, b.loc, pair[0], arith::MulFOp::create(b, b.loc, low, beta));
+          pair[1] =
+              arith::AddFOp::create(b, b.loc, pair[1], arith::MulFOp::create(b, b.loc, high, beta));
+        }
+        numbers.append({pair[0], pair[1]});
+      }
+    }
+    if (form.symmetric)
+      shiftDiagonal(tile, chunk, numbers, shift);
+    for (size_t i = 0; i < numbers.size(); i += 2)
+      words.push_back(b.narrowPair(form.type, numbers[i], numbers[i + 1]));
+    if (hasAddend && !isEven) {
+      // Threads have read the addend, and tensor loads write this stage next.
+      b.fenceTensorAccess();
+      b.syncWarp();
+      release(stage.number);
+      stage = next(stage);
+    }
+  }
+  Values all = {stage.number, stage.parity};
+  all.append(words);
+  return all;
+}
+
+WarpgroupProduct::Values WarpgroupProduct::multiply(const Tile &tile, Stage stage,
+                                                    const Results &old, int64_t columns) {
+  Type type = b.sumsType(columns);
+  Value sums = LLVM::UndefOp::create(b, b.loc, type);
+  b.wait(full(stage.number), stage.parity);
+  sums = multiplyStage(sums, stage, /*isFirst=*/true, columns);
+  Value used = stage.number;
+  stage = next(stage);
+  auto go = [&] {
+    b.wait(full(stage.number), stage.parity);
+    sums = multiplyStage(sums, stage, /*isFirst=*/false, columns);
+    // Products before the last group are done, so their stage is free.
+    b.waitProducts(1);
+    release(used);
+  };
+  constexpr int64_t kChunks = kTileColumns / kTilePart;
+  for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
+    go();
+    store(old, chunk);
+    used = stage.number;
+    stage = next(stage);
+  }
+  Values after = b.loop(b.word(kChunks + 1), tile.steps, {sums, stage.number, stage.parity, used},
+                        [&](Value, ArrayRef<Value> carried) {
+                          sums = carried[0];
+                          stage = {carried[1], carried[2]};
+                          used = carried[3];
+                          go();
+                          Stage following = next(stage);
+                          return Values{sums, following.number, following.parity, stage.number};
+                        });
+  sums = after[0];
+  stage = {after[1], after[2]};
+  b.waitProducts(0);
+  release(after[3]);
+  Values results = b.choose(
+      b.isSet(tile.options, STEPC_TILE_HAS_ADDEND),
+      [&] { return finish(tile, sums, stage, columns, /*hasAddend=*/true); },
+      [&] { return finish(tile, sums, stage, columns, /*hasAddend=*/false); });
+  while (int64_t(results.size()) < 2 + kResultWords)
+    results.push_back(LLVM::UndefOp::create(b, b.loc, b.getI32Type()));
+  return results;
+}
+
+void WarpgroupProduct::consume() {
+  b.setRegisters(kManyRegisters, /*more=*/true);
+  setUpConsumer();
+  acquireMaps();
+  Value zero = b.word(0);
+  Results nothing{zero, zero, zero, zero, zero, Values(kResultWords, zero)};
+  Values carried = {zero, zero};
+  carried.append(nothing.flat());
+  Values after = b.loop(first, last, carried, [&](Value number, ArrayRef<Value> given) {
+    Stage stage{given[0], given[1]};
+    Results old = Results::of(given.drop_front(2));
+    Tile tile = tileAt(number);
+    tile.row = b.add(tile.row, b.mul(consumer, kTilePart));
+    tile.stores = b.right(tile.stores, b.mul(consumer, 8));
+    Values made = b.choose(
+        b.equal(tile.columns, kTileColumns),
+        [&] { return multiply(tile, stage, old, kTileColumns); },
+        [&] { return multiply(tile, stage, old, kHalf); });
+    Results results{tile.stores, tile.row,     tile.column,
+                    tile.matrix, tile.problem, Values(ArrayRef(made).drop_front(2))};
+    Values next = {made[0], made[1]};
+    next.append(results.flat());
+    return next;
+  });
+  Results last = Results::of(ArrayRef(after).drop_front(2));
+  for (int64_t chunk = 0; chunk < kTileColumns / kTilePart; ++chunk)
+    store(last, chunk);
+  b.when(leads, [&] { b.waitStores(/*read=*/false); });
+}
+
+/// The shared memory that a launch asks for. All kernels of the module have it under one name.
+LLVM::GlobalOp dynamicMemory(gpu::GPUModuleOp code, HopperBuilder &b) {
+  constexpr StringLiteral kName = "stepc_dynamic_memory";
+  if (auto known = code.lookupSymbol<LLVM::GlobalOp>(kName))
+    return known;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(code.getBody());
+  return LLVM::GlobalOp::create(b, b.loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0),
+                                /*isConstant=*/false, LLVM::Linkage::External, kName, Attribute(),
+                                /*alignment=*/kSwizzleBytes, b.shared.getAddressSpace());
+}
+
+} // namespace
+
+plan::LaunchShape warpgroupLaunch(const WarpgroupForm &form) {
+  return {.grid = plan::Grid::Lists,
+          .threads = 3 * kWarpgroup,
+          .cluster = form.cluster,
+          .dynamicBytes = barriersAt(form) + 16 * kStages + kSwizzleBytes};
+}
+
+gpu::GPUFuncOp addWarpgroupKernel(gpu::GPUModuleOp code, const WarpgroupForm &form, Location loc) {
+  std::string name = form.name();
+  if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(name))
+    return known;
+  HopperBuilder b(code.getContext(), loc);
+  WarpgroupProduct product(b, form);
+  SmallVector<Type> arguments(4, b.pointer);
+  arguments[1] = b.getI64Type();
+  gpu::GPUFuncOp function = beginGpuKernel(code, name, arguments, b, warpgroupLaunch(form));
+  product.emit(function, dynamicMemory(code, b));
+  return function;
+}
+
+} // namespace stepc::kernels

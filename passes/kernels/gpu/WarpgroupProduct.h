@@ -1,0 +1,40 @@
+//===- WarpgroupProduct.h - Products of warpgroups --------------*- C++ -*-===//
+//
+// One kernel serves products of all shapes, any number of them in one launch. Each cluster of GPU blocks works
+// off its own list of tiles (runtime/plan/TileLists.h).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_KERNELS_GPU_WARPGROUPPRODUCT_H
+#define STEPC_PASSES_KERNELS_GPU_WARPGROUPPRODUCT_H
+
+#include "passes/kernels/gpu/GpuKernels.h"
+
+namespace stepc::kernels {
+
+/// What the code of a kernel depends on.
+struct WarpgroupForm {
+  mlir::Type type;                 ///< of all operands: bf16 or f16
+  bool transposeLhs, transposeRhs; ///< as of exec.product
+  bool symmetric;
+  int64_t cluster = 2; ///< GPU blocks that share the loads of the right operand: 1 or 2
+
+  std::string name() const;
+};
+
+/// The form of a product; nullopt for one that warpgroups do not compute. Those are products on tensor cores,
+/// all of whose operands are of one type, with rows of whole 16 bytes, and of more than 64 rows and columns.
+std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op);
+
+/// Whether the chip that a module is for has products of warpgroups.
+bool hasWarpgroups(mlir::gpu::GPUModuleOp code);
+
+/// How a GPU starts the kernel of a form.
+plan::LaunchShape warpgroupLaunch(const WarpgroupForm &form);
+/// The kernel of a form, added to `code` if it is missing. Arguments are those of lists of tiles in
+/// kernel_abi.h.
+mlir::gpu::GPUFuncOp addWarpgroupKernel(mlir::gpu::GPUModuleOp code, const WarpgroupForm &form,
+                                        mlir::Location loc);
+
+} // namespace stepc::kernels
+
+#endif

@@ -1,0 +1,54 @@
+//===- TileLists.h - Which cluster computes which tiles ---------*- C++ -*-===//
+//
+// A launch of a kernel with Grid::Lists has one list of tiles for each cluster of GPU blocks. The lists are
+// made when an instance is created, for the number of clusters that the GPU has. Bits do not depend on them.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_PLAN_TILELISTS_H
+#define STEPC_RUNTIME_PLAN_TILELISTS_H
+
+#include "runtime/plan/commands/Matrix.h"
+#include "stepc/kernel_abi.h"
+
+#include <span>
+
+namespace stepc::plan {
+
+/// Products m × n of k steps, of equal shape, in one launch.
+struct TiledProduct {
+  int64_t matrices = 0, m = 0, n = 0, k = 0;
+  bool symmetric = false, hasAddend = false, hasShift = false;
+};
+
+/// Rows and columns of the parts of a tile that are stored together.
+inline constexpr int64_t kTilePart = 64;
+/// Rows of a tile for each block of a cluster, and columns of a whole tile. Tiles of half as many columns
+/// end lists, so that no cluster waits long for the last one.
+inline constexpr int64_t kTileRows = 128, kTileColumns = 256;
+/// Steps of k of one stage, and the least stages of a tile.
+inline constexpr int64_t kTileSteps = 64, kLeastTileStages = 5;
+
+struct TileLists {
+  std::vector<stepc_product_tile> tiles; ///< list by list
+  std::vector<int32_t> begins;           ///< per list its first tile; then the number of tiles
+  /// The time of the longest list, and of all lists together divided by their number, in stages of whole
+  /// tiles.
+  double longest = 0, evenShare = 0;
+
+  int64_t count() const { return static_cast<int64_t>(begins.size()) - 1; }
+};
+
+/// Shares the tiles of products out to `lists` clusters of `cluster` blocks each. Product i of the result's
+/// tiles is number i of `products`.
+TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
+
+/// The floating-point operations of one product m × n of k steps. A symmetric product computes its parts of
+/// 64 × 64 elements on and below the diagonal.
+int64_t executedFlops(int64_t m, int64_t n, int64_t k, bool symmetric);
+
+/// Why a kernel of tiles cannot compute a product; empty if it can.
+std::string checkTiled(const Product &product);
+
+} // namespace stepc::plan
+
+#endif

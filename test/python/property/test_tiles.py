@@ -1,0 +1,114 @@
+"""Products by lists of tiles, as GPUs of sm_90a have them, give the bits that mma.sync gives.
+
+`emulated:sm_90a,tensorcore` works off the lists of tiles that a GPU's clusters would work off, with the
+tensor cores' arithmetic. `emulated:sm_80,tensorcore` has kernels of mma.sync. Their bits are compared: on
+one rank and on several, in waves, by both strategies, and for lists of one to eight clusters, which a seed
+draws. STEPC_SEED repeats a run, STEPC_TILES_PROGRAMS makes it longer.
+"""
+
+import json
+import os
+import random
+import re
+
+import pytest
+from compiler import ROOT, STEPC, run, save, stepc
+from stub_driver import STUB
+from test_accuracy import tensors
+from test_bits import SEED, differences
+from tiers import draws
+
+pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
+
+PROGRAMS = int(os.environ.get("STEPC_TILES_PROGRAMS") or draws(4))
+TILES, PLAIN = ("--target", "emulated:sm_90a,tensorcore"), ("--target", "emulated:sm_80,tensorcore")
+EXAMPLE = ROOT / "examples" / "muon.optim"
+
+
+def side(generator):
+    """Mostly a multiple of eight elements, whose rows are whole accesses of 16 bytes."""
+    return generator.choice([generator.randrange(9, 40) * 8, generator.randrange(66, 200), 64, 72, 128, 256, 264])
+
+
+def shapes_of(generator):
+    shapes = {f"m{i}": (side(generator), side(generator)) for i in range(generator.randrange(1, 4))}
+    shapes["stack"] = (generator.randrange(2, 5), 8 * generator.randrange(9, 18), 8 * generator.randrange(9, 18))
+    return shapes
+
+
+def manifest(shapes, ranks):
+    mesh = {"name": "dp", "axes": [{"name": "dp", "size": ranks}]}
+    parameters = [{"name": name, "shape": list(shape), "dtype": "f32", "mesh": "dp", "placements": ["S(0)" if ranks > 1 else "R"],
+                   "batch_axes": len(shape) - 2} for name, shape in shapes.items()]  # fmt: skip
+    return {"version": 1, "meshes": [mesh], "parameters": parameters}
+
+
+def kernels(folder, document, target):
+    stepc("compile", EXAMPLE, "-m", document, *target, "--emit", "llvm", "-o", folder)
+    return set(re.findall(r"@(stepc_tiles_\w+|stepc_product_\w+)\(", (folder / "muon.mlir").read_text()))
+
+
+@pytest.mark.parametrize("index", range(PROGRAMS))
+def test_random_programs(tmp_path, index, capsys):
+    generator = random.Random(f"{SEED}-tiles-{index}")
+    shapes = shapes_of(generator)
+    ranks = generator.choice([2, 3, 4])
+    one, many, inputs = tmp_path / "one.json", tmp_path / "many.json", tmp_path / "in.safetensors"
+    one.write_text(json.dumps(manifest(shapes, 1)))
+    many.write_text(json.dumps(manifest(shapes, ranks)))
+    save(inputs, tensors(shapes, 1, seed=index))
+    expected = run(EXAMPLE, one, inputs, tmp_path / "plain.safetensors", *PLAIN)
+    made = kernels(tmp_path, one, TILES)
+    ways = {
+        "alone": [one],
+        "owner": [many, "--strategy", "*=owner", "--waves", 2],
+        "gather": [many, "--strategy", "*=gather"],
+    }
+    for number, (way, (where, *options)) in enumerate(ways.items()):
+        found = run(EXAMPLE, where, inputs, tmp_path / f"{way}.safetensors", *TILES, *options,
+                    STEPC_EMULATED_SEED=3 * index + number)  # fmt: skip
+        wrong = differences(found, expected)
+        assert not wrong, f"STEPC_SEED={SEED}, program {index}, {way}:\n" + "\n".join(wrong)
+    assert any(name.startswith("stepc_tiles") for name in made), made
+    with capsys.disabled():
+        print(f"\n  STEPC_SEED={SEED}, program {index}: {shapes}, {len(made)} kernels", end="")
+
+
+def test_shapes_choose_their_kernels(tmp_path):
+    """One kernel of a form serves all shapes. Rows of no whole accesses and small matrices keep mma.sync."""
+    def of(**shapes):
+        document = tmp_path / "m.json"
+        document.write_text(json.dumps(manifest(shapes, 1)))
+        return kernels(tmp_path, document, TILES)
+
+    wide = {"stepc_tiles_bf16_rt_symmetric", "stepc_tiles_bf16_symmetric", "stepc_tiles_bf16"}
+    assert of(w=(72, 136)) == wide
+    assert of(w=(72, 136), v=(128, 128), u=(2, 96, 200)) == wide
+    assert of(w=(136, 72)) == {"stepc_tiles_bf16_lt_symmetric", "stepc_tiles_bf16_symmetric", "stepc_tiles_bf16"}
+    assert not any("tiles" in name for name in of(w=(64, 136), v=(75, 75)))
+
+
+@pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
+def test_the_code_that_drives_a_gpu(tmp_path):
+    """A driver that is the host gets maps, lists and clusters as NVIDIA's gets them, and says what it refuses."""
+    shapes = {"wide": (72, 136), "tall": (264, 96), "stack": (3, 80, 88)}
+    files = [EXAMPLE, tmp_path / "m.json", tmp_path / "in.safetensors"]
+    files[1].write_text(json.dumps(manifest(shapes, 2)))
+    save(files[2], tensors(shapes, 2))
+    expected = run(*files, tmp_path / "out.safetensors", *PLAIN, steps=2)
+    launches = tmp_path / "launches"
+
+    def on_stub(document, folder, **variables):
+        stepc("compile", EXAMPLE, "-m", document, *TILES, "--waves", 2, "-o", folder, STEPC_RUNTIME_DIR=STUB)
+        return run(EXAMPLE, document, files[2], tmp_path / "gpu.safetensors", "--library", folder / "libmuon.so", steps=2,
+                   STEPC_STUB_CHIP=90, **variables)  # fmt: skip
+
+    wrong = differences(on_stub(files[1], tmp_path / "two", STEPC_STUB_LAUNCHES=launches), expected)
+    assert not wrong, "\n".join(wrong)
+    assert "108 blocks, 384 threads, cluster 2, 230464 bytes" in launches.read_text()
+    one = tmp_path / "one.json"
+    one.write_text(json.dumps(manifest(shapes, 1)))
+    for call, doing in (("cuTensorMapEncodeTiled", "describing matrices"),
+                        ("cuOccupancyMaxActiveClusters", "asking how many clusters are resident")):  # fmt: skip
+        with pytest.raises(AssertionError, match=f"{doing} failed: CUDA_ERROR_OUT_OF_MEMORY"):
+            on_stub(one, tmp_path / "one", STEPC_STUB_FAILS=f"{call}:0")

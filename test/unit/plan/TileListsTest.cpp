@@ -1,0 +1,169 @@
+//===- TileListsTest.cpp - Lists of tiles ----------------------------------===//
+
+#include "runtime/plan/TileLists.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+
+namespace stepc::test {
+
+using namespace plan;
+
+namespace {
+
+/// How often each part of 64 × 64 elements of a result is stored: by product, matrix, row and column.
+using Stored = std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, int64_t>;
+
+struct Counted {
+  Stored stored;
+  int64_t flops = 0; // of parts that are stored as they are
+};
+
+Counted count(const TileLists &lists, const std::vector<TiledProduct> &products, int64_t cluster) {
+  Counted counted;
+  for (const stepc_product_tile &tile : lists.tiles) {
+    const TiledProduct &product = products[size_t(tile.problem)];
+    EXPECT_EQ(tile.row % kTilePart, 0);
+    EXPECT_EQ(tile.column % kTilePart, 0);
+    EXPECT_EQ(bool(tile.options & STEPC_TILE_HAS_ADDEND), product.hasAddend);
+    EXPECT_EQ(bool(tile.options & STEPC_TILE_HAS_SHIFT), product.hasShift);
+    EXPECT_GE(tile.steps, kLeastTileStages);
+    EXPECT_GE(tile.steps * kTileSteps, product.k);
+    EXPECT_TRUE(tile.columns == kTileColumns || tile.columns == kTileColumns / 2);
+    EXPECT_NE(tile.stores, 0u);
+    for (int64_t down = 0; down < 4; ++down)
+      for (int64_t across = 0; across < 4; ++across) {
+        int64_t row = tile.row + down * kTilePart, column = tile.column + across * kTilePart;
+        uint32_t bits = tile.stores >> (8 * down + across);
+        bool isInside = down < 2 * cluster && across * kTilePart < tile.columns;
+        EXPECT_TRUE(isInside || !(bits & 0x11));
+        if (bits & 0x01) {
+          ++counted.stored[{tile.problem, tile.matrix, row, column}];
+          counted.flops += 2 * product.k * std::min(kTilePart, product.m - row) *
+                           std::min(kTilePart, product.n - column);
+        }
+        if (bits & 0x10) {
+          EXPECT_TRUE(product.symmetric);
+          ++counted.stored[{tile.problem, tile.matrix, column, row}];
+        }
+      }
+  }
+  return counted;
+}
+
+void expectEachPartOnce(const std::vector<TiledProduct> &products, int64_t lists, int64_t cluster) {
+  TileLists made = tileLists(products, lists, cluster);
+  ASSERT_EQ(made.count(), lists);
+  EXPECT_EQ(made.begins.front(), 0);
+  EXPECT_EQ(made.begins.back(), int64_t(made.tiles.size()));
+  EXPECT_TRUE(std::is_sorted(made.begins.begin(), made.begins.end()));
+  EXPECT_GE(made.longest * 1.000001, made.evenShare);
+  Counted counted = count(made, products, cluster);
+  Stored expected;
+  int64_t flops = 0;
+  for (size_t i = 0; i < products.size(); ++i) {
+    const TiledProduct &product = products[i];
+    flops += product.matrices * executedFlops(product.m, product.n, product.k, product.symmetric);
+    for (int64_t matrix = 0; matrix < product.matrices; ++matrix)
+      for (int64_t row = 0; row < product.m; row += kTilePart)
+        for (int64_t column = 0; column < product.n; column += kTilePart)
+          expected[{int64_t(i), matrix, row, column}] = 1;
+  }
+  EXPECT_EQ(counted.stored, expected);
+  EXPECT_EQ(counted.flops, flops);
+}
+
+/// The products of one step of Newton–Schulz for matrices r × c.
+std::vector<TiledProduct> stepOf(int64_t matrices, int64_t r, int64_t c) {
+  return {{matrices, r, r, c, true, false},
+          {matrices, r, r, r, true, true},
+          {matrices, r, c, r, false, true}};
+}
+
+struct Shape {
+  int64_t matrices, rows, columns;
+};
+constexpr Shape kShapes[] = {{1, 1024, 1024},  {1, 2048, 2048},  {1, 4096, 4096},
+                             {1, 8192, 8192},  {4, 4096, 4096},  {16, 1024, 1024},
+                             {1, 1024, 4096},  {1, 2048, 8192},  {1, 4096, 14336},
+                             {128, 768, 2048}, {32, 2048, 5464}, {36, 2048, 6144}};
+
+TEST(TileLists, StoreEachPartOnceOnEveryNumberOfMultiprocessors) {
+  for (const Shape &shape : kShapes)
+    for (int64_t multiprocessors : {132, 114, 16})
+      for (int64_t cluster : {1, 2})
+        for (const TiledProduct &product : stepOf(shape.matrices, shape.rows, shape.columns)) {
+          SCOPED_TRACE(testing::Message() << shape.matrices << " of " << shape.rows << " x "
+                                          << shape.columns << " on " << multiprocessors);
+          expectEachPartOnce({product}, multiprocessors / cluster, cluster);
+        }
+}
+
+TEST(TileLists, OfManyTilesAreNearlyEven) {
+  for (const Shape &shape : kShapes)
+    for (int64_t clusters : {66, 57, 8})
+      for (const TiledProduct &product : stepOf(shape.matrices, shape.rows, shape.columns)) {
+        TileLists made = tileLists({&product, 1}, clusters, 2);
+        if (int64_t(made.tiles.size()) >= 8 * clusters)
+          EXPECT_LE(made.longest, 1.06 * made.evenShare)
+              << shape.matrices << " of " << product.m << " x " << product.n << " x " << product.k
+              << " on " << clusters;
+      }
+}
+
+TEST(TileLists, OfUnequalProductsShareALaunch) {
+  // The Gram matrices of a layer of Llama-3-8B.
+  std::vector<TiledProduct> layer = {
+      {2, 4096, 4096, 4096, true}, {2, 1024, 1024, 4096, true}, {3, 4096, 4096, 14336, true}};
+  expectEachPartOnce(layer, 66, 2);
+  TileLists made = tileLists(layer, 66, 2);
+  EXPECT_LE(made.longest, 1.06 * made.evenShare);
+  EXPECT_LT(made.tiles.size() * sizeof(stepc_product_tile), size_t(64) << 10);
+}
+
+TEST(TileLists, OfRandomProductsStoreEachPartOnce) {
+  std::mt19937_64 random(7);
+  auto draw = [&](int64_t least, int64_t most) {
+    return least + int64_t(random() % uint64_t(most - least + 1));
+  };
+  for (int i = 0; i < 200; ++i) {
+    std::vector<TiledProduct> products;
+    for (int64_t count = draw(1, 4); count > 0; --count) {
+      TiledProduct product{draw(0, 3),    draw(1, 900),    draw(1, 900),
+                           draw(1, 2000), draw(0, 1) == 1, draw(0, 1) == 1};
+      if (product.symmetric)
+        product.n = product.m;
+      products.push_back(product);
+    }
+    SCOPED_TRACE(i);
+    expectEachPartOnce(products, draw(1, 70), draw(1, 2));
+  }
+}
+
+TEST(TileLists, EndInHalvesIfThatIsShorter) {
+  // 136 whole tiles on 66 clusters: some clusters would have three, others two.
+  TiledProduct gram{1, 4096, 4096, 4096, true};
+  TileLists made = tileLists({&gram, 1}, 66, 2);
+  auto isHalf = [](const stepc_product_tile &tile) { return tile.columns == kTileColumns / 2; };
+  EXPECT_TRUE(std::any_of(made.tiles.begin(), made.tiles.end(), isHalf));
+  EXPECT_GE(made.evenShare / made.longest, 0.78);
+  // Eight tiles for each of eight clusters need none.
+  TiledProduct even{1, 2048, 2048, 512, false};
+  made = tileLists({&even, 1}, 8, 2);
+  EXPECT_TRUE(std::none_of(made.tiles.begin(), made.tiles.end(), isHalf));
+}
+
+TEST(ExecutedFlops, OfASymmetricProductAreThoseOfItsPartsBelowTheDiagonal) {
+  EXPECT_EQ(executedFlops(128, 256, 3, false), 2 * 128 * 256 * 3);
+  EXPECT_EQ(executedFlops(128, 128, 10, true), 2 * 3 * 64 * 64 * 10);
+  EXPECT_EQ(executedFlops(64, 64, 10, true), 2 * 64 * 64 * 10);
+  // 64 rows of 64 columns, then 6 rows of 70.
+  EXPECT_EQ(executedFlops(70, 70, 1, true), 2 * (64 * 64 + 6 * 70));
+}
+
+} // namespace
+} // namespace stepc::test
