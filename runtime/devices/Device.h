@@ -25,6 +25,10 @@ enum class Stream : int32_t { Compute = 0, Communication = 1 };
 
 struct MemoryUses; // runtime/emulated/Races.h
 
+/// The most GPU blocks that messages between ranks take at a time. NCCL is told this number, and products
+/// that run beside messages leave as many multiprocessors free.
+inline constexpr int kMessageBlocks = 16;
+
 /// What a device keeps for one instance, from `open` to the instance's end.
 class DeviceState {
 public:
@@ -211,11 +215,12 @@ struct stepc_device_table {
   /// that the library will compute in place of kernels. Returns why it cannot; empty if it can.
   std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
   /// Only for devices whose kernels may work off lists of tiles. `lists` returns how many lists such a launch
-  /// takes, one for each cluster of GPU blocks that runs at a time. `mapMatrices` makes the map by which the
+  /// takes, one for each cluster of GPU blocks that runs at a time. If messages may be under way beside it, some
+  /// multiprocessors are left to them. `mapMatrices` makes the map by which the
   /// kernel finds matrices, and returns why it cannot; empty if it can.
-  int64_t (*lists)(Context &, const stepc::runtime::Launch &) = nullptr;
+  int64_t (*lists)(Context &, const stepc::runtime::Launch &, bool besideMessages) = nullptr;
   std::string (*mapMatrices)(Context &, const stepc::runtime::MatrixStack &,
-                          stepc_tensor_map &map) = nullptr;
+                             stepc_tensor_map &map) = nullptr;
   /// Chooses the program that the options' device runs, if a library has several. Called before `open`.
   /// Returns why no program fits; empty if one does. The function is null for devices of which a library has
   /// one program.

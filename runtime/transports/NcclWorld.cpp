@@ -1,6 +1,7 @@
 //===- NcclWorld.cpp - One rank's communicators ------------------------------===//
 
 #include "runtime/transports/NcclWorld.h"
+#include "runtime/devices/Device.h"
 #include "runtime/host/Memory.h"
 #include "runtime/text/Text.h"
 
@@ -105,6 +106,8 @@ std::string NcclWorld::open(const nccl::UniqueId &id, int ordinal) {
   config.blocking = 0;
   // Communicators that are split off share the world's connections and buffers.
   config.splitShare = 1;
+  // Products beside messages leave as many multiprocessors free.
+  config.maxCTAs = kMessageBlocks;
   Lock lock(mutex);
   wrong = check("ncclCommInitRankConfig",
                 nccl.ncclCommInitRankConfig(&world.handle, world.ranks, id, world.rank, &config));

@@ -52,8 +52,9 @@ def compiled(folder, case, target, kind):
 
 def targets(dry):
     """What cases are compiled for by kind: bits as a CPU's, and the way that is fastest on a GPU."""
-    gpu = "emulated:sm_80" if dry else f"cuda:{CHIPS}"
-    return {"device": f"{gpu},chain", "cores": f"{gpu},tensorcore"}
+    if dry:
+        return {"device": "emulated:sm_80,chain", "cores": "emulated:sm_90a,tensorcore"}
+    return {"device": f"cuda:{CHIPS},chain", "cores": f"cuda:{CHIPS},tensorcore"}
 
 
 def expect_old_glibc(path):

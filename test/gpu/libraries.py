@@ -136,7 +136,8 @@ def products(counts, small, large):
     ones have tiles of 128, whole and ragged, at addresses that fit copies and at others; this CPU would take
     too long."""
     shapes = [(96, 64), (64, 200), (66, 130), (8, 1000)] if small else [(96, 64), (64, 200), (130, 257), (256, 256), (8, 1000)]
-    shapes += [(640, 520), (601, 513)] * large
+    # On sm_90a those of more than 64 rows and columns run on warpgroups if their rows are whole 16 bytes.
+    shapes += [(640, 520), (601, 513), (264, 1032), (904, 328)] * large
     for count in counts:
         made = [parameter(f"{rows}x{cols}.{i}", (rows, cols), "bf16") for rows, cols in shapes for i in range(count)]
         yield Case(f"products.{count}", MUON, manifest(made), reference=count == counts[0], cores=True)

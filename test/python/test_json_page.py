@@ -133,7 +133,7 @@ def outputs(tmp_path_factory):
     for options in (
         [*example],
         [*example, "--workspace-limit", "64MiB"],
-        [*example, "--target", "cuda:sm_90a,ptx"],
+        [*example, "--target", "cuda:sm_90,ptx"],
         [*blocks],
     ):
         made["explain"].append(json.loads(run("explain", *options, "--json")))

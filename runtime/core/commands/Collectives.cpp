@@ -47,10 +47,12 @@ public:
 } // namespace
 
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Start &) {
+  ++underWay;
   return std::make_unique<PreparedStart>(instance, number, started++);
 }
 
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Await &command) {
+  --underWay;
   return std::make_unique<PreparedAwait>(instance, number, command.start);
 }
 

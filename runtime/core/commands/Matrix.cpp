@@ -51,7 +51,7 @@ public:
 };
 
 /// Makes the lists of tiles of a product, and the record by which its kernel finds the operands.
-std::string makeTiles(PreparedMatrix &matrix, const plan::Product &product) {
+std::string makeTiles(PreparedMatrix &matrix, const plan::Product &product, bool besideMessages) {
   stepc_instance &instance = matrix.instance;
   Launch &launch = matrix.batch.kernels.front();
   auto tiles = std::make_unique<PreparedMatrix::Tiles>();
@@ -72,12 +72,13 @@ std::string makeTiles(PreparedMatrix &matrix, const plan::Product &product) {
       const plan::Operand &batch = *operands[operand];
       MatrixStack stack{
           matrix.arguments[operand + 1], blocks, batch.rows, batch.cols, batch.type, boxRows};
-      if (std::string wrong = instance.device().mapMatrices(instance.deviceContext, stack, *maps[i]);
+      if (std::string wrong =
+              instance.device().mapMatrices(instance.deviceContext, stack, *maps[i]);
           !wrong.empty())
         return wrong;
     }
     plan::TiledProduct tiled{blocks, m, n, k, product.symmetric, hasAddend};
-    launch.items = instance.device().lists(instance.deviceContext, launch);
+    launch.items = instance.device().lists(instance.deviceContext, launch, besideMessages);
     tiles->lists = plan::tileLists({&tiled, 1}, launch.items, launch.shape->cluster);
   }
   matrix.tileArguments = {tiles->problems.data(), reinterpret_cast<void *>(tiles->problems.size()),
@@ -108,7 +109,7 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
     launch.grain = 1;
   }
   if (product && plan::takesLists(plan, command))
-    failure = makeTiles(*made, *product);
+    failure = makeTiles(*made, *product, underWay > 0);
   return made;
 }
 

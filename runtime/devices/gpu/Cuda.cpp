@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdlib>
 
 namespace stepc::runtime {
 
@@ -61,7 +62,9 @@ public:
   void open(const DeviceContext &opened, const stepc_options &options) {
     ordinal = options.device_ordinal;
     ChosenImage chosen;
-    std::string problem = askChip(driver, ordinal, chip);
+    std::string problem = readMostClusters();
+    if (problem.empty())
+      problem = askChip(driver, ordinal, chip);
     if (problem.empty())
       problem = chooseImage(chip, {opened.plan.name, {&opened.program}}, chosen);
     if (!problem.empty())
@@ -133,8 +136,12 @@ public:
 
   void *streamHandle(Stream stream) override { return at(stream); }
 
-  int64_t lists(const Launch &launch) const override {
-    return functions[size_t(launch.number)].residentBlocks / launch.shape->cluster;
+  int64_t lists(const Launch &launch, bool besideMessages) const override {
+    int64_t cluster = launch.shape->cluster;
+    int64_t blocks = functions[size_t(launch.number)].residentBlocks;
+    if (besideMessages)
+      blocks -= kMessageBlocks;
+    return std::clamp(blocks / cluster, int64_t(1), mostClusters);
   }
   void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
     constexpr unsigned kBoxColumns = 64; // 128 bytes, which the swizzle turns
@@ -348,6 +355,19 @@ private:
       opened.residentBlocks = shape.cluster * residentClusters(opened.handle, shape);
   }
 
+  /// STEPC_MOST_CLUSTERS lets products run on fewer clusters than the GPU has. Results are the same.
+  std::string readMostClusters() {
+    const char *given = std::getenv("STEPC_MOST_CLUSTERS");
+    if (!given)
+      return {};
+    char *end = nullptr;
+    mostClusters = std::strtoll(given, &end, 10);
+    return *given && !*end && mostClusters >= 1
+               ? ""
+               : format("expected a whole number of at least 1 in STEPC_MOST_CLUSTERS, found '%s'",
+                        given);
+  }
+
   int64_t residentClusters(cuda::Function function, const plan::LaunchShape &shape) {
     LaunchAttribute cluster;
     cluster.cluster[0] = unsigned(shape.cluster);
@@ -426,6 +446,7 @@ private:
   CudaGraph::Capture capture; // as of the last question
   CudaPointers pointers{driver};
   LibraryProducts products;
+  int64_t mostClusters = INT_MAX; // for lists of tiles
   int64_t entered = 0;
   bool isCurrent = false, hasJoined = false;
 };

@@ -197,7 +197,9 @@ std::string checkLaunch(DeviceContext &context, const Launch &launch) {
   return gpuOf(context).checkLaunch(launch);
 }
 
-int64_t lists(DeviceContext &context, const Launch &launch) { return gpuOf(context).lists(launch); }
+int64_t lists(DeviceContext &context, const Launch &launch, bool besideMessages) {
+  return gpuOf(context).lists(launch, besideMessages);
+}
 
 std::string mapMatrices(DeviceContext &context, const MatrixStack &stack, stepc_tensor_map &map) {
   gpuOf(context).mapMatrices(stack, map);

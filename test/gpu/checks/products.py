@@ -1,6 +1,7 @@
 """The bits of a matrix depend neither on what is multiplied beside it, nor on waves, nor on the run."""
 
 import functools
+import os
 import random
 
 import torch
@@ -59,6 +60,17 @@ def alone(machine, first, other):
     return f"{expect_equal(found, expected, 'alone')} elements have the bits that they have alone"
 
 
+def on_clusters(machine, case, clusters):
+    """Lists of tiles for fewer clusters than the GPU has."""
+    expected = first_run(machine, case)
+    os.environ["STEPC_MOST_CLUSTERS"] = str(clusters)
+    try:
+        found = stepped(machine.fastest(case), machine.place, SEED)
+    finally:
+        del os.environ["STEPC_MOST_CLUSTERS"]
+    return f"{expect_equal(found, expected, 'on all clusters')} elements are equal on {clusters} of the GPU's clusters"
+
+
 def repeated(machine, case):
     expected = first_run(machine, case)
     runs = 2 if machine.dry else 5
@@ -78,4 +90,6 @@ def checks(machine):
         yield Check(
             f"products.alone.{other.split('.')[1]}", 30, lambda other=other: alone(machine, first, other)
         )
+    for clusters in (3, 1):
+        yield Check(f"products.clusters.{clusters}", 40, lambda clusters=clusters: on_clusters(machine, first, clusters))
     yield Check("products.repeated", 40, lambda: repeated(machine, others[0]))

@@ -177,7 +177,7 @@ def test_ptx_is_for_chips_without_machine_code(tmp_path):
             both, PLANTED_CHIP=str(chip), **driver
         ), chip
     refused = create(both, PLANTED_CHIP="75", **driver)
-    images = "sm_80, PTX for sm_80, sm_90a, PTX for sm_90"
+    images = "sm_80, PTX for sm_80, sm_90a, sm_90, PTX for sm_90"
     assert f"library 'muon' has code for {images}, found 'planted', which is sm_75" in refused
 
 

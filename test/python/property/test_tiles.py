@@ -108,6 +108,12 @@ def test_the_code_that_drives_a_gpu(tmp_path):
     assert "108 blocks, 384 threads, cluster 2, 230464 bytes" in launches.read_text()
     one = tmp_path / "one.json"
     one.write_text(json.dumps(manifest(shapes, 1)))
+    # One cluster works off all tiles; messages have multiprocessors of their own.
+    wrong = differences(on_stub(files[1], tmp_path / "two", STEPC_STUB_LAUNCHES=launches, STEPC_MOST_CLUSTERS=1), expected)
+    assert not wrong, "\n".join(wrong)
+    assert "\n2 blocks, 384 threads, cluster 2, 230464 bytes" in launches.read_text()
+    with pytest.raises(AssertionError, match="expected a whole number of at least 1 in STEPC_MOST_CLUSTERS, found 'all'"):
+        on_stub(one, tmp_path / "one", STEPC_MOST_CLUSTERS="all")
     for call, doing in (("cuTensorMapEncodeTiled", "describing matrices"),
                         ("cuOccupancyMaxActiveClusters", "asking how many clusters are resident")):  # fmt: skip
         with pytest.raises(AssertionError, match=f"{doing} failed: CUDA_ERROR_OUT_OF_MEMORY"):

@@ -178,7 +178,7 @@ TEST(Plan, ForeignBytesAreRefused) {
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "expected plan version 21, found 1");
-  bytes[8] = 20;
+  bytes[8] = 21;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");
