@@ -4,6 +4,7 @@
 #include "runtime/plan/Checks.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <set>
@@ -172,7 +173,7 @@ int64_t executedFlops(int64_t m, int64_t n, int64_t k, bool symmetric) {
   return 2 * elements * k;
 }
 
-std::string checkTiled(const Product &product) {
+std::string checkTiled(const Product &product, int64_t matrices) {
   constexpr int64_t kAccessBytes = 16;
   for (const Operand *operand : product.operands()) {
     if (operand->type != product.out.type ||
@@ -187,6 +188,14 @@ std::string checkTiled(const Product &product) {
   if (product.accumulation != Accumulation::TensorCore)
     return "expected a product on tensor cores for a kernel of tiles, found one of accumulation " +
            std::string(name(product.accumulation));
+  // Tiles are numbered by 32 bits. Half tiles are twice as many.
+  auto across = [](int64_t extent, int64_t tile) { return double(extent) / double(tile) + 1; };
+  double tiles = 2 * double(matrices) * across(product.out.rows, kTileRows) *
+                 across(product.out.cols, kTileColumns);
+  if (tiles > std::numeric_limits<int32_t>::max())
+    return "expected a product of fewer than 2^31 tiles, found " + std::to_string(matrices) +
+           " matrices of " + std::to_string(product.out.rows) + " x " +
+           std::to_string(product.out.cols);
   return {};
 }
 

@@ -46,8 +46,8 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
 /// 64 × 64 elements on and below the diagonal.
 int64_t executedFlops(int64_t m, int64_t n, int64_t k, bool symmetric);
 
-/// Why a kernel of tiles cannot compute a product; empty if it can.
-std::string checkTiled(const Product &product);
+/// Why a kernel of tiles cannot compute a product of `matrices` matrices; empty if it can.
+std::string checkTiled(const Product &product, int64_t matrices);
 
 } // namespace stepc::plan
 

@@ -111,7 +111,7 @@ std::string Product::check(ProgramChecks &checks) const {
   if (kernels.size() != 1 || kernels.front().items != 1)
     return "expected one kernel of tiles, called once, found " + std::to_string(kernels.size()) +
            " kernels and " + std::to_string(kernels.front().items) + " items per block";
-  if (Check wrong = checkTiled(*this); !wrong.empty())
+  if (Check wrong = checkTiled(*this, checks.groupOf(table).blockCount()); !wrong.empty())
     return wrong;
   // Such a kernel takes products of all shapes, of one form.
   return checks.kernel(kernels.front().kernel,

@@ -390,6 +390,65 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.commands.clear(); }), "expected commands, found none");
 }
 
+TEST(Plan, ValidationOfKernelsOfTilesNamesWhatIsWrong) {
+  auto message = [](auto change) {
+    Plan plan = program();
+    Product &product = productOf(plan);
+    forEach<Operand>(product, [](Operand &operand) {
+      operand.type = DType::BF16;
+      operand.rows = operand.cols = 8;
+    });
+    product.accumulation = Accumulation::TensorCore;
+    product.kernels = {{1, 1}};
+    plan.kernels[1].launch = LaunchShape{Grid::Lists, 384, 2, 0, 230464};
+    change(plan, product);
+    return validateProgram(plan);
+  };
+  ASSERT_EQ(message([](Plan &, Product &) {}), "");
+  auto expect = [&](const std::string &wrong, auto change) {
+    EXPECT_EQ(message(change), "command 4 (product): " + wrong);
+  };
+  expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found f16 beside "
+         "bf16",
+         [](Plan &, Product &p) { p.lhs.type = DType::F16; });
+  expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found f32 beside "
+         "f32",
+         [](Plan &, Product &p) {
+           forEach<Operand>(p, [](Operand &operand) { operand.type = DType::F32; });
+         });
+  expect("expected rows of whole 16 bytes for a kernel of tiles, found 12 elements of bf16",
+         [](Plan &, Product &p) {
+           forEach<Operand>(p, [](Operand &operand) { operand.rows = operand.cols = 12; });
+         });
+  expect("expected a product on tensor cores for a kernel of tiles, found one of accumulation "
+         "rounded_chain",
+         [](Plan &, Product &p) { p.accumulation = Accumulation::RoundedChain; });
+  expect("expected one kernel of tiles, called once, found 1 kernels and 2 items per block",
+         [](Plan &, Product &p) { p.kernels[0].items = 2; });
+  expect("expected a product of fewer than 2^31 tiles, found 3 matrices of 8388608 x 8388608",
+         [](Plan &, Product &p) {
+           p.symmetric = false;
+           forEach<Operand>(p, [](Operand &operand) { operand.rows = operand.cols = 1 << 23; });
+         });
+  // A kernel of tiles takes products of one form.
+  EXPECT_EQ(message([](Plan &p, Product &product) {
+              Product other = product;
+              other.transposeLhs = !other.transposeLhs;
+              p.commands.insert(p.commands.begin() + kProduct, other);
+            }),
+            "command 5 (product): expected kernel double to be called as by an earlier command, "
+            "found other items or operands");
+  EXPECT_EQ(message([](Plan &p, Product &product) {
+              Apply apply;
+              static_cast<MatrixCommand &>(apply) = product;
+              apply.sources = {product.lhs};
+              apply.out = product.out;
+              p.commands[kProduct] = apply;
+            }),
+            "command 4 (apply): expected kernels of blocks, found one of tiles, which is for "
+            "products");
+}
+
 TEST(Plan, ValidationOfAlgorithmsNamesWhatIsWrong) {
   auto message = [](auto change) {
     Plan plan = program();

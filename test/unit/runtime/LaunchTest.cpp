@@ -98,6 +98,51 @@ TEST_F(Launches, OfAResidentGridFillTheChip) {
   EXPECT_EQ(launch(resident, 1000), "216 blocks, 1024 threads, cluster 8, 0 bytes\n");
 }
 
+TEST_F(Launches, OverListsHaveAClusterForEach) {
+  plan::LaunchShape lists{
+      .grid = plan::Grid::Lists, .threads = 384, .cluster = 2, .dynamicBytes = 230464};
+  auto mostLists = [&](bool besideMessages) {
+    std::unique_ptr<Gpu> gpu = open(lists);
+    EXPECT_TRUE(gpu) << problem;
+    Launch one;
+    one.number = 0;
+    one.shape = &*plan.kernels[0].launch;
+    return gpu ? gpu->lists(one, besideMessages) : 0;
+  };
+  // 108 multiprocessors, of which messages get 16.
+  EXPECT_EQ(mostLists(false), 54);
+  EXPECT_EQ(mostLists(true), 46);
+  setenv("STEPC_MOST_CLUSTERS", "3", 1);
+  EXPECT_EQ(mostLists(false), 3);
+  for (const char *wrong : {"0", "-1", "", "3x"}) {
+    setenv("STEPC_MOST_CLUSTERS", wrong, 1);
+    EXPECT_FALSE(open(lists));
+    EXPECT_EQ(problem, std::string("expected a whole number of at least 1 in STEPC_MOST_CLUSTERS, "
+                                   "found '") +
+                           wrong + "'");
+  }
+  unsetenv("STEPC_MOST_CLUSTERS");
+}
+
+TEST_F(Launches, DescribeMatricesAsTheDriverTakesThem) {
+  std::unique_ptr<Gpu> gpu = open({.threads = 384});
+  ASSERT_TRUE(gpu) << problem;
+  void *memory = gpu->allocate(4096);
+  stepc_tensor_map map{};
+  gpu->mapMatrices({memory, 2, 16, 8, plan::DType::BF16, 64}, map);
+  EXPECT_EQ(gpu->takeProblem(), "");
+  EXPECT_NE(map.words[0], 0u);
+  // Rows of no whole 16 bytes, a base of no whole 16 bytes, and more than the memory has.
+  for (MatrixStack wrong : {MatrixStack{memory, 2, 16, 12, plan::DType::F16, 64},
+                            MatrixStack{static_cast<char *>(memory) + 8, 2, 16, 8},
+                            MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64}}) {
+    gpu->mapMatrices(wrong, map);
+    EXPECT_EQ(gpu->takeProblem(),
+              "describing matrices failed: CUDA_ERROR_INVALID_VALUE, said the stub");
+  }
+  gpu->release(memory);
+}
+
 TEST_F(Launches, AreRefusedByNameWhereTheGpuLacksWhatTheyNeed) {
   EXPECT_FALSE(open({.threads = 384, .dynamicBytes = 240 << 10}));
   EXPECT_EQ(problem, "kernel 'count' on sm_90: expected at most 232448 bytes of shared memory for "
