@@ -45,6 +45,11 @@ InFlightDiagnostic comm::blameInput(InFlightDiagnostic diagnostic) {
 
 LogicalResult CommDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
+  if (name == kSideBySideAttr)
+    return isa<UnitAttr>(attribute.getValue()) ? success()
+                                               : op->emitOpError("expected ")
+                                                     << name << " without a value, found "
+                                                     << attribute.getValue();
   if (!llvm::is_contained({kArenaAttr, kLimitAttr, kOffsetAttr, kBytesAttr, kPoolAttr}, name))
     return op->emitOpError("expected an attribute of the dialect comm, found ") << name;
   auto number = dyn_cast<IntegerAttr>(attribute.getValue());

@@ -393,6 +393,7 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
   command.transposeLhs = getTransposeLhs();
   command.transposeRhs = getTransposeRhs();
   command.symmetric = getSymmetric();
+  command.joins = getJoins();
   if (getPinned())
     for (auto each : getPinnedAttr().getAsRange<PinnedAlgorithmAttr>())
       command.pinned.push_back(each.getValue());

@@ -116,6 +116,9 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
       to <offset = 256, bytes = 128, block = tensor<8x8xbf16>>
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
     ```
+    With `joins`, a device may begin the product together with the one before it, in one launch
+    (`exec-join-products`). Results are the same.
+
     A target that has a library of products may run an algorithm of `pinned` instead of the kernels
     (`exec-pin-products`). The algorithm then chooses the order of additions and where it rounds. It uses the
     scratch as its workspace.
@@ -123,12 +126,14 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
     Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out;
     `tensorcore` needs operands that are both bf16 or both f16; the kernels exist. Only products that cuBLASLt
     computes have `pinned` algorithms, at most one for each version, chip and number of multiprocessors. An
-    algorithm needs an alignment of at most 64 bytes, which all operands have.
+    algorithm needs an alignment of at most 64 bytes, which all operands have. A product that joins follows a
+    product of the same types, transposes, symmetry and accumulation; neither has algorithms, and the proof
+    finds that none of those that join writes what another reads or writes.
   }];
   let arguments = !con((ins Exec_Accumulation:$accumulation, Exec_Batch:$lhs, Exec_Batch:$rhs,
                             OptionalAttr<Exec_Batch>:$addend, Exec_Batch:$out, F64Attr:$alpha, F64Attr:$beta,
                             UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$symmetric,
-                            OptionalAttr<Exec_PinnedAlgorithms>:$pinned), common);
+                            UnitAttr:$joins, OptionalAttr<Exec_PinnedAlgorithms>:$pinned), common);
   let assemblyFormat = [{
     custom<Word>($accumulation) `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)?
     (`kernels` $kernels^)? (`pinned` $pinned^)? attr-dict

@@ -189,6 +189,29 @@ private:
                                  name, kTolerancePercent));
   }
 
+  /// Lets the chains of each wave be computed side by side if that takes more memory, but not more than the
+  /// bound. One launch may then serve products of several chains. This gains time on a GPU alone, which loses
+  /// time at the end of each launch.
+  void standSideBySide(const WaveCost &cost, int64_t bound, bool isLimit) {
+    // The model may be too low by some percent, and a step above a limit is an error.
+    int64_t most = isLimit ? bound - bound / 4 : bound;
+    auto named = [](StringRef name) {
+      return remark::RemarkOpts::name(name).category("optim-assign-waves");
+    };
+    if (!clusterOf(getOperation()).device.overlaps || cost.sideBySide == cost.bytes)
+      return;
+    if (cost.sideBySide > most) {
+      remark::missed(getOperation().getLoc(), named("chains-side-by-side"))
+          << remark::metric("modelled-bytes", cost.sideBySide) << remark::metric("most-bytes", most)
+          << remark::reason("all chains of a wave at the same time take more workspace");
+      return;
+    }
+    getOperation()->setAttr(comm::kSideBySideAttr, UnitAttr::get(&getContext()));
+    remark::passed(getOperation().getLoc(), named("chains-side-by-side"))
+        << remark::metric("modelled-bytes", cost.sideBySide)
+        << remark::metric("bytes-in-turn", cost.bytes);
+  }
+
   void runOnOperation() override {
     comm::setLevel(getOperation(), "decided");
     WaveModel model = collect();
@@ -211,6 +234,7 @@ private:
     std::vector<std::vector<int64_t>> lists(model.groups().size());
     for (auto [block, wave] : llvm::enumerate(choice.division.waveOf))
       lists[model.groupOf(int64_t(block))].push_back(wave);
+    standSideBySide(choice.division.cost, bound, bool(limit));
     for (auto [group, list] : llvm::zip(model.groups(), lists))
       GroupOp(group).setWavesAttr(DenseI64ArrayAttr::get(&getContext(), list));
   }

@@ -205,7 +205,12 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     blocks are left out of the numbering. A group whose gradient or states have placements of their own has
     waves even without a matrix space, because moves between these shards also take workspace.
 
+    On GPUs the chains of a wave are computed side by side if the modelled workspace allows it, under a limit
+    three quarters of it: then the module gets the attribute `comm.side_by_side`. One launch can then serve
+    products of several chains, and fewer multiprocessors wait at the ends of launches.
+
     Remarks: `waves-assigned` (passed) has the number of waves, the reason, and the workspace of one wave;
+    `chains-side-by-side` (passed, or missed) has the workspace for that;
     `workspace-above-target` (missed) says that no number of waves that was tried is enough. Warnings say that
     more waves are forced than blocks fill, or that several waves are forced and there are no blocks.
 

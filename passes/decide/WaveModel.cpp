@@ -199,7 +199,7 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
 /// neighbouring waves of slabs take turns. Whole blocks that are sent back are in memory twice, before and
 /// after they are computed. All are unpacked before one is computed, and all are computed before one is
 /// packed. Scratch is one region beside all this.
-int64_t WaveModel::workspace(ArrayRef<Wave> waves) const {
+int64_t WaveModel::workspace(ArrayRef<Wave> waves, bool sideBySide) const {
   int64_t most = 0, scratch = 0;
   size_t chains = 0;
   for (size_t wave = 0; wave < waves.size(); ++wave) {
@@ -216,6 +216,11 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves) const {
       others = saturatingAdd(others, n.whole);
     most = std::max(most, saturatingAdd(flying, waves[wave].travel));
     most = std::max(most, saturatingAdd(flying, saturatingMul(2, waves[wave].whole)));
+    int64_t working = beside;
+    for (const Need &n : waves[wave].needs)
+      working = saturatingAdd(working, n.work);
+    if (sideBySide)
+      most = std::max(most, saturatingAdd(flying, working));
     for (const Need &n : waves[wave].needs) {
       int64_t waiting = others - n.whole - n.resting;
       most = std::max(most, saturatingAdd(flying, saturatingAdd(waiting, n.work)));
@@ -258,5 +263,6 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
       wave.between = saturatingAdd(wave.between, saturatingMul(2, last.held));
   }
   close();
-  return {workspace(waves), pipeline.finish()};
+  return {workspace(waves, /*sideBySide=*/false), workspace(waves, /*sideBySide=*/true),
+          pipeline.finish()};
 }

@@ -10,9 +10,10 @@
 
 namespace stepc::decide {
 
-/// Workspace per rank in bytes, and time of a step in seconds.
+/// Workspace per rank in bytes, and time of a step in seconds. `sideBySide` is the workspace if all chains of
+/// a wave are computed at the same time. It equals `bytes` if each wave has one chain.
 struct WaveCost {
-  int64_t bytes = 0;
+  int64_t bytes = 0, sideBySide = 0;
   double seconds = 0;
 };
 
@@ -96,7 +97,8 @@ private:
                         size_t &reached) const;
   void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const;
   Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads) const;
-  int64_t workspace(llvm::ArrayRef<Wave> waves) const;
+  /// `sideBySide`: whether all chains of a wave are computed at the same time.
+  int64_t workspace(llvm::ArrayRef<Wave> waves, bool sideBySide) const;
 
   cost::Cluster cluster;
   llvm::SmallVector<optim::GroupOp> ops;

@@ -120,6 +120,31 @@ def MergeDispatches : Pass<"exec-merge-dispatches", "::mlir::ModuleOp"> {
   let dependentDialects = ["::stepc::exec::ExecDialect"];
 }
 
+def JoinProducts : Pass<"exec-join-products", "::mlir::ModuleOp"> {
+  let summary = "Lets products of one kernel begin together";
+  let description = [{
+    A product joins an earlier one if the target computes both by one launch (`Target::canJoin`), and if it
+    shares no memory with any product from that one on. It moves behind the products that joined before. A
+    product does not move past other commands. Products with algorithms of a library join none. The result of
+    each product stays the same.
+
+    Before:
+    ```mlir
+    exec.product tensorcore of @t0 … to <offset = 0, bytes = 131072, block = tensor<256x256xbf16>> {…}
+    exec.product tensorcore of @t1 … to <offset = 131072, bytes = 32768, block = tensor<128x128xbf16>> {…}
+    ```
+    After:
+    ```mlir
+    exec.product tensorcore of @t0 … to <offset = 0, bytes = 131072, block = tensor<256x256xbf16>> {…}
+    exec.product tensorcore of @t1 … to <offset = 131072, bytes = 32768, block = tensor<128x128xbf16>> {…, joins}
+    ```
+  }];
+  let statistics = [
+    Statistic<"joinedProducts", "joined-products", "products that begin with another">,
+  ];
+  let dependentDialects = ["::stepc::exec::ExecDialect"];
+}
+
 def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
   let summary = "Lets the target make code of what the program says";
   let description = [{

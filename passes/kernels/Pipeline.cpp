@@ -29,6 +29,8 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createPinProducts());
   // Comes after all commands exist: dispatches of one kernel for several groups become one.
   manager.addPass(createMergeDispatches());
+  // Comes after algorithms are listed: a product that a library may compute begins by itself.
+  manager.addPass(createJoinProducts());
   // No operation that computes may be left outside of a kernel.
   manager.addPass(verifyLevel("exec"));
   // The proof. Code is made from this text alone.

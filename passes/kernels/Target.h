@@ -47,6 +47,9 @@ public:
   /// the device's memory.
   virtual Kernels kernels(mlir::SymbolTable &symbols, mlir::Operation *command) const = 0;
 
+  /// Whether one launch can compute both products, if they do not depend on each other.
+  virtual bool canJoin(exec::ProductOp, exec::ProductOp) const { return false; }
+
   /// Adds the passes that lower the module's kernels, after their numerics are expanded, to level 6.
   virtual void addKernelPasses(mlir::OpPassManager &manager) const = 0;
 

@@ -82,11 +82,11 @@ private:
 
 /// Finds batches that can share a pool. A run is a sequence of operations of one kind, none of which reads
 /// what another one of them writes. Batches whose first uses are in one run and whose last uses are in one
-/// run form a pool, because they live at the same time. All products count as one run, because each chain
-/// does its products by itself. So for batches with a product at one end, only the other end decides.
+/// run form a pool, because they live at the same time. If chains do their products one after another, all
+/// products count as one run. So for batches with a product at one end, only the other end decides.
 class PoolFinder {
 public:
-  explicit PoolFinder(Block &step) {
+  PoolFinder(Block &step, bool sideBySide) {
     llvm::DenseSet<Value> written;
     Operation *last = nullptr;
     int64_t run = 0;
@@ -98,12 +98,19 @@ public:
       if (!follows) {
         ++run;
         written.clear();
+        firstOf[run] = &op;
       }
-      runOf[&op] = isa<optim::ProductOp>(op) ? 0 : run;
+      runOf[&op] = isa<optim::ProductOp>(op) && !sideBySide ? 0 : run;
       if (auto writes = dyn_cast<DestinationStyleOpInterface>(op))
         written.insert_range(writes.getDpsInits());
       last = &op;
     }
+  }
+
+  /// The first operation of a product's run if chains stand side by side, otherwise the product itself.
+  Operation *beginOf(optim::ProductOp product) const {
+    int64_t run = runOf.at(product);
+    return run == 0 ? product.getOperation() : firstOf.at(run);
   }
 
   /// The pools, each with two batches or more, in the order of their allocations.
@@ -129,6 +136,7 @@ public:
 
 private:
   llvm::DenseMap<Operation *, int64_t> runOf;
+  llvm::DenseMap<int64_t, Operation *> firstOf;
 };
 
 class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
@@ -143,9 +151,14 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
   }
 
   LogicalResult assign(func::FuncOp step, const ProgramPlan &program, Extents &extents) {
+    PoolFinder runs(step.getBody().front(), getOperation()->hasAttr(kSideBySideAttr));
     llvm::DenseMap<Operation *, int64_t> position;
-    for (auto [index, op] : llvm::enumerate(step.getBody().front()))
+    for (auto [index, op] : llvm::enumerate(step.getBody().front())) {
       position[&op] = index;
+      // One launch may serve the products of a run, so they happen at the same time.
+      if (auto product = dyn_cast<optim::ProductOp>(op))
+        position[&op] = position.at(runs.beginOf(product));
+    }
     SmallVector<memref::AllocOp> allocs(step.getOps<memref::AllocOp>());
     std::vector<ArenaBuffer> buffers;
     llvm::DenseMap<Value, size_t> bufferOf;
@@ -166,8 +179,7 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
         }
       }
     }
-    SmallVector<SmallVector<memref::AllocOp>> pools =
-        PoolFinder(step.getBody().front()).find(allocs);
+    SmallVector<SmallVector<memref::AllocOp>> pools = runs.find(allocs);
     for (ArrayRef<memref::AllocOp> members : pools) {
       for (memref::AllocOp member : members) {
         if (failed(checkSizes(member)))

@@ -48,8 +48,11 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     side. That is, the first operation of each chain comes first, then the second of each, and so on. Then
     each chain does its products, and then all chains do their next operations side by side. So equal
     operations of different chains are next to each other. All results are in memory at one time in any order,
-    because they travel together. The pass decides nothing: the `wave` of each segment and the order of the
-    chains fix the whole order. `comm.scalars` come first, and `comm.advance_steps` stays last.
+    because they travel together. If the module has `comm.side_by_side`, products stand side by side too, and
+    chains without exchanges are laid out in the same way, so that one launch may serve products of several
+    chains (`exec-join-products`). The pass decides nothing: this attribute, the `wave` of each segment and
+    the order of the chains fix the whole order. `comm.scalars` come first, and `comm.advance_steps` stays
+    last.
 
     Remarks: `waves-pipelined` (passed) with the numbers of waves and exchanges; `exchange-exposed` (missed)
     for each exchange whose wait follows at once, because nothing is left to run while it travels.

@@ -31,7 +31,8 @@ namespace {
 class Pipeliner {
 public:
   Pipeliner(func::FuncOp step, const ProgramPlan &program)
-      : step(step), merger(program), builder(step.getContext()) {}
+      : step(step), merger(program), builder(step.getContext()),
+        sideBySide(step->getParentOfType<ModuleOp>()->hasAttr(kSideBySideAttr)) {}
 
   LogicalResult run() {
     if (failed(collect()))
@@ -186,9 +187,10 @@ private:
     });
   }
 
-  /// Places the operations of all chains before their products, then the products chain by chain, then the
-  /// next operations of all chains. So equal operations of different chains are next to each other. All
-  /// results are in memory at one time in any order, because they travel together.
+  /// Places the operations of all chains before their products, then the products, then the next operations
+  /// of all chains. So equal operations of different chains are next to each other. Products are placed chain
+  /// by chain or, if the module says so, also side by side: the first product of each chain, then the second
+  /// of each, and so on.
   void placeSideBySide(ArrayRef<Operation *> ops) {
     struct Progress {
       int64_t chain, phase = 0, step = 0; // products are odd phases
@@ -205,8 +207,9 @@ private:
         at.step = 0;
       }
       auto index = int64_t(order.size());
-      order.push_back({multiplies ? Key{at.phase, at.chain, at.step, index}
-                                  : Key{at.phase, at.step, at.chain, index},
+      bool isByChain = multiplies && !sideBySide;
+      order.push_back({isByChain ? Key{at.phase, at.chain, at.step, index}
+                                 : Key{at.phase, at.step, at.chain, index},
                        op});
       ++at.step;
     }
@@ -217,7 +220,9 @@ private:
 
   /// Places the operations of a round of a wave, its starts, and the waits for the round before.
   void layOut(Wave &wave, size_t round) {
-    if (round == 1)
+    if (round == 1 && sideBySide)
+      placeSideBySide(wave.local);
+    else if (round == 1)
       placeAll(wave.local);
     if (round >= wave.rounds.size())
       return;
@@ -241,7 +246,7 @@ private:
         return found;
       });
       wait(before, isOf);
-      if (phase == Phase::Computes && !collectives.empty())
+      if (phase == Phase::Computes && (sideBySide || !collectives.empty()))
         placeSideBySide(operations);
       else
         placeAll(operations);
@@ -330,6 +335,7 @@ private:
   func::FuncOp step;
   StartMerger merger;
   OpBuilder builder;
+  const bool sideBySide;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
   size_t rounds =

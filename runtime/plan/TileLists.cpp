@@ -135,6 +135,8 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
   std::vector<Tile> tiles;
   for (size_t i = 0; i < products.size(); ++i)
     addTiles(products[i], static_cast<int64_t>(i), cluster, tiles);
+  if (tiles.empty())
+    return {{}, std::vector<int32_t>(static_cast<size_t>(lists) + 1, 0)};
   sortForCache(tiles, cluster);
   Shares shares = shareOut(tiles, lists);
   // Halves are taken only where they shorten the longest list.

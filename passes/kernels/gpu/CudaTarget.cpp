@@ -9,6 +9,7 @@
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
 #include "passes/kernels/gpu/GpuKernels.h"
+#include "passes/kernels/gpu/WarpgroupProduct.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -59,6 +60,9 @@ public:
     return kernels;
   }
 
+  bool canJoin(exec::ProductOp one, exec::ProductOp other) const override {
+    return target.hasWarpgroups() && areOfOneWarpgroupForm(one, other);
+  }
   void addKernelPasses(OpPassManager &manager) const override {
     buildPtxPipeline(manager);
     AssembleGpuOptions options;

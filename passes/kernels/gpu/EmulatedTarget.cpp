@@ -65,6 +65,9 @@ public:
     }
     return kernels;
   }
+  bool canJoin(exec::ProductOp one, exec::ProductOp other) const override {
+    return gpu.hasWarpgroups() && areOfOneWarpgroupForm(one, other);
+  }
   void addKernelPasses(OpPassManager &manager) const override { host->addKernelPasses(manager); }
   /// The device `emulated` has no library. But its programs also run on drivers that stand in for NVIDIA's,
   /// which have one.

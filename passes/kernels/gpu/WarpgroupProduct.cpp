@@ -45,6 +45,11 @@ std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
   return WarpgroupForm{type, op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()};
 }
 
+bool areOfOneWarpgroupForm(exec::ProductOp one, exec::ProductOp other) {
+  std::optional<WarpgroupForm> form = warpgroupForm(one), second = warpgroupForm(other);
+  return form && second && form->name() == second->name();
+}
+
 bool hasWarpgroups(gpu::GPUModuleOp code) {
   std::optional<ArrayAttr> targets = code.getTargets();
   auto target = targets ? dyn_cast<NVVM::NVVMTargetAttr>((*targets)[0]) : NVVM::NVVMTargetAttr();

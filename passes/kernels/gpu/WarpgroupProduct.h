@@ -25,6 +25,8 @@ struct WarpgroupForm {
 /// all of whose operands are of one type, with rows of whole 16 bytes, and of more than 64 rows and columns.
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op);
 
+/// Whether warpgroups compute both products by the same kernel.
+bool areOfOneWarpgroupForm(exec::ProductOp one, exec::ProductOp other);
 /// Whether the chip that a module is for has products of warpgroups.
 bool hasWarpgroups(mlir::gpu::GPUModuleOp code);
 

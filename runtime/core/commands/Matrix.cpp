@@ -41,6 +41,7 @@ public:
   /// What a kernel of tiles reads.
   struct Tiles {
     std::vector<stepc_product_problem> problems;
+    std::vector<plan::TiledProduct> products; ///< the shapes of `problems`
     plan::TileLists lists;
   };
 
@@ -50,40 +51,50 @@ public:
   BatchWork batch;
 };
 
-/// Makes the lists of tiles of a product, and the record by which its kernel finds the operands.
-std::string makeTiles(PreparedMatrix &matrix, const plan::Product &product, bool besideMessages) {
-  stepc_instance &instance = matrix.instance;
-  Launch &launch = matrix.batch.kernels.front();
-  auto tiles = std::make_unique<PreparedMatrix::Tiles>();
-  int64_t blocks = matrix.batch.blocks;
-  auto [m, n, k] = product.sizes();
-  launch.items = 0;
-  if (blocks > 0) {
-    stepc_product_problem &problem = tiles->problems.emplace_back();
-    problem.alpha = float(product.alpha);
-    problem.beta = float(product.beta);
-    std::vector<const plan::Operand *> operands = product.operands();
-    bool hasAddend = product.addend.has_value();
-    // Without an addend no tile reads its map. A kernel makes itself acquainted with all maps, so it has one.
-    stepc_tensor_map *maps[] = {&problem.lhs, &problem.rhs, &problem.addend, &problem.out};
-    for (size_t i = 0; i < std::size(maps); ++i) {
-      size_t operand = i < 2 ? i : operands.size() - 1 - (hasAddend && i == 2);
-      int64_t boxRows = i == 0 && !product.transposeLhs ? plan::kTileRows : plan::kTilePart;
-      const plan::Operand &batch = *operands[operand];
-      MatrixStack stack{
-          matrix.arguments[operand + 1], blocks, batch.rows, batch.cols, batch.type, boxRows};
-      if (std::string wrong =
-              instance.device().mapMatrices(instance.deviceContext, stack, *maps[i]);
-          !wrong.empty())
-        return wrong;
-    }
-    plan::TiledProduct tiled{blocks, m, n, k, product.symmetric, hasAddend};
-    launch.items = instance.device().lists(instance.deviceContext, launch, besideMessages);
-    tiles->lists = plan::tileLists({&tiled, 1}, launch.items, launch.shape->cluster);
+/// Makes the record by which a kernel of tiles finds the operands of a product. `addresses` are the scratch
+/// and the operands. Returns why the device cannot; empty if it can.
+std::string describe(stepc_instance &instance, const plan::Product &product, int64_t blocks,
+                     const std::vector<void *> &addresses, stepc_product_problem &problem) {
+  problem.alpha = float(product.alpha);
+  problem.beta = float(product.beta);
+  std::vector<const plan::Operand *> operands = product.operands();
+  bool hasAddend = product.addend.has_value();
+  // A kernel makes itself acquainted with all maps. Without an addend, that map is the result's, and no tile
+  // reads it.
+  stepc_tensor_map *maps[] = {&problem.lhs, &problem.rhs, &problem.addend, &problem.out};
+  for (size_t i = 0; i < std::size(maps); ++i) {
+    size_t operand = i < 2 ? i : operands.size() - 1 - (hasAddend && i == 2);
+    int64_t boxRows = i == 0 && !product.transposeLhs ? plan::kTileRows : plan::kTilePart;
+    const plan::Operand &batch = *operands[operand];
+    MatrixStack stack{addresses[operand + 1], blocks, batch.rows, batch.cols, batch.type, boxRows};
+    if (std::string wrong = instance.device().mapMatrices(instance.deviceContext, stack, *maps[i]);
+        !wrong.empty())
+      return wrong;
   }
-  matrix.tileArguments = {tiles->problems.data(), reinterpret_cast<void *>(tiles->problems.size()),
-                          tiles->lists.tiles.data(), tiles->lists.begins.data()};
-  matrix.tiles = std::move(tiles);
+  return {};
+}
+
+/// Adds a product to the launch of `first`, whose kernel takes lists of tiles, and shares out all tiles anew.
+/// `blocks` and `addresses` are the product's.
+std::string addTiles(PreparedMatrix &first, const plan::Product &product, int64_t blocks,
+                     const std::vector<void *> &addresses, bool besideMessages) {
+  stepc_instance &instance = first.instance;
+  Launch &launch = first.batch.kernels.front();
+  PreparedMatrix::Tiles &tiles = *first.tiles;
+  if (blocks > 0) {
+    auto [m, n, k] = product.sizes();
+    tiles.products.push_back({blocks, m, n, k, product.symmetric, product.addend.has_value()});
+    std::string wrong =
+        describe(instance, product, blocks, addresses, tiles.problems.emplace_back());
+    if (!wrong.empty())
+      return wrong;
+  }
+  launch.items = tiles.products.empty()
+                     ? 0
+                     : instance.device().lists(instance.deviceContext, launch, besideMessages);
+  tiles.lists = plan::tileLists(tiles.products, launch.items, launch.shape->cluster);
+  first.tileArguments = {tiles.problems.data(), reinterpret_cast<void *>(tiles.problems.size()),
+                         tiles.lists.tiles.data(), tiles.lists.begins.data()};
   return {};
 }
 
@@ -108,8 +119,17 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
     launch.items = made->batch.blocks * kernel.items;
     launch.grain = 1;
   }
-  if (product && plan::takesLists(plan, command))
-    failure = makeTiles(*made, *product, underWay > 0);
+  if (!product || !plan::takesLists(plan, command))
+    return made;
+  if (product->joins) {
+    // The launch of the first product serves this one too.
+    made->batch.kernels.clear();
+  } else {
+    made->tiles = std::make_unique<PreparedMatrix::Tiles>();
+    joined = made.get();
+  }
+  failure = addTiles(static_cast<PreparedMatrix &>(*joined), *product, made->batch.blocks,
+                     made->arguments, underWay > 0);
   return made;
 }
 

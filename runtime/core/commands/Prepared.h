@@ -93,9 +93,10 @@ public:
 
   stepc_instance &instance;
   const plan::Plan &plan;
-  int64_t number = 0;   ///< the next command's number in the plan
-  std::string failure;  ///< why the device cannot run a command; empty if it can
-  int64_t underWay = 0; ///< exchanges that are started and not yet awaited
+  int64_t number = 0;                ///< the next command's number in the plan
+  std::string failure;               ///< why the device cannot run a command; empty if it can
+  int64_t underWay = 0;              ///< exchanges that are started and not yet awaited
+  PreparedCommand *joined = nullptr; ///< the product whose launch later products may join
 
 private:
   std::unique_ptr<PreparedCommand> prepareMatrix(const plan::MatrixCommand &,

@@ -5,6 +5,7 @@
 #include "runtime/plan/commands/ProgramChecks.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace stepc::plan {
@@ -99,11 +100,56 @@ bool Product::doExtentsAgree() const {
          (!addend || (addend->rows == m && addend->cols == n));
 }
 
+bool Product::isOfForm(const Product &other) const {
+  auto form = [](const Product &p) {
+    return std::tuple(p.lhs.type, p.rhs.type, p.out.type, p.accumulation, p.transposeLhs,
+                      p.transposeRhs, p.symmetric);
+  };
+  return form(*this) == form(other);
+}
+
+/// Whether two batches may share bytes. Members of a pool never do.
+static bool overlap(const Operand &a, const Operand &b) {
+  bool isBeside = !a.pool.isNone() && a.pool == b.pool && a.member != b.member;
+  return !isBeside && a.value < b.value + b.bytes && b.value < a.value + a.bytes;
+}
+
+std::string Product::checkJoined(const ProgramChecks &checks) const {
+  for (int64_t i = checks.number - 1;; --i) {
+    const auto *other =
+        i < 0 ? nullptr : std::get_if<Product>(&checks.plan.commands[static_cast<size_t>(i)]);
+    if (!other)
+      return "expected a product before one that joins it, found " +
+             (i < 0 ? std::string("none")
+                    : "a command of kind " +
+                          std::string(name(checks.plan.commands[static_cast<size_t>(i)])));
+    if (!isOfForm(*other))
+      return "expected products of one form that join, found other types, transposes, symmetry or "
+             "accumulation in command " +
+             std::to_string(i);
+    if (!pinned.empty() || !other->pinned.empty())
+      return "expected no algorithms of products that join, found some in command " +
+             std::to_string(pinned.empty() ? i : checks.number);
+    for (auto [writer, reader] : {std::pair(this, other), std::pair(other, this)})
+      for (const Operand *operand : reader->operands())
+        if (overlap(writer->out, *operand))
+          return "expected products that join, none of which writes what another reads or writes, "
+                 "found that commands " +
+                 std::to_string(i) + " and " + std::to_string(checks.number) +
+                 " share bytes from byte " +
+                 std::to_string(std::max(writer->out.value, operand->value));
+    if (!other->joins)
+      return {};
+  }
+}
+
 std::string Product::check(ProgramChecks &checks) const {
   if (Check wrong = MatrixCommand::check(checks, operands()); !wrong.empty())
     return wrong;
   if (!doExtentsAgree())
     return disagree(operands());
+  if (Check wrong = joins ? checkJoined(checks) : Check(); !wrong.empty())
+    return wrong;
   if (Check wrong = checkPinned(checks.plan, *this); !wrong.empty())
     return wrong;
   if (!takesLists(checks.plan, *this))

@@ -93,6 +93,9 @@ struct Product : MatrixCommand {
   Accumulation accumulation = Accumulation::FusedChain;
   double alpha = 1, beta = 0;
   bool transposeLhs = false, transposeRhs = false, symmetric = false;
+  // Whether a device may begin the product together with the one before it. Products that join are of one
+  // form, and none of them writes what another reads or writes.
+  bool joins = false;
   std::vector<PinnedAlgorithm> pinned; // each for another library or GPU
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
@@ -107,6 +110,7 @@ struct Product : MatrixCommand {
     visit("transpose_lhs", self.transposeLhs);
     visit("transpose_rhs", self.transposeRhs);
     visit("symmetric", self.symmetric);
+    visit("joins", self.joins);
     visit("pinned", self.pinned);
   }
   /// lhs, rhs, the addend if there is one, out: the order in which kernels get them.
@@ -116,8 +120,13 @@ struct Product : MatrixCommand {
     return {out.rows, out.cols, transposeLhs ? lhs.rows : lhs.cols};
   }
   bool doExtentsAgree() const;
+  /// Whether both products have equal types, transposes, symmetry and accumulation.
+  bool isOfForm(const Product &other) const;
   std::string check(ProgramChecks &) const;
   void effects(const Plan &, Effects &) const;
+
+private:
+  std::string checkJoined(const ProgramChecks &) const;
 };
 
 /// A function of whole blocks, for every computed block (optim::BlockFunctionAttrInterface). Its kernels

@@ -25,6 +25,7 @@ ProgramChecks::ProgramChecks(const Plan &plan)
 Check ProgramChecks::run(int64_t &which) {
   for (which = 0; which < static_cast<int64_t>(plan.commands.size()); ++which) {
     const Command &each = at(plan.commands, which);
+    number = which;
     if (Check wrong = command(each); !wrong.empty())
       return "command " + std::to_string(which) + " (" + std::string(name(each)) + "): " + wrong;
   }

@@ -50,6 +50,7 @@ public:
   static Check ofKind(std::string_view expected, TableKind found);
 
   const Plan &plan;
+  int64_t number = 0; ///< of the command that is being checked
 
 private:
   Check packed(const Operand &operand, const Place &place) const;

@@ -59,19 +59,37 @@ def test_random_programs(tmp_path, index, capsys):
     save(inputs, tensors(shapes, 1, seed=index))
     expected = run(EXAMPLE, one, inputs, tmp_path / "plain.safetensors", *PLAIN)
     made = kernels(tmp_path, one, TILES)
+    # On a GPU's cluster the chains of a wave stand side by side, and products of several chains share launches.
     ways = {
         "alone": [one],
-        "owner": [many, "--strategy", "*=owner", "--waves", 2],
+        "side by side": [one, "--cluster", "h100", "--waves", 1],
+        "owner": [many, "--strategy", "*=owner", "--waves", 2, "--cluster", "h100"],
         "gather": [many, "--strategy", "*=gather"],
     }
+    stepc("compile", EXAMPLE, "-m", one, *TILES, *ways["side by side"][1:], "--emit", "exec", "-o", tmp_path)
+    joined = (tmp_path / "muon.mlir").read_text().count("joins")
     for number, (way, (where, *options)) in enumerate(ways.items()):
         found = run(EXAMPLE, where, inputs, tmp_path / f"{way}.safetensors", *TILES, *options,
-                    STEPC_EMULATED_SEED=3 * index + number)  # fmt: skip
+                    STEPC_EMULATED_SEED=4 * index + number)  # fmt: skip
         wrong = differences(found, expected)
         assert not wrong, f"STEPC_SEED={SEED}, program {index}, {way}:\n" + "\n".join(wrong)
     assert any(name.startswith("stepc_tiles") for name in made), made
     with capsys.disabled():
-        print(f"\n  STEPC_SEED={SEED}, program {index}: {shapes}, {len(made)} kernels", end="")
+        print(f"\n  STEPC_SEED={SEED}, program {index}: {shapes}, {len(made)} kernels, {joined} products joined", end="")
+
+
+def test_products_of_several_chains_share_launches(tmp_path):
+    """Each of five steps has one launch for three Gram matrices, one for their polynomials and one for the rest."""
+    document = tmp_path / "m.json"
+    shapes = {"a": (72, 136), "b": (128, 256), "c": (96, 200)}
+    document.write_text(json.dumps(manifest(shapes, 1)))
+    options = ["--cluster", "h100", "--waves", 1, *TILES]
+    stepc("compile", EXAMPLE, "-m", document, *options, "--emit", "exec", "-o", tmp_path)
+    products = re.findall(r"exec\.product .*", (tmp_path / "muon.mlir").read_text())
+    assert len(products) == 45 and sum("joins" in one for one in products) == 30
+    # A limit that leaves no memory for it lets chains take turns.
+    stepc("compile", EXAMPLE, "-m", document, *options, "--workspace-limit", "900KiB", "--emit", "exec", "-o", tmp_path)
+    assert "joins" not in (tmp_path / "muon.mlir").read_text()
 
 
 def test_shapes_choose_their_kernels(tmp_path):

@@ -177,8 +177,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 21, found 1");
-  bytes[8] = 21;
+  EXPECT_EQ(error, "expected plan version 22, found 1");
+  bytes[8] = 22;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

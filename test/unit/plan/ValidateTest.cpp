@@ -449,6 +449,48 @@ TEST(Plan, ValidationOfKernelsOfTilesNamesWhatIsWrong) {
             "products");
 }
 
+TEST(Plan, ValidationOfProductsThatJoinNamesWhatIsWrong) {
+  // Two products, of which the second writes other bytes.
+  auto message = [](auto change) {
+    Plan plan = program();
+    plan.arenaBytes = 4096;
+    Product second = productOf(plan);
+    second.out.value = 1024;
+    second.addend.reset();
+    productOf(plan).addend.reset();
+    second.joins = true;
+    plan.commands.insert(plan.commands.begin() + kProduct + 1, second);
+    change(plan, std::get<Product>(plan.commands[kProduct + 1]));
+    return validateProgram(plan);
+  };
+  ASSERT_EQ(message([](Plan &, Product &) {}), "");
+  auto expect = [&](const std::string &wrong, auto change) {
+    EXPECT_EQ(message(change), "command 5 (product): " + wrong);
+  };
+  expect("expected a product before one that joins it, found a command of kind start",
+         [](Plan &p, Product &) {
+           std::swap(p.commands[kStart], p.commands[kProduct]);
+           std::get<Product>(p.commands[kStart]).joins = false;
+         });
+  expect("expected products of one form that join, found other types, transposes, symmetry or "
+         "accumulation in command 4",
+         [](Plan &, Product &second) { second.accumulation = Accumulation::FusedChain; });
+  std::string shared = "expected products that join, none of which writes what another reads or "
+                       "writes, found that commands 4 and 5 share bytes from byte ";
+  expect(shared + "192", [](Plan &p, Product &second) { second.out = productOf(p).out; });
+  expect(shared + "192", [](Plan &p, Product &second) { second.addend = productOf(p).out; });
+  expect(shared + "64",
+         [](Plan &p, Product &second) { second.out.value = productOf(p).lhs.value; });
+  // A third product that joins is compared with the first, too.
+  EXPECT_EQ(message([](Plan &p, Product &second) {
+              Product third = second;
+              third.out.value = productOf(p).out.value;
+              p.commands.insert(p.commands.begin() + kProduct + 2, third);
+            }),
+            "command 6 (product): expected products that join, none of which writes what another "
+            "reads or writes, found that commands 4 and 6 share bytes from byte 192");
+}
+
 TEST(Plan, ValidationOfAlgorithmsNamesWhatIsWrong) {
   auto message = [](auto change) {
     Plan plan = program();

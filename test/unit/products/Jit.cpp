@@ -207,12 +207,12 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
     exec::Accumulation order = kernels::gpuAccumulation(tensorCores, lhs.getType(), rhs.getType());
     if (!tensorCores && !target.fma)
       order = exec::Accumulation::RoundedChain;
-    emit(exec::ProductOp::create(b, op.getLoc(), exec::AccumulationAttr::get(&context, order), lhs,
-                                 rhs, batch(product.getAddend()), batch(product.getInit()),
-                                 product.getAlphaAttr(), product.getBetaAttr(),
-                                 product.getTransposeLhsAttr(), product.getTransposeRhsAttr(),
-                                 product.getSymmetricAttr(), /*pinned=*/ArrayAttr(),
-                                 exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
+    emit(exec::ProductOp::create(
+             b, op.getLoc(), exec::AccumulationAttr::get(&context, order), lhs, rhs,
+             batch(product.getAddend()), batch(product.getInit()), product.getAlphaAttr(),
+             product.getBetaAttr(), product.getTransposeLhsAttr(), product.getTransposeRhsAttr(),
+             product.getSymmetricAttr(), /*joins=*/UnitAttr(),
+             /*pinned=*/ArrayAttr(), exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
          emitter.product);
   } else if (auto apply = dyn_cast<optim::ApplyOp>(op)) {
     SmallVector<Attribute> sources;
