@@ -83,7 +83,7 @@ struct ProductReport {
 /// What NCCL takes of a GPU's memory beside the workspace, roughly: docs/runtime.md says why.
 struct NcclMemory {
   static constexpr int64_t kConnectionBytes = (4 << 20) + (512 << 10) + 4800 * 1024;
-  static constexpr int64_t kLeastChannels = 2, kMostChannels = 32;
+  static constexpr int64_t kLeastChannels = 2, kMostChannels = plan::kMessageBlocks;
   int64_t connections = 0; ///< through which a rank receives: the most of any rank
   Range bytes() const {
     int64_t each = connections * kConnectionBytes;

@@ -25,9 +25,6 @@ enum class Stream : int32_t { Compute = 0, Communication = 1 };
 
 struct MemoryUses; // runtime/emulated/Races.h
 
-/// The most GPU blocks that messages between ranks take at a time. NCCL is told this number, and products
-/// that run beside messages leave as many multiprocessors free.
-inline constexpr int kMessageBlocks = 16;
 
 /// What a device keeps for one instance, from `open` to the instance's end.
 class DeviceState {

@@ -1,8 +1,8 @@
 //===- NcclWorld.cpp - One rank's communicators ------------------------------===//
 
 #include "runtime/transports/NcclWorld.h"
-#include "runtime/devices/Device.h"
 #include "runtime/host/Memory.h"
+#include "runtime/plan/Kernel.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ std::string NcclWorld::open(const nccl::UniqueId &id, int ordinal) {
   // Communicators that are split off share the world's connections and buffers.
   config.splitShare = 1;
   // Products beside messages leave as many multiprocessors free.
-  config.maxCTAs = kMessageBlocks;
+  config.maxCTAs = int(plan::kMessageBlocks);
   Lock lock(mutex);
   wrong = check("ncclCommInitRankConfig",
                 nccl.ncclCommInitRankConfig(&world.handle, world.ranks, id, world.rank, &config));

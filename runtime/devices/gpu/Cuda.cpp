@@ -140,7 +140,7 @@ public:
     int64_t cluster = launch.shape->cluster;
     int64_t blocks = functions[size_t(launch.number)].residentBlocks;
     if (besideMessages)
-      blocks -= kMessageBlocks;
+      blocks -= plan::kMessageBlocks;
     return std::clamp(blocks / cluster, int64_t(1), mostClusters);
   }
   void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
