@@ -41,7 +41,7 @@ public:
   explicit Decoder(const Kernel &kernel) : kernel(kernel) {
     program.kernel = kernel;
     if (!kernel.threads || kernel.threads % 32 || kernel.threads > 1024)
-      fail("expected .reqntid with whole warps, found ", kernel.threads, " threads");
+      fail("expected .reqntid or .maxntid with whole warps, found ", kernel.threads, " threads");
     if (kernel.clusterBlocks > 8)
       fail("expected clusters of at most 8 blocks, found ", kernel.clusterBlocks);
     for (const Register &each : kernel.registers)
@@ -157,6 +157,12 @@ private:
       }
       if (auto found = sharedAddresses.find(operand.name); found != sharedAddresses.end())
         return constant(kind, found->second + uint64_t(operand.value));
+      for (size_t g = 0; g < kernel.globalArrays.size(); ++g)
+        if (kernel.globalArrays[g].name == operand.name && kind == RegisterKind::Bits64) {
+          Slot slot = newSlot(kind);
+          program.constants.push_back({slot, kind, uint64_t(operand.value), int(g)});
+          return slot;
+        }
       if (const Parameter *found = parameter(operand.name))
         return constant(kind, kParameterWindow + found->offset + uint64_t(operand.value));
       refuse(operand, "a register or a number");

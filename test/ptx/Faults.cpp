@@ -199,7 +199,7 @@ const std::vector<Fault> &faults() {
 ProductKernel withText(const ProductKernel &kernel, const std::string &text) {
   ProductKernel made = kernel;
   made.text = text;
-  made.program = decode(parse(text).at(0));
+  made.program = decode(kernelCalled(parse(text), kernel.program.kernel.name));
   return made;
 }
 

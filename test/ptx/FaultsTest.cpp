@@ -29,6 +29,17 @@ std::optional<uint64_t> seedThatFinds(const ProductKernel &kernel,
   return {};
 }
 
+/// What the faults are planted in passes with each seed that may find them.
+TEST(Control, IsCleanWithEachSeed) {
+  if (kernels().empty())
+    GTEST_SKIP() << "STEPC_PTX_KERNELS names no folder of kernels";
+  for (const ProductKernel &kernel : kernels()) {
+    std::string message;
+    auto seed = seedThatFinds(kernel, problemsFor(kernel), {.clusters = 1}, message);
+    EXPECT_FALSE(seed) << kernel.name << ", seed " << *seed << ": " << message;
+  }
+}
+
 class PlantedFaults : public testing::TestWithParam<size_t> {
 protected:
   void SetUp() override {

@@ -30,16 +30,28 @@ std::string contentOf(const std::string &path) {
 
 } // namespace
 
+Kernel kernelCalled(const std::vector<Kernel> &parsed, const std::string &name) {
+  for (const Kernel &each : parsed)
+    if (each.name == name)
+      return each;
+  fail("expected a kernel called '", name, "' among ", parsed.size());
+}
+
 ProductKernel readKernel(const std::string &description, const std::string &text) {
   ProductKernel made;
   std::istringstream words(description);
   bool hasAddendType = false;
+  std::string entry;
   for (std::string word; words >> word;) {
     size_t equals = word.find('=');
     std::string key = word.substr(0, equals),
                 value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (key == "file")
-      made.name = value.substr(0, value.rfind('.'));
+    if (key == "name")
+      made.name = value;
+    else if (key == "file") // the caller has read it
+      continue;
+    else if (key == "entry")
+      entry = value;
     else if (key == "shared")
       made.sharedBytes = uint32_t(std::stoul(value));
     else if (key == "lhs")
@@ -66,10 +78,7 @@ ProductKernel readKernel(const std::string &description, const std::string &text
   if (!hasAddendType)
     made.addend = made.in;
   made.text = text;
-  auto parsed = parse(text);
-  if (parsed.size() != 1)
-    fail("expected one kernel in ", made.name, ", found ", parsed.size());
-  made.program = decode(parsed[0]);
+  made.program = decode(kernelCalled(parse(text), entry));
   return made;
 }
 

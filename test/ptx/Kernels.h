@@ -26,8 +26,10 @@ struct ProductKernel {
   uint32_t cluster() const { return program.kernel.clusterBlocks; }
 };
 
+Kernel kernelCalled(const std::vector<Kernel> &parsed, const std::string &name);
+
 /// The kernel of a file's text. `description` is a line of kernels.txt:
-///   file=NAME.ptx shared=BYTES lhs=k|m rhs=k|n symmetric=0|1 addend=0|1 shift=0|1 half=0|1 in=TYPE out=TYPE
+///   name=NAME file=FILE entry=NAME shared=BYTES lhs=k|m rhs=k|n symmetric=0|1 addend=0|1 shift=0|1 half=0|1 in=TYPE out=TYPE
 ProductKernel readKernel(const std::string &description, const std::string &text);
 
 /// The kernels of the folder that STEPC_PTX_KERNELS names (a variable of the environment, or of the build), as its

@@ -63,7 +63,8 @@ std::unique_ptr<Cluster> Machine::begin(const Launch &launch, uint32_t number) {
         if (each.kind == RegisterKind::Predicate)
           warp.predicate(each.slot) = uint32_t(each.value);
         else if (each.kind == RegisterKind::Bits64)
-          std::fill_n(warp.at<uint64_t>(each.slot), 32, each.value);
+          std::fill_n(warp.at<uint64_t>(each.slot), 32,
+                      each.value + (each.global >= 0 ? variables[size_t(each.global)] : 0));
         else
           std::fill_n(warp.at<uint32_t>(each.slot), 32, uint32_t(each.value));
       }
@@ -137,7 +138,12 @@ void Machine::landLoads(Cluster &cluster, bool isForced) {
     if (isForced || cluster.loads[n].due <= clock) {
       Load load = cluster.loads[n];
       cluster.loads.erase(cluster.loads.begin() + ptrdiff_t(n));
-      carryOut(*this, load);
+      try {
+        carryOut(*this, load);
+      } catch (const Error &error) {
+        fail("block ", load.cta->number, ", a tensor load to ", load.to, " for the barrier at ",
+             load.barrier, ": ", error.what());
+      }
     }
 }
 
@@ -354,7 +360,13 @@ void Machine::run(const Launch &launch) {
   std::vector<std::unique_ptr<Cluster>> clusters;
   std::vector<Warp *> warps;
   uint32_t next = 0;
-  uint64_t limit = clock + 4'000'000'000;
+  uint64_t limit = clock + mostInstructions;
+  variables.clear();
+  for (const GlobalArray &each : launch.program->kernel.globalArrays) {
+    std::vector<uint8_t> bytes = each.initial;
+    bytes.resize(each.bytes);
+    variables.push_back(memory.allocate(each.name, bytes.data(), bytes.size(), true));
+  }
   for (;;) {
     std::erase_if(clusters, [](auto &each) { return each->liveWarps == 0; });
     bool isNew = false;
@@ -400,7 +412,7 @@ void Machine::run(const Launch &launch) {
       clock = std::max(clock, first->due);
     }
     if (clock > limit)
-      fail("a kernel has not ended after ", clock, " instructions");
+      fail("a kernel has not ended after ", mostInstructions, " instructions");
     for (auto &cluster : clusters)
       landLoads(*cluster, false);
     if (std::any_of(clusters.begin(), clusters.end(),

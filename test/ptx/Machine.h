@@ -180,6 +180,8 @@ public:
   GlobalMemory memory;
   Random random;
   uint64_t clock = 0; ///< instructions of all warps
+  /// A launch that carries out more is taken to have no end.
+  uint64_t mostInstructions = 200'000'000;
   /// Clusters that run beside each other.
   uint32_t residentClusters = 1;
 
@@ -196,6 +198,9 @@ public:
 private:
   uint32_t latency = 1, most = 60;
   uint32_t election = 0;
+
+  /// Where a launch has its module's variables.
+  std::vector<uint64_t> variables;
 
   std::unique_ptr<Cluster> begin(const Launch &launch, uint32_t number);
   bool isReady(const Warp &warp, const Lanes &lanes) const;

@@ -177,6 +177,30 @@ TEST(Machine, ATrapIsAnError) {
   EXPECT_THAT(snippet.error(), HasSubstr("the kernel stops by a trap"));
 }
 
+TEST(Machine, AWaitThatIsBoundedTellsItsBarrier) {
+  Snippet snippet;
+  snippet.declarations = ".visible .global .align 4 .b32 stuck[2] = {0, 5};";
+  std::string wait = "mov.u64 %rd1, %globaltimer;\nLOOP: mbarrier.try_wait.parity.shared.b64 %p2, "
+                     "[smem+16000], 0, 1000;\n"
+                     "@%p2 bra DONE; mov.u64 %rd2, %globaltimer; sub.s64 %rd3, %rd2, %rd1; "
+                     "setp.lt.u64 %p3, %rd3, 2000000000;\n"
+                     "@%p3 bra LOOP; st.global.b32 [stuck], 7; trap;\nDONE: mov.b64 %rd4, stuck; "
+                     "ld.global.b32 %r2, [%rd4+4];\n";
+  snippet.body =
+      barrierText(1) + "@%p1 mbarrier.arrive.shared::cta.b64 _, [smem+16000];\n" + wait + kStore;
+  EXPECT_EQ(words(snippet.run())[3], 5u);
+  // Nothing is left that could end the phase.
+  snippet.body = barrierText(1) + wait;
+  EXPECT_THAT(snippet.error(), HasSubstr("line 18: the barrier at 17024 stays in its phase 0"));
+}
+
+TEST(Machine, AKernelWithoutAnEndIsAnError) {
+  Snippet snippet;
+  snippet.mostInstructions = 10000;
+  snippet.body = "LOOP: bra LOOP;";
+  EXPECT_THAT(snippet.error(), HasSubstr("a kernel has not ended after 10000 instructions"));
+}
+
 TEST(Machine, GlobalAccessesStayInTheirAllocation) {
   Snippet snippet;
   snippet.body = "ld.global.b32 %r2, [%rd0+4096];";

@@ -19,7 +19,15 @@ inline float fromBf16(uint16_t bits) { return std::bit_cast<float>(uint32_t(bits
 inline uint16_t toF16(float value) {
   return value != value ? 0x7fff : std::bit_cast<uint16_t>(static_cast<_Float16>(value));
 }
-inline float fromF16(uint16_t bits) { return static_cast<float>(std::bit_cast<_Float16>(bits)); }
+inline float fromF16(uint16_t bits) {
+  uint32_t sign = uint32_t(bits & 0x8000) << 16, field = bits >> 10 & 31, fraction = bits & 0x3ff;
+  if (field == 31)
+    return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
+  // A whole number times a power of two. Denormal numbers have the least exponent of normal ones.
+  auto magnitude = float(int(fraction | (field ? 0x400 : 0)));
+  float unit = std::bit_cast<float>(((field ? field : 1) + 127 - 25) << 23);
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude * unit) | sign);
+}
 
 } // namespace stepc::ptx
 

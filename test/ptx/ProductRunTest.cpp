@@ -1,6 +1,7 @@
 //===- ProductRunTest.cpp - Products on the machine ------------------------===//
 
 #include "test/ptx/ProductRun.h"
+#include "test/ptx/Multiply.h"
 #include "test/ptx/Random.h"
 #include "test/support/Tier.h"
 
@@ -82,6 +83,45 @@ TEST_F(Kernels, OfOneProductGiveTheSameBits) {
       for (size_t p = 0; p < problems.size(); ++p)
         expectSameBits(a.outs[p], b.outs[p], kernels()[i].name + " and " + kernels()[j].name);
     }
+}
+
+/// A result without a factor is the rounded sum of 16 steps of k after another, as runtime/emulated/TensorCore.h adds.
+TEST_F(Kernels, AccumulateAsTheModelDoes) {
+  for (const ProductKernel &kernel : kernels()) {
+    SCOPED_TRACE(kernel.name);
+    ProductProblem problem = drawProblem(kernel, {1, 72, 40, 333}, 21);
+    problem.alpha = 1;
+    problem.hasAddend = problem.hasShift = false;
+    auto result = runProduct(kernel, {problem}, {.seed = 8});
+    const auto [batches, m, n, k] = problem.shape;
+    Matrices expected(kernel.out, 1, m, n);
+    for (uint32_t i = 0; i < m; i += 16)
+      for (uint32_t j = 0; j < n; j += 8) {
+        float sums[16 * 8] = {};
+        for (uint32_t step = 0; step < k; step += 16) {
+          uint16_t left[16][16] = {}, right[8][16] = {};
+          auto element = [&](const Matrices &of, bool isAcross, uint32_t line, uint32_t at,
+                             uint32_t most) {
+            return line < most && at < k
+                       ? uint16_t(isAcross ? of.bits(0, at, line) : of.bits(0, line, at))
+                       : uint16_t(0);
+          };
+          const Matrices &rhs = kernel.isSymmetric ? problem.lhs : problem.rhs;
+          bool isRhsAcross = kernel.isSymmetric ? kernel.isLhsTransposed : !kernel.isRhsTransposed;
+          for (uint32_t e = 0; e < 16; ++e) {
+            for (uint32_t line = 0; line < 16; ++line)
+              left[line][e] = element(problem.lhs, kernel.isLhsTransposed, i + line, step + e, m);
+            for (uint32_t line = 0; line < 8; ++line)
+              right[line][e] = element(rhs, isRhsAcross, j + line, step + e, n);
+          }
+          multiply(left, right, sums, 8, kernel.in == Type::F16);
+        }
+        for (uint32_t e = 0; e < 16 * 8; ++e)
+          if (i + e / 8 < m && j + e % 8 < n)
+            expected.set(0, i + e / 8, j + e % 8, sums[e]);
+      }
+    expectSameBits(result.outs[0], expected, "the model's");
+  }
 }
 
 /// A problem's flag tells that it has no addend, or no shift.

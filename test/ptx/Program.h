@@ -71,6 +71,7 @@ struct Program {
     Slot slot;
     RegisterKind kind;
     uint64_t value;
+    int global = -1; ///< the module's variable to whose address the value is added
   };
   std::vector<Constant> constants;
   std::vector<std::pair<Slot, Special>> specials;

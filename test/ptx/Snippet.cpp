@@ -9,7 +9,8 @@ namespace stepc::ptx {
 std::string Snippet::text() const {
   std::ostringstream text;
   text
-      << ".version 8.6\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 smem[];\n"
+      << ".version 8.6\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 smem[];"
+      << declarations << "\n"
       << ".visible .entry snippet(.param .align 64 .b8 map[128], .param .u64 out, .param .u64 in)\n"
       << ".reqntid " << threads << "\n.reqnctapercluster " << clusterBlocks << ", 1, 1\n"
       << "{ .reg .pred %p<16>; .reg .b16 %rs<64>; .reg .b32 %r<256>; .reg .b64 %rd<64>;\n"
@@ -20,6 +21,7 @@ std::string Snippet::text() const {
 
 std::vector<uint8_t> Snippet::run() const {
   Machine machine(seed);
+  machine.mostInstructions = mostInstructions;
   uint64_t inAddress = machine.memory.allocate("in", in.data(), in.size(), false);
   uint64_t outAddress = machine.memory.allocate("out", nullptr, outBytes, true);
   auto kernels = parse(text());

@@ -9,11 +9,12 @@
 
 namespace stepc::ptx {
 
-/// A kernel of a few lines. It has the parameters `map` (a tensor map), `out` and `in`, 16 KiB of memory `smem`, and
+/// A kernel of a few lines. Each has the parameters `map` (a tensor map), `out` and `in`, 16 KiB of memory `smem`, and
 /// registers %p0 to %p15, %rs0 to %rs63, %r0 to %r255 and %rd0 to %rd63. %p1 is true in each block's first thread, %r1 is the
 /// thread and %rd0 `out`.
 struct Snippet {
   std::string body;
+  std::string declarations = ""; ///< of the module
   uint32_t threads = 32, clusterBlocks = 1, clusters = 1;
   uint32_t outBytes = 4096;
   std::vector<uint8_t> in = std::vector<uint8_t>(64);
@@ -21,6 +22,7 @@ struct Snippet {
   std::optional<TensorMap> map;
   bool isMapOfOut = false;
   uint64_t seed = 0;
+  uint64_t mostInstructions = 1'000'000;
 
   /// The text of the whole kernel. The body begins in line 11.
   std::string text() const;

@@ -85,8 +85,10 @@ public:
         declaration();
       }
     }
-    for (Kernel &kernel : kernels)
+    for (Kernel &kernel : kernels) {
       kernel.sharedArrays = shared;
+      kernel.globalArrays = global;
+    }
     return std::move(kernels);
   }
 
@@ -96,6 +98,7 @@ private:
   size_t next = 0;
   std::vector<Kernel> kernels;
   std::vector<SharedArray> shared;
+  std::vector<GlobalArray> global;
   Kernel *kernel = nullptr;
   /// Names of registers and labels that each open block declares.
   struct Scope {
@@ -140,6 +143,8 @@ private:
       ;
     if (accept(".entry"))
       return function();
+    if (accept(".global"))
+      return globalArray();
     if (!accept(".shared"))
       fail("line ", line, ": expected a kernel or memory of the block, found '", here().text,
            "', which is not modelled");
@@ -162,6 +167,34 @@ private:
     }
     expect(";");
     shared.push_back(array);
+  }
+
+  void globalArray() {
+    GlobalArray array;
+    if (accept(".align"))
+      number();
+    Token type = take();
+    auto bytes = bytesOf(type.text);
+    if (!bytes)
+      fail("line ", type.line, ": expected a type, found '", type.text, "'");
+    array.bytes = *bytes;
+    array.name = take().text;
+    if (accept("[")) {
+      array.bytes = *bytes * uint32_t(number());
+      expect("]");
+    }
+    if (accept("=")) {
+      bool isList = accept("{");
+      do {
+        uint64_t value = uint64_t(number());
+        for (uint32_t i = 0; i < *bytes; ++i)
+          array.initial.push_back(uint8_t(value >> 8 * i));
+      } while (isList && accept(","));
+      if (isList)
+        expect("}");
+    }
+    expect(";");
+    global.push_back(array);
   }
 
   void parameters() {
@@ -204,7 +237,8 @@ private:
     parameters();
     while (!at("{")) {
       Token token = take();
-      if (token.text == ".reqntid") {
+      // A launch of fewer threads than .maxntid says is not modelled.
+      if (token.text == ".reqntid" || token.text == ".maxntid") {
         kernel->threads = 1;
         do
           kernel->threads *= uint32_t(number());

@@ -60,13 +60,21 @@ struct SharedArray {
   uint32_t bytes = 0, alignment = 1;
 };
 
+/// A variable of the module in the GPU's memory.
+struct GlobalArray {
+  std::string name;
+  uint32_t bytes = 0;
+  std::vector<uint8_t> initial; ///< zeros follow
+};
+
 struct Kernel {
   std::string name;
   std::vector<Parameter> parameters;
   std::vector<Register> registers;
   std::vector<Statement> statements;
   std::vector<SharedArray> sharedArrays; ///< those of its module
-  uint32_t threads = 0;                  ///< as .reqntid says
+  std::vector<GlobalArray> globalArrays; ///< those of its module
+  uint32_t threads = 0;                  ///< as .reqntid or .maxntid says
   uint32_t clusterBlocks = 1;
   uint32_t parameterBytes = 0;
 };
