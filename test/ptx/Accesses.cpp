@@ -171,7 +171,8 @@ void addAccesses(Table &table) {
       {"ld.shared", Shared}, {"ld.shared::cta", Shared}, {"ld.param", Parameters},
       {"ld", Generic}};
   const std::pair<const char *, Space> stores[] = {
-      {"st.global", Global}, {"st.shared", Shared}, {"st.shared::cta", Shared}, {"st", Generic}};
+      {"st.global", Global}, {"st.volatile.global", Global}, {"st.relaxed.sys.global", Global},
+      {"st.shared", Shared}, {"st.shared::cta", Shared},     {"st", Generic}};
   for (const Type &type : types)
     for (uint32_t count : {1, 2, 4}) {
       std::string vector = count == 1 ? "" : "v" + std::to_string(count);

@@ -80,6 +80,21 @@ constexpr auto extract = [](T a, uint32_t begin, uint32_t count) {
   return T((taken & mask) | (sign ? U(~mask) : U(0)));
 };
 
+/// bfi: a's lowest `count` bits in b, from bit `begin` on. These two stand in the source registers 2 and 3.
+template <class T> bool insert(Warp &warp, const Instruction &i, uint32_t mask) {
+  auto *d = warp.at<T>(i.destinations[0]);
+  auto *a = warp.at<T>(i.sources[0]), *b = warp.at<T>(i.sources[1]);
+  auto *begin = warp.at<uint32_t>(i.sources[2]), *count = warp.at<uint32_t>(i.sources[3]);
+  for (int lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1) {
+      uint32_t width = 8 * sizeof(T), first = begin[lane] & 0xff, bits = count[lane] & 0xff;
+      T ones = bits >= width ? T(~T(0)) : T((T(1) << bits) - 1);
+      d[lane] =
+          first < width ? T((b[lane] & ~(ones << first)) | (a[lane] & ones) << first) : b[lane];
+    }
+  return true;
+}
+
 constexpr auto permute = [](uint32_t a, uint32_t b, uint32_t selection) {
   uint64_t all = uint64_t(b) << 32 | a;
   uint32_t result = 0;
@@ -271,6 +286,8 @@ void addArithmetic(Table &table) {
                       ternary<uint64_t, uint64_t, uint32_t, uint32_t, extract<uint64_t>>};
   table["bfe.s64"] = {"d64 s64 s32 s32",
                       ternary<int64_t, int64_t, uint32_t, uint32_t, extract<int64_t>>};
+  table["bfi.b32"] = {"d32 s32 s32 s32 s32", insert<uint32_t>};
+  table["bfi.b64"] = {"d64 s64 s64 s32 s32", insert<uint64_t>};
   table["prmt.b32"] = {"d32 s32 s32 s32", ternary<uint32_t, uint32_t, uint32_t, uint32_t, permute>};
   table["lop3.b32"] = {"d32 s32 s32 s32 i", lop3};
   table["popc.b32"] = {

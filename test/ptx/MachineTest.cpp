@@ -75,6 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         Calculation{"bfe.s32 %r2, %r10, 4, 4;", 0x80, 0, uint32_t(-8)},
         Calculation{"prmt.b32 %r2, %r10, %r11, 21008;", 0x11223344, 0x55667788, 0x77223344},
         Calculation{"lop3.b32 %r2, %r10, %r11, 15, 150;", 0xff, 0xf0, 0x00},
+        Calculation{"bfi.b32 %r2, %r10, %r11, 8, 4;", 0xab, 0xffffffff, 0xfffffbff},
         Calculation{"popc.b32 %r2, %r10;", 0xff01, 0, 9},
         Calculation{"shf.r.wrap.b32 %r2, %r10, %r11, 8;", 0x11223344, 0x55667788, 0x88112233},
         Calculation{"setp.lt.s32 %p2, %r10, %r11; selp.b32 %r2, 1, 2, %p2;", uint32_t(-1), 0, 1},
@@ -256,6 +257,18 @@ TEST(Barriers, OtherBlocksArriveByAMappedAddress) {
   EXPECT_THAT(snippet.errorOfSeeds(20),
               HasSubstr("an arrival at a barrier of a block that has ended"));
   snippet.body = barrierText(1) + both + meet;
+  EXPECT_EQ(snippet.errorOfSeeds(20), "");
+}
+
+TEST(Barriers, CountSeveralArrivalsAtOnceAndTakeWideAddresses) {
+  Snippet snippet;
+  snippet.clusterBlocks = 2;
+  snippet.body = barrierText(6) +
+                 "mov.b64 %rd3, smem; mov.u32 %r4, %cluster_ctarank; xor.b32 %r4, %r4, 1;\n"
+                 "mapa.shared::cluster.u64 %rd4, %rd3, %r4; mov.b32 %r5, 2;\n"
+                 "@%p1 mbarrier.arrive.shared::cluster.b64 _, [%rd4+16000], %r5;\n"
+                 "@%p1 mbarrier.arrive.shared::cta.b64 _, [%rd3+16000], 4;\n" +
+                 waitText(0);
   EXPECT_EQ(snippet.errorOfSeeds(20), "");
 }
 

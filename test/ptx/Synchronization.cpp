@@ -85,7 +85,7 @@ bool invalidate(Warp &warp, const Instruction &i, uint32_t mask) {
   return true;
 }
 
-/// a: 1 if bytes are expected first, 2 if nothing arrives.
+/// a: 1 if bytes are expected first, 2 if nothing arrives, 3 if the number of arrivals is an operand.
 bool arrive(Warp &warp, const Instruction &i, uint32_t mask) {
   eachLane(mask, [&](uint32_t lane) {
     uint64_t address = warp.address(i.addresses[0], lane);
@@ -95,12 +95,12 @@ bool arrive(Warp &warp, const Instruction &i, uint32_t mask) {
     Mbarrier &barrier = cta.barrier(address);
     if (&cta != warp.cta && !barrier.isVisible)
       fail("an arrival at another block's barrier that no fence.mbarrier_init has made visible");
-    if (i.a)
+    if (i.a == 1 || i.a == 2)
       cta.expect(barrier, word(warp, i, 0, lane));
     if (!i.destinations.empty())
       warp.at<uint64_t>(i.destinations[0])[lane] = barrier.phase;
     if (i.a != 2)
-      cta.arrive(barrier, 1);
+      cta.arrive(barrier, i.a == 3 ? word(warp, i, 0, lane) : 1);
   });
   return true;
 }
@@ -130,11 +130,16 @@ bool waitParity(Warp &warp, const Instruction &i, uint32_t mask) {
 
 bool mapAddress(Warp &warp, const Instruction &i, uint32_t mask) {
   eachLane(mask, [&](uint32_t lane) {
-    uint32_t address = word(warp, i, 0, lane), rank = word(warp, i, 1, lane);
+    uint64_t address = i.a == 64 ? warp.at<uint64_t>(i.sources[0])[lane] : word(warp, i, 0, lane);
+    uint32_t rank = word(warp, i, 1, lane);
     if (rank >= warp.cta->cluster->ctas.size() || address >> kRankShift)
       fail("expected an address of the own block and a rank of the cluster, found ", address,
            " and ", rank);
-    warp.at<uint32_t>(i.destinations[0])[lane] = address | (rank + 1) << kRankShift;
+    address |= uint64_t(rank + 1) << kRankShift;
+    if (i.a == 64)
+      warp.at<uint64_t>(i.destinations[0])[lane] = address;
+    else
+      warp.at<uint32_t>(i.destinations[0])[lane] = uint32_t(address);
   });
   return true;
 }
@@ -297,12 +302,15 @@ void addSynchronization(Table &table) {
   for (const std::string order :
        {"", ".release.cta", ".release.cluster", ".relaxed.cta", ".relaxed.cluster"})
     for (const std::string space : {".shared", ".shared::cta", ".shared::cluster"}) {
-      table["mbarrier.arrive" + order + space + ".b64"] = {"d64 m", arrive, 0};
+      table["mbarrier.arrive" + order + space + ".b64/2"] = {"d64 m", arrive, 0};
+      table["mbarrier.arrive" + order + space + ".b64/3"] = {"d64 m s32", arrive, 3};
       table["mbarrier.arrive.expect_tx" + order + space + ".b64"] = {"d64 m s32", arrive, 1};
     }
-  table["mapa.shared::cluster.u32"] = {"d32 s32 s32", mapAddress};
+  table["mapa.shared::cluster.u32"] = {"d32 s32 s32", mapAddress, 32};
+  table["mapa.shared::cluster.u64"] = {"d64 s64 s32", mapAddress, 64};
   for (const std::string name :
-       {"bar.sync", "barrier.sync.aligned", "bar.cta.sync", "barrier.cta.sync.aligned"}) {
+       {"bar.sync", "barrier.sync", "barrier.cta.sync", "barrier.sync.aligned", "bar.cta.sync",
+        "barrier.cta.sync.aligned"}) {
     table[name + "/1"] = aligned({"s32", namedBarrier, 1});
     table[name + "/2"] = aligned({"s32 s32", namedBarrier, 1});
   }
