@@ -90,7 +90,7 @@ std::string expectFewer(const ProductKernel &kernel, bool isAddend) {
     if (has(lines[i], "expect_tx"))
       places.push_back(i);
   // The operands come first. What comes behind them is the addend.
-  if (places.empty() || (isAddend && (!kernel.hasAddend || places.size() < 2)))
+  if (places.empty() || (isAddend && places.size() < 2))
     return "";
   setLastOperand(lines[isAddend ? places.back() : places.front()], "16384");
   return joined(lines);
@@ -115,7 +115,7 @@ std::string removeFences(const ProductKernel &kernel, bool isBehindWrites) {
       isChanged = true;
     }
   }
-  return isChanged && (isBehindWrites || kernel.hasAddend) ? joined(lines) : "";
+  return isChanged ? joined(lines) : "";
 }
 
 std::string neverTranspose(const ProductKernel &kernel) {
@@ -153,8 +153,6 @@ std::string meetWithHalf(const ProductKernel &kernel) {
 
 std::string releaseUnread(const ProductKernel &kernel) {
   // Nobody waits for the addend's bytes: the wait before the first read of the block's memory goes.
-  if (!kernel.hasAddend)
-    return "";
   auto lines = linesOf(kernel.text);
   bool isChanged = false;
   for (size_t i = 0; i < lines.size(); ++i)

@@ -3,6 +3,7 @@
 #include "test/ptx/Faults.h"
 #include "test/ptx/Error.h"
 #include "test/ptx/ProductRun.h"
+#include "test/support/Tier.h"
 
 using namespace stepc::ptx;
 
@@ -18,8 +19,9 @@ std::vector<ProductProblem> problemsFor(const ProductKernel &kernel) {
 /// The seed that finds a fault, or none.
 std::optional<uint64_t> seedThatFinds(const ProductKernel &kernel,
                                       const std::vector<ProductProblem> &problems,
-                                      ProductOptions options, std::string &message) {
-  for (options.seed = 0; options.seed < kSeeds; ++options.seed)
+                                      ProductOptions options, std::string &message,
+                                      uint64_t count = kSeeds) {
+  for (options.seed = 0; options.seed < count; ++options.seed)
     try {
       runProduct(kernel, problems, options);
     } catch (const Error &error) {
@@ -31,22 +33,15 @@ std::optional<uint64_t> seedThatFinds(const ProductKernel &kernel,
 
 /// What the faults are planted in passes with each seed that may find them.
 TEST(Control, IsCleanWithEachSeed) {
-  if (kernels().empty())
-    GTEST_SKIP() << "STEPC_PTX_KERNELS names no folder of kernels";
   for (const ProductKernel &kernel : kernels()) {
     std::string message;
-    auto seed = seedThatFinds(kernel, problemsFor(kernel), {.clusters = 1}, message);
+    auto seed = seedThatFinds(kernel, problemsFor(kernel), {}, message,
+                              uint64_t(stepc::test::draws(kSeeds)));
     EXPECT_FALSE(seed) << kernel.name << ", seed " << *seed << ": " << message;
   }
 }
 
-class PlantedFaults : public testing::TestWithParam<size_t> {
-protected:
-  void SetUp() override {
-    if (kernels().empty())
-      GTEST_SKIP() << "STEPC_PTX_KERNELS names no folder of kernels";
-  }
-};
+class PlantedFaults : public testing::TestWithParam<size_t> {};
 
 TEST_P(PlantedFaults, AreFoundInEachKernel) {
   const Fault &fault = faults()[GetParam()];
@@ -56,12 +51,9 @@ TEST_P(PlantedFaults, AreFoundInEachKernel) {
     if (text.empty())
       continue;
     ++planted;
-    auto seed =
-        seedThatFinds(withText(kernel, text), problemsFor(kernel), {.clusters = 1}, message);
+    auto seed = seedThatFinds(withText(kernel, text), problemsFor(kernel), {}, message);
     EXPECT_TRUE(seed) << kernel.name << ": " << fault.name << " is not found in " << kSeeds
                       << " seeds";
-    if (seed)
-      std::cout << kernel.name << ", seed " << *seed << ": " << message.substr(0, 150) << std::endl;
   }
   EXPECT_GT(planted, 0u) << "no kernel has a place for the fault";
 }
@@ -73,39 +65,45 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-class PlantedLists : public PlantedFaults {};
+struct ListFault {
+  const char *name, *message;
+  void (*edit)(std::vector<Tile> &);
+};
+
+const ListFault kListFaults[] = {
+    {"ATileMisses", "is written 0 times", [](std::vector<Tile> &tiles) { tiles.pop_back(); }},
+    {"ATileStandsTwice", "is written 2 times",
+     [](std::vector<Tile> &tiles) { tiles.push_back(tiles.front()); }},
+    {"ABlockIsNotStored", "is written 0 times",
+     [](std::vector<Tile> &tiles) { tiles.front().stores &= ~1u; }},
+    {"ATileIsOfAnotherProblem", "times",
+     [](std::vector<Tile> &tiles) { tiles.front().problem ^= 1; }},
+};
+
+class PlantedLists : public testing::TestWithParam<ListFault> {};
 
 TEST_P(PlantedLists, AreFoundInEachKernel) {
   for (const ProductKernel &kernel : kernels()) {
-    ProductOptions options{.clusters = 1};
-    auto problems = problemsFor(kernel);
-    switch (GetParam()) {
-    case 0:
-      options.edit = [](std::vector<Tile> &tiles) { tiles.pop_back(); };
-      break;
-    case 1:
-      options.edit = [](std::vector<Tile> &tiles) { tiles.push_back(tiles.front()); };
-      break;
-    case 2:
-      if (problems[1].lhs.bytes.size() != problems[0].lhs.bytes.size())
-        problems[1] = drawProblem(kernel, {1, 256, 256, 256}, 3);
-      options.alias = {{1, 1}};
-      break;
-    default: // a mirrored copy that is stored though its block is stored directly, too
-      options.edit = [](std::vector<Tile> &tiles) { tiles.front().flags |= 0x11; };
-    }
-    if (GetParam() == 3 && !kernel.isSymmetric)
-      continue;
+    ProductOptions options;
+    options.lists.edit = GetParam().edit;
     std::string message;
-    EXPECT_TRUE(seedThatFinds(kernel, problems, options, message)) << kernel.name;
+    EXPECT_TRUE(seedThatFinds(kernel, problemsFor(kernel), options, message)) << kernel.name;
+    EXPECT_THAT(message, testing::HasSubstr(GetParam().message)) << kernel.name;
   }
 }
 
-std::string listFault(const testing::TestParamInfo<size_t> &info) {
-  const char *names[] = {"ATileMisses", "ATileStandsTwice", "AResultIsAnOperand",
-                         "ABlockIsStoredTwice"};
-  return names[info.param];
+INSTANTIATE_TEST_SUITE_P(All, PlantedLists, testing::ValuesIn(kListFaults),
+                         [](const auto &info) { return info.param.name; });
+
+/// Whatever comes first, the problem that reads a result or the one that writes it.
+TEST(PlantedProblems, AResultIsAnotherProblemsOperand) {
+  for (const ProductKernel &kernel : kernels()) {
+    std::vector<ProductProblem> problems{drawProblem(kernel, {1, 256, 256, 256}, 1),
+                                         drawProblem(kernel, {1, 256, 256, 256}, 2)};
+    std::string message;
+    EXPECT_TRUE(seedThatFinds(kernel, problems, {.readsResult = true}, message)) << kernel.name;
+    EXPECT_THAT(message, testing::HasSubstr("of the result of problem 0, which this launch"));
+  }
 }
-INSTANTIATE_TEST_SUITE_P(All, PlantedLists, testing::Range<size_t>(0, 4), listFault);
 
 } // namespace

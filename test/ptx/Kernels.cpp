@@ -9,16 +9,6 @@
 namespace stepc::ptx {
 namespace {
 
-Type typeCalled(const std::string &name) {
-  if (name == "bf16")
-    return Type::Bf16;
-  if (name == "f16")
-    return Type::F16;
-  if (name == "f32")
-    return Type::F32;
-  fail("expected the type bf16, f16 or f32, found '", name, "'");
-}
-
 std::string contentOf(const std::string &path) {
   std::ifstream file(path);
   if (!file)
@@ -38,47 +28,34 @@ Kernel kernelCalled(const std::vector<Kernel> &parsed, const std::string &name) 
 }
 
 ProductKernel readKernel(const std::string &description, const std::string &text) {
-  ProductKernel made;
+  std::map<std::string, std::string> of;
   std::istringstream words(description);
-  bool hasAddendType = false;
-  std::string entry;
   for (std::string word; words >> word;) {
     size_t equals = word.find('=');
-    std::string key = word.substr(0, equals),
-                value = equals == std::string::npos ? "" : word.substr(equals + 1);
-    if (key == "name")
-      made.name = value;
-    else if (key == "file") // the caller has read it
-      continue;
-    else if (key == "entry")
-      entry = value;
-    else if (key == "shared")
-      made.sharedBytes = uint32_t(std::stoul(value));
-    else if (key == "lhs")
-      made.isLhsTransposed = value == "m";
-    else if (key == "rhs")
-      made.isRhsTransposed = value == "k";
-    else if (key == "symmetric")
-      made.isSymmetric = value == "1";
-    else if (key == "addend")
-      made.hasAddend = value == "1";
-    else if (key == "shift")
-      made.hasShift = value == "1";
-    else if (key == "half")
-      made.hasHalfTiles = value == "1";
-    else if (key == "in")
-      made.in = made.addend = typeCalled(value);
-    else if (key == "out")
-      made.out = typeCalled(value);
-    else if (key == "addend_type")
-      made.addend = typeCalled(value), hasAddendType = true;
-    else
-      fail("expected a property of a kernel, found '", word, "'");
+    if (equals == std::string::npos)
+      fail("expected KEY=VALUE in the description of a kernel, found '", word, "'");
+    of[word.substr(0, equals)] = word.substr(equals + 1);
   }
-  if (!hasAddendType)
-    made.addend = made.in;
+  auto take = [&](const char *key) {
+    auto found = of.find(key);
+    if (found == of.end())
+      fail("expected ", key, " in the description of a kernel, found '", description, "'");
+    std::string value = found->second;
+    of.erase(found);
+    return value;
+  };
+  ProductKernel made;
+  take("file"); // the caller has read it
+  made.name = take("entry");
+  made.sharedBytes = uint32_t(std::stoul(take("shared")));
+  made.transposesLhs = take("transpose_lhs") == "1";
+  made.transposesRhs = take("transpose_rhs") == "1";
+  made.isSymmetric = take("symmetric") == "1";
+  made.type = take("type") == "f16" ? Type::F16 : Type::Bf16;
+  if (!of.empty())
+    fail("expected no property of a kernel called '", of.begin()->first, "'");
   made.text = text;
-  made.program = decode(kernelCalled(parse(text), entry));
+  made.program = decode(kernelCalled(parse(text), made.name));
   return made;
 }
 
@@ -86,13 +63,7 @@ const std::vector<ProductKernel> &kernels() {
   static const std::vector<ProductKernel> all = [] {
     std::vector<ProductKernel> all;
     const char *given = std::getenv("STEPC_PTX_KERNELS");
-#ifdef STEPC_PTX_KERNELS
-    if (!given)
-      given = STEPC_PTX_KERNELS;
-#endif
-    if (!given || !*given)
-      return all;
-    std::string folder = given;
+    std::string folder = given && *given ? given : STEPC_PTX_KERNELS_OF_BUILD;
     std::istringstream lines(contentOf(folder + "/kernels.txt"));
     for (std::string line; std::getline(lines, line);) {
       size_t file = line.find("file=");

@@ -1,60 +1,55 @@
-//===- Lists.cpp - Tiles of products, and who computes them ----------------===//
+//===- Lists.cpp - Lists of tiles to run -----------------------------------===//
 
 #include "test/ptx/Lists.h"
 
-#include <algorithm>
-#include <numeric>
-
 namespace stepc::ptx {
+namespace {
 
-std::vector<Tile> tilesOf(const ProductShape &shape, uint32_t problem, uint32_t batch,
-                          uint32_t clusterBlocks, bool isSymmetric, bool isHalf, uint32_t options) {
-  std::vector<Tile> tiles;
-  uint32_t rows = 128 * clusterBlocks, columns = isHalf ? 128 : 256;
-  for (uint32_t row = 0; row < shape.m; row += rows)
-    for (uint32_t column = 0; column < shape.n; column += columns) {
-      if (isSymmetric && column > row + rows - 1)
-        continue;
-      uint32_t flags = 0;
-      for (uint32_t w = 0; w < 2 * clusterBlocks; ++w)
-        for (uint32_t c = 0; c < columns / 64; ++c) {
-          uint32_t blockRow = row / 64 + w, blockColumn = column / 64 + c;
-          if (blockRow * 64 >= shape.m || blockColumn * 64 >= shape.n)
-            continue;
-          if (!isSymmetric || blockColumn <= blockRow)
-            flags |= 1u << (8 * w + c);
-          if (isSymmetric && blockColumn < blockRow)
-            flags |= 1u << (8 * w + 4 + c);
-        }
-      tiles.push_back({problem, batch, row, column, std::max(5u, (shape.k + 63) / 64), flags,
-                       columns, options});
-    }
-  return tiles;
+/// Both halves of a tile that have anything to store.
+void addHalves(const Tile &tile, std::vector<Tile> &tiles) {
+  // Of the four bits for 64 columns each, a half has two.
+  constexpr uint32_t kFirst = 0x33333333;
+  for (uint32_t half = 0; half < 2; ++half) {
+    Tile made = tile;
+    made.columns = tile.columns / 2;
+    made.column += int32_t(half) * made.columns;
+    made.stores = tile.stores >> 2 * half & kFirst;
+    if (made.stores)
+      tiles.push_back(made);
+  }
 }
 
-TileLists shareOut(const std::vector<Tile> &tiles, uint32_t clusters) {
-  auto cost = [&](size_t i) {
-    return tiles[i].blocksOfK * (tiles[i].columns == 256 ? 1.0 : 0.6) + 4;
-  };
-  std::vector<size_t> order(tiles.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  // Equal ones stay in their order.
-  std::sort(order.begin(), order.end(),
-            [&](size_t a, size_t b) { return std::pair(-cost(a), a) < std::pair(-cost(b), b); });
-  std::vector<double> loads(clusters);
-  std::vector<std::vector<size_t>> lists(clusters);
-  for (size_t i : order) {
-    auto least = size_t(std::min_element(loads.begin(), loads.end()) - loads.begin());
-    loads[least] += cost(i);
-    lists[least].push_back(i);
+} // namespace
+
+plan::TileLists makeLists(const std::vector<plan::TiledProduct> &products, uint32_t blocks,
+                          const ListOptions &options, Random &random) {
+  plan::TileLists planned = plan::tileLists(products, options.lists, blocks);
+  if (options.kind == ListKind::Planned && !options.edit)
+    return planned;
+  std::vector<Tile> tiles;
+  bool cuts =
+      options.kind == ListKind::Halves || (options.kind == ListKind::Drawn && random.below(2));
+  for (const Tile &tile : planned.tiles)
+    if (cuts && tile.columns == plan::kTileColumns &&
+        (options.kind == ListKind::Halves || random.below(2)))
+      addHalves(tile, tiles);
+    else
+      tiles.push_back(tile);
+  if (options.kind == ListKind::Drawn)
+    for (size_t i = tiles.size(); i > 1; --i)
+      std::swap(tiles[i - 1], tiles[random.below(uint32_t(i))]);
+  if (options.edit)
+    options.edit(tiles);
+  std::vector<std::vector<Tile>> lists(options.lists);
+  for (size_t i = 0; i < tiles.size(); ++i)
+    lists[options.kind == ListKind::Drawn ? random.below(options.lists) : i % options.lists]
+        .push_back(tiles[i]);
+  plan::TileLists made;
+  for (const std::vector<Tile> &list : lists) {
+    made.begins.push_back(int32_t(made.tiles.size()));
+    made.tiles.insert(made.tiles.end(), list.begin(), list.end());
   }
-  TileLists made;
-  for (auto &list : lists) {
-    made.begins.push_back(uint32_t(made.tiles.size()));
-    for (size_t i : list)
-      made.tiles.push_back(tiles[i]);
-  }
-  made.begins.push_back(uint32_t(made.tiles.size()));
+  made.begins.push_back(int32_t(made.tiles.size()));
   return made;
 }
 

@@ -34,21 +34,16 @@ addScaled(double *acc, double a, const double *row, size_t count) {
     acc[j] += a * row[j];
 }
 
-TensorMap mapOf(const Matrices &of, uint64_t address, uint32_t inner, uint32_t outer) {
+TensorMap mapOf(const Matrices &of, uint64_t address, uint32_t boxRows) {
   TensorMap map;
   map.address = address;
-  map.elementBytes = bytesOf(of.type);
+  map.elementBytes = 2;
   map.rank = 3;
   map.dimensions = {of.columns, of.rows, of.batches};
   uint64_t row = uint64_t(of.rowElements()) * map.elementBytes;
   map.strides = {row, row * of.rows};
-  map.box = {inner, outer, 1};
+  map.box = {64, boxRows, 1};
   return map;
-}
-
-template <class T> void append(std::vector<uint8_t> &bytes, const T &value) {
-  auto *from = reinterpret_cast<const uint8_t *>(&value);
-  bytes.insert(bytes.end(), from, from + sizeof(T));
 }
 
 /// Relative to the whole matrix, in the Frobenius norm.
@@ -60,11 +55,11 @@ double errorOf(const ProductKernel &kernel, const ProductProblem &of, const Matr
     for (uint32_t k = 0; k < shape.k; ++k)
       for (uint32_t j = 0; j < shape.n; ++j)
         rhs[size_t(k) * shape.n + j] =
-            kernel.isRhsTransposed ? of.rhs.at(z, j, k) : of.rhs.at(z, k, j);
+            kernel.transposesRhs ? of.rhs.at(z, j, k) : of.rhs.at(z, k, j);
     for (uint32_t i = 0; i < shape.m; ++i) {
       std::fill(sums.begin(), sums.end(), 0.0);
       for (uint32_t k = 0; k < shape.k; ++k)
-        addScaled(sums.data(), kernel.isLhsTransposed ? of.lhs.at(z, k, i) : of.lhs.at(z, i, k),
+        addScaled(sums.data(), kernel.transposesLhs ? of.lhs.at(z, k, i) : of.lhs.at(z, i, k),
                   &rhs[size_t(k) * shape.n], shape.n);
       for (uint32_t j = 0; j < shape.n; ++j) {
         double expected = of.alpha * sums[j] +
@@ -92,23 +87,14 @@ public:
 
   ProductResult run() {
     place();
-    std::vector<Tile> tiles;
-    for (size_t p = 0; p < problems.size(); ++p)
-      for (uint32_t z = 0; z < problems[p].shape.batches; ++z) {
-        uint32_t flags = (problems[p].hasAddend ? TileOptions::Addend : 0) |
-                         (problems[p].hasShift ? TileOptions::Shift : 0);
-        auto more = tilesOf(problems[p].shape, uint32_t(p), z, kernel.cluster(), kernel.isSymmetric,
-                            problems[p].isHalf && kernel.hasHalfTiles, flags);
-        tiles.insert(tiles.end(), more.begin(), more.end());
-      }
-    for (size_t i = tiles.size(); i > 1; --i)
-      std::swap(tiles[i - 1], tiles[machine.random.below(uint32_t(i))]);
-    if (options.edit)
-      options.edit(tiles);
-    TileLists lists = shareOut(tiles, options.clusters);
+    std::vector<plan::TiledProduct> products;
+    for (const ProductProblem &of : problems)
+      products.push_back({of.shape.batches, of.shape.m, of.shape.n, of.shape.k, kernel.isSymmetric,
+                          of.hasAddend, of.hasShift});
+    plan::TileLists lists = makeLists(products, kernel.cluster(), options.lists, machine.random);
     Launch launch;
     launch.program = &kernel.program;
-    launch.clusters = options.clusters;
+    launch.clusters = options.lists.lists;
     launch.dynamicBytes = kernel.sharedBytes;
     launch.parameters = parameters(lists);
     machine.residentClusters = options.resident;
@@ -129,7 +115,7 @@ private:
   }
 
   static Matrices emptyOut(const ProductKernel &kernel, const ProductShape &shape) {
-    return Matrices(kernel.out, shape.batches, shape.m, shape.n);
+    return Matrices(kernel.type, shape.batches, shape.m, shape.n);
   }
 
   void place() {
@@ -142,40 +128,35 @@ private:
       at.addend = each.hasAddend ? allocate("the addend", p, each.addend, false) : at.out;
       placed.push_back(at);
     }
-    if (options.alias)
-      placed[options.alias->first].out = placed[options.alias->second].lhs;
+    if (options.readsResult)
+      placed.back().lhs = placed.front().out;
   }
 
-  std::array<TensorMap, 4> mapsOf(size_t p) const {
-    const ProductProblem &of = problems[p];
-    Matrices out = emptyOut(kernel, of.shape);
-    uint32_t outColumns = 128 / bytesOf(kernel.out);
-    return {mapOf(of.lhs, placed[p].lhs, 64, kernel.isLhsTransposed ? 64 : 128),
-            mapOf(kernel.isSymmetric ? of.lhs : of.rhs, placed[p].rhs, 64, 64),
-            mapOf(out, placed[p].out, outColumns, 64),
-            of.hasAddend ? mapOf(of.addend, placed[p].addend, 128 / bytesOf(kernel.addend), 64)
-                         : mapOf(out, placed[p].out, outColumns, 64)};
-  }
-
-  std::vector<uint8_t> parameters(const TileLists &lists) {
-    std::vector<uint8_t> table, all;
+  std::vector<uint8_t> parameters(const plan::TileLists &lists) {
+    std::vector<stepc_product_problem> table(problems.size());
     for (size_t p = 0; p < problems.size(); ++p) {
-      for (const TensorMap &map : mapsOf(p))
-        append(table, encode(map));
-      append(table, std::array<float, 32>{problems[p].alpha, problems[p].beta, problems[p].shift});
+      const ProductProblem &of = problems[p];
+      Matrices out = emptyOut(kernel, of.shape);
+      auto set = [](stepc_tensor_map &to, const TensorMap &map) {
+        MapBytes bytes = encode(map);
+        std::memcpy(&to, bytes.data(), bytes.size());
+      };
+      set(table[p].lhs, mapOf(of.lhs, placed[p].lhs, kernel.transposesLhs ? 64 : 128));
+      set(table[p].rhs, mapOf(kernel.isSymmetric ? of.lhs : of.rhs, placed[p].rhs, 64));
+      set(table[p].out, mapOf(out, placed[p].out, 64));
+      set(table[p].addend, mapOf(of.hasAddend ? of.addend : out, placed[p].addend, 64));
+      table[p].alpha = of.alpha, table[p].beta = of.beta, table[p].shift = of.shift;
     }
     auto upload = [&](const char *name, const void *bytes, size_t size) {
       return machine.memory.allocate(name, bytes, size, false);
     };
-    append(all, upload("the problems", table.data(), table.size()));
-    uint64_t tiles = upload("the tiles", lists.tiles.data(), lists.tiles.size() * sizeof(Tile));
-    uint64_t begins = upload("the lists", lists.begins.data(), lists.begins.size() * 4);
-    append(all, uint64_t(problems.size()));
-    append(all, tiles), append(all, begins);
-    // A kernel may have an argument more: the number of items of the launch.
-    while (all.size() < kernel.program.kernel.parameterBytes)
-      append(all, uint64_t(lists.tiles.size()));
-    return all;
+    uint64_t arguments[] = {
+        upload("the problems", table.data(), table.size() * sizeof table[0]), problems.size(),
+        upload("the tiles", lists.tiles.data(), lists.tiles.size() * sizeof(Tile)),
+        upload("the lists", lists.begins.data(), lists.begins.size() * 4)};
+    std::vector<uint8_t> bytes(sizeof arguments);
+    std::memcpy(bytes.data(), arguments, sizeof arguments);
+    return bytes;
   }
 
   ProductResult check() {
@@ -199,9 +180,9 @@ private:
   }
 
   static void checkWrites(size_t p, const Matrices &out, const GlobalMemory::Allocation &memory) {
-    uint32_t pieces = bytesOf(out.type) / 2, row = out.rowElements() * pieces;
+    uint32_t row = out.rowElements();
     for (size_t i = 0; i < memory.writes.size(); ++i) {
-      uint32_t column = uint32_t(i % row) / pieces;
+      uint32_t column = uint32_t(i % row);
       if (memory.writes[i] != (column < out.columns ? 1 : 0))
         fail("element ", column, " of row ", i / row, " of problem ", p, "'s results is written ",
              int(memory.writes[i]), " times");
@@ -223,68 +204,64 @@ private:
 Matrices::Matrices(Type type, uint32_t batches, uint32_t rows, uint32_t columns)
     : type(type), batches(batches), rows(rows), columns(columns) {
   // What nothing sets is undefined.
-  bytes.assign(size_t(batches) * rows * rowElements() * bytesOf(type), 0xff);
+  bytes.assign(size_t(batches) * rows * rowElements() * 2, 0xff);
 }
 
-uint32_t Matrices::rowElements() const {
-  uint32_t multiple = 16 / bytesOf(type);
-  return (columns + multiple - 1) / multiple * multiple;
-}
+uint32_t Matrices::rowElements() const { return (columns + 7) / 8 * 8; }
 
-uint32_t Matrices::bits(uint32_t batch, uint32_t row, uint32_t column) const {
+uint16_t Matrices::bits(uint32_t batch, uint32_t row, uint32_t column) const {
   size_t index = (size_t(batch) * rows + row) * rowElements() + column;
-  uint32_t value = 0;
-  std::memcpy(&value, &bytes[index * bytesOf(type)], bytesOf(type));
+  uint16_t value;
+  std::memcpy(&value, &bytes[index * 2], 2);
   return value;
 }
 
 double Matrices::at(uint32_t batch, uint32_t row, uint32_t column) const {
-  uint32_t value = bits(batch, row, column);
-  return type == Type::Bf16  ? fromBf16(uint16_t(value))
-         : type == Type::F16 ? fromF16(uint16_t(value))
-                             : std::bit_cast<float>(value);
+  uint16_t value = bits(batch, row, column);
+  return type == Type::F16 ? fromF16(value) : fromBf16(value);
 }
 
 void Matrices::set(uint32_t batch, uint32_t row, uint32_t column, float value) {
   size_t index = (size_t(batch) * rows + row) * rowElements() + column;
-  uint32_t word = type == Type::Bf16  ? toBf16(value)
-                  : type == Type::F16 ? toF16(value)
-                                      : std::bit_cast<uint32_t>(value);
-  std::memcpy(&bytes[index * bytesOf(type)], &word, bytesOf(type));
+  uint16_t word = type == Type::F16 ? toF16(value) : toBf16(value);
+  std::memcpy(&bytes[index * 2], &word, 2);
+}
+
+/// Copies the part above the diagonal below it.
+static void makeSymmetric(Matrices &made) {
+  for (uint32_t z = 0; z < made.batches; ++z)
+    for (uint32_t i = 0; i < made.rows; ++i)
+      for (uint32_t j = 0; j < i; ++j)
+        made.set(z, i, j, float(made.at(z, j, i)));
 }
 
 ProductProblem drawProblem(const ProductKernel &kernel, ProductShape shape, uint64_t seed) {
   Random random(seed);
   ProductProblem made;
+  bool isSquare = kernel.isSymmetric && kernel.transposesLhs == kernel.transposesRhs;
   if (kernel.isSymmetric)
     shape.n = shape.m;
+  if (isSquare)
+    shape.k = shape.m;
   made.shape = shape;
-  made.lhs = kernel.isLhsTransposed ? Matrices(kernel.in, shape.batches, shape.k, shape.m)
-                                    : Matrices(kernel.in, shape.batches, shape.m, shape.k);
-  fill(made.lhs, random);
-  if (!kernel.isSymmetric) {
-    made.rhs = kernel.isRhsTransposed ? Matrices(kernel.in, shape.batches, shape.n, shape.k)
-                                      : Matrices(kernel.in, shape.batches, shape.k, shape.n);
-    fill(made.rhs, random);
-  } else {
-    made.rhs = made.lhs;
-  }
-  made.alpha = 0.51f;
-  if (kernel.hasAddend) {
-    made.hasAddend = true;
-    made.beta = -2.77f;
-    made.addend = Matrices(kernel.addend, shape.batches, shape.m, shape.n);
-    fill(made.addend, random);
-    if (kernel.isSymmetric)
-      for (uint32_t z = 0; z < shape.batches; ++z)
-        for (uint32_t i = 0; i < shape.m; ++i)
-          for (uint32_t j = 0; j < i; ++j)
-            made.addend.set(z, i, j, float(made.addend.at(z, j, i)));
-  }
-  if (kernel.hasShift) {
-    made.hasShift = true;
+  auto matrices = [&](uint32_t rows, uint32_t columns, bool isTransposed) {
+    Matrices drawn(kernel.type, shape.batches, isTransposed ? columns : rows,
+                   isTransposed ? rows : columns);
+    fill(drawn, random);
+    return drawn;
+  };
+  made.lhs = matrices(shape.m, shape.k, kernel.transposesLhs);
+  if (isSquare)
+    makeSymmetric(made.lhs);
+  made.rhs = kernel.isSymmetric ? made.lhs : matrices(shape.k, shape.n, kernel.transposesRhs);
+  made.addend = matrices(shape.m, shape.n, false);
+  if (kernel.isSymmetric)
+    makeSymmetric(made.addend);
+  made.alpha = 0.51f, made.beta = -2.77f;
+  made.hasAddend = true;
+  made.hasShift = kernel.isSymmetric;
+  if (made.hasShift)
     made.shift = 3.5f;
-  }
   return made;
 }
 

@@ -5,9 +5,6 @@
 #include "test/ptx/Kernels.h"
 #include "test/ptx/Lists.h"
 
-#include <functional>
-#include <optional>
-
 namespace stepc::ptx {
 
 /// Rows of elements, each padded to a multiple of 16 bytes.
@@ -21,7 +18,11 @@ struct Matrices {
   uint32_t rowElements() const;
   double at(uint32_t batch, uint32_t row, uint32_t column) const;
   void set(uint32_t batch, uint32_t row, uint32_t column, float value);
-  uint32_t bits(uint32_t batch, uint32_t row, uint32_t column) const;
+  uint16_t bits(uint32_t batch, uint32_t row, uint32_t column) const;
+};
+
+struct ProductShape {
+  uint32_t batches, m, n, k;
 };
 
 /// One product: out = alpha lhs · rhs + beta addend + shift on the diagonal, for each matrix of a batch.
@@ -29,20 +30,19 @@ struct ProductProblem {
   ProductShape shape;
   float alpha = 1, beta = 0, shift = 0;
   bool hasAddend = false, hasShift = false;
-  bool isHalf = false; ///< its tiles have 128 columns
   Matrices lhs, rhs, addend;
 };
 
-/// Elements are drawn. With a symmetric kernel n is m, rhs is lhs and the addend is symmetric.
+/// Elements are drawn. For a symmetric kernel n is m, rhs is lhs, and the addend is symmetric. If it transposes neither or
+/// both, the lhs is symmetric, too.
 ProductProblem drawProblem(const ProductKernel &kernel, ProductShape shape, uint64_t seed);
 
 struct ProductOptions {
   uint64_t seed = 0;
-  uint32_t clusters = 2, resident = 1;
-  /// Changes the shuffled tiles before they are shared out, for planted faults.
-  std::function<void(std::vector<Tile> &)> edit;
-  /// The out of this problem is the lhs of that one.
-  std::optional<std::pair<size_t, size_t>> alias;
+  ListOptions lists;
+  uint32_t resident = 1; ///< clusters that run beside each other
+  /// The lhs of the last problem is the result of the first, a planted fault.
+  bool readsResult = false;
 };
 
 struct ProductResult {

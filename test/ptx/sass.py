@@ -24,6 +24,8 @@ MOST_INSTRUCTIONS = 60
 PRODUCTS = 4
 #: What stalls a loop whose operands come by tensor loads.
 FORBIDDEN = ("MEMBAR", "ERRBAR", "CGAERRBAR", "LDG", "LDL", "STL")
+#: Words that a thread reads of a stage with the addend: 128 columns of a warp's 16 rows, two elements each.
+ADDEND_READS = 32
 #: What may not stand between the products of a step, because they would not run in a row.
 SEPARATING = ("WARPGROUP", "SYNCS", "BAR", "DEPBAR", "LDS", "STS", "STSM", "BRA", "WARPSYNC")
 
@@ -132,6 +134,27 @@ def faults(function: Function) -> list[str]:
     return found
 
 
+def addend_faults(function: Function) -> list[str]:
+    """What is wrong with stages of the addend. Threads read them and fence the asynchronous proxy, and then a warp releases
+    the stage by an arrival.
+    """
+    found, reads, is_fenced = [], 0, False
+    for number, instruction in enumerate(function.instructions):
+        code = opcode(instruction)
+        if code == "LDS":
+            reads, is_fenced = reads + 1, False
+        elif code == "FENCE":
+            is_fenced = True
+        elif "SYNCS.ARRIVE" in instruction and reads:
+            if reads != ADDEND_READS or not is_fenced:
+                found.append(f"expected {ADDEND_READS} reads and a fence before the release at instruction {number}, "
+                             f"found {reads} and {'a' if is_fenced else 'no'} fence")  # fmt: skip
+            reads = 0
+    if reads:
+        found.append(f"expected a release behind the last {reads} reads, found none")
+    return found
+
+
 def stores_between_products(function: Function) -> int:
     """Tensor stores that have products before and behind them: those of a tile while the next one is multiplied."""
     codes = function.opcodes()
@@ -140,7 +163,7 @@ def stores_between_products(function: Function) -> int:
 
 
 def global_accesses(function: Function) -> Counter[tuple[str, int]]:
-    """How many accesses to the GPU's memory have which width in bytes, by opcode."""
+    """How many accesses of threads to the GPU's memory have which width in bytes, by opcode."""
     found: Counter[tuple[str, int]] = Counter()
     for instruction in function.instructions:
         if opcode(instruction) in ("LDG", "STG", "LD", "ST"):
@@ -192,7 +215,7 @@ def main(files: list[str]) -> int:
             used = usages(report)
             for name, function in disassemble(cubin).items():
                 lengths = [last - first + 1 for first, last in loops(function)]
-                wrong = faults(function) + warnings(report)
+                wrong = faults(function) + addend_faults(function) + warnings(report)
                 usage = used.get(name)
                 if usage and (usage.stack or usage.spilled_stores or usage.spilled_loads):
                     wrong.append(f"expected no stack and no spills, found {usage}")

@@ -1,5 +1,5 @@
-"""The scripts of test/ptx: what sass.py says of a good loop and of the same loop with faults, and what kernels.py takes out of a
-module.
+"""Machine code of products on warpgroups: what test/ptx/sass.py says of a good loop and of the same loop with faults, and of
+the compiler's kernels. Their PTX is what ptx-tests runs.
 """
 
 import sys
@@ -9,8 +9,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ptx"))
 
-import kernels
 import sass
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = sorted((ROOT / "build" / "test" / "ptx" / "kernels").glob("*.ptx"))
 
 LOOP = [
     "SYNCS.PHASECHK.TRANS64.TRYWAIT P2, [UR17], R4", "@!P2 BRA `(.L_x_9)", "WARPGROUP.ARRIVE", "UMOV UR23, 0x40000040",
@@ -85,16 +87,45 @@ ptxas info    : Used 240 registers, used 16 barriers, 56 bytes cumulative stack 
     assert len(sass.warnings(report)) == 1 and sass.warnings("") == []
 
 
-def test_kernels_of_a_module():
-    text = r'gpu.binary @k [#gpu.object<#t, assembly = ".version 8\0A.shared x;\0A.visible .entry one(\09\22\5C\22)\0A.entry two()\00">]'
-    found = kernels.parted(kernels.assembly(text))
-    head = ".version 8\n.shared x;\n"
-    assert found == {"one": head + '.visible .entry one(\t"\\")\n', "two": head + ".entry two()"}
-    lines = "# both\nentry=one shared=8\nentry=two shared=16\n"
-    assert kernels.described(list(found), lines) == (
-        "name=one file=one.ptx entry=one shared=8\nname=two file=two.ptx entry=two shared=16\n"
-    )
-    with pytest.raises(ValueError, match=r"found none of \['two'\] and others of \['three'\]"):
-        kernels.described(list(found), "entry=one\nentry=three")
-    with pytest.raises(ValueError, match="expected a gpu.binary with PTX"):
-        kernels.assembly("")
+def test_the_release_of_an_addend():
+    function = sass.functions(code(LOOP))["kernel"]
+    read, fence, release = "LDS R4, [R5]", "FENCE.VIEW.ASYNC.S", LOOP[-2]
+    good = [*[read] * 32, fence, release]
+
+    def found(body):
+        return sass.addend_faults(sass.Function("kernel", body))
+
+    assert sass.addend_faults(function) == [] and found(good + good) == []
+    assert found([read] * 32 + [release]) == [
+        "expected 32 reads and a fence before the release at instruction 32, found 32 and no fence"
+    ]
+    assert "found 31 and a fence" in found([*good[1:], fence, release])[0]
+    assert found([*good, read]) == ["expected a release behind the last 1 reads, found none"]
+
+
+@pytest.mark.tier("land")
+@pytest.mark.parametrize("ptx", KERNELS, ids=lambda path: path.stem)
+def test_a_kernel(ptx, tmp_path):
+    """No spills, no stack, no serialized products. Each loop over k has its four products in a row, and the results of a tile
+    are stored between products of the next.
+    """
+    if not (sass.TOOLS / "ptxas").is_file() or not (sass.TOOLS / "nvdisasm").is_file():
+        pytest.skip("ptxas or nvdisasm is not installed: pip install --no-deps -r frontends/python/requirements-gpu.txt")
+    report = sass.assemble(ptx, tmp_path / "kernel.cubin")
+    assert sass.warnings(report) == []
+    assert sass.usages(report) == {ptx.stem: sass.Usage(registers=168, stack=0, spilled_stores=0, spilled_loads=0)}
+    function = sass.disassemble(tmp_path / "kernel.cubin")[ptx.stem]
+    assert sass.faults(function) == [] and sass.addend_faults(function) == []
+    assert len(sass.loops(function)) == 2, "of whole tiles and of half ones"
+    copies = 2 if "symmetric" in ptx.stem else 1
+    # Four chunks of 64 columns, for both widths of the tile that is multiplied beside.
+    assert sass.stores_between_products(function) == 2 * 4 * copies
+    # Threads read a tile's entry and a list's bounds. All matrices move by tensor copies.
+    assert {opcode for opcode, _ in sass.global_accesses(function)} == {"LDG"}
+
+
+@pytest.mark.tier("land")
+def test_kernels_are_there():
+    if not (ROOT / "build" / "bin" / "unit" / "ptx-tests").is_file():
+        pytest.skip("ptx-tests was not built")
+    assert len(KERNELS) >= 12
