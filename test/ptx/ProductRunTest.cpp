@@ -1,7 +1,7 @@
 //===- ProductRunTest.cpp - Products on the machine ------------------------===//
 
 #include "test/ptx/ProductRun.h"
-#include "test/ptx/Multiply.h"
+#include "runtime/emulated/TileProducts.h"
 #include "test/ptx/Random.h"
 #include "test/support/Tier.h"
 
@@ -77,40 +77,40 @@ TEST(Kernels, OfOneProductGiveTheSameBits) {
     }
 }
 
-/// A result without a factor is the rounded sum of 16 steps of k after another, as runtime/emulated/TensorCore.h adds.
-TEST(Kernels, AccumulateAsTheModelDoes) {
+/// The target `emulated` works off the same lists by the same arithmetic (runtime/emulated/TileProducts.h).
+TEST(Kernels, GiveTheBitsOfTheEmulatedTarget) {
   for (const ProductKernel &kernel : kernels()) {
     SCOPED_TRACE(kernel.name);
-    ProductProblem problem = drawProblem(kernel, {1, 72, 40, 333}, 21);
-    problem.alpha = 1;
-    problem.hasAddend = problem.hasShift = false;
-    auto result = runProduct(kernel, {problem}, {.seed = 8});
-    const auto [batches, m, n, k] = problem.shape;
-    Matrices expected(kernel.type, 1, m, n);
-    for (uint32_t i = 0; i < m; i += 16)
-      for (uint32_t j = 0; j < n; j += 8) {
-        float sums[16 * 8] = {};
-        for (uint32_t step = 0; step < k; step += 16) {
-          uint16_t left[16][16] = {}, right[8][16] = {};
-          auto element = [&](const Matrices &of, bool isAcross, uint32_t line, uint32_t at,
-                             uint32_t most) {
-            return line < most && at < k
-                       ? uint16_t(isAcross ? of.bits(0, at, line) : of.bits(0, line, at))
-                       : uint16_t(0);
-          };
-          for (uint32_t e = 0; e < 16; ++e) {
-            for (uint32_t line = 0; line < 16; ++line)
-              left[line][e] = element(problem.lhs, kernel.transposesLhs, i + line, step + e, m);
-            for (uint32_t line = 0; line < 8; ++line)
-              right[line][e] = element(problem.rhs, !kernel.transposesRhs, j + line, step + e, n);
-          }
-          multiply(left, right, sums, 8, kernel.type == Type::F16);
-        }
-        for (uint32_t e = 0; e < 16 * 8; ++e)
-          if (i + e / 8 < m && j + e % 8 < n)
-            expected.set(0, i + e / 8, j + e % 8, sums[e]);
-      }
-    expectSameBits(result.outs[0], expected, "the model's");
+    // Rows are whole accesses of 16 bytes there.
+    std::vector<ProductProblem> problems{drawProblem(kernel, {2, 136, 72, 344}, 21),
+                                         drawProblem(kernel, {1, 72, 200, 72}, 22)};
+    problems[1].hasAddend = false;
+    auto result = runProduct(kernel, problems, {.seed = 8});
+    std::vector<stepc_product_problem> table(problems.size());
+    std::vector<Matrices> outs;
+    std::vector<stepc::plan::TiledProduct> products;
+    for (size_t p = 0; p < problems.size(); ++p) {
+      ProductProblem &of = problems[p];
+      const auto [batches, m, n, k] = of.shape;
+      outs.push_back(Matrices(kernel.type, batches, m, n));
+      products.push_back({batches, m, n, k, kernel.isSymmetric, of.hasAddend, of.hasShift});
+      table[p].alpha = of.alpha, table[p].beta = of.beta, table[p].shift = of.shift;
+      auto set = [](stepc_tensor_map &map, const Matrices &of) {
+        EXPECT_EQ(stepc::runtime::writeMap(of.bytes.data(), {of.columns, of.rows, of.batches}, map),
+                  "");
+      };
+      set(table[p].lhs, of.lhs), set(table[p].rhs, of.rhs);
+      set(table[p].out, outs.back()), set(table[p].addend, of.addend);
+    }
+    auto lists = stepc::plan::tileLists(products, 2, kernel.cluster());
+    void *arguments[] = {table.data(), nullptr, lists.tiles.data(), lists.begins.data()};
+    stepc_rt_emulated_tiles(arguments, 0, lists.count(),
+                            (kernel.type == Type::F16 ? STEPC_TILES_OF_F16 : 0) |
+                                (kernel.transposesLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
+                                (kernel.transposesRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
+                                (kernel.isSymmetric ? STEPC_TILES_SYMMETRIC : 0));
+    for (size_t p = 0; p < problems.size(); ++p)
+      expectSameBits(result.outs[p], outs[p], "of the emulated target");
   }
 }
 
