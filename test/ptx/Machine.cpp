@@ -56,6 +56,7 @@ std::unique_ptr<Cluster> Machine::begin(const Launch &launch, uint32_t number) {
       warp.file.assign(program.fileWords, 0xa5a5a5a5);
       warp.busy.assign(program.registerCount, 0);
       warp.written.assign(program.registerCount, 0);
+      warp.read.assign(program.registerCount, 0);
       warp.lanes.push_back({~uint32_t(0), 0, {}});
       warp.slowness = random.below(4) ? 1 : 1 + random.below(12);
       for (const Program::Constant &each : program.constants) {
@@ -177,6 +178,7 @@ void Machine::checkRegisters(Warp &warp, const Instruction &i) {
         fail("a read of a register that nothing has written");
       isDefined = false;
     }
+    warp.read[slot.index] = warp.fences;
   };
   for (Slot slot : i.sources)
     source(slot);
@@ -233,6 +235,8 @@ void Machine::endOf(Warp &warp) {
       fail("the warps of a warpgroup have not carried out the same wgmma");
     if (each.registers != first.registers)
       fail("the warps of a warpgroup have not set the same number of registers");
+    if (!each.registers != !cta.warps[0].registers)
+      fail("some warps of a block have set their number of registers, and others have not");
     registers += 32 * each.registers;
   }
   if (registers > 65536)

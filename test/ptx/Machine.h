@@ -94,10 +94,10 @@ struct Warp {
   Cta *cta = nullptr;
   uint32_t number = 0;
   std::vector<uint32_t> file;
-  /// Per register: products in flight that accumulate in it, and the last wgmma.fence before its last write (0: it was
-  /// never written).
+  /// Per register: products in flight that accumulate in it, and the number of wgmma.fence before its last write and
+  /// its last read (0: there was none).
   std::vector<uint8_t> busy;
-  std::vector<uint32_t> written;
+  std::vector<uint32_t> written, read;
   uint32_t fences = 1;
   std::vector<Lanes> lanes;
   Lanes *current = nullptr; ///< whose instruction is being carried out

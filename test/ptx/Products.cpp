@@ -125,12 +125,15 @@ bool begin(Warp &warp, const Instruction &i, uint32_t mask) {
       if (!last || last->destinations.size() != i.destinations.size() ||
           last->destinations[n].index != index)
         fail("an accumulator is of another wgmma in flight");
-    } else if (warp.written[index] == warp.fences) {
-      fail("an accumulator was written behind the last wgmma.fence");
+    } else if (warp.written[index] == warp.fences || warp.read[index] == warp.fences) {
+      fail("an accumulator was ", warp.read[index] == warp.fences ? "read" : "written",
+           " behind the last wgmma.fence");
     } else if (product.adds && !warp.written[index]) {
       fail("an accumulator counts that nothing has written");
     }
   }
+  if (warp.fences == 1)
+    fail("expected wgmma.fence before the first wgmma");
   for (Slot each : i.destinations)
     ++warp.busy[each.index];
   addAtoms(product.atoms, Descriptor(product.left, i.immediates[2]), 64, i.immediates[2],

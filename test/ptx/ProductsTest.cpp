@@ -164,11 +164,15 @@ TEST(Wgmma, AccumulatorsBelongToItUntilTheWait) {
   EXPECT_THAT(of.make().error(), HasSubstr("a read of an accumulator of a wgmma"));
 }
 
-TEST(Wgmma, NeedsAFenceBehindWritesOfItsAccumulators) {
+TEST(Wgmma, NeedsAFenceBehindAccessesOfItsAccumulators) {
   WgmmaSnippet of;
   of.fence = "";
   EXPECT_THAT(of.make().error(),
               HasSubstr("an accumulator was written behind the last wgmma.fence"));
+  of.fence = "wgmma.fence.sync.aligned;\nadd.s32 %r61, %r42, 1;\n";
+  EXPECT_THAT(of.make().error(), HasSubstr("an accumulator was read behind the last wgmma.fence"));
+  of.fence += "wgmma.fence.sync.aligned;\n";
+  EXPECT_EQ(of.make().error(), "");
 }
 
 TEST(Wgmma, ReadsWhatHasLandedAndIsFenced) {
@@ -214,6 +218,25 @@ TEST(Wgmma, IsTheSameForAWarpgroup) {
   of.left = "setp.lt.u32 %p4, %r1, 32; selp.b32 %r31, 0, 65536, %p4; cvt.u64.u32 %rd33, %r31; "
             "or.b64 %rd31, %rd31, %rd33;";
   EXPECT_THAT(of.make().error(), HasSubstr("a warpgroup have not carried out the same wgmma"));
+}
+
+TEST(Registers, AreSetByAllWarpsOfABlockOrByNone) {
+  Snippet snippet;
+  snippet.threads = 256;
+  snippet.body =
+      "setp.lt.u32 %p2, %r1, 128; @%p2 bra L; setmaxnreg.inc.sync.aligned.u32 240; bra.uni E;\n"
+      "L: setmaxnreg.dec.sync.aligned.u32 24; E:";
+  EXPECT_EQ(snippet.error(), "");
+  snippet.body = "setp.lt.u32 %p2, %r1, 128; @%p2 bra L; setmaxnreg.inc.sync.aligned.u32 240; L:";
+  EXPECT_THAT(snippet.error(),
+              HasSubstr("some warps of a block have set their number of registers"));
+  snippet.threads = 384;
+  snippet.body = "setmaxnreg.inc.sync.aligned.u32 240;";
+  EXPECT_THAT(snippet.error(),
+              HasSubstr("expected at most 65536 registers of a block, found 92160"));
+  snippet.body = "setmaxnreg.inc.sync.aligned.u32 244;";
+  EXPECT_THAT(snippet.error(),
+              HasSubstr("expected 24 to 256 registers, a multiple of 8, found 244"));
 }
 
 TEST(Wgmma, EndsBeforeItsWarp) {
