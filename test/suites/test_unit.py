@@ -6,7 +6,7 @@ import os
 import pytest
 from binaries import BUILD, report, run
 
-PARTS = {"codegen-tests": 3, "library-tests": 3, "plan-tests": 2, "products-tests": 4}
+PARTS = {"codegen-tests": 3, "library-tests": 3, "plan-tests": 2, "products-tests": 4, "ptx-tests": 3}
 
 
 def parts():

@@ -1,0 +1,23 @@
+//===- Faults.h - Faults to plant in a kernel's text -------------*- C++ -*-===//
+#ifndef STEPC_TEST_PTX_FAULTS_H
+#define STEPC_TEST_PTX_FAULTS_H
+
+#include "test/ptx/Kernels.h"
+
+namespace stepc::ptx {
+
+struct Fault {
+  const char *name;
+  /// The changed PTX, or nothing for a kernel that has no such place.
+  std::string (*plant)(const ProductKernel &kernel);
+};
+
+/// Faults of the protocol, each of which the machine must find.
+const std::vector<Fault> &faults();
+
+/// The kernel with other PTX.
+ProductKernel withText(const ProductKernel &kernel, const std::string &text);
+
+} // namespace stepc::ptx
+
+#endif

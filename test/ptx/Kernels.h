@@ -1,0 +1,37 @@
+//===- Kernels.h - Kernels of products to run --------------------*- C++ -*-===//
+#ifndef STEPC_TEST_PTX_KERNELS_H
+#define STEPC_TEST_PTX_KERNELS_H
+
+#include "test/ptx/Program.h"
+
+#include <memory>
+
+namespace stepc::ptx {
+
+enum class Type { Bf16, F16 };
+
+/// A kernel of passes/kernels/gpu/WarpgroupProduct.h, and what it computes.
+struct ProductKernel {
+  std::string name, text; ///< its PTX
+  Program program;
+  uint32_t sharedBytes = 0; ///< dynamic memory of a block
+  bool transposesLhs = false, transposesRhs = false;
+  bool isSymmetric = false; ///< it computes half of the result and stores mirrored copies
+  Type type = Type::Bf16;   ///< of all operands
+
+  uint32_t cluster() const { return program.kernel.clusterBlocks; }
+};
+
+Kernel kernelCalled(const std::vector<Kernel> &parsed, const std::string &name);
+
+/// The kernel of a file's text. `description` is a line of kernels.txt:
+///   file=FILE entry=NAME shared=BYTES transpose_lhs=0|1 transpose_rhs=0|1 symmetric=0|1 type=bf16|f16
+ProductKernel readKernel(const std::string &description, const std::string &text);
+
+/// The kernels of the folder that STEPC_PTX_KERNELS names (a variable of the environment, or of the build), as its
+/// kernels.txt lists them.
+const std::vector<ProductKernel> &kernels();
+
+} // namespace stepc::ptx
+
+#endif
