@@ -3,6 +3,7 @@
 #define STEPC_PASSES_KERNELS_GPUCHIPS_H
 
 #include "runtime/plan/Kernel.h"
+#include "runtime/plan/ProductKernel.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -45,6 +46,10 @@ struct GpuTarget {
 
   /// The chip as a number: 90 for sm_90 and sm_90a.
   int64_t number() const { return 10 * chip.major + chip.minor; }
+  /// The fastest kernels for products of 16-bit operands that libraries for this target have.
+  plan::ProductKernel products() const {
+    return tensorCores ? plan::ProductKernel::TensorCore : plan::ProductKernel::Chain;
+  }
   /// The text of the target in its one normal spelling. It names the kind of products only if that differs
   /// from `tensorCoresUnlessSaid`.
   std::string text(bool tensorCoresUnlessSaid) const;
