@@ -24,6 +24,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 STEPS = 5
+MANY = 32  # equal matrices that are one parameter with a batch axis, as experts are
 EDGE = 64  # of the blocks in which stepc computes symmetric results
 
 # Matrices of each set: how many, rows, columns. Layers have their matrices as trainers have them.
@@ -44,13 +45,16 @@ SETS = {
     "qwen3-1.7b.x4": [(8, 2048, 2048), (8, 1024, 2048), (8, 6144, 2048), (4, 2048, 6144)],
     "qwen3-1.7b.x28": [(56, 2048, 2048), (56, 1024, 2048), (56, 6144, 2048), (28, 2048, 6144)],
 }
-SMALL = ("4096", "16x1024", "1024x4096", "llama-3-8b")  # of which a small build has little matrices
+SMALL = ("4096", "1024x4096", "128x768x2048", "llama-3-8b")  # of which a small build has little matrices
 FORMS = {"standard": "precision = bf16", "gram": "precision = f16, form = gram"}
 
 
 def small(matrices):
     """The same set in little, for CPUs."""
-    return [(min(count, 2), max(8, rows // 128), max(8, cols // 128)) for count, rows, cols in matrices]
+    return [
+        (MANY if count >= MANY else min(count, 2), max(8, rows // 128), max(8, cols // 128))
+        for count, rows, cols in matrices
+    ]
 
 
 def rule(form):
@@ -159,6 +163,7 @@ class Ways:
         if not self.machine.place.is_gpu:
             raise RuntimeError("there is no GPU")
         run = self.torch_muon()
+        self.torch.cuda.synchronize()
         stream = self.torch.cuda.Stream()
         with self.torch.cuda.stream(stream):
             run()

@@ -217,7 +217,7 @@ def orthogonalizations(small):
     for name, matrices in orthogonalized(small).items():
         made = []
         for i, (count, *shape) in enumerate(matrices):
-            if count >= 32:
+            if count >= orthogonalize.MANY and len(matrices) == 1:
                 made.append(parameter(f"w{i}", (count, *shape), "bf16", batch_axes=1))
             else:
                 made += [parameter(f"w{i}.{j}", shape, "bf16") for j in range(count)]

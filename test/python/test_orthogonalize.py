@@ -97,10 +97,10 @@ def test_dry_run(folder, tmp_path):
         "    def __call__(self, stack):\n"
         "        return torch.stack([reference(one) for one in stack])\n"
     )
-    status, text = bench(folder, "--results", tmp_path, "--only", "1024x4096,llama-3-8b")
+    status, text = bench(folder, "--results", tmp_path, "--only", "128x768x2048,llama-3-8b")
     assert status == 0, text
     sets = json.loads((tmp_path / "orthogonalize.json").read_text())["sets"]
-    assert list(sets) == ["1024x4096", "llama-3-8b"]
+    assert list(sets) == ["128x768x2048", "llama-3-8b"]
     about = json.loads((folder / "cases.json").read_text())
     for name, one in sets.items():
         ways = one["found"]
@@ -112,6 +112,8 @@ def test_dry_run(folder, tmp_path):
         assert ways["gram-newton-schulz"]["error"] == 0
         for way in set(ways) - missing:
             assert ways[way]["seconds"] > 0 and ways[way]["executed"] > 0 and ways[way]["error"] < 3e-2, way
+    experts = json.loads((folder / "libraries" / "orthogonalize.128x768x2048.standard" / "manifest.json").read_text())
+    assert [(one["shape"], one["batch_axes"]) for one in experts["parameters"]] == [([32, 8, 16], 1)]
     text = (tmp_path / "orthogonalize.txt").read_text()
     assert "| Triton, symmetric | not here: RuntimeError: there is no GPU |" in text
     assert "llama-3-8b: 2 × (32 × 32), 2 × (8 × 32), 2 × (112 × 32), 1 × (32 × 112)." in text
@@ -124,8 +126,8 @@ def test_a_set_that_crashes_or_hangs_ends_alone(folder, tmp_path):
     status, text = bench(folder, "--only", "4096")
     assert status == 1 and "4096: status 7" in text
     package.write_text("import time\ntime.sleep(1000)\n")
-    status, text = bench(folder, "--only", "4096,16x1024", "--seconds", "14")
-    assert status == 1 and "4096: no end within 14 s" in text and "16x1024: not run: 14 s were over" in text
+    status, text = bench(folder, "--only", "4096,1024x4096", "--seconds", "14")
+    assert status == 1 and "4096: no end within 14 s" in text and "1024x4096: not run: 14 s were over" in text
     package.unlink()
 
 

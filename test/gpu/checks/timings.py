@@ -171,7 +171,8 @@ def iterations(machine, shape):
         )
     }
     text = (
-        f"{count} of {shape}: {figures['ours_executed_tflop_s']:.1f} TFLOP/s executed, torch {figures['torch_tflop_s']:.1f}; "
+        f"{count} of {shape}: {figures['ours_executed_tflop_s']:.1f} TFLOP/s executed, torch {figures['torch_tflop_s']:.1f} "
+        f"({figures['ours_executed_tflop_s'] / figures['torch_tflop_s']:.2f}); "
         f"counted as full products {figures['ours_tflop_s']:.1f}"
     )
     return text, figures | seconds(times)
