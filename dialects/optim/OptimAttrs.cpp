@@ -119,7 +119,7 @@ LogicalResult ClusterLevelAttr::verify(function_ref<InFlightDiagnostic()> emitEr
 
 LogicalResult DeviceAttr::verify(function_ref<InFlightDiagnostic()> emitError, APFloat flops,
                                  APFloat memory, APFloat capacity, APFloat launch, int64_t threads,
-                                 bool) {
+                                 bool, plan::ProductKernel) {
   if (threads < 1)
     return emitError() << "expected at least one thread, found " << threads;
   return success(succeeded(checkFigure(emitError, "flops", flops)) &&

@@ -203,17 +203,21 @@ def Optim_Device : Optim_Attr<"Device", "device"> {
     `flops` are floating-point operations per second of all threads together. `memory` are bytes per second
     between threads and memory, `capacity` bytes of memory. `launch` are seconds to start all threads and to
     wait for them, `threads` the number of threads that share a launch. With `overlaps`, messages travel while
-    the device computes.
+    the device computes. `products` says which kernels the target has for products: `chain`, `tensorcore` or
+    `warpgroup`. Products then have the rates of these kernels, and `flops` is the rate of a vendor's library.
+    With `stated`, the default, `flops` is also the rate of products.
 
     ```mlir
     #optim.device<flops = 9.0e+14, memory = 4.0e+12, capacity = 1.4e+11, launch = 5.0e-06, threads = 132,
-        overlaps = true>
+        overlaps = true, products = tensorcore>
     ```
     Constraints: finite; launch at least 0, threads at least 1, all others above 0.
   }];
   let parameters = (ins Optim_Figure:$flops, Optim_Figure:$memory, Optim_Figure:$capacity,
                         Optim_Figure:$launch,
-                        "int64_t":$threads, DefaultValuedParameter<"bool", "false">:$overlaps);
+                        "int64_t":$threads, DefaultValuedParameter<"bool", "false">:$overlaps,
+                        DefaultValuedParameter<"::stepc::plan::ProductKernel",
+                                               "::stepc::plan::ProductKernel::Stated">:$products);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -8,6 +8,7 @@
 #define STEPC_DIALECTS_OPTIM_PLANENUMS_H
 
 #include "runtime/model/Model.h"
+#include "runtime/plan/ProductKernel.h"
 
 #include "mlir/IR/OpImplementation.h"
 

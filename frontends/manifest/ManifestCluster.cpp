@@ -194,6 +194,7 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
     result.device.launch = *launch / 1e6;
   // A GPU has streams, whatever figures describe it, so `overlaps` of the base holds in any case.
   result.device.overlaps |= base.device.overlaps;
+  result.device.products = base.device.products; // the kernels are the target's
   if (isComplete())
     result.profile.clear();
   return result;

@@ -2,10 +2,9 @@
 
 #include "passes/cost/Cluster.h"
 
-#include "dialects/optim/Saturate.h"
-
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace stepc::cost {
 
@@ -17,7 +16,23 @@ double Device::seconds(double operations, double bytes) const {
   return std::max(operations / flops, bytes / memory);
 }
 
-double Device::once(int64_t m, int64_t n, int64_t k) const {
+double Device::rate(const BlockProduct &shape) const {
+  return rateOf(kernelOf(products, shape), flops, shape);
+}
+
+double Device::operations(const BlockProduct &shape) const {
+  return static_cast<double>(executedFlops(shape)) * (flops / rate(shape));
+}
+
+double Device::once(const BlockProduct &shape) const {
+  auto [m, n, k] = std::tie(shape.m, shape.n, shape.k);
+  if (ProductKernel kernel = kernelOf(products, shape); kernel != ProductKernel::Stated) {
+    ProductPart part = partOf(kernel, shape);
+    double tile = 2 * static_cast<double>(std::min(m, part.rows) * std::min(n, part.columns)) *
+                  static_cast<double>(k);
+    double units = std::max(threads / static_cast<double>(part.sharers), 1.0);
+    return launch + tile / 2 * (units - 1) / rate(shape);
+  }
   constexpr int64_t kCached = 98304, kFewest = 24, kMost = 128, kItems = 48, kLeast = 1 << 21;
   int64_t rows = std::min(m, std::clamp(kCached / std::max<int64_t>(k, 1), kFewest, kMost));
   int64_t cols = std::min(n, kMost);
@@ -61,11 +76,6 @@ double Cluster::exchange(const std::vector<double> &meeting, double messages, do
     longest = std::max(
         longest, levels[level].link.seconds(messages * meeting[level], bytes * meeting[level]));
   return longest;
-}
-
-int64_t productFlops(int64_t m, int64_t n, int64_t k, bool symmetric) {
-  return symmetric ? saturatingMul(saturatingMul(m, m + 1), k)
-                   : saturatingMul(saturatingMul(2 * m, n), k);
 }
 
 int64_t picoseconds(double seconds) {

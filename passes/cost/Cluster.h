@@ -7,6 +7,8 @@
 #ifndef STEPC_PASSES_COST_CLUSTER_H
 #define STEPC_PASSES_COST_CLUSTER_H
 
+#include "passes/cost/ProductRates.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -31,7 +33,9 @@ struct Link {
 
 /// What computes at one rank.
 struct Device {
-  double flops;    ///< floating-point operations per second, all threads together
+  /// Floating-point operations per second, all threads together. On a GPU it is the rate of a vendor's
+  /// library for large products of 16-bit operands.
+  double flops;
   double memory;   ///< bytes per second
   double capacity; ///< bytes of memory
   double launch;   ///< seconds to start all threads and to wait for them
@@ -39,12 +43,18 @@ struct Device {
   /// Whether messages travel while the device computes, as on GPUs, which have streams. Otherwise the thread
   /// that computes takes messages in while it waits for them.
   bool overlaps = false;
+  /// The fastest kernels for products that the target has. Products have the rates of these kernels.
+  ProductKernel products = ProductKernel::Stated;
+  /// Executed operations per second of the kernel that computes this product, for many blocks.
+  double rate(const BlockProduct &shape) const;
+  /// The operations of other work that take as long as one block's product.
+  double operations(const BlockProduct &shape) const;
   /// Seconds of work that is bound by arithmetic or by memory, whichever takes longer.
   double seconds(double operations, double bytes) const;
-  /// Seconds that a product of m × k by k × n costs once, however many blocks there are. It has two
-  /// launches, at whose ends all threads but one wait for half of an item. An item is about as large as
-  /// targets make the items of a product: its left rows fit in a cache, and there are dozens of items.
-  double once(int64_t m, int64_t n, int64_t k) const;
+  /// Seconds that a product costs once, however many blocks there are. It has two launches on a CPU and one
+  /// on a GPU. At its end all threads but one wait for half of an item. An item is about as large as targets
+  /// make the items of a product. On a CPU its left rows fit in a cache, and there are dozens of items.
+  double once(const BlockProduct &shape) const;
   bool operator==(const Device &) const = default;
 };
 
@@ -75,9 +85,6 @@ struct Cluster {
   double exchange(const std::vector<double> &meeting, double messages, double bytes) const;
   bool operator==(const Cluster &) const = default;
 };
-
-/// Operations of a product of m × k by k × n. Half of a symmetric result is mirrored, so it costs about half.
-int64_t productFlops(int64_t m, int64_t n, int64_t k, bool symmetric);
 
 /// Seconds as whole picoseconds, so that sums do not depend on their order. More than 9e18 count as 9e18.
 int64_t picoseconds(double seconds);

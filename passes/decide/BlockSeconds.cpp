@@ -23,13 +23,13 @@ static double bytesOfProducts(const MatrixWork &work) {
 double decide::blockSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
   MatrixWork work(rule, MatrixExtents(rows, cols));
   double bytes = 8 * double(rows) * double(cols) + bytesOfProducts(work);
-  return device.seconds(double(modelledFlops(work, rows, cols)), bytes);
+  return device.seconds(modelledOperations(work, rows, cols, device), bytes);
 }
 
 double decide::chainSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
   double chain = 2 * device.launch; // packing and unpacking
   for (const MatrixStep &step : MatrixWork(rule, MatrixExtents(rows, cols)).steps)
-    chain += step.isProduct ? device.once(step.m, step.n, step.k) : device.launch;
+    chain += step.isProduct ? device.once(step.shape) : device.launch;
   return chain;
 }
 
@@ -38,10 +38,12 @@ double decide::slabSeconds(RuleOp rule, const plan::Group &group, const cost::De
   MatrixWork work(rule, group);
   double bytes = 8 * double(extents.rows) * double(extents.cols) + bytesOfProducts(work);
   // A sum over ranks reads or writes its matrix some twelve times: when it is computed, packed, received,
-  // added up, gathered, unpacked, rounded and squared.
+  // added up, gathered, unpacked, rounded and squared. No product is computed meanwhile.
+  double passes = 0;
   for (const MatrixStep &step : work.steps)
-    bytes += step.isProduct ? 4 * 12 * double(step.summed()) : 0;
-  return device.seconds(double(modelledFlops(work, extents.rows, extents.cols)), bytes);
+    passes += step.isProduct ? 4 * 12 * double(step.summed()) : 0;
+  return device.seconds(modelledOperations(work, extents.rows, extents.cols, device), bytes) +
+         device.seconds(0, passes);
 }
 
 double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cost::Device &device) {
@@ -54,7 +56,7 @@ double decide::slabChainSeconds(RuleOp rule, const plan::Group &group, const cos
     if (!step.isProduct)
       chain += 4 * device.launch + 2 * sum;
     else
-      chain += device.once(step.m, step.n, step.k) + (step.isSummed ? sum : 0) +
+      chain += device.once(step.shape) + (step.isSummed ? sum : 0) +
                (step.isSummed && step.bytes < 4 ? device.launch : 0);
   }
   return chain;

@@ -30,7 +30,8 @@ cost::Cluster decide::clusterOf(ModuleOp module) {
                     device.getCapacity().convertToDouble(),
                     device.getLaunch().convertToDouble(),
                     double(device.getThreads()),
-                    device.getOverlaps()};
+                    device.getOverlaps(),
+                    device.getProducts()};
   return cluster;
 }
 
@@ -50,5 +51,5 @@ void decide::setCluster(ModuleOp module, const cost::Cluster &cluster, Location 
                     DeviceAttr::get(builder.getContext(), APFloat(device.flops),
                                     APFloat(device.memory), APFloat(device.capacity),
                                     APFloat(device.launch), int64_t(device.threads),
-                                    device.overlaps));
+                                    device.overlaps, device.products));
 }

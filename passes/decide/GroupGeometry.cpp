@@ -176,9 +176,12 @@ bool decide::hasMatrixSpace(RuleOp rule) {
                       [](Operation &op) { return spaceOf(&op) == Space::Matrix; });
 }
 
-int64_t decide::modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols) {
-  // A block has at most 2^40 elements, so each term fits in an int64_t. Their sum may not.
-  return saturatingAdd(16 * rows * cols, work.flops());
+double decide::modelledOperations(const MatrixWork &work, int64_t rows, int64_t cols,
+                                  const cost::Device &device) {
+  double operations = 16 * double(rows) * double(cols);
+  for (const MatrixStep &step : work.steps)
+    operations += step.isProduct ? device.operations(step.shape) : double(step.flops);
+  return operations;
 }
 
 BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {

@@ -3,6 +3,7 @@
 #define STEPC_PASSES_DECIDE_GROUPGEOMETRY_H
 
 #include "dialects/optim/Optim.h"
+#include "passes/cost/Cluster.h"
 #include "runtime/geometry/Geometry.h"
 
 namespace stepc::decide {
@@ -74,8 +75,9 @@ std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rul
 bool hasMatrixSpace(optim::RuleOp rule);
 
 /// Modelled floating-point operations of a block's matrix space: those of its products and functions of
-/// blocks, plus a few per element.
-int64_t modelledFlops(const MatrixWork &work, int64_t rows, int64_t cols);
+/// blocks, plus a few per element. A product counts as the operations that take as long on the device.
+double modelledOperations(const MatrixWork &work, int64_t rows, int64_t cols,
+                          const cost::Device &device);
 /// The memory that a block needs: bytes per element in messages, and on the rank that computes it bytes of
 /// buffers and of scratch. All products of the block use the same scratch.
 struct BlockBytes {

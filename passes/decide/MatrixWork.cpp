@@ -3,7 +3,6 @@
 #include "passes/decide/MatrixWork.h"
 
 #include "dialects/optim/Saturate.h"
-#include "passes/cost/Cluster.h"
 #include "passes/cost/ScratchBound.h"
 
 using namespace mlir;
@@ -45,12 +44,15 @@ public:
     step.isProduct = true;
     auto [rows, cols] = extents.of(product.lhs.kind);
     auto [m, n] = extents.of(product.kind);
-    step.m = m;
-    step.n = n;
-    step.k = product.transposeLhs ? rows : cols;
-    step.isSymmetric = product.isSymmetric;
-    step.flops = cost::productFlops(m, n, step.k, product.isSymmetric);
-    step.scratch = cost::productScratchBound(m, n, step.k);
+    Type lhs = product.lhs.element, rhs = product.rhs.element;
+    step.shape = {m,
+                  n,
+                  product.transposeLhs ? rows : cols,
+                  product.isSymmetric,
+                  product.addend.has_value(),
+                  lhs == rhs && lhs.getIntOrFloatBitWidth() == 16};
+    step.flops = cost::executedFlops(step.shape);
+    step.scratch = cost::productScratchBound(m, n, step.shape.k);
     step.bytes = product.element.getIntOrFloatBitWidth() / 8;
     step.result = product.kind;
     auto inner = product.transposeLhs ? plan::Division::Rows : plan::Division::Columns;
@@ -114,6 +116,13 @@ int64_t MatrixWork::flops() const {
   int64_t total = 0;
   for (const MatrixStep &step : steps)
     total = saturatingAdd(total, step.flops);
+  return total;
+}
+
+int64_t MatrixWork::fullFlops() const {
+  int64_t total = 0;
+  for (const MatrixStep &step : steps)
+    total = saturatingAdd(total, step.isProduct ? cost::fullFlops(step.shape) : step.flops);
   return total;
 }
 

@@ -8,17 +8,17 @@
 #define STEPC_PASSES_DECIDE_MATRIXWORK_H
 
 #include "dialects/optim/Optim.h"
+#include "passes/cost/Cluster.h"
 
 namespace stepc::decide {
 
 /// A product or a function of each block, or of each slab in a group with slabs.
 struct MatrixStep {
   bool isProduct = false;
-  int64_t m = 0, n = 0, k = 0; ///< of a product: m × k times k × n
-  bool isSymmetric = false;
-  int64_t flops = 0;    ///< floating-point operations: of one triangle if a product is symmetric
-  int64_t scratch = 0;  ///< the most bytes that its kernels may take for a block
-  int64_t bytes = 0;    ///< bytes of an element of the result
+  cost::BlockProduct shape = {}; ///< of a product
+  int64_t flops = 0;             ///< floating-point operations that are executed
+  int64_t scratch = 0;           ///< the most bytes that its kernels may take for a block
+  int64_t bytes = 0;             ///< bytes of an element of the result
   int64_t elements = 0; ///< of a product: those of the result and of all different operands, summed
   int64_t elementsOfBlock = 0; ///< as `elements`, but only of values that have the block's extents
   /// Whether ranks add up what each slab contributes.
@@ -26,7 +26,7 @@ struct MatrixStep {
   plan::ValueKind result = plan::ValueKind::Full;
 
   /// Elements per block that ranks add up: those of a product, 1 for a norm, 0 if nothing is summed.
-  int64_t summed() const { return !isSummed ? 0 : isProduct ? m * n : 1; }
+  int64_t summed() const { return !isSummed ? 0 : isProduct ? shape.m * shape.n : 1; }
 };
 
 struct MatrixWork {
@@ -44,8 +44,9 @@ struct MatrixWork {
 
   bool multiplies() const { return llvm::any_of(steps, &isProduct); }
   static bool isProduct(const MatrixStep &step) { return step.isProduct; }
-  /// Floating-point operations of all steps.
+  /// Floating-point operations of all steps that are executed, and those if all results are whole.
   int64_t flops() const;
+  int64_t fullFlops() const;
   /// The most bytes of scratch that the kernels of one step may take for a block.
   int64_t scratch() const;
 };

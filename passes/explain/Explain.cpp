@@ -175,29 +175,31 @@ private:
   }
 
   /// Operations for one block in one operation of matrix space; 0 for any other operation.
-  static int64_t flopsOf(Operation *op) {
+  static Flops flopsOf(Operation *op) {
     if (auto product = dyn_cast<optim::ProductOp>(op)) {
-      auto [m, n, k] = product.getSizes();
-      return cost::productFlops(m, n, k, product.getSymmetric());
+      cost::BlockProduct shape = blockProductOf(product);
+      return {cost::executedFlops(shape), cost::fullFlops(shape)};
     }
-    if (auto apply = dyn_cast<optim::ApplyOp>(op))
-      return apply.getFunction().flops(apply.getSourceBlocks(), apply.getOutBlock());
-    return 0;
+    if (auto apply = dyn_cast<optim::ApplyOp>(op)) {
+      int64_t flops = apply.getFunction().flops(apply.getSourceBlocks(), apply.getOutBlock());
+      return {flops, flops};
+    }
+    return {};
   }
 
   void countFlops() {
     const plan::Plan &plan = program.plan;
-    flopsPerBlock.assign(plan.groups.size(), 0);
+    flopsPerBlock.assign(plan.groups.size(), {});
     // All waves of a group do the same with other blocks, so one wave is counted.
     std::map<int64_t, int64_t> segmentOf;
     module.walk([&](Operation *op) {
-      int64_t flops = flopsOf(op);
-      if (!flops)
+      Flops flops = flopsOf(op);
+      if (!flops.full)
         return;
       int64_t index = ProgramPlan::find(program.segments, comm::segmentOfBatch(op));
       int64_t group = plan.segments[index].group;
       if (segmentOf.try_emplace(group, index).first->second == index)
-        flopsPerBlock[group] = saturatingAdd(flopsPerBlock[group], flops);
+        flopsPerBlock[group] += flops;
     });
   }
 
@@ -231,7 +233,7 @@ private:
 
   /// The cost of each rank of the mesh, if this group by itself were stepped by another strategy.
   std::vector<RankCost> model(const plan::Group &group, const decide::GroupGeometry &geometry,
-                              optim::RuleOp rule, const decide::Judgement &other, int64_t flops) {
+                              optim::RuleOp rule, const decide::Judgement &other, Flops flops) {
     plan::Plan alone;
     alone.meshes = {geometry.mesh};
     alone.rules = {optim::toPlan(rule)};
@@ -240,7 +242,9 @@ private:
     copy.mesh = copy.rule = 0;
     copy.hops = other.hops;
     copy.slabs = other.slabs;
-    flops += matrixFlops(rule, copy) - matrixFlops(rule, group);
+    Flops there = matrixFlops(rule, copy), here = matrixFlops(rule, group);
+    flops.executed += there.executed - here.executed;
+    flops.full += there.full - here.full;
     // Ranks own equal blocks in turn, as balancing this group alone would choose.
     for (plan::Hop &hop : copy.hops)
       for (int64_t block = 0, e = geometry.blockCount(); block < e && !hop.owned.empty(); ++block)
@@ -269,7 +273,7 @@ private:
     std::vector<RankCost> ranks(world.size());
     plan::Expander expander(alone);
     for (size_t rank = 0; rank < world.size(); ++rank) {
-      ranks[rank].flops = saturatingMul(expander.computedBlocks(0, rank), flops);
+      ranks[rank].flops = flops * expander.computedBlocks(0, rank);
       for (const std::vector<plan::Table> &start : starts) {
         Tally tally(rank, world.size());
         for (const plan::Table &table : start)
@@ -322,8 +326,8 @@ private:
       for (size_t segment = 0; segment < plan.segments.size(); ++segment)
         if (plan.segments[segment].group == index)
           blocks += expander->computedBlocks(segment, rank);
-      costs[index][rank].flops = saturatingMul(blocks, flopsPerBlock[index]);
-      report.ranks[rank].flops = saturatingAdd(report.ranks[rank].flops, costs[index][rank].flops);
+      costs[index][rank].flops = flopsPerBlock[index] * blocks;
+      report.ranks[rank].flops += costs[index][rank].flops;
       ranks.push_back(costs[index][rank]);
     }
     out.strategies.push_back(
@@ -359,7 +363,7 @@ private:
   Report report;
   std::vector<std::vector<RankCost>> costs; // per group, rank of the world
   std::vector<plan::BytesByKind> bytesFor;  // per group
-  std::vector<int64_t> flopsPerBlock;       // per group
+  std::vector<Flops> flopsPerBlock;         // per group
   std::vector<std::set<int64_t>> peers;     // per rank: the ranks that send to it in exchanges
   std::set<int64_t> rings;                  // numbers of communicators of all-gathers
 };

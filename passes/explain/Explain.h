@@ -19,10 +19,17 @@
 
 namespace stepc::explain {
 
+/// Floating-point operations: those that kernels execute, and those if all results were whole.
+struct Flops {
+  int64_t executed = 0, full = 0;
+  Flops &operator+=(const Flops &other);
+  Flops operator*(int64_t count) const;
+};
+
 /// What one rank does in a step.
 struct RankCost {
   int64_t messagesSent = 0, bytesSent = 0, messagesReceived = 0, bytesReceived = 0;
-  int64_t flops = 0; ///< of matrix space: products and functions of blocks
+  Flops flops; ///< of matrix space: products and functions of blocks
 
   RankCost &operator+=(const RankCost &other);
 };
@@ -33,8 +40,8 @@ struct Range {
 
 /// The costs of all ranks, as ranges.
 struct Cost {
-  Range bytesSent, messagesSent, bytesReceived, messagesReceived, flops;
-  double balance = 1.0; ///< most FLOPs of a rank over the mean; 1 if there are none
+  Range bytesSent, messagesSent, bytesReceived, messagesReceived, flops, fullFlops;
+  double balance = 1.0; ///< most executed FLOPs of a rank over the mean; 1 if there are none
 };
 Cost summarize(llvm::ArrayRef<RankCost> ranks);
 
@@ -67,10 +74,9 @@ struct CommunicatorReport {
 
 /// Products of blocks that are equal, and how a target computes them.
 struct ProductReport {
-  int64_t m, n, k;
+  cost::BlockProduct shape;
   /// Element types. An operand that is stored transposed has "ᵀ" behind its type.
   std::string lhs, rhs, out;
-  bool symmetric;
   std::string addend; ///< its type; empty without one
   /// Each group with such products, and how many of them it has per block.
   std::vector<std::pair<std::string, int64_t>> groups;
@@ -120,6 +126,9 @@ struct Report {
 /// The report of a module at level scheduled. If `target` is not null, the report also says how the target
 /// computes products. Emits an error if the module is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
+
+/// The product of one block of an operation.
+cost::BlockProduct blockProductOf(optim::ProductOp op);
 
 /// Adds equal products of blocks to a report, in the order of their first use, with what the module's table
 /// of pinned products (if any) has for them.

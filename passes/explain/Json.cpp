@@ -18,6 +18,7 @@ static llvm::json::Object toJson(const Cost &cost) {
                             {"bytes_received", range(cost.bytesReceived)},
                             {"messages_received", range(cost.messagesReceived)},
                             {"flops", range(cost.flops)},
+                            {"full_flops", range(cost.fullFlops)},
                             {"balance", cost.balance}};
 }
 
@@ -82,18 +83,22 @@ static llvm::json::Object toJson(const cost::Cluster &cluster) {
   return object;
 }
 
-static llvm::json::Object toJson(const ProductReport &one, bool hasTable) {
+static llvm::json::Object toJson(const ProductReport &one, const cost::Device &device,
+                                 bool hasTable) {
   llvm::json::Array groups;
   for (const auto &[name, times] : one.groups)
     groups.push_back(llvm::json::Object{{"name", name}, {"times", times}});
   const kernels::ProductTile &tile = one.tile;
-  llvm::json::Object object{{"m", one.m},
-                            {"n", one.n},
-                            {"k", one.k},
+  llvm::json::Object object{{"m", one.shape.m},
+                            {"n", one.shape.n},
+                            {"k", one.shape.k},
                             {"lhs", one.lhs},
                             {"rhs", one.rhs},
                             {"out", one.out},
-                            {"symmetric", one.symmetric},
+                            {"symmetric", one.shape.isSymmetric},
+                            {"flops", cost::executedFlops(one.shape)},
+                            {"full_flops", cost::fullFlops(one.shape)},
+                            {"tflop_per_s", device.rate(one.shape) / 1e12},
                             {"groups", std::move(groups)},
                             {"accumulation", llvm::StringRef(plan::name(one.accumulation))},
                             {"tile", llvm::json::Array{tile.rows, tile.columns, tile.steps}},
@@ -140,7 +145,8 @@ std::string explain::toJson(const Report &report) {
                                        {"bytes_sent", cost.bytesSent},
                                        {"messages_received", cost.messagesReceived},
                                        {"bytes_received", cost.bytesReceived},
-                                       {"flops", cost.flops}});
+                                       {"flops", cost.flops.executed},
+                                       {"full_flops", cost.flops.full}});
   for (const plan::Mesh &mesh : report.meshes) {
     llvm::json::Object object{{"name", mesh.name},
                               {"axes", llvm::json::Array(mesh.axes)},
@@ -173,7 +179,7 @@ std::string explain::toJson(const Report &report) {
   if (!report.target.empty()) {
     llvm::json::Array products;
     for (const ProductReport &one : report.products)
-      products.push_back(::toJson(one, report.hasTable));
+      products.push_back(::toJson(one, report.cluster.device, report.hasTable));
     object["target"] = report.target;
     object["products"] = std::move(products);
   }

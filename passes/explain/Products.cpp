@@ -16,6 +16,18 @@ static std::string typeOf(Type shaped, bool transposed) {
   return text;
 }
 
+cost::BlockProduct explain::blockProductOf(optim::ProductOp op) {
+  auto [m, n, k] = op.getSizes();
+  Type lhs = getElementTypeOrSelf(op.getLhs().getType()),
+       rhs = getElementTypeOrSelf(op.getRhs().getType());
+  return {m,
+          n,
+          k,
+          op.getSymmetric(),
+          bool(op.getAddend()),
+          lhs == rhs && lhs.getIntOrFloatBitWidth() == 16};
+}
+
 LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
                                    const kernels::Target &target, Report &report) {
   FailureOr<ArrayAttr> table = kernels::tableOfModule(module);
@@ -25,8 +37,8 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
   std::vector<ProductReport> &found = report.products;
   int64_t most = kernels::mostWorkspace(module, program.plan.arenaBytes);
   auto equal = [](const ProductReport &a, const ProductReport &b) {
-    return std::tie(a.m, a.n, a.k, a.lhs, a.rhs, a.addend, a.out, a.symmetric) ==
-           std::tie(b.m, b.n, b.k, b.lhs, b.rhs, b.addend, b.out, b.symmetric);
+    return std::tie(a.shape, a.lhs, a.rhs, a.addend, a.out) ==
+           std::tie(b.shape, b.lhs, b.rhs, b.addend, b.out);
   };
   // All waves of a group do the same with other blocks, so the first wave is reported.
   llvm::DenseMap<int64_t, int64_t> waveOf;
@@ -37,13 +49,10 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
       return;
     Type lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
     auto [m, n, k] = op.getSizes();
-    ProductReport one{m,
-                      n,
-                      k,
+    ProductReport one{blockProductOf(op),
                       typeOf(lhs, op.getTransposeLhs()),
                       typeOf(rhs, op.getTransposeRhs()),
                       typeOf(op.getInit().getType(), false),
-                      op.getSymmetric(),
                       op.getAddend() ? typeOf(op.getAddend().getType(), false) : "",
                       {},
                       target.accumulation(getElementTypeOrSelf(lhs), getElementTypeOrSelf(rhs)),

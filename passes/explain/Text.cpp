@@ -155,10 +155,12 @@ void printLines(StringRef text, llvm::raw_ostream &os) {
 /// Prints the figures of the cluster on which times are modelled, over as many lines as they take.
 void printCluster(const cost::Cluster &cluster, llvm::raw_ostream &os) {
   const cost::Cluster *profile = cost::findProfile(cluster.profile);
+  cost::Cluster given = cluster;
+  given.device.products = cost::ProductKernel::Stated;
   std::string text = "Milliseconds are modelled on ";
-  text += !profile              ? "the cluster that is given"
-          : *profile == cluster ? "the profile " + cluster.profile
-                                : "the profile " + cluster.profile + " with what is given";
+  text += !profile            ? "the cluster that is given"
+          : *profile == given ? "the profile " + cluster.profile
+                              : "the profile " + cluster.profile + " with what is given";
   for (const cost::Level &level : cluster.levels) {
     const cost::Link &link = level.link;
     text += &level == &cluster.levels[0] ? ": " : ", ";
@@ -168,15 +170,18 @@ void printCluster(const cost::Cluster &cluster, llvm::raw_ostream &os) {
   }
   const cost::Device &device = cluster.device;
   text += "; devices of " + perSecond(device.flops, "FLOP") + ", " + perSecond(device.memory, "B") +
-          " and " + capacity(device.capacity) + ".";
+          " and " + capacity(device.capacity);
+  if (device.products != cost::ProductKernel::Stated)
+    text += "; products at the rates of " + std::string(plan::name(device.products)) + " kernels";
+  text += ".";
   printLines(text, os);
 }
 
 void printPinned(const Report &report, llvm::raw_ostream &os) {
   os << "\nProducts by cuBLASLt on the GPUs that are named, by the kernels above elsewhere\n";
   for (const ProductReport &one : report.products) {
-    std::string product = edges(one.m, one.n) + " " + one.out + " of " + one.lhs + " · " + one.rhs +
-                          ", k " + count(one.k) + ": ";
+    std::string product = edges(one.shape.m, one.shape.n) + " " + one.out + " of " + one.lhs +
+                          " · " + one.rhs + ", k " + count(one.shape.k) + ": ";
     if (one.pinned.empty())
       os << product << "the kernel: " << one.notPinned << '\n';
     for (const plan::PinnedAlgorithm &each : one.pinned)
@@ -188,16 +193,20 @@ void printPinned(const Report &report, llvm::raw_ostream &os) {
 
 void printProducts(const Report &report, llvm::raw_ostream &os) {
   os << "\nProducts of a block, by kernels of " << report.target << '\n';
-  TextTable table({"result", "k", "operands", "", "sums", "tile", "stages", "groups"}, "><<<<>><");
+  TextTable table(
+      {"result", "k", "operands", "", "sums", "tile", "stages", "FLOPs", "full", "per s", "groups"},
+      "><<<<>>>>><");
   for (const ProductReport &one : report.products) {
     const kernels::ProductTile &tile = one.tile;
     std::vector<std::string> groups;
     for (const auto &[name, times] : one.groups)
       groups.push_back(name + " " + std::to_string(times) + "×");
-    table.add({edges(one.m, one.n) + " " + one.out, count(one.k), one.lhs + " · " + one.rhs,
-               one.symmetric ? "symmetric" : "", spelled(one.accumulation).str(),
+    const cost::BlockProduct &shape = one.shape;
+    table.add({edges(shape.m, shape.n) + " " + one.out, count(shape.k), one.lhs + " · " + one.rhs,
+               shape.isSymmetric ? "symmetric" : "", spelled(one.accumulation).str(),
                edges(tile.rows, tile.columns, tile.steps), count(tile.stages),
-               llvm::join(groups, ", ")});
+               flops(cost::executedFlops(shape)), flops(cost::fullFlops(shape)),
+               flops(int64_t(report.cluster.device.rate(shape))), llvm::join(groups, ", ")});
   }
   table.print(os);
 }
@@ -307,7 +316,8 @@ std::string explain::toText(const Report &report) {
   }
   if (total.flops.most > 0)
     os << "The most FLOPs on a rank are " << flops(total.flops.most) << ", " << fixed(total.balance)
-       << " times the mean.\n";
+       << " times the mean; " << flops(total.fullFlops.most)
+       << " if symmetric results are whole.\n";
   if (report.busiest > 0)
     os << "The busiest rank's blocks are modelled to take " << milliseconds(report.busiest)
        << " ms; no owners can make that less than " << milliseconds(report.leastBusiest)

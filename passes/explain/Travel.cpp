@@ -7,6 +7,7 @@
 
 using namespace mlir;
 using namespace stepc;
+using namespace stepc::explain;
 
 static int64_t bytesOf(Type type) {
   if (auto shaped = dyn_cast<ShapedType>(type))
@@ -60,6 +61,7 @@ std::vector<plan::Table> explain::sums(optim::RuleOp rule, const plan::Group &gr
   return result;
 }
 
-int64_t explain::matrixFlops(optim::RuleOp rule, const plan::Group &group) {
-  return decide::MatrixWork(rule, group).flops();
+Flops explain::matrixFlops(optim::RuleOp rule, const plan::Group &group) {
+  decide::MatrixWork work(rule, group);
+  return {work.flops(), work.fullFlops()};
 }

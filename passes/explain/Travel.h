@@ -10,8 +10,8 @@ namespace stepc::explain {
 std::vector<plan::Table> travellers(optim::RuleOp rule, const plan::Group &group);
 /// Tables of the values that ranks with slabs of a block add up, for segment 0, in the order of starts.
 std::vector<plan::Table> sums(optim::RuleOp rule, const plan::Group &group);
-/// FLOPs of a rule's matrix operations for one block, or for one slab if the group has slabs.
-int64_t matrixFlops(optim::RuleOp rule, const plan::Group &group);
+/// Operations of a rule's matrix operations for one block, or for one slab if the group has slabs.
+Flops matrixFlops(optim::RuleOp rule, const plan::Group &group);
 
 } // namespace stepc::explain
 

@@ -3,6 +3,7 @@
 #define STEPC_PASSES_KERNELS_GPUCHIPS_H
 
 #include "runtime/plan/Kernel.h"
+#include "runtime/plan/ProductKernel.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -48,6 +49,12 @@ struct GpuTarget {
   /// Whether products may run on warpgroups (gpu/WarpgroupProduct.h), which sm_90a alone has. Later chips
   /// could not run such PTX, and races are not looked for in such kernels.
   bool hasWarpgroups() const { return tensorCores && chip.name == "sm_90a" && !ptx && !races; }
+  /// The fastest kernels for products of 16-bit operands that libraries for this target have.
+  plan::ProductKernel products() const {
+    return hasWarpgroups() ? plan::ProductKernel::Warpgroup
+           : tensorCores   ? plan::ProductKernel::TensorCore
+                           : plan::ProductKernel::Chain;
+  }
   /// The text of the target in its one normal spelling. It names the kind of products only if that differs
   /// from `tensorCoresUnlessSaid`.
   std::string text(bool tensorCoresUnlessSaid) const;

@@ -34,6 +34,7 @@ static Object toObject(const Report &report, size_t rank) {
                 {"idle_seconds", report.result.idle(rank)},
                 {"work_seconds", one.work},
                 {"flops", one.flops},
+                {"full_flops", one.fullFlops},
                 {"bytes_touched", one.touched},
                 {"shard_bytes", one.shardBytes},
                 {"messages_sent", sent.messages},
@@ -49,8 +50,7 @@ Object simulate::toObject(const Report &report) {
   const Result &result = report.result;
   Array groups, strategies, ranks;
   llvm::MapVector<llvm::StringRef, std::vector<int64_t>> byStrategy;
-  for (auto [group, bytes, kinds] :
-       llvm::zip(plan.groups, result.groupBytes, result.groupKinds)) {
+  for (auto [group, bytes, kinds] : llvm::zip(plan.groups, result.groupBytes, result.groupKinds)) {
     Object byKind;
     for (auto [key, sent] : llvm::zip(plan::kMoveKeys, kinds))
       byKind[key] = sent;

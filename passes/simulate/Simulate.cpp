@@ -64,6 +64,7 @@ std::string simulate::simulate(const plan::Plan &plan, const cost::Cluster &clus
     RankResult &one = result.ranks.emplace_back();
     one.work = work.total(rank).seconds;
     one.flops = work.total(rank).flops;
+    one.fullFlops = work.total(rank).fullFlops;
     one.touched = work.total(rank).bytes;
     one.shardBytes = work.shardBytes(rank);
     one.sent = exchanges.sent(int64_t(rank));

@@ -43,7 +43,8 @@ struct RankResult {
   double compute = 0;                  ///< time with commands under way
   double exposed = 0;                  ///< time in which its commands wait for messages
   double work = 0;                     ///< time that its commands would take on a device of its own
-  double flops = 0;                    ///< of products and functions of blocks
+  double flops = 0;                    ///< that products and functions of blocks execute
+  double fullFlops = 0;                ///< the same if symmetric results were whole
   double touched = 0;                  ///< bytes that its commands read and write
   int64_t shardBytes = 0;              ///< of its parameters, gradients and states
   std::vector<Traffic> sent, received; ///< by level of the cluster

@@ -56,6 +56,7 @@ void printRanks(const Report &report, llvm::raw_ostream &os) {
   add("waits for messages", [&](size_t r) { return ranks[r].exposed; }, seconds);
   add("idle", [&](size_t r) { return result.idle(r); }, seconds);
   add("FLOPs", [&](size_t r) { return ranks[r].flops; }, integer(flops));
+  add("  of whole results", [&](size_t r) { return ranks[r].fullFlops; }, integer(flops));
   add("bytes touched", [&](size_t r) { return ranks[r].touched; }, integer(bytes));
   add(
       "messages sent", [&](size_t r) { return double(sum(ranks[r].sent).messages); },

@@ -18,6 +18,7 @@ Work::Work(const plan::Plan &plan, plan::Expander &expander, const cost::Device 
       times[at * ranks + rank] = each[rank].seconds;
       totals[rank].seconds += each[rank].seconds;
       totals[rank].flops += each[rank].flops;
+      totals[rank].fullFlops += each[rank].fullFlops;
       totals[rank].bytes += each[rank].bytes;
     }
   }
@@ -94,17 +95,25 @@ std::vector<Effort> Work::efforts(const plan::Command &command) {
       continue;
     Extra more = std::visit([&](const auto &each) { return extra(each, all[rank]); }, command);
     result[rank].flops = more.flops;
+    result[rank].fullFlops = more.fullFlops;
     result[rank].seconds = more.launch;
     if (hasTable)
-      result[rank].seconds += device.seconds(more.flops, result[rank].bytes);
+      result[rank].seconds += device.seconds(more.operations, result[rank].bytes);
   }
   return result;
 }
 
 Work::Extra Work::extra(const plan::Product &product, const Sums &sums) const {
   auto [m, n, k] = product.sizes();
-  return {device.once(m, n, k),
-          double(cost::productFlops(m, n, k, product.symmetric)) * double(sums.blocks)};
+  cost::BlockProduct shape{m,
+                           n,
+                           k,
+                           product.symmetric,
+                           product.addend.has_value(),
+                           product.accumulation == plan::Accumulation::TensorCore};
+  auto blocks = double(sums.blocks);
+  return {device.once(shape), device.operations(shape) * blocks,
+          double(cost::executedFlops(shape)) * blocks, double(cost::fullFlops(shape)) * blocks};
 }
 
 Work::Extra Work::extra(const plan::Apply &apply, const Sums &sums) const {

@@ -25,7 +25,7 @@ struct Sums {
 
 /// What a command does on one rank.
 struct Effort {
-  double seconds = 0, flops = 0, bytes = 0;
+  double seconds = 0, flops = 0, fullFlops = 0, bytes = 0;
 };
 
 /// What every command takes on every rank, if each has a device of its own. Rows that ranks have in common
@@ -47,9 +47,13 @@ private:
   Sums sum(const plan::RankTable &rows) const;
   std::vector<Effort> efforts(const plan::Command &command);
   // The launches (seconds) and operations of a command beside the bytes that it moves, from the sums of its
-  // tables on a rank.
+  // tables on a rank. `operations` take as long as the executed ones, at the device's figure.
   struct Extra {
-    double launch, flops = 0;
+    Extra(double launch, double operations = 0)
+        : Extra(launch, operations, operations, operations) {}
+    Extra(double launch, double operations, double flops, double fullFlops)
+        : launch(launch), operations(operations), flops(flops), fullFlops(fullFlops) {}
+    double launch, operations, flops, fullFlops;
   };
   Extra extra(const plan::Product &, const Sums &) const;
   Extra extra(const plan::Apply &, const Sums &) const;

@@ -166,15 +166,6 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
   return made;
 }
 
-int64_t executedFlops(int64_t m, int64_t n, int64_t k, bool symmetric) {
-  if (!symmetric)
-    return 2 * m * n * k;
-  int64_t elements = 0;
-  for (int64_t row = 0; row < m; row += kTilePart)
-    elements += std::min(kTilePart, m - row) * std::min(row + kTilePart, n);
-  return 2 * elements * k;
-}
-
 std::string checkTiled(const Product &product, int64_t matrices) {
   constexpr int64_t kAccessBytes = 16;
   for (const Operand *operand : product.operands()) {

@@ -25,8 +25,8 @@ inline constexpr int64_t kTilePart = 64;
 /// Rows of a tile for each block of a cluster, and columns of a whole tile. Tiles of half as many columns
 /// end lists, so that no cluster waits long for the last one.
 inline constexpr int64_t kTileRows = 128, kTileColumns = 256;
-/// Steps of k of one stage, and the least stages of a tile.
-inline constexpr int64_t kTileSteps = 64, kLeastTileStages = 5;
+/// Steps of k of one stage, the stages that a kernel's ring has, and the least stages of a tile.
+inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 
 struct TileLists {
   std::vector<stepc_product_tile> tiles; ///< list by list
@@ -41,10 +41,6 @@ struct TileLists {
 /// Shares the tiles of products out to `lists` clusters of `cluster` blocks each. Product i of the result's
 /// tiles is number i of `products`.
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
-
-/// The floating-point operations of one product m × n of k steps. A symmetric product computes its parts of
-/// 64 × 64 elements on and below the diagonal.
-int64_t executedFlops(int64_t m, int64_t n, int64_t k, bool symmetric);
 
 /// Why a kernel of tiles cannot compute a product of `matrices` matrices; empty if it can.
 std::string checkTiled(const Product &product, int64_t matrices);

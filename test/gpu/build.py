@@ -1,10 +1,11 @@
 """Builds in one folder what the checks need where a GPU is: libraries, the Python package and the checks.
 
-.venv/bin/python test/gpu/build.py [--dry] [--small] OUT
+.venv/bin/python test/gpu/build.py [--dry] [--small] [--only CASES] OUT
 """
 
 import argparse
 import concurrent.futures
+import fnmatch
 import json
 import lzma
 import os
@@ -15,7 +16,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from libraries import HERE, ROOT, all_cases
+from libraries import HERE, ROOT, all_cases, orthogonalized
 
 STEPC = Path(os.environ.get("STEPC") or ROOT / "build" / "bin" / "stepc")
 CHIPS = "sm_80,sm_90a"  # each library has a step for both, and takes the GPU's
@@ -24,18 +25,20 @@ PORTABLE = "cpu:x86-64-v3"
 GLIBC = (2, 36)
 LIMIT = 64 << 20
 SCRIPTS = ("run.sh", "suite.py", "worker.py", "rank.py", "checks")
-BENCHMARKS = ("cublaslt.py", "pin_products.py")
+BENCHMARKS = ("cublaslt.py", "pin_products.py", "orthogonalize.py", "triton_symmetric.py")
 
 
 def compiled(folder, case, target, kind):
-    """The library's path in `folder`, of a case for one target."""
+    """The library's path in `folder`, of a case for one target. Of a benchmark that the compiler refuses, an
+    Exception with the reason."""
     made = folder / "libraries" / case.name / kind
-    made.mkdir(parents=True)
-    (made.parent / "step.optim").write_text(case.text)
-    (made.parent / "manifest.json").write_text(json.dumps(case.manifest, indent=1))
+    made.mkdir()
     files = [made.parent / "step.optim", "-m", made.parent / "manifest.json"]
     command = [STEPC, "compile", *files, *case.options, "--target", target, "-o", made]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    if done.returncode and case.benchmark:
+        errors = [line.split("error: ", 1)[1] for line in done.stderr.splitlines() if "error: " in line]
+        return RuntimeError((errors or ["no reason"])[0])
     if done.returncode:
         sys.exit(f"build: exit {done.returncode}: {' '.join(map(str, command))}\n{done.stderr}")
     (made / "step.h").unlink(missing_ok=True)
@@ -48,6 +51,15 @@ def compiled(folder, case, target, kind):
     packed.write_bytes(lzma.compress(library.read_bytes(), preset=1))
     library.unlink()
     return packed
+
+
+def executed_flops(folder, case, target):
+    """Operations that a step of a case executes, as the compiler says."""
+    made = folder / "libraries" / case.name
+    files = [made / "step.optim", "-m", made / "manifest.json"]
+    command = [STEPC, "explain", *files, *case.options, "--target", target.split(",")[0], "--json"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["total"]["flops"]["max"]
 
 
 def targets(dry):
@@ -102,7 +114,7 @@ def commit():
     return done.stdout.strip() or "unknown"
 
 
-def build(finished, dry, small):
+def build(finished, dry, small, only):
     nccl = STEPC.resolve().parents[1] / "lib" / "libstepc_nccl.so"
     if not dry and not nccl.is_file():
         sys.exit(f"build: expected {nccl}, found none: cmake --build build --target stepc_nccl makes it")
@@ -111,13 +123,19 @@ def build(finished, dry, small):
     out = finished.with_name(finished.name + ".partial")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    cases = list(all_cases(small, dry))
+    cases = [case for case in all_cases(small, dry) if fnmatch.fnmatch(case.name, only)]
+    if not cases:
+        sys.exit(f"build: expected the name of a case, found '{only}'")
     device = targets(dry)
     jobs = []
     for case in cases:
         if case.chips and dry:
             continue
-        is_timed = case.name.startswith("time.")
+        made = out / "libraries" / case.name
+        made.mkdir(parents=True)
+        (made / "step.optim").write_text(case.text)
+        (made / "manifest.json").write_text(json.dumps(case.manifest, indent=1))
+        is_timed = case.benchmark or case.name.startswith("time.")
         first = device["cores"] if is_timed else device["device"]
         jobs.append((case, f"cuda:{case.chips}" if case.chips else first, "device"))
         if case.cores:
@@ -126,9 +144,14 @@ def build(finished, dry, small):
             jobs.append((case, PORTABLE, "cpu"))
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         libraries = list(pool.map(lambda job: compiled(out, *job), jobs))
-    found = {}
-    for (case, _, kind), path in zip(jobs, libraries, strict=True):
+    found, flops, missing = {}, {}, {}
+    for (case, target, kind), path in zip(jobs, libraries, strict=True):
+        if isinstance(path, Exception):
+            missing[case.name] = str(path)
+            continue
         found.setdefault(case.name, {})[kind] = str(path.relative_to(out))
+        if case.benchmark:
+            flops[case.name] = executed_flops(out, case, target)
     for name in SCRIPTS:
         copy = shutil.copytree if (HERE / name).is_dir() else shutil.copy2
         copy(HERE / name, out / name)
@@ -142,7 +165,8 @@ def build(finished, dry, small):
     ignored = shutil.ignore_patterns("*.egg-info", "__pycache__", "_extension*.so")
     shutil.copytree(ROOT / "frontends" / "python" / "stepc", out / "python" / "stepc", ignore=ignored)
     shutil.copytree(ROOT / "examples", out / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    text = {"commit": commit(), "dry": dry, "targets": device, "cases": found, "without_trainer": without_trainer}
+    text = {"commit": commit(), "dry": dry, "targets": device, "cases": found, "without_trainer": without_trainer,
+            "sets": orthogonalized(small), "flops": flops, "missing": missing}  # fmt: skip
     (out / "cases.json").write_text(json.dumps(text, indent=1))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     if size > LIMIT:
@@ -152,6 +176,8 @@ def build(finished, dry, small):
     shutil.rmtree(finished, ignore_errors=True)
     out.rename(finished)
     print(f"build: {len(libraries)} libraries, {size / 2**20:.1f} MiB in {finished}")
+    for name, why in missing.items():
+        print(f"build: without {name}: {why}")
     if without_trainer and not dry:
         print(f"build: without examples/gpu_trainer.cpp: {without_trainer}")
 
@@ -160,11 +186,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dry", action="store_true", help="libraries of emulated in place of a GPU's")
     parser.add_argument("--small", action="store_true", help="few and small cases")
+    parser.add_argument("--only", default="*", help="a pattern of the cases' names: checks of others are skipped")
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
     if not STEPC.is_file():
         sys.exit(f"build: expected the compiler, found no {STEPC}")
-    build(options.out.resolve(), options.dry, options.small)
+    build(options.out.resolve(), options.dry, options.small, options.only)
 
 
 if __name__ == "__main__":

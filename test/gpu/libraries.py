@@ -2,8 +2,9 @@
 
 A case with `reference` is compiled for a CPU too, whose bits are expected of the GPU. One with `cores` is
 compiled a second time with products on tensor cores, which add up in an order of their own. `chips` takes the
-place of the usual ones. With `plan` the library's JSON is carried, too. Checks find cases by the first part
-of their names.
+place of the usual ones. With `plan` the library's JSON is carried, too. A case with `benchmark` is timed by
+`benchmarks/orthogonalize.py`, and no check uses it: if the compiler refuses it, the reason is carried. Checks find cases
+by the first part of their names.
 """
 
 import random
@@ -14,7 +15,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "test" / "python" / "property"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import orthogonalize  # noqa: E402
 from cases import random_batch  # noqa: E402
 from random_layouts import Mesh  # noqa: E402
 
@@ -77,6 +80,7 @@ class Case:
     cores: bool = False
     chips: str = ""
     plan: bool = False
+    benchmark: bool = False
 
 
 def parameter(name, shape, dtype="f32", mesh="one", placements=("R",), **more):
@@ -209,6 +213,26 @@ def pinned(small):
     yield Case("pinned", iterated(2), manifest(made), reference=False, cores=True, plan=True)
 
 
+def orthogonalizations(small):
+    """The sets of `benchmarks/orthogonalize.py`, each in every form. Many equal matrices are one parameter."""
+    for name, matrices in orthogonalized(small).items():
+        made = []
+        for i, (count, *shape) in enumerate(matrices):
+            if count >= orthogonalize.MANY and len(matrices) == 1:
+                made.append(parameter(f"w{i}", (count, *shape), "bf16", batch_axes=1))
+            else:
+                made += [parameter(f"w{i}.{j}", shape, "bf16") for j in range(count)]
+        for form in orthogonalize.FORMS:
+            yield Case(f"orthogonalize.{name}.{form}", orthogonalize.rule(form), manifest(made), reference=False, benchmark=True)
+
+
+def orthogonalized(small):
+    """Matrices of each set."""
+    if not small:
+        return orthogonalize.SETS
+    return {name: orthogonalize.small(orthogonalize.SETS[name]) for name in orthogonalize.SMALL}
+
+
 def all_cases(small, dry):
     width = 32 if small else 96
     one = manifest(gpt(width, 1 if small else 2, "bf16"))
@@ -228,3 +252,4 @@ def all_cases(small, dry):
     yield trained_gpt()
     yield Case("chip", ALL_ADAMW, manifest([parameter("w", (8,))]), reference=False, chips="sm_120")
     yield from timings(small)
+    yield from orthogonalizations(small)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests and times libraries for NVIDIA's GPUs, in two phases:
-#   run.sh build [--dry] [--small] [OUT]  where stepc is built: everything that the second phase needs, into OUT
+#   run.sh build [--dry] [--small] [--only CASES] [OUT]  where stepc is built: everything that the second phase needs, into OUT
 #   run.sh [--dry] [OUT]                  where a GPU is: all checks, then timings, and a table
 # OUT is build/gpu without a word; a copy of this script that stands in such a folder means that folder. --dry builds, and
 # runs, libraries of `emulated` in place of a GPU's. README.md says more.

@@ -143,7 +143,9 @@ def main() -> int:
         print(f"skipped: {found['skipped']}")
         return 0
     about = {
-        key: value for key, value in json.loads((FOLDER / "cases.json").read_text()).items() if key != "cases"
+        key: value
+        for key, value in json.loads((FOLDER / "cases.json").read_text()).items()
+        if key in ("commit", "dry", "targets", "without_trainer")
     }
     about |= {"machine": found["machine"]}
     print(json.dumps(about), flush=True)

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import ROOT, real_compiler
@@ -227,3 +228,32 @@ def test_browser_fetches_nothing(step):
     assert '"constants"' in text  # it was written
     urls = set(re.findall(r'"url":"([^"]*)"', text))
     assert not {url for url in urls if not url.startswith(("file:", "data:", "blob:"))}, urls
+
+
+def test_a_layer_of_llama_takes_what_it_took_on_an_h200(tmp_path):
+    """docs/gpu-results.md has 56.9 to 60.1 ms, the step's launches and elementwise work included."""
+    compiler = real_compiler()
+    if compiler is None:
+        pytest.skip("build/bin/stepc was not built")
+    sys.path.insert(0, str(ROOT / "test" / "gpu"))
+    from libraries import LLAMA_8B, MUON, manifest, parameter
+
+    (tmp_path / "step.optim").write_text(MUON)
+    layer = manifest([parameter(name, shape, "bf16") for name, shape in LLAMA_8B.items()])
+    (tmp_path / "m.json").write_text(json.dumps(layer))
+
+    def simulated(*options):
+        files = [tmp_path / "step.optim", "-m", tmp_path / "m.json"]
+        done = subprocess.run([compiler, "simulate", *files, "--cluster", "h200", *options, "--json", "-"],
+                              capture_output=True, text=True, check=True)  # fmt: skip
+        return json.loads(done.stdout)
+
+    step = simulated("--target", "cuda:sm_90a")
+    assert step["latency_seconds"] == pytest.approx(0.0569, rel=0.05)
+    # Two of three products are symmetric: 15.1 of 20.8 TFLOP with tiles of 256, fewer with blocks of 64.
+    (rank,) = step["ranks"]
+    assert rank["full_flops"] == pytest.approx(20.8e12, rel=0.01)
+    assert rank["flops"] == pytest.approx(14.8e12, rel=0.01)
+    # In chains it takes as long as multiply-adds, and without a GPU's kernels the device's figure is taken as it is.
+    assert simulated("--target", "cuda:sm_90a,chain")["latency_seconds"] > 5 * step["latency_seconds"]
+    assert simulated()["latency_seconds"] < 0.5 * step["latency_seconds"]

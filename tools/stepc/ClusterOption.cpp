@@ -9,13 +9,17 @@
 using namespace stepc;
 using llvm::StringRef;
 
-const cost::Cluster &driver::profileOf(const CompileOptions &options) {
+cost::Cluster driver::profileOf(const CompileOptions &options) {
   StringRef first = options.targets.empty() ? StringRef("cpu") : options.targets.front();
   llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(first);
   if (!target)
     llvm::consumeError(target.takeError()); // the check of the options reports this error
-  else if (isCuda((*target)->chip()))
-    return cost::gpuProfile(llvm::cantFail(cudaTarget((*target)->chip())).number());
+  else if (isCuda((*target)->chip())) {
+    GpuTarget gpu = llvm::cantFail(cudaTarget((*target)->chip()));
+    cost::Cluster cluster = cost::gpuProfile(gpu.number());
+    cluster.device.products = gpu.products();
+    return cluster;
+  }
   return cost::cpuProfile();
 }
 

@@ -10,7 +10,7 @@ namespace stepc::driver {
 
 /// The profile for the target of the options, or for the first of several targets. Levels that know of no
 /// target are decided once for all of them.
-const cost::Cluster &profileOf(const CompileOptions &options);
+cost::Cluster profileOf(const CompileOptions &options);
 
 /// Reads what `--cluster` names: a profile, a file, or the JSON itself, for these meshes. Returns nothing
 /// after an error, which was printed.

@@ -10,6 +10,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 
+namespace stepc {
+struct GpuTarget;
+}
+
 namespace stepc::kernels {
 
 /// Threads of a GPU block, in all kernels of this folder that do not say another number.
@@ -50,7 +54,10 @@ int64_t gpuScratchBytesPerBlock(exec::BatchOpInterface command);
 /// The order in which a GPU adds up a product of operands of these types: on its tensor cores, if they take
 /// the types and `tensorCores` is set.
 exec::Accumulation gpuAccumulation(bool tensorCores, mlir::Type lhs, mlir::Type rhs);
-/// How a GPU cuts up a product m × n.
+/// How a GPU's chains and mma.sync cut up a product m × n, and how the kernels for a target do. For clusters of
+/// blocks the tile is the cluster's.
+ProductTile gpuProductTile(const GpuTarget &target, int64_t m, int64_t n, int64_t k,
+                           exec::Accumulation accumulation);
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);
 /// The kernels of a product with accumulation fused_chain or tensorcore. Arguments are the scratch, which
 /// they do not use, the operands, the addend if there is one, the out, and stepc_factors.

@@ -3,6 +3,10 @@
 #include "passes/kernels/gpu/GpuProduct.h"
 #include "passes/kernels/gpu/WarpgroupProduct.h"
 
+#include "passes/cost/ProductRates.h"
+#include "passes/kernels/GpuChips.h"
+#include "runtime/plan/TileLists.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -142,9 +146,22 @@ exec::Accumulation gpuAccumulation(bool tensorCores, Type lhs, Type rhs) {
                                                                    : exec::Accumulation::FusedChain;
 }
 
+ProductTile gpuProductTile(const GpuTarget &target, int64_t m, int64_t n, int64_t k,
+                           exec::Accumulation accumulation) {
+  bool isTensorCore = accumulation == exec::Accumulation::TensorCore;
+  if (isTensorCore &&
+      cost::kernelOf(target.products(), {m, n, k}) == cost::ProductKernel::Warpgroup)
+    return {plan::kTileColumns, plan::kTileColumns, plan::kTileSteps, plan::kTileStages};
+  return gpuProductTile(m, n, accumulation);
+}
+
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation) {
-  int64_t least = std::min(m, n), edge = least >= 512 ? 128 : least >= 64 ? 64 : 32;
-  if (accumulation == exec::Accumulation::TensorCore)
+  bool isTensorCore = accumulation == exec::Accumulation::TensorCore;
+  int64_t edge =
+      cost::partOf(isTensorCore ? cost::ProductKernel::TensorCore : cost::ProductKernel::Chain,
+                   {m, n, 0})
+          .rows;
+  if (isTensorCore)
     // Three stages of both operands are 48 KiB, the shared memory that a kernel has without asking for more.
     return {edge, edge, edge == 128 ? 32 : 64, 3};
   return {edge, edge, edge == 128 ? 16 : 32, 2};

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/kernels/gpu/WarpgroupProduct.h"
+#include "passes/cost/ProductRates.h"
 #include "passes/kernels/gpu/HopperBuilder.h"
 #include "passes/kernels/products/ProductKernels.h"
 #include "runtime/plan/TileLists.h"
@@ -30,7 +31,7 @@ std::string WarpgroupForm::name() const {
 }
 
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
-  constexpr int64_t kSmall = 64, kAccessBytes = 16;
+  constexpr int64_t kAccessBytes = 16;
   Type type = op.getOut().getType();
   if (op.getAccumulation() != exec::Accumulation::TensorCore)
     return std::nullopt;
@@ -40,7 +41,8 @@ std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
       return std::nullopt;
   }
   auto [m, n, k] = op.getSizes();
-  if (std::min(m, n) <= kSmall || k == 0)
+  if (cost::kernelOf(cost::ProductKernel::Warpgroup, {m, n, k, op.getSymmetric()}) !=
+      cost::ProductKernel::Warpgroup)
     return std::nullopt;
   return WarpgroupForm{type, op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()};
 }
@@ -62,7 +64,7 @@ constexpr int64_t kWarpgroup = 128;
 using plan::kTileColumns, plan::kTilePart, plan::kTileRows, plan::kTileSteps;
 constexpr int64_t kHalf = kTileColumns / 2;
 constexpr int64_t kPartBytes = kTilePart * kTilePart * 2;
-constexpr int64_t kStages = 4;
+constexpr int64_t kStages = plan::kTileStages;
 constexpr int64_t kLeftBytes = kTileRows * kTileSteps * 2,
                   kRightBytes = kTileColumns * kTileSteps * 2;
 constexpr int64_t kStageBytes = kLeftBytes + kRightBytes;

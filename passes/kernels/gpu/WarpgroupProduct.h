@@ -21,8 +21,8 @@ struct WarpgroupForm {
   std::string name() const;
 };
 
-/// The form of a product; nullopt for one that warpgroups do not compute. Those are products on tensor cores,
-/// all of whose operands are of one type, with rows of whole 16 bytes, and of more than 64 rows and columns.
+/// The form of a product that warpgroups compute, otherwise nullopt. They compute products on tensor cores of
+/// the shapes that cost::kernelOf says, if all operands have one type and rows of whole 16 bytes.
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op);
 
 /// Whether warpgroups compute both products by the same kernel.

@@ -86,3 +86,9 @@ optim.cluster levels [#optim.cluster_level<"network", latency = 0.0, gap = 0.0, 
 
 // expected-error @below {{expected at least one thread, found 0}}
 optim.cluster levels [#optim.cluster_level<"network", latency = 0.0, gap = 0.0, bandwidth = 1.0>] device <flops = 1.0e+12, memory = 1.0e+11, capacity = 1.0e+10, launch = 0.0, threads = 0>
+
+// -----
+
+// expected-error @below {{expected stated, chain, tensorcore or warpgroup, found cublas}}
+// expected-error @below {{failed to parse Optim_Device parameter 'products'}}
+optim.cluster levels [#optim.cluster_level<"network", latency = 0.0, gap = 0.0, bandwidth = 1.0>] device <flops = 1.0e+12, memory = 1.0e+11, capacity = 1.0e+10, launch = 0.0, threads = 1, products = cublas>

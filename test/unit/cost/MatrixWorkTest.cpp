@@ -21,15 +21,18 @@ using namespace mlir;
 namespace stepc::decide {
 namespace {
 
-/// A product (m, n, k) or a function of blocks with its operations, as counted or as it stands in the IR.
-using Step = std::array<int64_t, 6>;
+/// A product or a function of blocks with its operations, as counted or as it stands in the IR.
+using Step = std::array<int64_t, 8>;
 
-Step stepOf(const MatrixStep &step) {
-  return {step.isProduct, step.m, step.n, step.k, step.isSymmetric, step.flops};
+Step product(const cost::BlockProduct &of) {
+  return {true,           of.m,         of.n,        of.k,
+          of.isSymmetric, of.hasAddend, of.isNarrow, cost::executedFlops(of)};
 }
 
-Step product(int64_t m, int64_t n, int64_t k, bool isSymmetric) {
-  return {true, m, n, k, isSymmetric, cost::productFlops(m, n, k, isSymmetric)};
+Step stepOf(const MatrixStep &step) {
+  Step made = step.isProduct ? product(step.shape) : Step{};
+  made.back() = step.flops;
+  return made;
 }
 
 std::vector<Step> stepsOf(ModuleOp module) {
@@ -37,24 +40,35 @@ std::vector<Step> stepsOf(ModuleOp module) {
   module.walk([&](Operation *op) {
     if (auto multiply = dyn_cast<optim::ProductOp>(op)) {
       auto [m, n, k] = multiply.getSizes();
-      steps.push_back(product(m, n, k, multiply.getSymmetric()));
+      bool isNarrow =
+          getElementTypeOrSelf(multiply.getLhs().getType()).getIntOrFloatBitWidth() == 16;
+      cost::BlockProduct of{m, n, k, multiply.getSymmetric(), bool(multiply.getAddend()), isNarrow};
+      steps.push_back(product(of));
     } else if (auto apply = dyn_cast<optim::ApplyOp>(op)) {
       int64_t flops = apply.getFunction().flops(apply.getSourceBlocks(), apply.getOutBlock());
-      steps.push_back({false, 0, 0, 0, false, flops});
+      steps.push_back({false, 0, 0, 0, 0, 0, 0, flops});
     }
   });
   return steps;
 }
 
-/// A rule that orthogonalizes with these coefficients, and then takes a norm.
+/// A rule that orthogonalizes with these coefficients, in bf16 if `isNarrow`, and then takes a norm.
 std::string moduleOf(int64_t rows, int64_t cols, const std::string &coefficients,
-                     const std::string &decided) {
+                     const std::string &decided, bool isNarrow = false) {
   std::string shape = std::to_string(rows) + ", " + std::to_string(cols);
   return R"(
       optim.rule @R hyperparameters [] states [] needs_matrix {
       ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-        %o = optim.orthogonalize %g coefficients [)" +
-         coefficients + R"(] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+        %x = arith.truncf %g {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<?x?xbf16>
+        %y = optim.orthogonalize )" +
+         std::string(isNarrow ? "%x" : "%g") + " coefficients [" + coefficients +
+         R"(] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?x)" +
+         (isNarrow ? R"(bf16>
+        %o = arith.extf %y {optim.space = #optim.space<matrix>} : tensor<?x?xbf16> to tensor<?x?xf32>
+)"
+                   : R"(f32>
+        %o = arith.negf %y {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+)") + R"(
         %n = optim.reduce norm %o {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
         %b = optim.broadcast %n {optim.space = #optim.space<matrix>} : tensor<1x1xf32> to tensor<?x?xf32>
         %d = arith.divf %o, %b {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
@@ -82,7 +96,8 @@ TEST(MatrixWork, CountsWhatIsBuilt) {
                       (random() % 2 ? "[3.0, -4.0, 2.0]" : "[1.5, -0.5, 0.0]");
     auto module = parseSourceString<ModuleOp>(
         moduleOf(rows, cols, coefficients,
-                 "strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]"),
+                 "strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]",
+                 /*isNarrow=*/random() % 2),
         &context);
     ASSERT_TRUE(module);
     auto group = *module->getOps<optim::GroupOp>().begin();
@@ -111,10 +126,10 @@ TEST(MatrixWork, KnowsWhatSlabsAddUp) {
   auto group = *module->getOps<optim::GroupOp>().begin();
   MatrixWork work(*module->getOps<optim::RuleOp>().begin(), group.toPlan());
   ASSERT_EQ(work.steps.size(), 5u); // with the rule's own norm, which is of a slab alone
-  EXPECT_EQ(stepOf(work.steps[0]), (Step{false, 0, 0, 0, false, 2 * 16 * 6}));
-  EXPECT_EQ(stepOf(work.steps[1]), product(6, 6, 16, true));
-  EXPECT_EQ(stepOf(work.steps[2]), product(6, 6, 6, true));
-  EXPECT_EQ(stepOf(work.steps[3]), product(16, 6, 6, false));
+  EXPECT_EQ(stepOf(work.steps[0]), (Step{false, 0, 0, 0, 0, 0, 0, 2 * 16 * 6}));
+  EXPECT_EQ(stepOf(work.steps[1]), product({6, 6, 16, true, false, false}));
+  EXPECT_EQ(stepOf(work.steps[2]), product({6, 6, 6, true, true, false}));
+  EXPECT_EQ(stepOf(work.steps[3]), product({16, 6, 6, false, true, false}));
   std::vector<bool> summed;
   for (const MatrixStep &step : work.steps)
     summed.push_back(step.isSummed);
@@ -141,8 +156,8 @@ TEST(MatrixWork, CountsAFactorOnce) {
   ASSERT_TRUE(module);
   MatrixWork work(*module->getOps<optim::RuleOp>().begin(), optim::MatrixExtents(4, 6));
   ASSERT_EQ(work.steps.size(), 2u);
-  EXPECT_EQ(stepOf(work.steps[0]), product(4, 4, 6, true));
-  EXPECT_EQ(stepOf(work.steps[1]), product(4, 6, 4, false));
+  EXPECT_EQ(stepOf(work.steps[0]), product({4, 4, 6, true, false, false}));
+  EXPECT_EQ(stepOf(work.steps[1]), product({4, 6, 4, false, false, false}));
   EXPECT_EQ(work.steps[0].elements, 24 + 16);
   EXPECT_EQ(work.steps[1].elements, 16 + 24 + 24);
 }

@@ -1,6 +1,7 @@
 //===- TileListsTest.cpp - Lists of tiles ----------------------------------===//
 
 #include "runtime/plan/TileLists.h"
+#include "passes/cost/ProductRates.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -67,7 +68,8 @@ void expectEachPartOnce(const std::vector<TiledProduct> &products, int64_t lists
   int64_t flops = 0;
   for (size_t i = 0; i < products.size(); ++i) {
     const TiledProduct &product = products[i];
-    flops += product.matrices * executedFlops(product.m, product.n, product.k, product.symmetric);
+    flops += product.matrices *
+             cost::executedFlops({product.m, product.n, product.k, product.symmetric});
     for (int64_t matrix = 0; matrix < product.matrices; ++matrix)
       for (int64_t row = 0; row < product.m; row += kTilePart)
         for (int64_t column = 0; column < product.n; column += kTilePart)
@@ -155,14 +157,6 @@ TEST(TileLists, EndInHalvesIfThatIsShorter) {
   TiledProduct even{1, 2048, 2048, 512, false};
   made = tileLists({&even, 1}, 8, 2);
   EXPECT_TRUE(std::none_of(made.tiles.begin(), made.tiles.end(), isHalf));
-}
-
-TEST(ExecutedFlops, OfASymmetricProductAreThoseOfItsPartsBelowTheDiagonal) {
-  EXPECT_EQ(executedFlops(128, 256, 3, false), 2 * 128 * 256 * 3);
-  EXPECT_EQ(executedFlops(128, 128, 10, true), 2 * 3 * 64 * 64 * 10);
-  EXPECT_EQ(executedFlops(64, 64, 10, true), 2 * 64 * 64 * 10);
-  // 64 rows of 64 columns, then 6 rows of 70.
-  EXPECT_EQ(executedFlops(70, 70, 1, true), 2 * (64 * 64 + 6 * 70));
 }
 
 } // namespace

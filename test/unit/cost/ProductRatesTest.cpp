@@ -1,0 +1,167 @@
+//===- ProductRatesTest.cpp - What products cost ---------------------------===//
+
+#include "passes/cost/ProductRates.h"
+#include "passes/cost/Cluster.h"
+#include "passes/cost/Profiles.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace stepc::cost {
+namespace {
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+
+/// Counts the elements of the blocks on or below the diagonal, one block at a time.
+int64_t countBlocks(int64_t m, int64_t k) {
+  int64_t elements = 0;
+  for (int64_t row = 0; row < m; row += 64)
+    for (int64_t column = 0; column <= row; column += 64)
+      elements += std::min<int64_t>(64, m - row) * std::min<int64_t>(64, m - column);
+  return 2 * elements * k;
+}
+
+TEST(ProductRates, ExecutedFlopsAreThoseOfBlocksOnOrBelowTheDiagonal) {
+  for (int64_t m : {1, 5, 63, 64, 65, 127, 128, 200, 768, 1000, 4096})
+    for (int64_t k : {1, 7, 4096}) {
+      EXPECT_EQ(executedFlops({m, m, k, true}), countBlocks(m, k)) << m;
+      EXPECT_EQ(executedFlops({m, m, k, false}), 2 * m * m * k);
+      EXPECT_EQ(fullFlops({m, m, k, true}), 2 * m * m * k);
+    }
+  EXPECT_EQ(executedFlops({3, 4, 5}), 120);
+  EXPECT_EQ(executedFlops({128, 128, 1, true}), 2 * 3 * 64 * 64);
+}
+
+TEST(ProductRates, FlopsStayInRange) {
+  constexpr int64_t kLarge = int64_t(1) << 30;
+  for (bool isSymmetric : {false, true}) {
+    EXPECT_EQ(executedFlops({kLarge, kLarge, kLarge, isSymmetric}), kMost);
+    EXPECT_EQ(fullFlops({kLarge, kLarge, kLarge, isSymmetric}), kMost);
+    EXPECT_EQ(fullFlops({kMost, kMost, kMost, isSymmetric}), kMost);
+  }
+}
+
+TEST(ProductRates, TensorCoresTakeNarrowOperands) {
+  BlockProduct narrow{64, 64, 64}, wide = narrow;
+  wide.isNarrow = false;
+  using enum ProductKernel;
+  for (ProductKernel fastest : {Stated, Chain, TensorCore, Warpgroup}) {
+    EXPECT_EQ(kernelOf(fastest, narrow), fastest);
+    EXPECT_EQ(kernelOf(fastest, wide), fastest == Stated ? Stated : Chain);
+  }
+}
+
+TEST(ProductRates, AStatedRateStands) {
+  Device device{.flops = 5e12, .memory = 1e12, .capacity = 1, .launch = 1e-6, .threads = 4};
+  BlockProduct product{4096, 4096, 4096, true};
+  EXPECT_EQ(device.rate(product), 5e12);
+  EXPECT_EQ(device.operations(product), double(executedFlops(product)));
+}
+
+Device h200(ProductKernel kernel) {
+  Device device = findProfile("h200")->device;
+  device.products = kernel;
+  return device;
+}
+
+/// Seconds of `count` products without their launch.
+double modelled(const Device &device, int64_t count, const BlockProduct &product) {
+  return device.once(product) - device.launch +
+         double(count) * double(executedFlops(product)) / device.rate(product);
+}
+
+double counted(int64_t count, const BlockProduct &product) {
+  return double(count) * double(fullFlops(product));
+}
+
+/// The three products of a Newton–Schulz step.
+struct Step {
+  int64_t count, rows, columns;
+  BlockProduct gram() const { return {rows, rows, columns, true}; }
+  BlockProduct square() const { return {rows, rows, rows, true, true}; }
+  BlockProduct last() const { return {rows, columns, rows, false, true}; }
+};
+
+// The figures in this test are 10¹² operations per second counted as full products, from
+// docs/gpu-results.md.
+TEST(ProductRates, TensorCoresAreAsFastAsMeasured) {
+  Device device = h200(ProductKernel::TensorCore);
+  for (auto [step, measured] : {std::pair(Step{16, 1024, 1024}, 264.5),
+                                {Step{4, 2048, 2048}, 319.4},
+                                {Step{1, 4096, 4096}, 397.2},
+                                {Step{1, 4096, 14336}, 367.0}}) {
+    double seconds = 0, operations = 0;
+    for (const BlockProduct &product : {step.gram(), step.square(), step.last()}) {
+      seconds += modelled(device, step.count, product);
+      operations += counted(step.count, product);
+    }
+    EXPECT_NEAR(operations / seconds / 1e12 / measured, 1, 0.05) << step.rows;
+  }
+}
+
+TEST(ProductRates, WarpgroupsAreAsFastAsThePrototypes) {
+  Device device = h200(ProductKernel::Warpgroup);
+  struct Row {
+    Step step;
+    double gram, square, last;
+  };
+  for (const Row &row : {Row{{1, 4096, 4096}, 1174, 1136, 765},
+                         {{1, 4096, 14336}, 1224, 1130, 729},
+                         {{16, 1024, 1024}, 900, 812, 577},
+                         {{4, 4096, 4096}, 1282, 1253, 710},
+                         {{8, 2048, 2048}, 1173, 1084, 676},
+                         {{64, 768, 2048}, 994, 777, 598},
+                         {{1, 8192, 8192}, 1397, 1360, 725}}) {
+    auto ratio = [&](const BlockProduct &product, double measured) {
+      return counted(row.step.count, product) / modelled(device, row.step.count, product) / 1e12 /
+             measured;
+    };
+    EXPECT_NEAR(ratio(row.step.gram(), row.gram), 1, 0.19) << row.step.rows;
+    EXPECT_NEAR(ratio(row.step.square(), row.square), 1, 0.19) << row.step.rows;
+    EXPECT_NEAR(ratio(row.step.last(), row.last), 1, 0.19) << row.step.rows;
+  }
+}
+
+TEST(ProductRates, KernelsStandInTheirOrderAndRatesGrow) {
+  using enum ProductKernel;
+  for (bool isSymmetric : {false, true})
+    for (bool hasAddend : {false, true}) {
+      double before = 0;
+      for (int64_t k : {1, 64, 1024, 4096, 16384}) {
+        BlockProduct product{4096, 4096, k, isSymmetric, hasAddend};
+        double chain = h200(Chain).rate(product), cores = h200(TensorCore).rate(product),
+               groups = h200(Warpgroup).rate(product);
+        if (k >= 64)
+          EXPECT_TRUE(chain < cores && cores < groups) << k;
+        EXPECT_LT(groups, 989e12); // of the data sheet
+        EXPECT_GT(cores, before);
+        before = cores;
+      }
+    }
+}
+
+TEST(ProductRates, OtherChipsHaveTheSamePartOfTheirFigure) {
+  BlockProduct product{2048, 2048, 2048, true};
+  Device other = h200(ProductKernel::TensorCore);
+  double rate = other.rate(product);
+  other.flops /= 4;
+  EXPECT_DOUBLE_EQ(other.rate(product), rate / 4);
+}
+
+TEST(ProductRates, AGpuLaunchesAProductOnceAndWaitsForHalfATile) {
+  Device device = h200(ProductKernel::TensorCore);
+  BlockProduct product{4096, 4096, 2048};
+  double tile = 2.0 * 128 * 128 * 2048;
+  EXPECT_DOUBLE_EQ(device.once(product), device.launch + tile / 2 * 131 / device.rate(product));
+  device.products = ProductKernel::Warpgroup; // two multiprocessors share a tile
+  tile = 2.0 * 256 * 256 * 2048;
+  EXPECT_DOUBLE_EQ(device.once(product), device.launch + tile / 2 * 65 / device.rate(product));
+  device.threads = 1;
+  EXPECT_DOUBLE_EQ(device.once(product), device.launch);
+}
+
+} // namespace
+} // namespace stepc::cost
