@@ -103,6 +103,10 @@ public:
 /// The strategies of all loaded dialects, sorted by the name of the dialect. Strategies of one dialect keep
 /// the order of its list.
 llvm::SmallVector<StrategyAttrInterface> strategies(mlir::MLIRContext *context);
+/// The new name of a strategy that had another one: "slabs" of "gram". Empty for other names.
+inline llvm::StringRef newNameOf(llvm::StringRef strategy) {
+  return strategy == "gram" ? "slabs" : "";
+}
 
 /// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols, tensor<1x1>
 /// one. A batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Tensors of
