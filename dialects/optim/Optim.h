@@ -28,6 +28,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -142,6 +143,16 @@ inline constexpr int64_t kMostWaves = int64_t(1) << 20;
 /// The most elements of a parameter: 4 TiB of f32 are more than any device holds, and sums over a million
 /// parameters still fit int64.
 inline constexpr int64_t kMostElements = int64_t(1) << 40;
+
+/// Verifies the shift of a product of level 3, 4 or 5.
+template <typename Op> llvm::LogicalResult checkShift(Op op) {
+  double shift = op.getShift().convertToDouble();
+  if (shift != 0 && !op.getSymmetric())
+    return op.emitOpError("expected a shift of symmetric products alone, found ") << shift;
+  if (!std::isfinite(float(shift)))
+    return op.emitOpError("expected a shift that is finite in f32, found ") << shift;
+  return mlir::success();
+}
 
 /// The least eps of optim.orthogonalize. Multiplied by 2^-24 it is still a normal f32.
 inline constexpr double kLeastEps = 0x1p-100;

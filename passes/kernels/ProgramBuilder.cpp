@@ -172,11 +172,11 @@ LogicalResult ProgramBuilder::lowerProduct(optim::ProductOp op) {
     return failure();
   auto accumulation = exec::AccumulationAttr::get(
       b.getContext(), target.accumulation(lhs->getType(), rhs->getType()));
-  auto made = exec::ProductOp::create(b, op.getLoc(), accumulation, *lhs, *rhs, *addend, *out,
-                                      op.getAlphaAttr(), op.getBetaAttr(), op.getTransposeLhsAttr(),
-                                      op.getTransposeRhsAttr(), op.getSymmetricAttr(),
-                                      /*pinned=*/ArrayAttr(), tableOf(program.table(op)),
-                                      /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
+  auto made = exec::ProductOp::create(
+      b, op.getLoc(), accumulation, *lhs, *rhs, *addend, *out, op.getAlphaAttr(), op.getBetaAttr(),
+      op.getTransposeLhsAttr(), op.getTransposeRhsAttr(), op.getSymmetricAttr(), op.getShiftAttr(),
+      /*pinned=*/ArrayAttr(), tableOf(program.table(op)),
+      /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
   return sizeScratch(op, made);
 }
 

@@ -67,6 +67,8 @@ public:
     bool transposeLhs, transposeRhs;
     int64_t rows, cols, inner;
     double alpha = 1, beta = 0; ///< rounded to f32; beta counts only with an addend
+    double shift = 0;           ///< on the diagonal, rounded to f32
+    bool isMirrored = false;    ///< the half above the diagonal is that below
   };
   Term product(const Product &product, mlir::Type element);
   /// The documented sequence of products of optim.orthogonalize, on whole blocks or on slabs. On slabs a term

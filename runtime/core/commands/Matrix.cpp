@@ -45,6 +45,10 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
   if (product) {
     stepc_factors factors = {float(product->alpha), float(product->beta)};
     std::memcpy(&made->arguments.emplace_back(), &factors, sizeof(factors));
+    if (product->shift != 0) {
+      stepc_shift shift = {float(product->shift), 0};
+      std::memcpy(&made->arguments.emplace_back(), &shift, sizeof(shift));
+    }
   }
   made->batch.planned = product;
   made->batch.blocks = tables[command.table].blocks;

@@ -33,7 +33,7 @@
  *  - items of computed blocks, of a product or a function of blocks: item = slot · items + i.
  *    arguments are the address of the scratch, then the addresses of the command's batches in the
  *    workspace. A product then has stepc_factors, so that products that differ only in these share a
- *    kernel;
+ *    kernel. A product that adds a shift has stepc_shift behind them;
  *  - seals: the kernel of a start puts seals on the messages that it sends, an item per seal. The
  *    kernel of an await compares the seals of all messages that came, as one item. Only devices whose
  *    messages the host may not touch have these kernels. arguments[0] = rows, each a stepc_seal_row;
@@ -50,7 +50,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 11
+#define STEPC_KERNEL_ABI_VERSION 12
 
 /* The layout is that of plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -75,6 +75,11 @@ typedef struct stepc_parameter_record {
 typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
+
+/* What a product adds to its diagonal. It also stands in the place of an address. */
+typedef struct stepc_shift {
+  float shift, reserved;
+} stepc_shift;
 
 /* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some parameters,
  * each times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows no numbers. The

@@ -81,14 +81,14 @@ struct MatrixCommand {
   void effects(const std::vector<const Operand *> &operands, Effects &) const;
 };
 
-/// out = alpha · (lhs · rhs) + beta · addend for every computed block, as dialects/optim/OptimBatchOps.td
-/// defines it to the last bit.
+/// out = alpha · (lhs · rhs) + beta · addend + shift · I for every computed block, as
+/// dialects/optim/OptimBatchOps.td defines it to the last bit.
 struct Product : MatrixCommand {
   static constexpr std::string_view kName = "product";
   Operand lhs, rhs, out;
   std::optional<Operand> addend;
   Accumulation accumulation = Accumulation::FusedChain;
-  double alpha = 1, beta = 0;
+  double alpha = 1, beta = 0, shift = 0;
   bool transposeLhs = false, transposeRhs = false, symmetric = false;
   std::vector<PinnedAlgorithm> pinned; // each for another library or GPU
 
@@ -101,6 +101,7 @@ struct Product : MatrixCommand {
     visit("accumulation", self.accumulation);
     visit("alpha", self.alpha);
     visit("beta", self.beta);
+    visit("shift", self.shift);
     visit("transpose_lhs", self.transposeLhs);
     visit("transpose_rhs", self.transposeRhs);
     visit("symmetric", self.symmetric);

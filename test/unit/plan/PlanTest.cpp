@@ -115,6 +115,7 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(product.addend->type, DType::F16);
   EXPECT_EQ(product.accumulation, Accumulation::RoundedChain);
   EXPECT_EQ(product.beta, -2);
+  EXPECT_EQ(product.shift, 1.5);
   EXPECT_TRUE(product.transposeLhs && product.symmetric && !product.transposeRhs);
   EXPECT_EQ(product.kernels[0].items, 7);
   EXPECT_EQ(product.scratchBytes, 64);
@@ -177,8 +178,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 20, found 1");
-  bytes[8] = 20;
+  EXPECT_EQ(error, "expected plan version 21, found 1");
+  bytes[8] = 21;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");
