@@ -9,6 +9,7 @@
 
 #include "dialects/optim/MatrixBuilder.h"
 #include "dialects/optim/NamePattern.h"
+#include "dialects/optim/NewtonSchulz.h"
 #include "dialects/optim/PlanEnums.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Plan.h"

@@ -84,8 +84,10 @@ public:
   std::string describe(Term term) const;
 
 private:
-  /// Parts of orthogonalize: the source divided by its norm, the least norm to divide by, and a block's norm
-  /// computed from those of its slabs.
+  /// Parts of orthogonalize: the Gram form of the normalized X, the source divided by its norm, the least
+  /// norm to divide by, and a block's norm computed from those of its slabs.
+  Term gramForm(optim::OrthogonalizeOp op, Term x, Extents extents, int64_t small, bool tall,
+                bool cut);
   Term scaled(optim::OrthogonalizeOp op, Term source, Term norm);
   Term leastNorm(optim::OrthogonalizeOp op);
   Term normOfSlabs(optim::OrthogonalizeOp op, Term norm);
