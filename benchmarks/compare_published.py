@@ -176,9 +176,9 @@ def one_matrix(simulator: Simulator, kind: str, shape: list[int]) -> dict[str, s
     counts = [1, 0] if kind == "dense" else [0, 1]
     plan = functools.partial(simulator.plan, cluster="gb300", rules=("Muon", "AdamW"))
     gather = ["--strategy", f"*={'gather' if kind == 'dense' else 'subgroup-gather'}", "--waves", "1"]
-    gram = ["--strategy", "*=gram", "--waves", "1", "--numerics", "fast"]
+    slabs = ["--strategy", "*=slabs", "--waves", "1", "--numerics", "fast"]
     return {"duplicated": plan(megatron_document(counts, shape, shape, both_groups=True), options=gather),
-            "distributed": plan(megatron_document(counts, shape, shape, both_groups=False), options=gram)}  # fmt: skip
+            "distributed": plan(megatron_document(counts, shape, shape, both_groups=False), options=slabs)}  # fmt: skip
 
 
 def megatron(simulator: Simulator) -> None:

@@ -223,6 +223,8 @@ LogicalResult ProductOp::verify() {
   if (getSymmetric() && m != n)
     return emitOpError("expected a square out of a symmetric product, found ")
            << getOut().getBlock();
+  if (failed(optim::checkShift(*this)))
+    return failure();
   if (getAccumulation() == Accumulation::TensorCore &&
       !tensorCoresTake(getLhs().getType(), getRhs().getType()))
     return emitOpError("expected operands that are both bf16 or both f16 of the accumulation "
@@ -390,6 +392,7 @@ FailureOr<plan::Command> ProductOp::lower(Numbering &numbering) {
   command.accumulation = getAccumulation();
   command.alpha = getAlpha().convertToDouble();
   command.beta = getBeta().convertToDouble();
+  command.shift = getShift().convertToDouble();
   command.transposeLhs = getTransposeLhs();
   command.transposeRhs = getTransposeRhs();
   command.symmetric = getSymmetric();

@@ -103,7 +103,7 @@ class Exec_BatchOp<string mnemonic> : Exec_CommandOp<mnemonic, [Exec_BatchInterf
 }
 
 def Exec_ProductOp : Exec_BatchOp<"product"> {
-  let summary = "for every computed block: out = alpha · (lhs · rhs) + beta · addend";
+  let summary = "for every computed block: out = alpha · (lhs · rhs) + beta · addend + shift · I";
   let description = [{
     Computes to the last bit what `optim.product` says (dialects/optim/OptimBatchOps.td), in one order of
     accumulation: `fused_chain`, `rounded_chain` or `tensorcore`. The last begins with +0 and adds one
@@ -123,17 +123,19 @@ def Exec_ProductOp : Exec_BatchOp<"product"> {
     (`exec-pin-products`). The algorithm then chooses the order of additions and where it rounds. It uses the
     scratch as its workspace.
 
-    Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out;
-    `tensorcore` needs operands that are both bf16 or both f16; the kernels exist. Only products that cuBLASLt
-    computes have `pinned` algorithms, at most one for each version, chip and number of multiprocessors. An
-    algorithm needs an alignment of at most 64 bytes, which all operands have. A product that joins follows a
-    product of the same types, transposes, symmetry and accumulation; neither has algorithms, and the proof
-    finds that none of those that join writes what another reads or writes.
+    Constraints: the segment exists; a table of `block_chunks`; extents agree; `symmetric` needs a square out,
+    and a shift needs `symmetric` and is finite in f32; `tensorcore` needs operands that are both bf16 or both
+    f16; the kernels exist. Only products that cuBLASLt computes have `pinned` algorithms, at most one for
+    each version, chip and number of multiprocessors. An algorithm needs an alignment of at most 64 bytes,
+    which all operands have. A product that joins follows a product of the same types, transposes, symmetry
+    and accumulation; neither has algorithms, and the proof finds that none of those that join writes what
+    another reads or writes.
   }];
   let arguments = !con((ins Exec_Accumulation:$accumulation, Exec_Batch:$lhs, Exec_Batch:$rhs,
                             OptionalAttr<Exec_Batch>:$addend, Exec_Batch:$out, F64Attr:$alpha, F64Attr:$beta,
                             UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs, UnitAttr:$symmetric,
-                            UnitAttr:$joins, OptionalAttr<Exec_PinnedAlgorithms>:$pinned), common);
+                            Optim_Shift:$shift, UnitAttr:$joins,
+                            OptionalAttr<Exec_PinnedAlgorithms>:$pinned), common);
   let assemblyFormat = [{
     custom<Word>($accumulation) `of` $table $lhs `by` $rhs (`plus` $addend^)? `to` $out (`scratch` $scratch^)?
     (`kernels` $kernels^)? (`pinned` $pinned^)? attr-dict

@@ -31,11 +31,12 @@ struct MatrixExtents {
   /// The extents of the group's blocks. In a group with slabs, `rows` and `cols` are those of a slab.
   MatrixExtents(const plan::Group &group);
   MatrixExtents(int64_t rows, int64_t cols)
-      : rows(rows), cols(cols), small(std::min(rows, cols)), isTall(rows > cols) {}
+      : rows(rows), cols(cols), small(std::min(rows, cols)), large(std::max(rows, cols)),
+        isTall(rows > cols) {}
 
   int64_t rows, cols;
-  int64_t small; ///< the smaller extent of the whole block
-  bool isTall;   ///< whether the whole block has more rows than columns, or its slabs cut rows
+  int64_t small, large; ///< the extents of the whole block, by size
+  bool isTall; ///< whether the whole block has more rows than columns, or its slabs cut rows
   bool areSlabs = false; ///< whether rows and cols are a slab's
 
   std::pair<int64_t, int64_t> of(plan::ValueKind kind) const {
@@ -43,11 +44,11 @@ struct MatrixExtents {
   }
 };
 
-/// alpha · (lhs · rhs) + beta · addend, rounded as `optim.product` says.
+/// alpha · (lhs · rhs) + beta · addend + shift · I, rounded as `optim.product` says.
 struct MatrixProduct {
   MatrixValue lhs, rhs;
   std::optional<MatrixValue> addend = {};
-  double alpha = 1, beta = 0;
+  double alpha = 1, beta = 0, shift = 0;
   bool transposeLhs = false, transposeRhs = false;
   bool isSymmetric = false;
   plan::ValueKind kind = plan::ValueKind::Full; ///< of the result

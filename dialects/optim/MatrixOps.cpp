@@ -136,7 +136,23 @@ LogicalResult OrthogonalizeOp::verify() {
   Type source = from.getElementType(), result = to.getElementType();
   if (source != result && !source.isF32())
     return emitOpError("expected a source of ") << result << " or f32, found " << source;
+  Form form = getForm().value_or(Form::Standard);
+  ArrayRef<int64_t> restarts = getRestarts().value_or(ArrayRef<int64_t>());
+  if (form == Form::Standard && !restarts.empty())
+    return emitOpError("expected restarts only of the forms gram and auto, found them in standard");
+  SmallVector<std::array<double, 3>> steps = getSteps();
+  if (size_t wrong = findWrongRestart(restarts, steps.size()); wrong < restarts.size())
+    return emitOpError("expected ascending restarts between 1 and ")
+           << steps.size() - 1 << ", the last step but one, found " << restarts[wrong];
+  if (Growth growth = boundOf(steps, form, restarts); result.isF16() && growth.bound > kLargestHalf)
+    return emitOpError(
+               "expected coefficients that keep values of f16 below 65504, found a bound of ")
+           << growth.bound << " in step " << growth.step;
   return success();
+}
+
+bool OrthogonalizeOp::isGram(int64_t rows, int64_t cols) {
+  return isGramForm(getForm().value_or(Form::Standard), rows, cols);
 }
 
 /// An f32 constant in a stage.
@@ -144,26 +160,12 @@ static Value number(OpBuilder &builder, Location loc, double value) {
   return arith::ConstantOp::create(builder, loc, builder.getF32FloatAttr(float(value)));
 }
 
-MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,
-                                    ValueKind kind) {
-  Type element = getType().getElementType();
-  double least = std::ldexp(getEps().convertToDouble(), kNormExponent);
-  MatrixValue norm = builder.norm(operands[0], kNormExponent, least);
-  MatrixValue normalized = builder.stage(
-      {operands[0], norm}, kind, element, [&](OpBuilder &b, Location loc, ValueRange x) {
-        Value divisor = arith::MaximumFOp::create(b, loc, x[1], number(b, loc, least));
-        Value wide = x[0];
-        if (!wide.getType().isF32())
-          wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
-        Value quotient = arith::DivFOp::create(b, loc, wide, divisor);
-        Value scale = number(b, loc, std::ldexp(1.0, kNormExponent));
-        return Value(arith::MulFOp::create(b, loc, quotient, scale));
-      });
-  // If X is tall, the iteration multiplies Xᵀ X, and X B instead of B X. So it never transposes X in
-  // memory.
+/// X after the steps, from the normalized X. If X is tall, the iteration multiplies Xᵀ X, and X B instead of
+/// B X. So it never transposes X in memory.
+static MatrixValue standardForm(MatrixBuilder &builder, MatrixValue normalized,
+                                ArrayRef<std::array<double, 3>> steps, Type element) {
   bool isTall = builder.extents.isTall;
   MatrixValue x = normalized;
-  SmallVector<std::array<double, 3>> steps(getSteps());
   for (auto [index, step] : llvm::enumerate(steps)) {
     auto [a, b, c] = step;
     // If c = 0, there is no product A A. Then b scales the product X Xᵀ itself, which saves a second
@@ -195,6 +197,99 @@ MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue
     x = builder.product(last);
   }
   return x;
+}
+
+/// The same in the Gram form: see the operation's description.
+static MatrixValue gramForm(MatrixBuilder &builder, MatrixValue normalized,
+                            ArrayRef<std::array<double, 3>> steps, ArrayRef<int64_t> restarts,
+                            Type element) {
+  bool isTall = builder.extents.isTall;
+  // A polynomial of R, which is `times` the matrix.
+  struct Scaled {
+    MatrixValue matrix;
+    double times = 1;
+  };
+  auto multiply = [&](const Scaled &lhs, const MatrixValue &rhs,
+                      std::optional<MatrixValue> addend = {}, double beta = 0, double shift = 0) {
+    return builder.product({.lhs = lhs.matrix,
+                            .rhs = rhs,
+                            .addend = addend,
+                            .alpha = lhs.times,
+                            .beta = beta,
+                            .shift = shift,
+                            .isSymmetric = true,
+                            .kind = ValueKind::Gram,
+                            .element = element});
+  };
+  MatrixValue x = normalized;
+  SmallVector<size_t> ends(restarts);
+  ends.push_back(steps.size());
+  size_t begin = 0;
+  for (size_t end : ends) {
+    MatrixValue r = builder.product({.lhs = x,
+                                     .rhs = x,
+                                     .transposeLhs = isTall,
+                                     .transposeRhs = !isTall,
+                                     .isSymmetric = true,
+                                     .kind = ValueKind::Gram,
+                                     .element = element});
+    Scaled first; // Z of the first step of the run
+    std::optional<MatrixValue> q;
+    for (size_t i = begin; i < end; ++i) {
+      auto [a, b, c] = steps[i];
+      bool isSecond = i == begin + 1;
+      Scaled z{r, b};
+      if (c != 0.0 || isSecond)
+        z = {multiply({r, c}, r, r, b, isSecond ? a : 0.0)};
+      if (i == begin)
+        first = z;
+      else if (isSecond)
+        q = multiply({first.matrix, first.times}, z.matrix, z.matrix, steps[begin][0]);
+      else
+        q = multiply({*q, z.times}, z.matrix, q, a);
+      if (i + 1 == end)
+        break;
+      // In the second step, z has the shift, so nothing is added.
+      std::optional<MatrixValue> none;
+      MatrixValue w = multiply({r, z.times}, z.matrix, isSecond ? none : r, a);
+      r = multiply(z, w, isSecond ? none : w, a);
+    }
+    MatrixValue poly = q.value_or(first.matrix);
+    MatrixProduct last{.lhs = isTall ? x : poly, .rhs = isTall ? poly : x};
+    if (!q) {
+      last.alpha = first.times;
+      last.addend = x;
+      last.beta = steps[begin][0];
+    }
+    last.element = element;
+    if (begin > 0 && end == steps.size())
+      last.replaced = normalized;
+    x = builder.product(last);
+    begin = end;
+  }
+  return x;
+}
+
+MatrixValue OrthogonalizeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,
+                                    ValueKind kind) {
+  Type element = getType().getElementType();
+  double least = std::ldexp(getEps().convertToDouble(), kNormExponent);
+  MatrixValue norm = builder.norm(operands[0], kNormExponent, least);
+  MatrixValue normalized = builder.stage(
+      {operands[0], norm}, kind, element, [&](OpBuilder &b, Location loc, ValueRange x) {
+        Value divisor = arith::MaximumFOp::create(b, loc, x[1], number(b, loc, least));
+        Value wide = x[0];
+        if (!wide.getType().isF32())
+          wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
+        Value quotient = arith::DivFOp::create(b, loc, wide, divisor);
+        Value scale = number(b, loc, std::ldexp(1.0, kNormExponent));
+        return Value(arith::MulFOp::create(b, loc, quotient, scale));
+      });
+  SmallVector<std::array<double, 3>> steps = getSteps();
+  if (isGram(builder.extents.small, builder.extents.large))
+    return gramForm(builder, normalized, steps, getRestarts().value_or(ArrayRef<int64_t>()),
+                    element);
+  return standardForm(builder, normalized, steps, element);
 }
 
 bool OrthogonalizeOp::takesSlabs() { return true; }

@@ -9,6 +9,7 @@
 
 #include "dialects/optim/MatrixBuilder.h"
 #include "dialects/optim/NamePattern.h"
+#include "dialects/optim/NewtonSchulz.h"
 #include "dialects/optim/PlanEnums.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Plan.h"
@@ -28,6 +29,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -103,6 +105,10 @@ public:
 /// The strategies of all loaded dialects, sorted by the name of the dialect. Strategies of one dialect keep
 /// the order of its list.
 llvm::SmallVector<StrategyAttrInterface> strategies(mlir::MLIRContext *context);
+/// The new name of a strategy that had another one: "slabs" of "gram". Empty for other names.
+inline llvm::StringRef newNameOf(llvm::StringRef strategy) {
+  return strategy == "gram" ? "slabs" : "";
+}
 
 /// The kind of a rule's tensor type: tensor<?x?> full, tensor<?x1> rows, tensor<1x?> cols, tensor<1x1>
 /// one. A batch axis in front changes nothing. Static sizes other than 1 count as dynamic ones. Tensors of
@@ -138,6 +144,16 @@ inline constexpr int64_t kMostWaves = int64_t(1) << 20;
 /// The most elements of a parameter: 4 TiB of f32 are more than any device holds, and sums over a million
 /// parameters still fit int64.
 inline constexpr int64_t kMostElements = int64_t(1) << 40;
+
+/// Verifies the shift of a product of level 3, 4 or 5.
+template <typename Op> llvm::LogicalResult checkShift(Op op) {
+  double shift = op.getShift().convertToDouble();
+  if (shift != 0 && !op.getSymmetric())
+    return op.emitOpError("expected a shift of symmetric products alone, found ") << shift;
+  if (!std::isfinite(float(shift)))
+    return op.emitOpError("expected a shift that is finite in f32, found ") << shift;
+  return mlir::success();
+}
 
 /// The least eps of optim.orthogonalize. Multiplied by 2^-24 it is still a normal f32.
 inline constexpr double kLeastEps = 0x1p-100;

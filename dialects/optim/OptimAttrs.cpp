@@ -222,11 +222,11 @@ bool optim::isFast(ModuleOp module) {
   return numerics && numerics.getValue() == "fast";
 }
 
-SlabsAttr SlabsAttr::get(MLIRContext *context, const plan::Slabs &slabs) {
+SlabShapeAttr SlabShapeAttr::get(MLIRContext *context, const plan::Slabs &slabs) {
   return get(context, slabs.axis, slabs.factors, slabs.shortest, slabs.longest);
 }
 
-plan::Slabs SlabsAttr::toPlan() const {
+plan::Slabs SlabShapeAttr::toPlan() const {
   return {getAxis(), getFactors().vec(), getShortest(), getLongest()};
 }
 

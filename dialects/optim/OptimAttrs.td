@@ -145,7 +145,7 @@ def Optim_Hop : Optim_Attr<"Hop", "hop"> {
   }];
 }
 
-def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
+def Optim_SlabShape : Optim_Attr<"SlabShape", "slab_shape"> {
   let summary = "blocks are computed as slabs, on the ranks whose shards hold the slabs";
   let description = [{
     A rank along the factors that has any rows (columns) of a block computes with these, its slab. In memory
@@ -154,7 +154,7 @@ def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
 
     ```mlir
     // along the first axis, each rank has two or three rows of a block, or none
-    #optim.slabs<rows, [<0, 1, 4>], 2 to 3>
+    #optim.slab_shape<rows, [<0, 1, 4>], 2 to 3>
     ```
     (Operations that use the attribute check that the shards are such slabs.)
   }];
@@ -163,7 +163,7 @@ def Optim_Slabs : Optim_Attr<"Slabs", "slabs"> {
                         "int64_t":$shortest, "int64_t":$longest);
   let assemblyFormat = "`<` $axis `,` `[` $factors `]` `,` $shortest `to` $longest `>`";
   let extraClassDeclaration = [{
-    static SlabsAttr get(::mlir::MLIRContext *context, const plan::Slabs &slabs);
+    static SlabShapeAttr get(::mlir::MLIRContext *context, const plan::Slabs &slabs);
     plan::Slabs toPlan() const;
   }];
 }
@@ -236,6 +236,6 @@ include "dialects/optim/strategies/Gather.td"
 include "dialects/optim/strategies/SubgroupGather.td"
 include "dialects/optim/strategies/Agrs.td"
 include "dialects/optim/strategies/Hierarchical.td"
-include "dialects/optim/strategies/Gram.td"
+include "dialects/optim/strategies/Slabs.td"
 
 #endif

@@ -24,7 +24,7 @@ struct Strategies : StrategyListInterface {
     MLIRContext *context = getContext();
     return {LocalAttr::get(context),  OwnerAttr::get(context), SubgroupGatherAttr::get(context),
             GatherAttr::get(context), AgrsAttr::get(context),  HierarchicalAttr::get(context),
-            GramAttr::get(context)};
+            SlabsAttr::get(context)};
   }
 };
 } // namespace

@@ -21,6 +21,10 @@ def Optim_Reduction : Optim_PlanEnum<"Reduction", "Reduction", "reduction"> {
   let summary = "what a reduction computes";
 }
 
+def Optim_Form : Optim_PlanEnum<"Form", "Form", "form"> {
+  let summary = "how optim.orthogonalize iterates";
+}
+
 def Optim_BlockSizes : Optim_PlanEnum<"BlockSizes", "BlockSizes", "block_sizes"> {
   let summary = "how an optim.divide gives the sizes of blocks";
 }

@@ -18,7 +18,7 @@ plan::Group GroupOp::toPlan() {
   group.joined = getJoined().value_or(0);
   if (ArrayAttr reduced = getReducedAttr())
     group.reducedPlacements = optim::toPlan(reduced);
-  if (std::optional<SlabsAttr> slabs = getSlabs())
+  if (std::optional<SlabShapeAttr> slabs = getSlabs())
     group.slabs = slabs->toPlan();
   return group;
 }

@@ -142,7 +142,7 @@ LogicalResult ProductOp::verify() {
     return emitOpError("expected addend and out of ") << m << " x " << n;
   if (getSymmetric() && m != n)
     return emitOpError("expected a square result for symmetric, found ") << m << " x " << n;
-  return success();
+  return checkShift(*this);
 }
 
 static RankedTensorType blockOf(Value batch) {

@@ -288,7 +288,7 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,
                        OptionalAttr<Optim_PlacementArray>:$reduced,
                        OptionalAttr<Optim_StrategyInterface>:$strategy,
-                       OptionalAttr<Optim_HopArray>:$hops, OptionalAttr<Optim_Slabs>:$slabs,
+                       OptionalAttr<Optim_HopArray>:$hops, OptionalAttr<Optim_SlabShape>:$slabs,
                        OptionalAttr<DenseI64ArrayAttr>:$waves, OptionalAttr<StrAttr>:$reason);
   let assemblyFormat = [{
     $sym_name `rule` $rule `parameters` $parameters (`parts` $parts^)? (`joined` $joined^)?

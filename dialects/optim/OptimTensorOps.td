@@ -141,6 +141,24 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize",
     type. If c = 0 there is no product A A, and B is b · X Xᵀ, rounded once. A is symmetric in bits.
     Source: Jordan et al., Muon (2024); coefficients as given.
 
+    The form `gram` computes the same polynomial of X from n × n matrices, with n the shorter side. It is for
+    long blocks, where X Xᵀ and B X cost most. It parts the steps into runs: a run begins with the first step
+    and after each of `restarts`, the numbers of steps that are done before. A run begins with R = X Xᵀ. All
+    that follows is a polynomial of R, so all n × n products are `symmetric` ones: half is computed and
+    mirrored, and they are symmetric in bits. A step (a, b, c) makes, each rounded to the operand type:
+    1. Z = c · (R R) + b · R. In the second step of a run it is P = c · (R R) + b · R + a · I instead, with
+       a as the product's shift.
+    2. Q, so that Q X is X after this step. In the second step of a run it is Q = Z' P + a' · P, with Z' and
+       a' of the first step. In later ones it is Q = (Q Z) + a · Q.
+    3. The next R, but not in the last step of a run: W = (R Z) + a · R; R = (Z W) + a · W. In the second step
+       of a run it is W = R P; R = P W.
+    At the end of a run X = Q X, or after a run of one step X = (Z X) + a · X. If c = 0 in a step that is not
+    the second of its run, Z is b · R without a product of its own: a product of Z and a matrix is b times
+    the product of R and that matrix. For a tall X, R is Xᵀ X, and X Q takes the place of Q X.
+
+    The form `auto` is `gram` for a block whose longer side is at least 1.5 times the shorter one, and
+    `standard` for others. Source: Zhang, Amsel, Chen, Dao, Gram Newton–Schulz (2026).
+
     ```mlir
     %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xbf16>
     ```
@@ -150,18 +168,27 @@ def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize",
     %o = optim.orthogonalize %u coefficients [[3.4445, -4.775, 2.0315]] eps 1.0e-07 : tensor<?x?xf32>
         to tensor<?x?xf16>
     ```
+    ```mlir
+    %o = optim.orthogonalize %u coefficients [[3.4, -4.7, 2.0], [3.4, -4.7, 2.0]] eps 1.0e-07 form gram
+        restarts [1] : tensor<?x?xf32> to tensor<?x?xf16>
+    ```
     Constraints: at least one step of coefficients, three numbers each, finite in f32; eps at least 2^-100 and
-    finite in f32; equal shapes, which are full in a rule; a source of the result's element type, or of f32.
+    finite in f32; equal shapes, which are full in a rule; a source of the result's element type, or of f32;
+    restarts only of `gram` and `auto`, ascending, each at least 1 and below the number of steps; with a
+    result of f16, coefficients that keep all values below 65504 (NewtonSchulz.h has the bound).
   }];
-  let arguments = (ins FloatTensor:$source, ArrayAttr:$coefficients, F64Attr:$eps);
+  let arguments = (ins FloatTensor:$source, ArrayAttr:$coefficients, F64Attr:$eps,
+                       OptionalAttr<Optim_Form>:$form, OptionalAttr<DenseI64ArrayAttr>:$restarts);
   let results = (outs FloatTensor:$result);
   let assemblyFormat = [{
-    $source `coefficients` $coefficients `eps` $eps attr-dict
-    `:` custom<SourceAndResult>(type($source), type($result))
+    $source `coefficients` $coefficients `eps` $eps (`form` custom<Word>($form)^)? (`restarts` $restarts^)?
+    attr-dict `:` custom<SourceAndResult>(type($source), type($result))
   }];
   let extraClassDeclaration = [{
     /// The coefficients (a, b, c) of each step.
     ::llvm::SmallVector<::std::array<double, 3>> getSteps();
+    /// Whether a block of rows × cols is computed in the Gram form.
+    bool isGram(int64_t rows, int64_t cols);
   }];
   let hasVerifier = 1;
 }

@@ -253,6 +253,14 @@ private:
       }
       os << "]";
       return;
+    case Expr::Kind::NumberList:
+      os << "[";
+      for (const Constant &c : llvm::cast<NumberListExpr>(e).numbers) {
+        number(c.value);
+        os << " ";
+      }
+      os << "]";
+      return;
     case Expr::Kind::Call: {
       const auto &call = llvm::cast<CallExpr>(e);
       os << "(call " << call.callee.text;

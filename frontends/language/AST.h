@@ -8,6 +8,7 @@
 #ifndef STEPC_FRONTENDS_LANGUAGE_AST_H
 #define STEPC_FRONTENDS_LANGUAGE_AST_H
 
+#include "dialects/optim/NewtonSchulz.h"
 #include "frontends/language/Source.h"
 #include "frontends/language/Types.h"
 #include "runtime/model/Model.h"
@@ -85,6 +86,7 @@ struct Expr {
     Binary,
     Call,
     CoefficientList,
+    NumberList,
   };
 
   const Kind kind;
@@ -208,6 +210,13 @@ struct CoefficientListExpr : Expr {
   static bool classof(const Expr *e) { return e->kind == Kind::CoefficientList; }
 };
 
+/// `[1, 3]`, the restarts of `orthogonalize`.
+struct NumberListExpr : Expr {
+  std::vector<Constant> numbers;
+  explicit NumberListExpr(SourceRange range) : Expr(Kind::NumberList, range) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::NumberList; }
+};
+
 /// The functions of the language; Builtins.h has the table of them.
 enum class Function : uint8_t {
   Sqrt,
@@ -238,6 +247,9 @@ struct Orthogonalization {
   std::vector<std::array<double, 3>> coefficients;
   std::string coefficientSet; ///< The name of the set of coefficients; empty for a list.
   ElementType precision = ElementType::BF16;
+  optim::Form form = optim::Form::Standard;
+  /// How many steps are done before each restart; empty in the standard form.
+  std::vector<int64_t> restarts;
   double eps = 1e-7;
   /// With a smaller eps, the scaled eps of optim.orthogonalize would be subnormal.
   static constexpr double leastEps = 0x1p-100;

@@ -52,7 +52,7 @@ static std::string found(const Expr &expr) {
     return ("'" + word + "'").str();
   if (std::optional<double> value = constantValue(expr))
     return spellNumber(*value);
-  return llvm::isa<CoefficientListExpr>(expr) ? "a list" : "an expression";
+  return llvm::isa<CoefficientListExpr, NumberListExpr>(expr) ? "a list" : "an expression";
 }
 
 const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
@@ -109,7 +109,8 @@ bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
     if (!llvm::is_contained(allowed, name)) {
       valid = false;
       if (name == "algorithm" && call.function == Function::Orthogonalize) {
-        diagnostics.error(option.name.range, "'algorithm' is not supported yet");
+        diagnostics.error(option.name.range, "unknown argument 'algorithm' of 'orthogonalize'")
+            .withHint("did you mean 'form'?");
         continue;
       }
       Diagnostic &error = diagnostics.error(
@@ -308,12 +309,89 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
     }
     result.eps = value.value_or(1);
   }
-  valid &= resolveCoefficients(call, result);
-  if (!valid)
+  bool hasSteps = resolveCoefficients(call, result);
+  if (!hasSteps || !resolveForm(call, result) || !valid || !checkGrowth(call, result))
     return {};
   ElementType element = result.precision;
   call.orthogonalization = std::move(result);
   return {Shape::Full, element};
+}
+
+/// The form and its restarts, after the steps are known.
+bool RuleAnalyzer::resolveForm(CallExpr &call, Orthogonalization &result) {
+  size_t steps = result.coefficients.size();
+  CallExpr::Option *form = findOption(call, "form"), *restarts = findOption(call, "restarts");
+  if (form) {
+    auto word = plan::parse<optim::Form>(wordOf(*form->value));
+    if (!word) {
+      std::vector<StringRef> names(plan::kNames<optim::Form>.begin(),
+                                   plan::kNames<optim::Form>.end());
+      Diagnostic &error = diagnostics.error(
+          form->value->range, "expected " + list(names) + ", found " + found(*form->value));
+      hintNearest(error, wordOf(*form->value), names);
+      return false;
+    }
+    result.form = *word;
+  }
+  bool isStandard = result.form == optim::Form::Standard;
+  if (!restarts) {
+    // A restart behind step 2, if there are further steps.
+    if (!isStandard && steps > 2)
+      result.restarts = {2};
+    return true;
+  }
+  if (isStandard) {
+    Diagnostic &error = diagnostics.error(
+        restarts->name.range,
+        "expected 'restarts' with 'form = gram' or 'form = auto' only, found " +
+            Twine(form ? "'form = standard'" : "no form, which is 'form = standard'"));
+    if (form)
+      error.withNote(form->name.range, "the form is given here");
+    return false;
+  }
+  const auto *given = llvm::dyn_cast<NumberListExpr>(restarts->value.get());
+  if (!given) {
+    diagnostics
+        .error(restarts->value->range,
+               "expected a list of restarts, found " + found(*restarts->value))
+        .withHint("a restart is how many steps are done before it: 'restarts = [2]'");
+    return false;
+  }
+  for (const Constant &number : given->numbers) {
+    bool isWhole = number.value == std::floor(number.value) && std::abs(number.value) <= 1e6;
+    result.restarts.push_back(isWhole ? static_cast<int64_t>(number.value) : 0);
+  }
+  if (size_t wrong = optim::findWrongRestart(result.restarts, steps);
+      wrong < result.restarts.size()) {
+    std::string least = wrong == 0 ? "1" : spellNumber(given->numbers[wrong - 1].value + 1);
+    diagnostics.error(given->numbers[wrong].range,
+                      "expected ascending restarts, each a whole number from " + least + " to " +
+                          Twine(steps - 1) + ", before the last of " + plural(steps, "step") +
+                          ", found " + spellNumber(given->numbers[wrong].value));
+    return false;
+  }
+  return true;
+}
+
+/// Refuses coefficients for which an intermediate number may be above the largest f16.
+bool RuleAnalyzer::checkGrowth(CallExpr &call, const Orthogonalization &result) {
+  if (result.precision != ElementType::F16)
+    return true;
+  optim::Growth growth = optim::boundOf(result.coefficients, result.form, result.restarts);
+  if (growth.bound <= optim::kLargestHalf)
+    return true;
+  CallExpr::Option *coefficients = findOption(call, "coefficients");
+  Diagnostic &error = diagnostics.error(
+      (coefficients ? *coefficients->value : *call.arguments[0]).range,
+      "expected coefficients that keep all numbers within f16, at most 65504, found up to " +
+          spellNumber(growth.bound) + " in step " + Twine(growth.step));
+  optim::Growth standard = optim::boundOf(result.coefficients, optim::Form::Standard, {});
+  bool lacksSafety = result.coefficientSet == "polar_express" && !findOption(call, "safety");
+  error.withHint(lacksSafety ? "give 'safety = 1.01'"
+                 : standard.bound <= optim::kLargestHalf
+                     ? "give more restarts, or 'precision = bf16'"
+                     : "give 'precision = bf16'");
+  return false;
 }
 
 bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result) {

@@ -35,6 +35,7 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
     type = analyzeCall(llvm::cast<CallExpr>(expr));
     break;
   case Expr::Kind::CoefficientList:
+  case Expr::Kind::NumberList:
     diagnostics.error(expr.range, "expected a value, found a list")
         .withHint("a list stands after 'coefficients =' of 'orthogonalize'");
     break;

@@ -78,6 +78,8 @@ private:
   Type analyzeReduction(CallExpr &call);
   Type analyzeOrthogonalize(CallExpr &call);
   bool resolveCoefficients(CallExpr &call, Orthogonalization &result);
+  bool resolveForm(CallExpr &call, Orthogonalization &result);
+  bool checkGrowth(CallExpr &call, const Orthogonalization &result);
   bool checkCoefficients(const CoefficientListExpr &list);
   void checkDecayFactor(const CallExpr &call);
 

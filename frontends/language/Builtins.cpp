@@ -54,8 +54,8 @@ const FunctionInfo *stepc::lang::findFunction(StringRef name) {
 
 ArrayRef<StringRef> stepc::lang::optionsOf(FunctionClass functionClass) {
   static constexpr StringRef reduction[] = {"over"};
-  static constexpr StringRef orthogonalize[] = {"steps", "coefficients", "precision", "eps",
-                                                "safety"};
+  static constexpr StringRef orthogonalize[] = {"steps",  "coefficients", "precision", "eps",
+                                                "safety", "form",         "restarts"};
   if (functionClass == FunctionClass::Reduction)
     return reduction;
   if (functionClass == FunctionClass::Orthogonalize)

@@ -28,6 +28,7 @@ Value RuleEmitter::emit(const Expr &expr) {
     return emitCall(cast<CallExpr>(expr));
   case Expr::Kind::Error:
   case Expr::Kind::CoefficientList:
+  case Expr::Kind::NumberList:
     break;
   }
   llvm_unreachable("analysis accepts no such expression");
@@ -216,8 +217,13 @@ Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
   for (const std::array<double, 3> &step : options.coefficients)
     steps.push_back(builder.getF64ArrayAttr(step));
   RankedTensorType type = tensorType(Shape::Full, elementType(options.precision));
-  return optim::OrthogonalizeOp::create(builder, loc, type, operand, builder.getArrayAttr(steps),
-                                        builder.getF64FloatAttr(options.eps));
+  bool isStandard = options.form == optim::Form::Standard;
+  return optim::OrthogonalizeOp::create(
+      builder, loc, type, operand, builder.getArrayAttr(steps),
+      builder.getF64FloatAttr(options.eps),
+      isStandard ? optim::FormAttr() : optim::FormAttr::get(builder.getContext(), options.form),
+      options.restarts.empty() ? DenseI64ArrayAttr()
+                               : builder.getDenseI64ArrayAttr(options.restarts));
 }
 
 Value RuleEmitter::emitCall(const CallExpr &call) {

@@ -238,7 +238,8 @@ bool Parser::parseArgument(CallExpr &call) {
   }
   if (option && option->text == "coefficients" && hintTriple())
     return false;
-  ExprPtr value = at(TokenKind::LeftBracket) ? parseCoefficientList() : parseExpression();
+  ExprPtr value =
+      at(TokenKind::LeftBracket) ? parseListOf(option ? option->text : "") : parseExpression();
   if (!value)
     return false;
   call.height = std::max<uint16_t>(call.height, value->height + 1);
@@ -286,6 +287,28 @@ bool Parser::hintTriple() {
   while (position <= at)
     skip();
   return true;
+}
+
+/// The list that an argument is: numbers, or the triples of coefficients.
+ExprPtr Parser::parseListOf(llvm::StringRef option) {
+  TokenKind first = next().kind;
+  bool isNumber = first == TokenKind::Number || first == TokenKind::Minus;
+  bool isEmpty = first == TokenKind::RightBracket && option == "restarts";
+  return isNumber || isEmpty ? parseNumberList() : parseCoefficientList();
+}
+
+ExprPtr Parser::parseNumberList() {
+  auto list = std::make_unique<NumberListExpr>(current().range);
+  auto parseNumber = [&] {
+    std::optional<Constant> number = parseConstant();
+    if (number)
+      list->numbers.push_back(*number);
+    return number.has_value();
+  };
+  if (!parseList(TokenKind::LeftBracket, TokenKind::RightBracket, parseNumber))
+    return nullptr;
+  list->range = list->range.to(previousRange());
+  return list;
 }
 
 ExprPtr Parser::parseCoefficientList() {

@@ -81,6 +81,8 @@ private:
   ExprPtr parseParentheses();
   ExprPtr parseCall(const Token &callee);
   ExprPtr parseCoefficientList();
+  ExprPtr parseNumberList();
+  ExprPtr parseListOf(llvm::StringRef option);
   bool hintTriple();
   bool parseArgument(CallExpr &call);
   ExprPtr limitHeight(ExprPtr expr, SourceRange where);

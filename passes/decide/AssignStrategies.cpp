@@ -171,7 +171,7 @@ private:
     group.setStrategyAttr(chosen.strategy);
     group.setPlanHops(chosen.hops);
     if (!chosen.slabs.factors.empty())
-      group.setSlabsAttr(SlabsAttr::get(&getContext(), chosen.slabs));
+      group.setSlabsAttr(SlabShapeAttr::get(&getContext(), chosen.slabs));
     group.setReason(reason);
     report(group, true, name, &chosen, reason);
     for (const Judgement &other : judgements)

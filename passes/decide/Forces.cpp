@@ -24,7 +24,10 @@ FailureOr<std::vector<Force>> decide::parseForces(ModuleOp module, ArrayRef<std:
                  : i + 1 < known.size() ? ", "
                                         : " or ")
              << "PATTERN=" << known[i].name();
-      return diag << ", found \"" << text << "\"";
+      diag << ", found \"" << text << "\"";
+      if (StringRef renamed = optim::newNameOf(name); !renamed.empty())
+        diag << ", whose strategy is now named " << renamed;
+      return diag;
     }
     NamePatternError error;
     std::optional<NamePattern> parsed = NamePattern::parse(pattern, error);

@@ -189,7 +189,7 @@ private:
           cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
           builder.getArrayAttr(entry.second),
           dyn_cast<DenseI64ArrayAttr>(cast<ArrayAttr>(entry.first)[1]), /*joined=*/IntegerAttr(),
-          /*reduced=*/ArrayAttr(), StrategyAttrInterface(), ArrayAttr(), SlabsAttr(),
+          /*reduced=*/ArrayAttr(), StrategyAttrInterface(), ArrayAttr(), SlabShapeAttr(),
           DenseI64ArrayAttr(), StringAttr());
       group.setReducedAttr(placeReduced(group, builder));
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());

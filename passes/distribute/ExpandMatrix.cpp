@@ -209,7 +209,8 @@ private:
     auto created = ProductOp::create(
         builder, loc, init.getType(), product.lhs.batch, product.rhs.batch, addend, init,
         builder.getF64FloatAttr(product.alpha), builder.getF64FloatAttr(product.beta),
-        unit(product.transposeLhs), unit(product.transposeRhs), unit(product.isSymmetric));
+        unit(product.transposeLhs), unit(product.transposeRhs), unit(product.isSymmetric),
+        product.shift == 0 ? FloatAttr() : builder.getF64FloatAttr(product.shift));
     return created.getResult();
   }
 

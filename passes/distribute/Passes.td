@@ -57,7 +57,7 @@ def ExpandMatrix : Pass<"optim-expand-matrix", "::mlir::ModuleOp"> {
     slabs, in f32, in the order of the slabs, with equal bits on all its ranks. The norm ‖X‖ is d · √t,
     with d = max(Σ nᵢ, eps) of the slabs' norms nᵢ, and t = Σ (nᵢ / d)².
     ```mlir
-    optim.group @g … strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 4>
+    optim.group @g … strategy #optim.slabs hops [] slabs <rows, [<0, 1, 2>], 4 to 4>
     %p = optim.product %0, %0 outs(… : tensor<?x4x4xf32, #comm.place<@g0, gram, parts>>)
         {…, symmetric, transpose_lhs}
     %s = comm.copy ins(%p : …) outs(… : tensor<?xf32, #comm.place<@g0, gram, parts to ranges, sent>>)

@@ -174,7 +174,7 @@ LogicalResult ProgramBuilder::lowerProduct(optim::ProductOp op) {
       b.getContext(), target.accumulation(lhs->getType(), rhs->getType()));
   auto made = exec::ProductOp::create(
       b, op.getLoc(), accumulation, *lhs, *rhs, *addend, *out, op.getAlphaAttr(), op.getBetaAttr(),
-      op.getTransposeLhsAttr(), op.getTransposeRhsAttr(), op.getSymmetricAttr(),
+      op.getTransposeLhsAttr(), op.getTransposeRhsAttr(), op.getSymmetricAttr(), op.getShiftAttr(),
       /*joins=*/UnitAttr(), /*pinned=*/ArrayAttr(), tableOf(program.table(op)),
       /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
   return sizeScratch(op, made);

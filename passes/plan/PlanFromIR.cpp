@@ -145,7 +145,7 @@ private:
       group.joined = op.getJoined().value_or(0);
       if (ArrayAttr reduced = op.getReducedAttr())
         group.reducedPlacements = optim::toPlan(reduced);
-      if (std::optional<optim::SlabsAttr> slabs = op.getSlabs())
+      if (std::optional<optim::SlabShapeAttr> slabs = op.getSlabs())
         group.slabs = slabs->toPlan();
       group.mesh = *mesh;
     }

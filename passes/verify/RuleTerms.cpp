@@ -71,7 +71,7 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   bool cut = !slabs.factors.empty(), byRows = slabs.axis == plan::Division::Rows;
   // For a tall matrix X the smaller Gram matrix is Xᵀ X, and X is multiplied by it from the right.
   bool tall = cut ? byRows : rows > cols;
-  int64_t small = std::min(rows, cols);
+  int64_t small = std::min(rows, cols), wholeSide = std::max(rows, cols);
   if (int64_t &extent = byRows ? rows : cols; cut) {
     if (slabs.shortest < slabs.longest)
       source = padded(source);
@@ -80,6 +80,9 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
   int64_t large = tall ? rows : cols;
   Term norm = reduce(optim::Reduction::Norm, source, {rows, cols}, {1, 1}, optim::kNormExponent);
   Term x = scaled(op, source, cut ? normOfSlabs(op, norm) : norm);
+  auto form = op.getForm().value_or(optim::Form::Standard);
+  if (form == optim::Form::Gram || (form == optim::Form::Auto && 2 * wholeSide >= 3 * small))
+    return gramForm(op, x, {rows, cols}, small, tall, cut);
   for (auto [a, b, c] : op.getSteps()) {
     // If c is 0, the Gram matrix is not squared, and its product gets the factor b.
     double factor = c == 0.0 ? b : 1.0;
@@ -91,6 +94,59 @@ Term Terms::orthogonalize(optim::OrthogonalizeOp op, Term source, Extents extent
       poly = product({gram, gram, gram, false, false, small, small, small, c, b}, element);
     Term left = tall ? x : poly, right = tall ? poly : x;
     x = product({left, right, x, false, false, rows, cols, small, 1.0, a}, element);
+  }
+  return x;
+}
+
+Term Terms::gramForm(optim::OrthogonalizeOp op, Term x, Extents extents, int64_t small, bool tall,
+                     bool cut) {
+  Type element = op.getType().getElementType();
+  auto [rows, cols] = extents;
+  int64_t large = tall ? rows : cols;
+  auto steps = op.getSteps();
+  auto square = [&](double alpha, Term lhs, Term rhs, std::optional<Term> addend, double beta,
+                    double shift) {
+    return product({lhs, rhs, addend, false, false, small, small, small, alpha, beta, shift, true},
+                   element);
+  };
+  auto restarts = op.getRestarts().value_or(ArrayRef<int64_t>());
+  Term r = 0, z = 0, q = 0;
+  size_t begin = 0; // the first step of the run
+  for (size_t i = 0; i < steps.size(); ++i) {
+    auto [a, b, c] = steps[i];
+    if (i == begin) {
+      r = product({x, x, {}, tall, !tall, small, small, large},
+                  cut ? Type(Float32Type::get(context)) : element);
+      if (cut)
+        r = convert(sum(r, 1), element);
+    }
+    bool isLast = i + 1 == steps.size() || llvm::is_contained(restarts, int64_t(i + 1));
+    if (i == begin + 1) {
+      // (Z + a' I) (Z' + a I) of the first two steps, of which the left factor is never stored.
+      auto [a0, b0, c0] = steps[begin];
+      Term p = square(c, r, r, r, b, a);
+      q = square(c0 == 0.0 ? b0 : 1.0, z, p, p, a0, 0);
+      if (!isLast)
+        r = square(1.0, p, square(1.0, r, p, {}, 0, 0), {}, 0, 0);
+    } else {
+      // If c is 0, z stands for R, and b is a factor of each product with it.
+      double factor = c == 0.0 ? b : 1.0;
+      z = c == 0.0 ? r : square(c, r, r, r, b, 0);
+      if (i > begin)
+        q = square(factor, q, z, q, a, 0);
+      if (!isLast) {
+        Term w = square(factor, r, z, r, a, 0);
+        r = square(factor, z, w, w, a, 0);
+      }
+    }
+    if (!isLast)
+      continue;
+    bool isAlone = i == begin;
+    Term left = isAlone ? z : q;
+    x = product({tall ? x : left, tall ? left : x, isAlone ? std::optional(x) : std::nullopt, false,
+                 false, rows, cols, small, isAlone && c == 0.0 ? b : 1.0, isAlone ? a : 0.0},
+                element);
+    begin = i + 1;
   }
   return x;
 }

@@ -119,14 +119,17 @@ Term Terms::product(const Product &p, Type element) {
     operands.push_back(*p.addend);
   Builder builder(context);
   auto factor = [&](double value) { return builder.getF32FloatAttr(float(value)); };
-  Attribute detail = builder.getArrayAttr(
-      {builder.getDenseI64ArrayAttr({p.transposeLhs, p.transposeRhs, p.rows, p.cols, p.inner}),
-       factor(p.alpha), factor(p.addend ? p.beta : 0.0)});
-  // In this case elements (i, j) and (j, i) add the same products in the same order.
+  // In this case elements (i, j) and (j, i) add the same products in the same order, so mirroring changes
+  // nothing.
   bool symmetric = p.lhs == p.rhs && p.rows == p.cols &&
                    (p.transposeLhs != p.transposeRhs || isSymmetric(p.lhs)) &&
                    (!p.addend || isSymmetric(*p.addend));
-  return add("product", detail, element, operands, symmetric);
+  bool isMirrored = p.isMirrored && !symmetric;
+  Attribute detail =
+      builder.getArrayAttr({builder.getDenseI64ArrayAttr({p.transposeLhs, p.transposeRhs, p.rows,
+                                                          p.cols, p.inner, isMirrored}),
+                            factor(p.alpha), factor(p.addend ? p.beta : 0.0), factor(p.shift)});
+  return add("product", detail, element, operands, symmetric || isMirrored);
 }
 
 std::pair<Term, Term> Terms::findDifference(Term a, Term b) const {
@@ -181,6 +184,12 @@ std::string Terms::describe(Term term) const {
       os << " plus another times ";
       describeLiteral(os, detail[2]);
     }
+    if (!cast<FloatAttr>(detail[3]).getValue().isZero()) {
+      os << " shifted by ";
+      describeLiteral(os, detail[3]);
+    }
+    if (cast<DenseI64ArrayAttr>(detail[0]).asArrayRef().back())
+      os << ", mirrored";
   } else if (node.what == "apply") {
     auto function = cast<optim::BlockFunctionAttrInterface>(cast<ArrayAttr>(node.detail)[0]);
     os << "the result of a " << function.describe();

@@ -67,6 +67,8 @@ public:
     bool transposeLhs, transposeRhs;
     int64_t rows, cols, inner;
     double alpha = 1, beta = 0; ///< rounded to f32; beta counts only with an addend
+    double shift = 0;           ///< on the diagonal, rounded to f32
+    bool isMirrored = false;    ///< the half above the diagonal is that below
   };
   Term product(const Product &product, mlir::Type element);
   /// The documented sequence of products of optim.orthogonalize, on whole blocks or on slabs. On slabs a term
@@ -82,8 +84,10 @@ public:
   std::string describe(Term term) const;
 
 private:
-  /// Parts of orthogonalize: the source divided by its norm, the least norm to divide by, and a block's norm
-  /// computed from those of its slabs.
+  /// Parts of orthogonalize: the Gram form of the normalized X, the source divided by its norm, the least
+  /// norm to divide by, and a block's norm computed from those of its slabs.
+  Term gramForm(optim::OrthogonalizeOp op, Term x, Extents extents, int64_t small, bool tall,
+                bool cut);
   Term scaled(optim::OrthogonalizeOp op, Term source, Term norm);
   Term leastNorm(optim::OrthogonalizeOp op);
   Term normOfSlabs(optim::OrthogonalizeOp op, Term norm);

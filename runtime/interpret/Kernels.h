@@ -223,6 +223,7 @@ struct ProductKernel {
   std::optional<plan::DType> addend;
   bool transposeLhs = false, transposeRhs = false, symmetric = false;
   bool isFused = true; ///< a multiply-add is rounded once
+  bool hasShift = false;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("m", self.m);
@@ -236,6 +237,7 @@ struct ProductKernel {
     visit("transpose_rhs", self.transposeRhs);
     visit("symmetric", self.symmetric);
     visit("fused", self.isFused);
+    visit("has_shift", self.hasShift);
   }
   int64_t itemsPerBlock() const { return (m + kProductRows - 1) / kProductRows; }
   std::string check() const {
@@ -245,6 +247,8 @@ struct ProductKernel {
     if (symmetric && m != n)
       return "expected a square result of a symmetric product, found " + std::to_string(m) + " x " +
              std::to_string(n);
+    if (hasShift && !symmetric)
+      return "expected no shift of a product that is not symmetric, found one";
     return checkSizes({m, n, k});
   }
   std::unique_ptr<Code> code() const;

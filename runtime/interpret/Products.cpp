@@ -33,8 +33,11 @@ class ProductCode : public Code {
 public:
   explicit ProductCode(const ProductKernel &kernel) : kernel(kernel) {}
 
-  // The scratch, both operands, the addend if there is one, the out, and the factors.
-  int64_t arguments() const override { return kernel.addend ? 6 : 5; }
+  // The scratch, both operands, the addend if there is one, the out, the factors, and the shift if there is
+  // one.
+  int64_t arguments() const override {
+    return 5 + (kernel.addend ? 1 : 0) + (kernel.hasShift ? 1 : 0);
+  }
 
   void run(void *const *arguments, int64_t first, int64_t last) const override {
     int64_t items = kernel.itemsPerBlock();
@@ -53,6 +56,7 @@ private:
     const std::byte *lhs, *rhs, *addend;
     std::byte *out;
     stepc_factors factors;
+    stepc_shift shift;
   };
 
   Block blockOf(void *const *arguments, int64_t slot) const {
@@ -67,6 +71,8 @@ private:
       block.addend = at(next++, kernel.m * kernel.n, *kernel.addend);
     block.out = at(next++, kernel.m * kernel.n, kernel.out);
     std::memcpy(&block.factors, &arguments[next], sizeof(stepc_factors));
+    if (kernel.hasShift)
+      std::memcpy(&block.shift, &arguments[next + 1], sizeof(stepc_shift));
     return block;
   }
 
@@ -96,8 +102,8 @@ private:
     return read(type, from + at * bytesOf(type));
   }
 
-  /// Applies the factors and the addend, and stores the element. A symmetric product computes one half and
-  /// mirrors it.
+  /// Applies the factors, the addend and the shift, and stores the element. A symmetric product computes one
+  /// half and mirrors it.
   void finish(const Block &block, int64_t row, int64_t column, float sum) const {
     if (kernel.symmetric && column > row)
       return;
@@ -108,6 +114,8 @@ private:
       term = term * block.factors.beta;
       sum = sum + term;
     }
+    if (kernel.hasShift && row == column)
+      sum = sum + block.shift.shift;
     write(kernel.out, sum, block.out + at * bytes);
     if (kernel.symmetric && column < row)
       write(kernel.out, sum, block.out + (column * kernel.n + row) * bytes);

@@ -44,9 +44,9 @@ MODULES = {
     # Experts lie on few ranks of each node, and much of them passes one.
     "hierarchical, experts, GPU": ([(4, [8, 1024, 512], "S(0)", "S(1)")], [4, 4], "hierarchical", GPU_NODES, (1, 4)),
     "agrs, GPU": (FEW, [8], "agrs", GPU_NODES, (1,)),
-    "gram, CPU": (SLABS, [8], "gram", CPU, (1, 6)),
-    "gram, GPU": (SLABS, [8], "gram", GPU, (1, 2)),
-    "gram, small, GPU": ([(1, [256, 64], "S(0)")], [8], "gram", GPU, (1,)),
+    "slabs, CPU": (SLABS, [8], "slabs", CPU, (1, 6)),
+    "slabs, GPU": (SLABS, [8], "slabs", GPU, (1, 2)),
+    "slabs, small, GPU": ([(1, [256, 64], "S(0)")], [8], "slabs", GPU, (1,)),
     "local and owner, GPU": (EXPERTS, [8], None, GPU, (1, 4)),
     "replicas, GPU": ([(16, [1024, 1024], "S(0)")], [2, 4], "owner", GPU_NODES, (1, 4)),
 }
@@ -82,7 +82,7 @@ def write(folder, matrices, sizes, strategy, cluster):
         json.dumps({"version": 1, "meshes": [{"name": "m", "axes": axes}], "parameters": parameters})
     )
     options = [*cluster, *(("--strategy", f"*={strategy}") if strategy else ())]
-    return manifest, options + (["--numerics=fast"] if strategy == "gram" else [])
+    return manifest, options + (["--numerics=fast"] if strategy == "slabs" else [])
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -98,7 +98,7 @@ def test_the_model_is_near_the_walk(tmp_path, name):
 
 
 @pytest.mark.parametrize("cluster", [CPU, GPU], ids=["CPU", "GPU"])
-@pytest.mark.parametrize("strategy", ["owner", "gather", "gram"])
+@pytest.mark.parametrize("strategy", ["owner", "gather", "slabs"])
 def test_the_choice_of_a_strategy_is_near_the_walk(tmp_path, strategy, cluster):
     """Of a group alone, in one wave: by what strategies are compared with each other."""
     for matrices in (SLABS, [(1, [256, 64], "S(0)")]):

@@ -63,7 +63,7 @@ def test_what_forced_waves_keep_a_limit_keeps(tmp_path, seed):
 # Whose waves are in several rounds: two levels of links, and sums over slabs.
 NODES = json.dumps({"profile": "cpu", "levels": [
     {"name": "node", "ranks": 2, "gb_per_s": 50, "latency_us": 3}, {"name": "network"}]})  # fmt: skip
-ROUNDS = {"hierarchical": ("--cluster", NODES), "agrs": (), "gram": ("--numerics=fast",)}
+ROUNDS = {"hierarchical": ("--cluster", NODES), "agrs": (), "slabs": ("--numerics=fast",)}
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -80,7 +80,7 @@ def test_strategies_of_several_rounds_keep_a_limit(tmp_path, strategy, seed):
     found = arena(manifest, "--workspace-limit", limit, *options)
     assert found is not None and found <= limit
     # Two waves are there at a time, and those that travel: so many waves take much less than one.
-    assert min(needs) < needs[0] * (0.4 if strategy == "gram" else 0.9)
+    assert min(needs) < needs[0] * (0.4 if strategy == "slabs" else 0.9)
 
 
 def test_a_looser_limit_takes_no_more(tmp_path):

@@ -2,7 +2,7 @@
 
 #include "tools/stepc/OptionChecks.h"
 
-#include "dialects/optim/NamePattern.h"
+#include "dialects/optim/Optim.h"
 #include "frontends/language/NumberForms.h"
 #include "frontends/manifest/JsonText.h"
 #include "frontends/text/Text.h"
@@ -104,7 +104,9 @@ std::string driver::checkStrategy(const std::string &text) {
   llvm::StringRef name = llvm::StringRef(text).drop_front(at + 1);
   if (llvm::is_contained(names, name))
     return "";
-  llvm::StringRef nearest = text::nearestName(name, names);
+  llvm::StringRef nearest = optim::newNameOf(name);
+  if (nearest.empty())
+    nearest = text::nearestName(name, names);
   return "expected PATTERN=NAME with a strategy's name (" + alternatives(all) + "), found '" +
          text + "'" +
          (nearest.empty() ? ""

@@ -60,7 +60,8 @@ ProductTile gpuProductTile(const GpuTarget &target, int64_t m, int64_t n, int64_
                            exec::Accumulation accumulation);
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);
 /// The kernels of a product with accumulation fused_chain or tensorcore. Arguments are the scratch, which
-/// they do not use, the operands, the addend if there is one, the out, and stepc_factors.
+/// they do not use, the operands, the addend if there is one, the out, stepc_factors, and stepc_shift if
+/// there is a shift.
 GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op);
 
 /// The kernel of a copy: each GPU block copies a row of the table. Arguments are those of rows in

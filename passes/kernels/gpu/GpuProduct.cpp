@@ -15,7 +15,8 @@ namespace stepc::kernels {
 
 GpuProduct::GpuProduct(exec::ProductOp op, BlockBuilder &b, int64_t tile, int64_t width)
     : op(op), b(b), m(op.getSizes()[0]), n(op.getSizes()[1]), k(op.getSizes()[2]),
-      out(op.getOut().getType()), isSymmetric(op.getSymmetric()), tile(tile), width(width) {
+      out(op.getOut().getType()), isSymmetric(op.getSymmetric()), hasShift(!op.getShift().isZero()),
+      tile(tile), width(width) {
   if (op.getAddend())
     addend = op.getAddend()->getType();
 }
@@ -28,6 +29,7 @@ std::string GpuProduct::name() {
                                    operand(op.getLhs().getType(), op.getTransposeLhs()),
                                    operand(op.getRhs().getType(), op.getTransposeRhs()),
                                    typeName(out), isSymmetric ? "_symmetric" : "");
+  text += hasShift ? "_shifted" : "";
   if (addend)
     text += "_plus_" + typeName(addend);
   if (op.getAccumulation() == exec::Accumulation::TensorCore)
@@ -45,6 +47,8 @@ void GpuProduct::emit() {
   row0 = b.mul(tileRow, tile);
   column0 = b.mul(tileColumn, tile);
   std::tie(alpha, beta) = b.factors(pointer(factorsArgument(bool(addend))));
+  if (hasShift)
+    shift = b.factors(pointer(shiftArgument(bool(addend)))).first;
   finish(accumulate(), tileRow, tileColumn);
 }
 
@@ -123,7 +127,8 @@ void GpuProduct::whole(ArrayRef<Run> runs) {
     mirror(runs, results);
 }
 
-/// Stores the elements that exist in a tile at an edge or on the diagonal.
+/// Stores the elements that exist in a tile at an edge or on the diagonal. Only symmetric results have a
+/// shift, so all elements of the diagonal are stored here.
 void GpuProduct::oneByOne(ArrayRef<Run> runs) {
   for (const Run &run : runs)
     for (int64_t c = 0; c < width; ++c) {
@@ -134,6 +139,12 @@ void GpuProduct::oneByOne(ArrayRef<Run> runs) {
         Value sum = vector::ExtractOp::create(b, b.loc, run.sums, c);
         Value term = addend ? b.read(addend, at(addendBase, addend, run.row, column), 0) : Value();
         Value value = result(sum, term);
+        if (hasShift) {
+          Value shifted = arith::AddFOp::create(b, b.loc, value, shift);
+          Value onDiagonal =
+              arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, run.row, column);
+          value = arith::SelectOp::create(b, b.loc, onDiagonal, shifted, value);
+        }
         b.write(out, value, at(outBase, out, run.row, column));
         if (isSymmetric)
           b.write(out, value, at(outBase, out, column, run.row));

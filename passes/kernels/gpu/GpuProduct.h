@@ -20,7 +20,9 @@ public:
 
   std::string name();
   int64_t blocksPerSlot() const;
-  unsigned arguments() const { return unsigned(factorsArgument(bool(addend))) + 1; }
+  unsigned arguments() const {
+    return unsigned(factorsArgument(bool(addend))) + (hasShift ? 2 : 1);
+  }
   /// Emits the kernel at the builder's insertion point.
   void emit();
 
@@ -50,7 +52,7 @@ protected:
   BlockBuilder &b;
   int64_t m, n, k;
   mlir::Type out;
-  bool isSymmetric;
+  bool isSymmetric, hasShift;
   mlir::Value row0, column0; ///< of the tile
 
 private:
@@ -64,7 +66,7 @@ private:
   }
 
   int64_t tile, width;
-  mlir::Value alpha, beta;
+  mlir::Value alpha, beta, shift;
   mlir::Type addend;               ///< null without one
   mlir::Value outBase, addendBase; ///< of the slot
 };

@@ -77,6 +77,7 @@ private:
     record.transposeRhs = op.getTransposeRhs();
     record.symmetric = op.getSymmetric();
     record.isFused = op.getAccumulation() == exec::Accumulation::FusedChain;
+    record.hasShift = !op.getShift().isZero();
     if (m == 0 || n == 0)
       return {};
     std::string name = llvm::formatv("stepc_product_{0}x{1}x{2}_{3}{4}_{5}{6}_{7}", m, n, k,
@@ -84,6 +85,7 @@ private:
                                      plan::name(record.rhs), record.transposeRhs ? "t" : "",
                                      plan::name(record.out));
     name += record.symmetric ? "_symmetric" : "";
+    name += record.hasShift ? "_shifted" : "";
     if (record.addend)
       name += "_plus_" + std::string(plan::name(*record.addend));
     return {{recordFunction(symbols, op.getLoc(), {name, record}), record.itemsPerBlock()}};

@@ -164,13 +164,15 @@ Kernel packKernel(SymbolTable &symbols, const ProductSpec &spec) {
           });
     });
   };
-  return {kernelOfShape(symbols,
-                        llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}", tiling.chip(),
-                                      tiling.m, tiling.n, tiling.k, types)
-                            .str(),
-                        "stepc_product_pack_" + tiling.chip() + "_" + types,
-                        {tiling.m, tiling.n, tiling.k}, spec.loc, emit),
-          items};
+  // A kernel is always called with as many operands, so products with an addend have one of their own.
+  return {
+      kernelOfShape(symbols,
+                    llvm::formatv("stepc_product_pack_{0}_{1}x{2}x{3}_{4}{5}", tiling.chip(),
+                                  tiling.m, tiling.n, tiling.k, types, spec.addend ? "_plus" : "")
+                        .str(),
+                    "stepc_product_pack_" + tiling.chip() + "_" + types,
+                    {tiling.m, tiling.n, tiling.k}, spec.loc, emit),
+      items};
 }
 
 } // namespace stepc::kernels

@@ -25,6 +25,7 @@ Kernels emit(SymbolTable &symbols, exec::ProductOp op, const TargetShape &target
                    op.getTransposeLhs(),
                    op.getTransposeRhs(),
                    op.getSymmetric(),
+                   !op.getShift().isZero(),
                    op.getLoc()};
   Kernels kernels;
   if (spec.tiling.m == 0 || spec.tiling.n == 0)

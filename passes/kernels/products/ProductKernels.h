@@ -12,15 +12,16 @@ namespace stepc::kernels {
 struct ProductSpec {
   Tiling tiling;
   mlir::Type lhs, rhs, out, addend; ///< storage types; addend null without one
-  bool transposeLhs, transposeRhs, symmetric;
+  bool transposeLhs, transposeRhs, symmetric, hasShift;
   mlir::Location loc;
 };
 
-/// The arguments of the kernels of a product, in order. The addend may be missing. After it come the out and
-/// stepc_factors.
+/// The arguments of the kernels of a product, in order. The addend may be missing. After it come the out,
+/// stepc_factors and, with a shift, stepc_shift.
 enum : int64_t { kScratch, kLhs, kRhs, kAddend };
 inline int64_t outArgument(bool hasAddend) { return hasAddend ? kAddend + 1 : kAddend; }
 inline int64_t factorsArgument(bool hasAddend) { return outArgument(hasAddend) + 1; }
+inline int64_t shiftArgument(bool hasAddend) { return factorsArgument(hasAddend) + 1; }
 
 inline std::string typeName(mlir::Type type) {
   return type.isF32() ? "f32" : type.isBF16() ? "bf16" : "f16";

@@ -29,6 +29,8 @@ public:
     Value addend = spec.addend ? b.argument(arguments, kAddend) : Value();
     Value out = b.argument(arguments, outArgument(bool(addend)));
     std::tie(alpha, beta) = b.factors(b.argument(arguments, factorsArgument(bool(addend))));
+    if (spec.hasShift)
+      shift = b.factors(b.argument(arguments, shiftArgument(bool(addend)))).first;
     tile = b.stack(t.rowStride * t.tileCols);
     b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
       Value slot = b.quotient(at, items);
@@ -101,8 +103,9 @@ private:
   void finish() {
     Value whole =
         b.both(b.atMost(b.add(row0, t.tileRows), m), b.atMost(b.add(column0, t.tileCols), n));
+    // With a shift, a whole tile has no element of the diagonal.
     if (spec.symmetric)
-      whole = b.both(whole, b.atMost(b.add(column0, t.tileCols - 1), row0));
+      whole = b.both(whole, b.atMost(b.add(column0, t.tileCols - (spec.hasShift ? 0 : 1)), row0));
     b.when(
         whole,
         [&] {
@@ -126,6 +129,15 @@ private:
     return arith::AddFOp::create(b, b.loc, sum, b.scaled(term, beta));
   }
 
+  /// Adds the shift to the element of column `row` among the elements from `column` on.
+  Value shiftDiagonal(Value result, Value row, Value column) {
+    Value before = b.lanesBelow(column, row, t.lanes);
+    Value upTo = b.lanesBelow(column, b.add(row, 1), t.lanes);
+    Value here = arith::XOrIOp::create(b, b.loc, before, upTo);
+    Value shifted = arith::AddFOp::create(b, b.loc, result, b.broadcast(shift, t.lanes));
+    return arith::SelectOp::create(b, b.loc, here, shifted, result);
+  }
+
   /// Computes the epilogue of a tile's rows and stores them. At an edge only elements inside the block are
   /// stored. If the product is symmetric, elements above the diagonal are not stored either.
   void storeRows(bool edge) {
@@ -140,19 +152,21 @@ private:
     b.loop(b.constant(0), b.smaller(b.sub(m, row0), t.tileRows), 1, [&](Value r) {
       Value row = b.add(row0, r);
       Value end = spec.symmetric ? b.smaller(b.add(row, 1), n) : n;
-      storeRow(b.add(b.mul(row, n), column0), b.address(tile, f32, b.mul(r, t.tileCols)), end);
+      storeRow(b.add(b.mul(row, n), column0), b.address(tile, f32, b.mul(r, t.tileCols)), end, row);
     });
   }
 
   /// Stores a tile's row to the block, from element `at` on. With `end`, only columns before `end` are
-  /// stored.
-  void storeRow(Value at, Value tileRow, Value end) {
+  /// stored, and the element on the diagonal of `row` gets the shift.
+  void storeRow(Value at, Value tileRow, Value end, Value row = {}) {
     Type f32 = b.getF32Type();
     for (int64_t c = 0; c < t.tileCols; c += t.lanes) {
       Value mask = end ? b.lanesBelow(b.add(column0, c), end, t.lanes) : Value();
       Value tileAt = b.address(tileRow, f32, c), here = b.add(at, c);
       Value addendAt = spec.addend ? b.element(addendBlock, spec.addend, here) : Value();
       Value result = epilogue(b.read(f32, tileAt, t.lanes), addendAt, mask);
+      if (spec.hasShift && row)
+        result = shiftDiagonal(result, row, b.add(column0, c));
       b.write(spec.out, result, b.element(outBlock, spec.out, here), mask);
       if (spec.symmetric)
         b.write(f32, result, tileAt);
@@ -196,7 +210,7 @@ private:
   VectorBuilder &b;
   TileFunction tileFunction;
   Value m, n, itemRows, columnItems;
-  Value tile, outBlock, addendBlock, row0, column0, alpha, beta;
+  Value tile, outBlock, addendBlock, row0, column0, alpha, beta, shift;
 };
 
 /// The number of items in row i of the grid of items. If the product is symmetric, only items that touch the
@@ -213,6 +227,7 @@ int64_t columnItems(const ProductSpec &spec, int64_t i) {
 Kernel tilesKernel(SymbolTable &symbols, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
   std::string kind = typeName(spec.out) + (spec.symmetric ? "_symmetric" : "") +
+                     (spec.hasShift ? "_shifted" : "") +
                      (spec.addend ? "_plus_" + typeName(spec.addend) : "");
   int64_t items = 0;
   for (int64_t i = 0; i < ceilDivide(tiling.rowPanels, tiling.itemRows); ++i)

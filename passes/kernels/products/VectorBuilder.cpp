@@ -59,6 +59,7 @@ Value VectorBuilder::number(Type type, float value) {
 
 std::pair<Value, Value> VectorBuilder::factors(Value word) {
   static_assert(sizeof(stepc_factors) == 8 && offsetof(stepc_factors, beta) == 4);
+  static_assert(sizeof(stepc_shift) == 8);
   Value both = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), word);
   auto number = [&](Value bits) -> Value {
     Value low = arith::TruncIOp::create(*this, loc, getI32Type(), bits);

@@ -57,7 +57,7 @@ public:
   Value broadcast(Value scalar, int64_t lanes) {
     return mlir::vector::BroadcastOp::create(*this, loc, vector(lanes), scalar);
   }
-  /// alpha and beta as f32, from the argument that is stepc_factors instead of an address.
+  /// Two numbers of f32, from an argument that is stepc_factors or stepc_shift instead of an address.
   std::pair<Value, Value> factors(Value word);
   /// A number or a vector of f32, times a number.
   Value scaled(Value x, Value factor);

@@ -57,6 +57,7 @@ std::string describe(stepc_instance &instance, const plan::Product &product, int
                      const std::vector<void *> &addresses, stepc_product_problem &problem) {
   problem.alpha = float(product.alpha);
   problem.beta = float(product.beta);
+  problem.shift = float(product.shift);
   std::vector<const plan::Operand *> operands = product.operands();
   bool hasAddend = product.addend.has_value();
   // A kernel makes itself acquainted with all maps. Without an addend, that map is the result's, and no tile
@@ -83,7 +84,8 @@ std::string addTiles(PreparedMatrix &first, const plan::Product &product, int64_
   PreparedMatrix::Tiles &tiles = *first.tiles;
   if (blocks > 0) {
     auto [m, n, k] = product.sizes();
-    tiles.products.push_back({blocks, m, n, k, product.symmetric, product.addend.has_value()});
+    tiles.products.push_back(
+        {blocks, m, n, k, product.symmetric, product.addend.has_value(), product.shift != 0});
     std::string wrong =
         describe(instance, product, blocks, addresses, tiles.problems.emplace_back());
     if (!wrong.empty())
@@ -111,6 +113,10 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
   if (product) {
     stepc_factors factors = {float(product->alpha), float(product->beta)};
     std::memcpy(&made->arguments.emplace_back(), &factors, sizeof(factors));
+    if (product->shift != 0) {
+      stepc_shift shift = {float(product->shift), 0};
+      std::memcpy(&made->arguments.emplace_back(), &shift, sizeof(shift));
+    }
   }
   made->batch.planned = product;
   made->batch.blocks = tables[command.table].blocks;

@@ -33,7 +33,7 @@
  *  - items of computed blocks, of a product or a function of blocks: item = slot · items + i.
  *    arguments are the address of the scratch, then the addresses of the command's batches in the
  *    workspace. A product then has stepc_factors, so that products that differ only in these share a
- *    kernel;
+ *    kernel. A product that adds a shift has stepc_shift behind them;
  *  - lists of tiles (runtime/plan/TileLists.h): an item is a list, which a cluster of a GPU's blocks
  *    works off. arguments[0] = stepc_product_problems; [1] = how many there are, in the place of an
  *    address; [2] = stepc_product_tiles, list by list; [3] = for each list the number of its first
@@ -80,6 +80,10 @@ typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
 
+/* What a product adds to its diagonal. It also stands in the place of an address. */
+typedef struct stepc_shift {
+  float shift, reserved;
+} stepc_shift;
 /* How the matrices of an operand lie in memory, in the device's own form: on NVIDIA's GPUs a CUtensorMap. */
 typedef struct stepc_tensor_map {
   uint64_t words[16];

@@ -148,6 +148,9 @@ std::string Product::check(ProgramChecks &checks) const {
     return wrong;
   if (!doExtentsAgree())
     return disagree(operands());
+  if (shift != 0 && !symmetric)
+    return "expected a shift of 0 of a product that is not symmetric, found " +
+           std::to_string(shift);
   if (Check wrong = joins ? checkJoined(checks) : Check(); !wrong.empty())
     return wrong;
   if (Check wrong = checkPinned(checks.plan, *this); !wrong.empty())

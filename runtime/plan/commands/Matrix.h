@@ -84,14 +84,14 @@ struct MatrixCommand {
 /// Whether a kernel of the command works off lists of tiles (Grid::Lists).
 bool takesLists(const Plan &plan, const MatrixCommand &command);
 
-/// out = alpha · (lhs · rhs) + beta · addend for every computed block, as dialects/optim/OptimBatchOps.td
-/// defines it to the last bit.
+/// out = alpha · (lhs · rhs) + beta · addend + shift · I for every computed block, as
+/// dialects/optim/OptimBatchOps.td defines it to the last bit.
 struct Product : MatrixCommand {
   static constexpr std::string_view kName = "product";
   Operand lhs, rhs, out;
   std::optional<Operand> addend;
   Accumulation accumulation = Accumulation::FusedChain;
-  double alpha = 1, beta = 0;
+  double alpha = 1, beta = 0, shift = 0;
   bool transposeLhs = false, transposeRhs = false, symmetric = false;
   // Whether a device may begin the product together with the one before it. Products that join are of one
   // form, and none of them writes what another reads or writes.
@@ -107,6 +107,7 @@ struct Product : MatrixCommand {
     visit("accumulation", self.accumulation);
     visit("alpha", self.alpha);
     visit("beta", self.beta);
+    visit("shift", self.shift);
     visit("transpose_lhs", self.transposeLhs);
     visit("transpose_rhs", self.transposeRhs);
     visit("symmetric", self.symmetric);

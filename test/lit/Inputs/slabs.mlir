@@ -14,7 +14,7 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
   }
   optim.route @Sign rule @Sign matrix patterns [] except [] defaults [1.000000e+00] missing_grad error
   optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Sign
-  optim.group @group.0 rule @Sign parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 4> waves [0] reason "a test"
+  optim.group @group.0 rule @Sign parameters [@a] strategy #optim.slabs hops [] slabs <rows, [<0, 1, 2>], 4 to 4> waves [0] reason "a test"
   comm.segment @group.0.w0 group @group.0 wave 0 all
   func.func @step() attributes {comm.arena_bytes = 384 : i64} {
     %hyperparameters = comm.hyperparameters

@@ -12,16 +12,16 @@
 // REDEFINE: %{force} = [bc]*=local
 // RUN: %{run} ALL --implicit-check-not=error:
 // ALL: error: expected a strategy that is legal to force on 'b', 'c1' and 'c2', found local: placements [S(0)] cut the blocks
-// REDEFINE: %{force} = b=gram,c*=local
+// REDEFINE: %{force} = b=slabs,c*=local
 // RUN: %{run} REASONS --implicit-check-not=error:
-// REASONS: error: expected a strategy that is legal to force on 'b', 'c1' and 'c2', found gram, local
-// REASONS: note: gram for 'b': it rounds otherwise
+// REASONS: error: expected a strategy that is legal to force on 'b', 'c1' and 'c2', found slabs, local
+// REASONS: note: slabs for 'b': it rounds otherwise
 // REASONS: note: local for 'c1' and 'c2': placements [S(0)] cut the blocks
 
 // What rounds otherwise is for fast numerics.
-// REDEFINE: %{force} = b=gram
+// REDEFINE: %{force} = b=slabs
 // RUN: %{run} EXACT
-// EXACT: error: expected a strategy that is legal to force on 'b', found gram: it rounds otherwise than one rank, which is for fast numerics (--numerics=fast)
+// EXACT: error: expected a strategy that is legal to force on 'b', found slabs: it rounds otherwise than one rank, which is for fast numerics (--numerics=fast)
 
 // A group is handled in one way.
 // REDEFINE: %{force} = c1=gather,c2=owner
@@ -41,17 +41,22 @@
 // These are the strategies to force.
 // REDEFINE: %{force} = b=nowhere
 // RUN: %{run} UNKNOWN
-// UNKNOWN: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=gram, found "b=nowhere"
+// UNKNOWN: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=slabs, found "b=nowhere"
+
+// A strategy that had another name.
+// REDEFINE: %{force} = b=gram
+// RUN: %{run} RENAMED
+// RENAMED: error: expected a strategy as PATTERN=local, {{.*}} found "b=gram", whose strategy is now named slabs
 
 // Elementwise is not chosen; it follows from the rule.
 // REDEFINE: %{force} = b=elementwise
 // RUN: %{run} ELEMENTWISE
-// ELEMENTWISE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=gram, found "b=elementwise"
+// ELEMENTWISE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=slabs, found "b=elementwise"
 
 // A strategy comes after the pattern.
 // REDEFINE: %{force} = owner
 // RUN: %{run} BARE
-// BARE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=gram, found "owner"
+// BARE: error: expected a strategy as PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=slabs, found "owner"
 
 // A pattern that is no glob.
 // REDEFINE: %{force} = [b=owner

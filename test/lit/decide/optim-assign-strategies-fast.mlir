@@ -1,21 +1,21 @@
 // Fast numerics may pick what rounds otherwise: slabs, of which Gram matrices are added up.
-// RUN: stepc-opt %s --optim-assign-strategies='force=w*=gram,d=gram' | FileCheck %s
+// RUN: stepc-opt %s --optim-assign-strategies='force=w*=slabs,d=slabs' | FileCheck %s
 // RUN: stepc-opt %s --optim-assign-strategies --remark-policy=all --remarks-filter=optim-assign-strategies -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
 
 // Along all axes that cut the longer side, replicas beside each other.
 // CHECK-LABEL: @fast
-// CHECK: optim.group @tall {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 32768 to 32768> reason "forced by 'w*=gram'"
-// CHECK: optim.group @wide {{.*}} strategy #optim.gram hops [] slabs <columns, [<0, 1, 2>, <1, 1, 2>], 32 to 32>
+// CHECK: optim.group @tall {{.*}} strategy #optim.slabs hops [] slabs <rows, [<0, 1, 2>], 32768 to 32768> reason "forced by 'w*=slabs'"
+// CHECK: optim.group @wide {{.*}} strategy #optim.slabs hops [] slabs <columns, [<0, 1, 2>, <1, 1, 2>], 32 to 32>
 // Slabs may differ in length.
-// CHECK: optim.group @uneven {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 4 to 5>
+// CHECK: optim.group @uneven {{.*}} strategy #optim.slabs hops [] slabs <rows, [<0, 1, 2>], 4 to 5>
 // What cuts the shorter side, no side or both comes together as before, and says why.
-// REMARK: Reason="each rank computes its slab, and Gram matrices are added up", first-parameter=w1, group=tall, modelled-ns={{[0-9]+}}, strategy=gram
-// REMARK: Reason="expected shards that cut the longer side of blocks, found rows of 4 x 64", group=short, strategy=gram
-// REMARK: Reason="placements [R, R] do not cut the blocks", group=whole, strategy=gram
-// REMARK: Reason="expected shards that cut blocks by columns alone, found placements [S(0), S(1)]", group=both, strategy=gram
-// REMARK: Reason="rule Twice has orthogonalize of what it makes of blocks, which needs slabs of equal length, found 5 rows on rank 0 and 4 rows on rank 2", group=twice, strategy=gram
-// REMARK: Reason="rule Rows takes the norm of values where blocks have to be whole", group=rows, strategy=gram
-// REMARK: Reason="rule Multiply has matmul of blocks, which have to be whole", group=multiply, strategy=gram
+// REMARK: Reason="each rank computes its slab, and Gram matrices are added up", first-parameter=w1, group=tall, modelled-ns={{[0-9]+}}, strategy=slabs
+// REMARK: Reason="expected shards that cut the longer side of blocks, found rows of 4 x 64", group=short, strategy=slabs
+// REMARK: Reason="placements [R, R] do not cut the blocks", group=whole, strategy=slabs
+// REMARK: Reason="expected shards that cut blocks by columns alone, found placements [S(0), S(1)]", group=both, strategy=slabs
+// REMARK: Reason="rule Twice has orthogonalize of what it makes of blocks, which needs slabs of equal length, found 5 rows on rank 0 and 4 rows on rank 2", group=twice, strategy=slabs
+// REMARK: Reason="rule Rows takes the norm of values where blocks have to be whole", group=rows, strategy=slabs
+// REMARK: Reason="rule Multiply has matmul of blocks, which have to be whole", group=multiply, strategy=slabs
 module @fast attributes {stepc.numerics = "fast"} {
 optim.rule @Matrix hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

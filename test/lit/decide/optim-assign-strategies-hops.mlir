@@ -65,12 +65,12 @@
 // So are sums over slabs, with as many ranks as have slabs of a block.
 // RUN: sed -e 's/optim.max_peers = 1/optim.max_peers = 14, stepc.numerics = "fast"/' %t/peers.mlir > %t/slabs.mlir
 // REDEFINE: %{module} = slabs
-// REDEFINE: %{force} = a=gram
+// REDEFINE: %{force} = a=slabs
 // RUN: %{refused} SUM
-// SUM: found gram: a rank would exchange with 15 others in a sum, at most 14 are allowed (--max-peers)
+// SUM: found slabs: a rank would exchange with 15 others in a sum, at most 14 are allowed (--max-peers)
 // RUN: sed -e 's/optim.max_peers = 1/optim.max_peers = 15, stepc.numerics = "fast"/' %t/peers.mlir > %t/slabs.mlir
 // RUN: %{assign} | FileCheck %s --check-prefix SLABS
-// SLABS: optim.group @a {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 16>], {{[0-9]+}} to {{[0-9]+}}>
+// SLABS: optim.group @a {{.*}} strategy #optim.slabs hops [] slabs <rows, [<0, 1, 16>], {{[0-9]+}} to {{[0-9]+}}>
 // REDEFINE: %{module} = prime
 // REDEFINE: %{force} = a=hierarchical
 // RUN: %{refused} PRIME

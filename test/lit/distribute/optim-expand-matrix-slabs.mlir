@@ -21,7 +21,7 @@ optim.rule @Muon hyperparameters [] states [] needs_matrix {
 }
 optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]
 optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate, #optim.shard<0>] aliases []
-optim.group @g rule @Muon parameters [@a] strategy #optim.gram hops [] slabs <rows, [<1, 1, 2>], 4 to 4>
+optim.group @g rule @Muon parameters [@a] strategy #optim.slabs hops [] slabs <rows, [<1, 1, 2>], 4 to 4>
 comm.segment @s group @g all
 
 // Among the ranks that have slabs of a block: the norms first, then the squares of what they are of their sum.

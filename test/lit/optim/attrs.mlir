@@ -81,7 +81,7 @@ optim.route @Zero rule @States patterns ["c"] except [] defaults [] missing_grad
 // CHECK: @g4 {{.*}} strategy #optim.subgroup_gather hops [#optim.hop<replicated [<1, 1, 3>]>]
 // CHECK: @g5 {{.*}} strategy #optim.agrs hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 3>]>, #optim.hop<owned [<0, 1, 2>, <1, 1, 3>] base [1]>]
 // CHECK: @g6 {{.*}} strategy #optim.hierarchical hops [#optim.hop<owned [<1, 1, 3>] base [1]>, #optim.hop<owned [<0, 1, 2>] base [1]>]
-// CHECK: @g7 {{.*}} strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 2 to 2>
+// CHECK: @g7 {{.*}} strategy #optim.slabs hops [] slabs <rows, [<0, 1, 2>], 2 to 2>
 optim.group @g1 rule @States parameters [@replicated] strategy #optim.local hops []
 optim.group @g2 rule @States parameters [@shard] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>, <1, 1, 3>] base [5]>]
 optim.group @g3 rule @States parameters [@strided] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 3>]>]
@@ -89,7 +89,7 @@ optim.group @g4 rule @States parameters [@shard] strategy #optim.subgroup_gather
 optim.group @g5 rule @States parameters [@shard] strategy #optim.agrs hops [#optim.hop<replicated [<0, 1, 2>, <1, 1, 3>]>, #optim.hop<owned [<0, 1, 2>, <1, 1, 3>] base [1]>]
 optim.group @g6 rule @States parameters [@shard] strategy #optim.hierarchical hops [#optim.hop<owned [<1, 1, 3>] base [1]>, #optim.hop<owned [<0, 1, 2>] base [1]>]
 optim.parameter @slabs shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>, #optim.replicate] aliases []
-optim.group @g7 rule @States parameters [@slabs] strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 2 to 2>
+optim.group @g7 rule @States parameters [@slabs] strategy #optim.slabs hops [] slabs <rows, [<0, 1, 2>], 2 to 2>
 
 // Every reduction.
 // CHECK-LABEL: func.func @reductions

@@ -408,7 +408,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 // expected-error @below {{expected the slabs of shards that cut the columns of blocks, found placements [S(0)]}}
-optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <columns, [<0, 1, 4>], 1 to 1>
+optim.group @g rule @R parameters [@a] strategy #optim.slabs hops [] slabs <columns, [<0, 1, 4>], 1 to 1>
 
 // -----
 
@@ -420,7 +420,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [16, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.flat<0, 10, 32, 48, 64>] aliases []
 // expected-error @below {{expected ranges of whole rows, found a part of one of block 0 on rank 0}}
-optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>], 2 to 6>
+optim.group @g rule @R parameters [@a] strategy #optim.slabs hops [] slabs <rows, [<0, 1, 4>], 2 to 6>
 
 // -----
 
@@ -432,7 +432,7 @@ optim.rule @R hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [15, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 // expected-error @below {{expected slabs of 3 to 4 rows, found 4 to 4}}
-optim.group @g rule @R parameters [@a] strategy #optim.gram hops [] slabs <rows, [<0, 1, 4>], 4 to 4>
+optim.group @g rule @R parameters [@a] strategy #optim.slabs hops [] slabs <rows, [<0, 1, 4>], 4 to 4>
 
 // -----
 

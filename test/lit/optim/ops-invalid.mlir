@@ -394,3 +394,66 @@ func.func @f(%x: tensor<?x?xf32>) {
   %0 = "optim.reduce"(%x) <{kind = #optim.reduction<median>}> : (tensor<?x?xf32>) -> tensor<?x1xf32>
   return
 }
+
+// -----
+
+// Restarts are for the Gram form.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected restarts only of the forms gram and auto, found them in standard}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [1.5, -0.5, 0.0]] eps 1.0e-07 restarts [1] : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// The last restart has a step after it.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected ascending restarts between 1 and 1, the last step but one, found 2}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [1.5, -0.5, 0.0]] eps 1.0e-07 form gram restarts [1, 2] : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// The first restart has a step before it.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected ascending restarts between 1 and 1, the last step but one, found 0}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [1.5, -0.5, 0.0]] eps 1.0e-07 form auto restarts [0, 1] : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// A form has a name.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected standard, gram or auto, found grams}}
+  %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 form grams : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// f16 ends at 65504. The first step multiplies X by 300, and so X Xᵀ by 90000.
+func.func @f(%x: tensor<?x?xf16>) {
+  // expected-error @below {{expected coefficients that keep values of f16 below 65504, found a bound of 9.000000e+04 in step 2}}
+  %0 = optim.orthogonalize %x coefficients [[300.0, 0.0, 0.0], [1.0, 0.0, 0.0]] eps 1.0e-07 : tensor<?x?xf16>
+  return
+}
+
+// -----
+
+// A shift is for symmetric products.
+func.func @f(%x: tensor<?x4x4xf32>, %o: tensor<?x4x4xf32>) {
+  // expected-error @below {{expected a shift of symmetric products alone, found 2.000000e+00}}
+  %0 = optim.product %x, %x outs(%o : tensor<?x4x4xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, shift = 2.0 : f64} : tensor<?x4x4xf32>, tensor<?x4x4xf32> -> tensor<?x4x4xf32>
+  return
+}
+
+// -----
+
+// A shift is a number of f32.
+func.func @f(%x: tensor<?x4x4xf32>, %o: tensor<?x4x4xf32>) {
+  // expected-error @below {{expected a shift that is finite in f32, found 1.000000e+40}}
+  %0 = optim.product %x, %x outs(%o : tensor<?x4x4xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, shift = 1.0e+40 : f64, symmetric} : tensor<?x4x4xf32>, tensor<?x4x4xf32> -> tensor<?x4x4xf32>
+  return
+}

@@ -148,3 +148,17 @@ func.func @rounded_after(%x: tensor<?x?xf32>) -> tensor<?x?xf16> {
   %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32> to tensor<?x?xf16>
   return %o : tensor<?x?xf16>
 }
+
+// The forms, and a product with a shift. A shift of 0 is none.
+// CHECK-LABEL: func.func @forms
+// CHECK: optim.orthogonalize %{{.*}} coefficients {{.*}} eps {{.*}} form gram restarts [1] : tensor<?x?xf32> to tensor<?x?xf16>
+// CHECK: optim.orthogonalize %{{.*}} coefficients {{.*}} eps {{.*}} form auto : tensor<?x?xf32>
+// CHECK: optim.product {{.*}} {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, shift = 3.500000e+00 : f64, symmetric}
+// CHECK: optim.product {{.*}} {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric}
+func.func @forms(%x: tensor<?x?xf32>, %r: tensor<?x4x4xf16>) {
+  %o = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [1.5, -0.5, 0.0]] eps 1.0e-07 form gram restarts [1] : tensor<?x?xf32> to tensor<?x?xf16>
+  %p = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 form auto : tensor<?x?xf32>
+  %q = optim.product %r, %r outs(%r : tensor<?x4x4xf16>) {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, shift = 3.5 : f64} : tensor<?x4x4xf16>, tensor<?x4x4xf16> -> tensor<?x4x4xf16>
+  %s = optim.product %r, %r outs(%r : tensor<?x4x4xf16>) {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, shift = 0.0 : f64} : tensor<?x4x4xf16>, tensor<?x4x4xf16> -> tensor<?x4x4xf16>
+  return
+}

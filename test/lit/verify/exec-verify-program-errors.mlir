@@ -76,7 +76,7 @@
 
 // A product of which half is computed, and that is not symmetric.
 // RUN: sed '/plus.*8x8xbf16>> to <offset = 256/s/3.000000e+00 : f64/3.000000e+00 : f64, symmetric/' %{from} | %{check} HALF
-// HALF: error: 'exec.product' op expected a product that equals its transpose, because half of it is mirrored, found one of other matrices
+// HALF: error: 'exec.dispatch_chunks' op expected what rule @Small makes of parameter 'b', with the result of a product times the number 1.000000e+00 plus another times the number 3.000000e+00, found the result of a product times the number 1.000000e+00 plus another times the number 3.000000e+00, mirrored in its place
 
 // What no kernel of this level is.
 // RUN: sed -e '/private @scalars/,/^  }/d' -e 's/^  exec.program/  llvm.func @scalars() { llvm.return }\n  exec.program/' %{from} | %{check} CODE

@@ -77,7 +77,7 @@
 // A product that is mirrored, but not symmetric; mirroring is a matter of speed where it is.
 // RUN: sed -e 's/beta = 0.0, transpose_rhs, symmetric/beta = 0.0, transpose_rhs/' %S/exec-verify-program-plan.mlir | stepc-opt --stepc-exec=target=cpu:x86-64-v3 --split-input-file -o /dev/null
 // RUN: sed -e 's/%x, %x outs/%x, %r2 outs/' -e 's/    .y = comm.buffer/    %%r2 = comm.buffer offset 768 bytes 96 (%%nb) : memref<?x3x4xf32, #comm.place<@s, full, blocks>>\n    comm.stage @s over blocks ins(%%x : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) outs(%%r2 : memref<?x3x4xf32, #comm.place<@s, full, blocks>>) {\n    ^bb0(%%a: f32):\n      %%0 = arith.negf %%a : f32\n      comm.yield %%0 : f32\n    }\n&/' -e 's/bytes = 736/bytes = 864/' %S/exec-verify-program-plan.mlir | not stepc-opt --stepc-exec=target=cpu:x86-64-v3 --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix MIRRORED
-// MIRRORED: error: 'exec.product' op expected a product that equals its transpose, because half of it is mirrored, found one of other matrices
+// MIRRORED: error: 'exec.dispatch_chunks' op expected what rule @R makes of parameter 'a', with the result of a product times the number -5.000000e-01, found the result of a product times the number -5.000000e-01, mirrored in its place
 
 // Stages over blocks: an out that many elements would write, an operand of other extents.
 // RUN: sed -e '/over blocks/s/ins(.x0, .n0 : \(.*\), \(memref<?x1x1.*\)) outs(.x0 : .*) {/ins(%%n0, %%x0 : \2, \1) outs(%%n0 : \2) {/' %{from} | %{check} NARROW

@@ -26,7 +26,7 @@ from random_rules import Rule
 from test_bits import differences
 
 POOL, PER_BATCH = 100, 30
-ELEMENTWISE, FAST = "elementwise", ("gram",)
+ELEMENTWISE, FAST = "elementwise", ("slabs",)
 KINDS = ("R", "S", "_S", "IS", "owned", "flat")
 ROLES = {"parameter": KINDS, "gradient": (*KINDS, *PARTIAL), "state": KINDS, "matrix": ("batched", "divided", "flattened")}
 STRATEGIES = (ELEMENTWISE, "local", "owner", "subgroup-gather", "gather", "agrs", "hierarchical", *FAST)
@@ -110,7 +110,7 @@ def state_dims(strategy, shape, batch, flatten, source):
     rows = range(batch, flatten or batch + 1)
     if strategy == "local":
         return list(range(batch))
-    if strategy == "gram":
+    if strategy == "slabs":
         matrix = matrix_shape(shape, batch, flatten)
         longer = rows if matrix[-2] >= matrix[-1] else range(rows[-1] + 1, len(shape))
         return [source.choice(longer), *range(batch)][: source.choice([1, 2])]
@@ -155,7 +155,7 @@ def drawn(source, meshes, rule, strategy, role, kind):
             layout.state = of_subgroups(source, mesh) or layout.state
             if not can_be(shape, mesh, layout.state):
                 continue
-        if strategy == "gram":
+        if strategy == "slabs":
             layout.state = by_rows(layout.state, layout.matrix[-1])
         elif strategy == "agrs" or source.random() < 0.3:
             layout.state = evenly(layout.state)

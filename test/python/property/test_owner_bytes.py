@@ -199,7 +199,7 @@ def test_other_moves_are_counted_apart(tmp_path):
         "further_hops": ({}, ["--strategy", "*=hierarchical", "--cluster", NODES]),
         "lists": ({"grad_placements": ["S(1)"]}, []),
         "contributions": ({"placements": ["R"], "grad_placements": ["P(sum)"]}, []),
-        "sums": ({}, ["--numerics=fast", "--strategy", "*=gram"]),
+        "sums": ({}, ["--numerics=fast", "--strategy", "*=slabs"]),
     }
     for kind, (keys, options) in cases.items():
         parameters = [

@@ -50,10 +50,50 @@ def one_step(x, a, b, c):
     return chain(poly, x) + np.float32(a) * x
 
 
-def orthogonalized(folder, grad, coefficients):
+def square(left, right, addend=None, alpha=1.0, beta=0.0, shift=0.0):
+    """A product of n × n matrices with its epilogue. The half above the diagonal is that below."""
+    out = np.float32(alpha) * chain(left, right)
+    if addend is not None:
+        out = out + np.float32(beta) * addend
+    if shift:
+        out = out + np.where(np.eye(len(out), dtype=bool), np.float32(shift), np.float32(0))
+    return np.tril(out) + np.tril(out, -1).T
+
+
+def gram_form(x, steps, restarts):
+    """What the dialect says of the Gram form: R, Z, P, Q and W, run by run."""
+    begin = 0
+    for end in (*restarts, len(steps)):
+        r = square(x, x.T)
+        first, q = None, None  # of the first step of the run: Z, or R and its factor
+        for i in range(begin, end):
+            a, b, c = steps[i]
+            if i == begin + 1:
+                z = square(r, r, r, c, b, a)
+                q = square(first[0], z, z, first[1], steps[begin][0])
+                w = square(r, z) if i + 1 < end else None
+                r = square(z, w) if i + 1 < end else None
+                continue
+            z, factor = (square(r, r, r, c, b), 1.0) if c else (r, b)
+            if i == begin:
+                first = (z, factor)
+            else:
+                q = square(q, z, q, factor, a)
+            if i + 1 < end:
+                w = square(r, z, r, factor, a)
+                r = square(z, w, w, factor, a)
+        if q is None:
+            x = np.float32(first[1]) * chain(first[0], x) + np.float32(steps[begin][0]) * x
+        else:
+            x = chain(q, x)
+        begin = end
+    return x
+
+
+def orthogonalized(folder, grad, coefficients, options=""):
     (folder / "o.optim").write_text(
         "optimizer O() {\n  param = orthogonalize(grad, precision = f32, "
-        f"coefficients = [{coefficients}])\n}}\nroute {{ O() for matrix }}\n"
+        f"coefficients = [{coefficients}]{options})\n}}\nroute {{ O() for matrix }}\n"
     )
     rows, cols = grad.shape
     mesh = {"name": "m", "axes": [{"name": "x", "size": 2}]}
@@ -77,5 +117,23 @@ def test_bits_of_a_step(tmp_path, shape):
     found = orthogonalized(tmp_path, grad, "(3.4445, -4.775, 2.0315)")
     wide = x if shape[0] <= shape[1] else x.T
     expected = one_step(wide, 3.4445, -4.775, 2.0315)
+    expected = expected if shape[0] <= shape[1] else expected.T
+    assert found.tobytes() == np.ascontiguousarray(expected).tobytes()
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (9, 4)])
+@pytest.mark.parametrize("restarts", [[], [2], [1, 3]])
+@pytest.mark.parametrize("cubic", [False, True])
+def test_bits_of_the_gram_form(tmp_path, shape, restarts, cubic):
+    grad = np.random.default_rng(6).normal(size=shape).astype(np.float32)
+    steps = [(3.4445, -4.775, 0.0 if cubic else 2.0315), (2.5, -1.5, 0.5), (1.5, -0.5, 0.0), (1.875, -1.25, 0.375)]
+    if cubic:
+        steps[0], steps[1] = (2.5, -1.5, 0.0), (2.0, -1.0, 0.0)
+    # Of these coefficients the step leaves what the norm has made of the gradient.
+    x = orthogonalized(tmp_path, grad, "(1, 0, 0)")
+    options = f", form = auto, restarts = {restarts}"
+    found = orthogonalized(tmp_path, grad, ", ".join(map(str, steps)), options)
+    wide = x if shape[0] <= shape[1] else x.T
+    expected = gram_form(wide, steps, restarts)
     expected = expected if shape[0] <= shape[1] else expected.T
     assert found.tobytes() == np.ascontiguousarray(expected).tobytes()

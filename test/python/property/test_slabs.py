@@ -1,4 +1,4 @@
-"""The strategy gram, of fast numerics: blocks are computed in slabs where these stand, and Gram matrices
+"""The strategy slabs, of fast numerics: blocks are computed in slabs where these stand, and Gram matrices
 added up over ranks.
 
 Random shapes on random meshes, with replicas, experts, fused matrices and several waves, are stepped in slabs
@@ -38,7 +38,7 @@ optimizer Sign(lr) {
 }
 route { Sign(lr = 1) for matrix }
 """
-GRAM = ("--numerics=fast", "--strategy", "*=gram")
+IN_SLABS = ("--numerics=fast", "--strategy", "*=slabs")
 WHOLE = ".whole"
 
 
@@ -166,7 +166,7 @@ def check(index, folder):
     spec.write_text(SPEC.replace("COEFFICIENTS", coefficients).replace("PRECISION", precision))
     both = folder / "both.json"
     both.write_text(json.dumps(with_whole(document)))
-    options = [*GRAM, "--strategy", f"*{WHOLE}=local", "--waves", draw.choice((1, 2))]
+    options = [*IN_SLABS, "--strategy", f"*{WHOLE}=local", "--waves", draw.choice((1, 2))]
     save(given, inputs(document, index, ("", WHOLE)))
     found = run(spec, both, given, folder / "found.safetensors", *options)
     reference = run(spec, both, given, folder / "reference.safetensors", "--reference")
@@ -221,4 +221,4 @@ def test_what_cannot_be_computed_in_slabs(tmp_path, placements, why):
     (tmp_path / "spec.optim").write_text(SPEC.replace("COEFFICIENTS", "simple").replace("PRECISION", "bf16"))
     (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": [parameter]}))
     with pytest.raises(CompilerFailed, match=re.escape(why)):
-        stepc("explain", tmp_path / "spec.optim", "-m", tmp_path / "m.json", *GRAM)
+        stepc("explain", tmp_path / "spec.optim", "-m", tmp_path / "m.json", *IN_SLABS)

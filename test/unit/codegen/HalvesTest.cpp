@@ -126,7 +126,7 @@ TEST(Halves, AreKnownByTheirNames) {
       Scheduled(text, {"*=thirds"}).error,
       testing::HasSubstr("expected a strategy as PATTERN=in_turn, PATTERN=joined, "
                          "PATTERN=shared, PATTERN=local, PATTERN=owner, PATTERN=subgroup-gather, "
-                         "PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=gram, "
+                         "PATTERN=gather, PATTERN=agrs, PATTERN=hierarchical or PATTERN=slabs, "
                          "found \"*=thirds\""));
   std::string alone = replaced(text, kMesh, R"(axes ["x"] sizes [3] ranks [0, 1, 2])");
   EXPECT_THAT(Scheduled(alone, {"*=in_turn"}).error,

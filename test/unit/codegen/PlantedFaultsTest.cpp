@@ -82,7 +82,7 @@ std::string provenWithout(const std::string &text, const std::string &strategy, 
 template <typename Change>
 std::string provenWith(const std::string &text, plan::TableKind kind, Change change,
                        const std::string &strategy = "owner") {
-  Scheduled made(text, {"*=" + strategy}, strategy == "gram" ? 1 : 2);
+  Scheduled made(text, {"*=" + strategy}, strategy == "slabs" ? 1 : 2);
   EXPECT_EQ(made.error, "");
   return provenWithOneChanged(
       made,
@@ -233,7 +233,7 @@ TEST(PlantedFaults, PaddingOnWhichBothSidesAgree) {
 /// The first rows of a rank that add up Gram matrices are changed, or those that add up contributions to a gradient.
 template <typename Change>
 std::string addedUp(Change change, const std::string &text = replaced(kSlabs, "ROWS", "20"),
-                    const std::string &strategy = "gram") {
+                    const std::string &strategy = "slabs") {
   return provenWith(
       text, plan::TableKind::Sum,
       [&](plan::RankTable &rows) {
@@ -248,7 +248,7 @@ std::string addedUp(Change change, const std::string &text = replaced(kSlabs, "R
 
 TEST(PlantedFaults, AContributionThatIsAddedTwiceOrLeftOut) {
   using Rows = plan::RankTable;
-  for (auto [text, strategy] : {std::pair(replaced(kSlabs, "ROWS", "20"), "gram"),
+  for (auto [text, strategy] : {std::pair(replaced(kSlabs, "ROWS", "20"), "slabs"),
                                 {averaged(), "owner"},
                                 {averaged(), "agrs"}}) {
     auto changed = [&, text = text, strategy = strategy](auto change) {
@@ -308,7 +308,7 @@ TEST(PlantedFaults, ARangeThatIsOffByOne) {
 
 TEST(PlantedFaults, AnAllGatherOfSlabsThatNotAllHave) {
   // Slabs of 2, 2, 1 and no rows: a rank without one gathers nothing.
-  Scheduled made(replaced(kSlabs, "ROWS", "5"), {"*=gram"}, 1);
+  Scheduled made(replaced(kSlabs, "ROWS", "5"), {"*=slabs"}, 1);
   EXPECT_TRUE(succeeded(prove(*made.module)));
   int64_t gathers = 0;
   made.module->walk([&](comm::StartOp op) {
@@ -325,7 +325,7 @@ TEST(PlantedFaults, AnAllGatherOfSlabsThatNotAllHave) {
 }
 
 TEST(PlantedFaults, ASlabOfAnotherRank) {
-  std::string error = provenWithout(replaced(kSlabs, "ROWS", "20"), "gram", [](plan::Plan &plan) {
+  std::string error = provenWithout(replaced(kSlabs, "ROWS", "20"), "slabs", [](plan::Plan &plan) {
     std::swap(plan.meshes[0].ranks[0], plan.meshes[0].ranks[1]);
   });
   EXPECT_THAT(error, HasSubstr("expected the row that starts at local element"));
@@ -333,7 +333,7 @@ TEST(PlantedFaults, ASlabOfAnotherRank) {
 
 /// Of a scheduled step whose slabs have 2, 2, 1 and no rows, what sets a batch to zero is changed.
 template <typename Change> std::string provenWithoutZeros(Change change) {
-  Scheduled made(replaced(kSlabs, "ROWS", "5"), {"*=gram"}, 1);
+  Scheduled made(replaced(kSlabs, "ROWS", "5"), {"*=slabs"}, 1);
   EXPECT_EQ(made.error, "");
   EXPECT_TRUE(succeeded(prove(*made.module)));
   SmallVector<comm::StageOp> fills;

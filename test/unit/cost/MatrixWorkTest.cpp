@@ -120,7 +120,7 @@ TEST(MatrixWork, KnowsWhatSlabsAddUp) {
   context.loadDialect<optim::OptimDialect, arith::ArithDialect>();
   auto module = parseSourceString<ModuleOp>(
       moduleOf(32, 6, "[3.0, -4.0, 2.0]",
-               "strategy #optim.gram hops [] slabs <rows, [<0, 1, 2>], 16 to 16>"),
+               "strategy #optim.slabs hops [] slabs <rows, [<0, 1, 2>], 16 to 16>"),
       &context);
   ASSERT_TRUE(module);
   auto group = *module->getOps<optim::GroupOp>().begin();

@@ -178,7 +178,49 @@ TEST(CallErrors, All) {
        {"2:29: error: unknown argument 'stepss' of 'orthogonalize'",
         "  hint: did you mean 'steps'?"}},
       {"let x = orthogonalize(grad, algorithm = gram)",
-       {"2:29: error: 'algorithm' is not supported yet"}},
+       {"2:29: error: unknown argument 'algorithm' of 'orthogonalize'",
+        "  hint: did you mean 'form'?"}},
+      {"let x = orthogonalize(grad, form = grams)",
+       {"2:36: error: expected standard, gram or auto, found 'grams'",
+        "  hint: did you mean 'gram'?"}},
+      {"let x = orthogonalize(grad, form = 2)",
+       {"2:36: error: expected standard, gram or auto, found 2"}},
+      {"let x = orthogonalize(grad, restarts = [2])",
+       {"2:29: error: expected 'restarts' with 'form = gram' or 'form = auto' only, found no "
+        "form, which is 'form = standard'"}},
+      {"let x = orthogonalize(grad, form = standard, restarts = [])",
+       {"2:46: error: expected 'restarts' with 'form = gram' or 'form = auto' only, found 'form "
+        "= standard'",
+        "  2:29: note: the form is given here"}},
+      {"let x = orthogonalize(grad, form = gram, restarts = 2)",
+       {"2:53: error: expected a list of restarts, found 2",
+        "  hint: a restart is how many steps are done before it: 'restarts = [2]'"}},
+      {"let x = orthogonalize(grad, form = gram, restarts = [0])",
+       {"2:54: error: expected ascending restarts, each a whole number from 1 to 4, before the "
+        "last of 5 steps, found 0"}},
+      {"let x = orthogonalize(grad, form = gram, restarts = [1.5])",
+       {"2:54: error: expected ascending restarts, each a whole number from 1 to 4, before the "
+        "last of 5 steps, found 1.5"}},
+      {"let x = orthogonalize(grad, form = auto, restarts = [1, 5])",
+       {"2:57: error: expected ascending restarts, each a whole number from 2 to 4, before the "
+        "last of 5 steps, found 5"}},
+      {"let x = orthogonalize(grad, form = gram, restarts = [3, 3])",
+       {"2:57: error: expected ascending restarts, each a whole number from 4 to 4, before the "
+        "last of 5 steps, found 3"}},
+      {"let x = orthogonalize(grad, steps = 12, form = gram, precision = f16)",
+       {"2:23: error: expected coefficients that keep all numbers within f16, at most 65504, "
+        "found up to 274534 in step 12",
+        "  hint: give more restarts, or 'precision = bf16'"}},
+      {"let x = orthogonalize(grad, form = gram, precision = f16, coefficients = cans)",
+       {"2:74: warning: coefficients 'cans' can diverge in f16", "  hint: give 'precision = f32'",
+        "2:74: error: expected coefficients that keep all numbers within f16, at most 65504, "
+        "found up to 1.41981e+112 in step 5",
+        "  hint: give more restarts, or 'precision = bf16'"}},
+      {"let x = orthogonalize(grad, precision = f16, coefficients = [(9, 1, 1), (9, 1, 1), (9, "
+       "1, 1)])",
+       {"2:61: error: expected coefficients that keep all numbers within f16, at most 65504, "
+        "found up to 1.13243e+26 in step 3",
+        "  hint: give 'precision = bf16'"}},
       {"let x = orthogonalize(grad, steps = lr)",
        {"2:37: error: expected a whole number of steps from 1 to 100, found "
         "'lr'"}},

@@ -2,6 +2,7 @@
 #include "Helpers.h"
 #include "frontends/language/Builtins.h"
 
+using namespace stepc;
 using namespace stepc::lang;
 using namespace stepc::lang::test;
 
@@ -120,6 +121,47 @@ TEST(Orthogonalize, Options) {
   EXPECT_EQ(spec->precision, ElementType::F32);
   EXPECT_EQ(spec->eps, 1e-5);
   EXPECT_EQ(result.file->rules[0]->statements[0]->value->type, full);
+}
+
+TEST(Orthogonalize, FormsAndRestarts) {
+  using optim::Form;
+  auto check = [](const std::string &options, Form form, std::vector<int64_t> restarts) {
+    SCOPED_TRACE(options);
+    Result result =
+        lang::test::check("optimizer T() {\nparam = orthogonalize(grad" + options + ")\n}\n");
+    EXPECT_THAT(result.messages(), testing::IsEmpty());
+    EXPECT_EQ(orthogonalization(result).form, form);
+    EXPECT_EQ(orthogonalization(result).restarts, restarts);
+  };
+  check("", Form::Standard, {});
+  check(", form = standard", Form::Standard, {});
+  check(", form = gram", Form::Gram, {2});
+  check(", form = auto, precision = f16", Form::Auto, {2});
+  check(", form = gram, restarts = []", Form::Gram, {});
+  check(", form = gram, restarts = [1, 3,]", Form::Gram, {1, 3});
+  check(", form = gram, steps = 2", Form::Gram, {});
+  check(", form = gram, steps = 1, restarts = []", Form::Gram, {});
+  check(", restarts = [4], steps = 5, form = auto", Form::Auto, {4});
+}
+
+// 3.4445 to the power of the steps of a run: what Q is where R is 0.
+TEST(Orthogonalize, TheBoundIsOfTheLargestNumber) {
+  const std::vector<optim::NewtonSchulzStep> simple(12, {3.4445, -4.775, 2.0315});
+  auto bound = [&](size_t steps, optim::Form form, std::vector<int64_t> restarts) {
+    return optim::boundOf(llvm::ArrayRef(simple).take_front(steps), form, restarts);
+  };
+  EXPECT_NEAR(bound(12, optim::Form::Standard, {}).bound, 3.4445 - 0.8, 1.5);
+  for (size_t run = 1; run <= 6; ++run) {
+    SCOPED_TRACE(run);
+    double least = std::pow(3.4445, double(run));
+    optim::Growth growth = bound(2 * run, optim::Form::Gram, {int64_t(run)});
+    EXPECT_GE(growth.bound, least);
+    EXPECT_LE(growth.bound, least * std::pow(65.0 / 64.0, double(run)) * 1.0001);
+    EXPECT_EQ(bound(2 * run, optim::Form::Auto, {int64_t(run)}).bound, growth.bound);
+  }
+  // The singular values grow without bound.
+  const std::vector<optim::NewtonSchulzStep> wild(100, {9.0, 1.0, 1.0});
+  EXPECT_TRUE(std::isinf(optim::boundOf(wild, optim::Form::Standard, {}).bound));
 }
 
 TEST(Orthogonalize, CoefficientSets) {

@@ -176,6 +176,10 @@ TEST(Emit, OrthogonalizeAttributes) {
                   "= [(1, -2, 3)], precision = f32, eps = 1e-5)\n}\n");
   EXPECT_THAT(emitted.str(), HasSubstr("coefficients [[1.000000e+00, -2.000000e+00, "
                                        "3.000000e+00]] eps 1.000000e-05 : tensor<?x?xf32>"));
+  Emitted gram("optimizer T() {\n  param = orthogonalize(grad, form = gram, precision = f16)\n}\n");
+  EXPECT_THAT(gram.str(), HasSubstr("form gram restarts [2] : tensor<?x?xf32> to tensor<?x?xf16>"));
+  Emitted standard("optimizer T() {\n  param = orthogonalize(grad, form = standard)\n}\n");
+  EXPECT_THAT(standard.str(), testing::Not(HasSubstr(" form ")));
 }
 
 TEST(Emit, LocationsAreThePlacesInTheFileAndNameLets) {

@@ -78,7 +78,10 @@ std::string Generator::tensor(unsigned depth) {
     return "orthogonalize(" + a + ", coefficients = " +
            oneOf({"simple", "quintic, steps = 5", "[(1, -2.5e0, 3),(4, 5,-6)]",
                   "polar_express, safety = 1.01", "cubic5, eps = 1e-6"}) +
-           ", precision=" + oneOf({"f32", "bf16", "f16"}) + ")";
+           ", precision=" + oneOf({"f32", "bf16", "f16"}) +
+           oneOf({"", ", form = standard", ", form = gram", ", form=auto, restarts = [1]",
+                  ", restarts=[],form = gram"}) +
+           ")";
   case 6:
     return "cast(" + a + ", " + oneOf({"f32", "bf16", "f16"}) + ")";
   case 7:

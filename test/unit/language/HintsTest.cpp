@@ -175,7 +175,7 @@ TEST(Hints, Names) {
            "2:29: error: unknown argument 'step' of 'orthogonalize'", "did you mean 'steps'?"},
           {"let x = orthogonalize(grad, iterations = 5)",
            "2:29: error: unknown argument 'iterations' of 'orthogonalize'",
-           "it takes steps, coefficients, precision, eps or safety"},
+           "it takes steps, coefficients, precision, eps, safety, form or restarts"},
           {"let x = cast(grad, bfloat16)",
            "2:20: error: expected f32, bf16 or f16, found 'bfloat16'", "did you mean 'bf16'?"},
           {"let x = orthogonalize(grad, precision = fp16)",

@@ -140,6 +140,8 @@ TEST(Parser, Calls) {
   EXPECT_EQ(tree("norm(grad, over = columns)"), "(call norm grad (over columns))");
   EXPECT_EQ(tree("orthogonalize(u, coefficients = [(1, -2, 3e0), (4, 5, 6)])"),
             "(call orthogonalize u (coefficients [(1 -2 3 )(4 5 6 )]))");
+  EXPECT_EQ(tree("orthogonalize(u, form = gram, restarts = [1, 3,])"),
+            "(call orthogonalize u (form gram) (restarts [1 3 ]))");
   // A name can be a value and a function at once.
   EXPECT_EQ(tree("momentum * momentum(a, b, momentum)"),
             "(* momentum (call momentum a b momentum))");

@@ -115,6 +115,7 @@ TEST(Plan, BytesKeepEveryField) {
   EXPECT_EQ(product.addend->type, DType::F16);
   EXPECT_EQ(product.accumulation, Accumulation::RoundedChain);
   EXPECT_EQ(product.beta, -2);
+  EXPECT_EQ(product.shift, 1.5);
   EXPECT_TRUE(product.transposeLhs && product.symmetric && !product.transposeRhs);
   EXPECT_EQ(product.kernels[0].items, 7);
   EXPECT_EQ(product.scratchBytes, 64);

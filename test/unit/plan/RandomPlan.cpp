@@ -202,8 +202,8 @@ private:
     for (size_t s = 0; s < plan.segments.size(); ++s)
       if (plan.segments[s].group == index)
         for (int64_t kind = 0; kind < 4; ++kind)
-          drawn.values.push_back(
-              addTables(plan, static_cast<int64_t>(s), kNamedKinds[static_cast<size_t>(kind)].second));
+          drawn.values.push_back(addTables(plan, static_cast<int64_t>(s),
+                                           kNamedKinds[static_cast<size_t>(kind)].second));
   }
 
   void traits(const Group &g, const Mesh &mesh) {
@@ -323,6 +323,7 @@ Plan richPlan() {
   product.accumulation = Accumulation::RoundedChain;
   product.alpha = 0.5;
   product.beta = -2;
+  product.shift = 1.5;
   product.transposeLhs = product.symmetric = true;
   plan.commands = {
       DispatchParameters{0, {{0, {scalars}}}},

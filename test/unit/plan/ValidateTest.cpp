@@ -497,6 +497,7 @@ TEST(Plan, ValidationOfAlgorithmsNamesWhatIsWrong) {
     plan.scratchBytes = 1024;
     Product &product = productOf(plan);
     product.symmetric = false;
+    product.shift = 0;
     forEach<Operand>(product, [](Operand &operand) { operand.type = DType::BF16; });
     product.pinned = {{130002, 90, 132, 64, 66, 20, 35, 1, 0, 0, 2, 1024},
                       {130002, 90, 114, 16, 66}};
@@ -504,6 +505,9 @@ TEST(Plan, ValidationOfAlgorithmsNamesWhatIsWrong) {
     return validateProgram(plan);
   };
   ASSERT_EQ(message([](Plan &, Product &, PinnedAlgorithm &) {}), "");
+  EXPECT_EQ(message([](Plan &, Product &product, PinnedAlgorithm &) { product.shift = 1.5; }),
+            "command 4 (product): expected a shift of 0 of a product that is not symmetric, found "
+            "1.500000");
   auto expect = [&](const std::string &wrong, auto change) {
     EXPECT_EQ(message(change), "command 4 (product): " + wrong);
   };

@@ -180,6 +180,7 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
     buffers.push_back(int(cast<BlockArgument>(operand).getArgNumber()));
   std::vector<std::string> names;
   std::optional<stepc_factors> factors;
+  float shift = 0;
   auto emit = [&](auto command, auto &emitKernels) {
     auto [made, scratch] = emitKernels(symbols, command);
     code.scratchBytesPerBlock = scratch;
@@ -187,7 +188,7 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
       // Internal functions could not be looked up.
       kernel.function.setLinkage(LLVM::Linkage::External);
       names.push_back(kernel.function.getSymName().str());
-      code.launches.push_back({nullptr, buffers, kernel.itemsPerBlock, factors});
+      code.launches.push_back({nullptr, buffers, kernel.itemsPerBlock, factors, shift});
     }
     command.erase();
   };
@@ -204,6 +205,7 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
     exec::BatchAttr lhs = batch(product.getLhs()), rhs = batch(product.getRhs());
     factors = {float(product.getAlpha().convertToDouble()),
                float(product.getBeta().convertToDouble())};
+    shift = float(product.getShift().convertToDouble());
     exec::Accumulation order = kernels::gpuAccumulation(tensorCores, lhs.getType(), rhs.getType());
     if (!tensorCores && !target.fma)
       order = exec::Accumulation::RoundedChain;
@@ -211,7 +213,7 @@ static Code compileWith(const Emitter &emitter, const std::string &operation,
              b, op.getLoc(), exec::AccumulationAttr::get(&context, order), lhs, rhs,
              batch(product.getAddend()), batch(product.getInit()), product.getAlphaAttr(),
              product.getBetaAttr(), product.getTransposeLhsAttr(), product.getTransposeRhsAttr(),
-             product.getSymmetricAttr(), /*joins=*/UnitAttr(),
+             product.getSymmetricAttr(), product.getShiftAttr(), /*joins=*/UnitAttr(),
              /*pinned=*/ArrayAttr(), exec::TableAttr(), b.getI64IntegerAttr(0), ArrayAttr()),
          emitter.product);
   } else if (auto apply = dyn_cast<optim::ApplyOp>(op)) {

@@ -26,6 +26,7 @@ struct CompiledLaunch {
   std::vector<int> buffers; ///< indices of the operation's operands, in order; -1: the scratch
   int64_t itemsPerBlock;
   std::optional<stepc_factors> factors = {}; ///< of a product
+  float shift = 0;
 
   /// What the kernel is given, of the operation's operands and the scratch.
   template <typename Address> std::vector<void *> arguments(Address address) const {
@@ -34,6 +35,10 @@ struct CompiledLaunch {
       all.push_back(address(buffer));
     if (factors)
       std::memcpy(&all.emplace_back(), &*factors, sizeof(*factors));
+    if (shift != 0) {
+      stepc_shift word = {shift, 0};
+      std::memcpy(&all.emplace_back(), &word, sizeof(word));
+    }
     return all;
   }
 };

@@ -24,6 +24,7 @@ inline std::string describe(const Case &c) {
   text += p.transposeLhs ? ", lhs transposed" : "";
   text += p.transposeRhs ? ", rhs transposed" : "";
   text += p.symmetric ? ", symmetric" : "";
+  text += p.shift != 0 ? ", shifted" : "";
   return text + (c.special ? ", special values" : "") + (c.isAligned ? ", aligned" : "");
 }
 
@@ -36,12 +37,13 @@ inline Code compileProduct(const ReferenceProduct &p, const TargetShape *target,
   if (p.hasAddend)
     types.push_back(memref(p.addend, p.m, p.n));
   char flags[160];
-  std::snprintf(flags, sizeof(flags), "{alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
+  std::snprintf(flags, sizeof(flags), "alpha = %.17e : f64, beta = %.17e : f64%s%s%s}", p.alpha,
                 p.beta, p.transposeLhs ? ", transpose_lhs" : "",
                 p.transposeRhs ? ", transpose_rhs" : "", p.symmetric ? ", symmetric" : "");
+  std::string shift = p.shift == 0 ? "" : "shift = " + std::to_string(p.shift) + " : f64, ";
   std::string text = "optim.product %0, %1 " + std::string(p.hasAddend ? "plus %3 " : "") +
-                     "outs(%2 : " + types[2] + ") " + flags + " : " + types[0] + ", " + types[1] +
-                     (p.hasAddend ? ", " + types[3] : "");
+                     "outs(%2 : " + types[2] + ") {" + shift + flags + " : " + types[0] + ", " +
+                     types[1] + (p.hasAddend ? ", " + types[3] : "");
   return target ? compile(text, types, *target)
                 : compileEmulated(text, types, fault, p.order == Order::TensorCore);
 }

@@ -35,7 +35,7 @@ TEST(Product, RandomShapesTypesAndFlags) {
   Engine engine(seed);
   SCOPED_TRACE("STEPC_TEST_SEED=" + std::to_string(seed));
   std::printf("STEPC_TEST_SEED=%u\n", seed);
-  int symmetric = 0, special = 0;
+  int symmetric = 0, shifted = 0, special = 0;
   const int64_t kCases = draws(16);
   for (int64_t i = 0; i < kCases && !HasFatalFailure(); ++i) {
     Case c;
@@ -49,14 +49,16 @@ TEST(Product, RandomShapesTypesAndFlags) {
     p.hasAddend = draw(engine, 0, 1);
     p.transposeLhs = draw(engine, 0, 1), p.transposeRhs = draw(engine, 0, 1);
     p.alpha = drawFactor(engine), p.beta = drawFactor(engine);
+    p.shift = p.symmetric && draw(engine, 0, 1) ? float(draw(engine, -20, 20)) / 4 : 0;
+    shifted += p.shift != 0;
     p.order = Order::Fused;
     c.special = draw(engine, 0, 2) == 0;
     c.isAligned = draw(engine, 0, 1);
     symmetric += p.symmetric, special += c.special;
     check(c, engine);
   }
-  std::printf("drew %lld products: %d symmetric, %d with special values\n", (long long)kCases,
-              symmetric, special);
+  std::printf("drew %lld products: %d symmetric, %d shifted, %d with special values\n",
+              (long long)kCases, symmetric, shifted, special);
 }
 
 TEST(Product, SmallAndEmptyBlocks) {
@@ -91,6 +93,7 @@ TEST(Product, ManyItems) {
   p.alpha = 2.0315f, p.beta = -4.775f;
   check({p, false}, engine);
   p.lhs = p.rhs = p.out = p.addend = Storage::F32;
+  p.shift = 3.4375f;
   check({p, false}, engine);
   check({plain(1, 257, 391, 1100), false}, engine);
 }

@@ -83,7 +83,7 @@ struct ReferenceProduct {
   Storage lhs, rhs, out, addend;
   bool hasAddend, transposeLhs, transposeRhs, symmetric;
   Order order;
-  float alpha, beta;
+  float alpha, beta, shift = 0;
 
   float left(const void *data, int64_t slot, int64_t i, int64_t p) const {
     return readNumber(data, lhs, slot * m * k + (transposeLhs ? p * m + i : i * k + p));
@@ -130,6 +130,8 @@ struct ReferenceProduct {
               term = beta * term;
             sum = sum + term;
           }
+          if (shift != 0 && i == j)
+            sum = sum + shift;
           writeNumber(outData, out, at, sum);
           if (symmetric)
             writeNumber(outData, out, slot * m * n + j * n + i, sum);

@@ -43,6 +43,7 @@ TEST(TensorCoreProduct, RandomShapesTypesAndFlags) {
     p.hasAddend = draw(engine, 0, 1);
     p.transposeLhs = draw(engine, 0, 1), p.transposeRhs = draw(engine, 0, 1);
     p.alpha = drawFactor(engine), p.beta = drawFactor(engine);
+    p.shift = p.symmetric && draw(engine, 0, 1) ? 3.4375f : 0;
     c.special = draw(engine, 0, 2) == 0;
     c.isAligned = draw(engine, 0, 1);
     checkOnGpu(c, engine);

@@ -1,8 +1,8 @@
-//===- Gram.td - Every rank computes its slab of each block ----*- tablegen -*-===//
-#ifndef STEPC_DIALECTS_OPTIM_STRATEGIES_GRAM_TD
-#define STEPC_DIALECTS_OPTIM_STRATEGIES_GRAM_TD
+//===- Slabs.td - Every rank computes its slab of each block ----*- tablegen -*-===//
+#ifndef STEPC_DIALECTS_OPTIM_STRATEGIES_SLABS_TD
+#define STEPC_DIALECTS_OPTIM_STRATEGIES_SLABS_TD
 
-def Optim_Gram : Optim_Strategy<"Gram", "gram", "gram", ["slabs", "roundsOtherwise"]> {
+def Optim_Slabs : Optim_Strategy<"Slabs", "slabs", "slabs", ["slabs", "roundsOtherwise"]> {
   let summary = "blocks stay cut: the Gram matrices of their slabs are added up over ranks, "
                 "and all else is local";
   let extraClassDefinition = [{
