@@ -40,10 +40,10 @@ def write(path, shapes, ranks):
 
 
 def test_a_number_of_waves_between_round_ones_is_found(tmp_path):
-    """Nine waves hold less than eight or sixteen: blocks of one shape come together."""
+    """Eleven waves hold less than eight or sixteen: blocks of one shape come together."""
     shapes = [[64, 64], [48, 200], [333, 20], [128, 128]]
-    manifest = write(tmp_path / "m.json", [shapes[i % 4] for i in range(24)], 4)
-    limit = arena(manifest, "--waves", 9, "--strategy", "*=owner")
+    manifest = write(tmp_path / "m.json", [shapes[i % 4] for i in range(26)], 4)
+    limit = arena(manifest, "--waves", 11, "--strategy", "*=owner")
     assert limit < min(arena(manifest, "--waves", waves, "--strategy", "*=owner") for waves in (8, 16))
     assert arena(manifest, "--workspace-limit", limit, "--strategy", "*=owner") <= limit
 
