@@ -194,6 +194,23 @@ const std::vector<Fault> &faults() {
   return all;
 }
 
+std::vector<std::pair<size_t, std::string>> deletions(const ProductKernel &kernel) {
+  auto lines = linesOf(kernel.text);
+  std::vector<std::pair<size_t, std::string>> made;
+  for (size_t i = 0; i < lines.size(); ++i)
+    for (const char *opcode :
+         {"mbarrier.arrive", "mbarrier.init", "fence.proxy.async", "fence.mbarrier_init",
+          "bar.sync", "barrier.cluster", "wgmma.mma", "wgmma.wait", "wgmma.commit",
+          "bulk.commit_group", "bulk.wait_group", "stmatrix", "cp.async.bulk.tensor", "setmaxnreg"})
+      if (has(lines[i], opcode) && has(lines[i], ";")) {
+        std::string line = std::exchange(lines[i], "");
+        made.emplace_back(i + 1, joined(lines));
+        lines[i] = line;
+        break;
+      }
+  return made;
+}
+
 ProductKernel withText(const ProductKernel &kernel, const std::string &text) {
   ProductKernel made = kernel;
   made.text = text;

@@ -15,6 +15,11 @@ struct Fault {
 /// Faults of the protocol, each of which the machine must find.
 const std::vector<Fault> &faults();
 
+/// Kernels with one instruction less, whose absence the machine must find: each copy, store of matrices, arrival, wait for a
+/// group, fence of the proxy, barrier and setmaxnreg. Not those that may be missing: waits that others imply, wgmma.fence
+/// within a row of products, and meetings of warps that have not parted. The number of the line comes first.
+std::vector<std::pair<size_t, std::string>> deletions(const ProductKernel &kernel);
+
 /// The kernel with other PTX.
 ProductKernel withText(const ProductKernel &kernel, const std::string &text);
 

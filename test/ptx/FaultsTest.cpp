@@ -65,6 +65,30 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+/// Instructions that no planted fault above touches are left out one by one.
+TEST(Deletions, AreFound) {
+  Random random(std::getenv("STEPC_SEED") ? std::stoull(std::getenv("STEPC_SEED")) : 1);
+  for (int64_t n = 0, cases = stepc::test::draws(24); n < cases; ++n) {
+    const ProductKernel &kernel = kernels()[random.below(uint32_t(kernels().size()))];
+    auto all = deletions(kernel);
+    ASSERT_GT(all.size(), 100u);
+    auto &[line, text] = all[random.below(uint32_t(all.size()))];
+    std::vector<ProductProblem> problems{drawProblem(kernel, {1, 256, 256, 640}, 1),
+                                         drawProblem(kernel, {1, 328, 264, 384}, 2)};
+    ProductKernel without = withText(kernel, text);
+    std::string message;
+    for (uint64_t seed = 0; seed < kSeeds && message.empty(); ++seed)
+      try {
+        ListKind kinds[] = {ListKind::Halves, ListKind::Planned, ListKind::Drawn};
+        runProduct(without, problems,
+                   {.seed = seed, .lists = {kinds[seed % 3], uint32_t(1 + seed % 2), nullptr}});
+      } catch (const Error &error) {
+        message = error.what();
+      }
+    EXPECT_FALSE(message.empty()) << kernel.name << " without line " << line;
+  }
+}
+
 struct ListFault {
   const char *name, *message;
   void (*edit)(std::vector<Tile> &);
