@@ -177,8 +177,9 @@ def Exec_Launch : Exec_Attr<"Launch", "launch"> {
     #exec.launch<threads = 384, cluster = 2, static = 1024, dynamic = 204800>
     ```
     Blocks are thread blocks here. `grid` is `items` (a block for each item), `threads` (a thread for each
-    item), `resident` (as many blocks as the chip holds) or `lists` (a cluster for each list of tiles). `threads` is the number of threads in a block,
-    `cluster` the number of blocks in a cluster. `static` and `dynamic` are bytes of a block's shared memory.
+    item), `resident` (as many blocks as the chip holds) or `lists` (a cluster for each list of tiles).
+    `threads` is the number of threads in a block, `cluster` the number of blocks in a cluster. `static`
+    and `dynamic` are bytes of a block's shared memory.
     The defaults are `items`, 1, 1, 0 and 0.
     Constraints: 1 to 1024 threads; 1 to 16 blocks of a cluster; no more bytes than any GPU has.
   }];

@@ -136,7 +136,7 @@ def JoinProducts : Pass<"exec-join-products", "::mlir::ModuleOp"> {
     After:
     ```mlir
     exec.product tensorcore of @t0 … to <offset = 0, bytes = 131072, block = tensor<256x256xbf16>> {…}
-    exec.product tensorcore of @t1 … to <offset = 131072, bytes = 32768, block = tensor<128x128xbf16>> {…, joins}
+    exec.product tensorcore of @t1 … to <offset = 131072, bytes = 32768, …> {…, joins}
     ```
   }];
   let statistics = [

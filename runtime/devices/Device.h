@@ -25,7 +25,6 @@ enum class Stream : int32_t { Compute = 0, Communication = 1 };
 
 struct MemoryUses; // runtime/emulated/Races.h
 
-
 /// What a device keeps for one instance, from `open` to the instance's end.
 class DeviceState {
 public:
@@ -211,10 +210,10 @@ struct stepc_device_table {
   /// Only for devices with a library of products. Called when all addresses are known. Prepares the product
   /// that the library will compute in place of kernels. Returns why it cannot; empty if it can.
   std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
-  /// Only for devices whose kernels may work off lists of tiles. `lists` returns how many lists such a launch
-  /// takes, one for each cluster of GPU blocks that runs at a time. If messages may be under way beside it, some
-  /// multiprocessors are left to them. `mapMatrices` makes the map by which the
-  /// kernel finds matrices, and returns why it cannot; empty if it can.
+  /// Only for devices whose kernels may work off lists of tiles. `lists` returns how many lists such a
+  /// launch takes, one for each cluster of GPU blocks that runs at a time. If messages may be under way
+  /// beside it, some multiprocessors are left to them. `mapMatrices` makes the map by which the kernel
+  /// finds matrices, and returns why it cannot; empty if it can.
   int64_t (*lists)(Context &, const stepc::runtime::Launch &, bool besideMessages) = nullptr;
   std::string (*mapMatrices)(Context &, const stepc::runtime::MatrixStack &,
                              stepc_tensor_map &map) = nullptr;

@@ -61,8 +61,8 @@ struct BlockLimits {
 /// What a kernel needs that a GPU has not: "blocks of at most 1024 threads, found 1152". Empty if it fits.
 std::string checkLimits(const LaunchShape &launch, const BlockLimits &limits);
 
-/// The most GPU blocks that messages between ranks take at a time, one for each of NCCL's channels. NCCL is told
-/// this number, and products that run beside messages leave as many multiprocessors free.
+/// The most GPU blocks that messages between ranks take at a time, one for each of NCCL's channels. NCCL
+/// is told this number, and products that run beside messages leave as many multiprocessors free.
 inline constexpr int64_t kMessageBlocks = 16;
 
 struct Kernel {

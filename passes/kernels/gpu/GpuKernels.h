@@ -54,8 +54,8 @@ int64_t gpuScratchBytesPerBlock(exec::BatchOpInterface command);
 /// The order in which a GPU adds up a product of operands of these types: on its tensor cores, if they take
 /// the types and `tensorCores` is set.
 exec::Accumulation gpuAccumulation(bool tensorCores, mlir::Type lhs, mlir::Type rhs);
-/// How a GPU's chains and mma.sync cut up a product m × n, and how the kernels for a target do. For clusters of
-/// blocks the tile is the cluster's.
+/// How a GPU's chains and mma.sync cut up a product m × n, and how the kernels for a target do. For
+/// clusters of blocks the tile is the cluster's.
 ProductTile gpuProductTile(const GpuTarget &target, int64_t m, int64_t n, int64_t k,
                            exec::Accumulation accumulation);
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);

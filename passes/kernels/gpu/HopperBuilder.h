@@ -83,8 +83,9 @@ public:
   /// Makes the tensor maps that a copy has written at `map` (a generic pointer) known to the thread.
   void acquireMap(Value map);
   Value generic(Value pointer);
-  /// Loads a box at `coordinates` to shared memory. The bytes are counted by the barrier. With `blocks`, a mask
-  /// of blocks of the cluster, they land at the same place in each of these blocks, at its own barrier.
+  /// Loads a box at `coordinates` to shared memory. The bytes are counted by the barrier. With `blocks`, a
+  /// mask of blocks of the cluster, they land at the same place in each of these blocks, at its own
+  /// barrier.
   void loadBox(Value to, Value map, Value barrier, llvm::ArrayRef<Value> coordinates,
                Value blocks = {});
   /// Stores a box from shared memory as part of the thread's open group.

@@ -4,9 +4,9 @@
 // tile. Shared memory has a ring of stages, each with 64 steps of k of both operands. The blocks of a cluster
 // have tiles of the same columns, so each loads a part of the right operand for both.
 //
-// A tile's results stay in registers, two to a word, while the next tile is begun. They are stored between the
-// next tile's first stages, so that tensor cores do not wait for them. The addend comes through the ring,
-// behind the last stage of its tile.
+// A tile's results stay in registers, two to a word, while the next tile is begun. They are stored between
+// the next tile's first stages, so that tensor cores do not wait for them. The addend comes through the
+// ring, behind the last stage of its tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -357,8 +357,8 @@ void WarpgroupProduct::setUpConsumer() {
   releases = b.below(lane, form.cluster);
   staging = b.at(base, b.add(b.mul(consumer, stagingBytes), kStages * kStageBytes));
   barrier = b.add(consumer, 1);
-  // Lane i of a store of matrices brings the address of row i % 8 of matrix i / 8. Rows of the staging have 128
-  // bytes, in units of 16 whose numbers are turned by the row's.
+  // Lane i of a store of matrices brings the address of row i % 8 of matrix i / 8. Rows of the staging
+  // have 128 bytes, in units of 16 whose numbers are turned by the row's.
   laneRow = b.bitAnd(lane, 7);
   Value matrix = b.right(lane, 3), low = b.bitAnd(matrix, 1);
   laneHalf = b.right(matrix, 1);
@@ -418,8 +418,8 @@ void WarpgroupProduct::store(const Results &results, int64_t chunk) {
   });
 }
 
-/// Adds the shift to the elements of a chunk that are on the diagonal. A thread has at most one in each of its
-/// rows: in row i / 4 + 8h of its warp, which is column i / 4 of part 2 · warp + h.
+/// Adds the shift to the elements of a chunk that are on the diagonal. A thread has at most one in each of
+/// its rows: in row i / 4 + 8h of its warp, which is column i / 4 of part 2 · warp + h.
 void WarpgroupProduct::shiftDiagonal(const Tile &tile, int64_t chunk,
                                      MutableArrayRef<Value> numbers, Value shift) {
   Value row = b.right(lane, 2);

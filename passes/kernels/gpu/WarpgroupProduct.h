@@ -1,7 +1,7 @@
 //===- WarpgroupProduct.h - Products of warpgroups --------------*- C++ -*-===//
 //
-// One kernel serves products of all shapes, any number of them in one launch. Each cluster of GPU blocks works
-// off its own list of tiles (runtime/plan/TileLists.h).
+// One kernel serves products of all shapes, any number of them in one launch. Each cluster of GPU blocks
+// works off its own list of tiles (runtime/plan/TileLists.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_GPU_WARPGROUPPRODUCT_H

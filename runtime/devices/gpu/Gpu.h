@@ -47,8 +47,8 @@ public:
   virtual void prepare(BatchWork &) {}
   virtual void multiply(Stream, const BatchWork &) {}
 
-  // Launches over lists of tiles (Device.h). `lists` is how many the GPU works off at a time. `mapMatrices` makes
-  // a map of matrices.
+  // Launches over lists of tiles (Device.h). `lists` is how many the GPU works off at a time.
+  // `mapMatrices` makes a map of matrices.
   virtual int64_t lists(const Launch &, bool besideMessages) const = 0;
   virtual void mapMatrices(const MatrixStack &, stepc_tensor_map &) = 0;
 

@@ -97,10 +97,10 @@ typedef struct stepc_product_problem {
 } stepc_product_problem;
 #define STEPC_TILE_HAS_ADDEND 1
 #define STEPC_TILE_HAS_SHIFT 2
-/* A tile of a result. It has `columns` columns, 128 or 256, and 128 rows for each block of the cluster. `stores`
- * has 8 bits for each run of 64 rows: one per run of 64 columns that says whether to store this part, and then
- * one per run that says whether to store it transposed at the mirrored place. A product takes `steps` times 64
- * steps of k, which are at least 5; operands are zero past their ends. */
+/* A tile of a result. It has `columns` columns, 128 or 256, and 128 rows for each block of the cluster.
+ * `stores` has 8 bits for each run of 64 rows: one per run of 64 columns that says whether to store this
+ * part, and then one per run that says whether to store it transposed at the mirrored place. A product
+ * takes `steps` times 64 steps of k, which are at least 5; operands are zero past their ends. */
 typedef struct stepc_product_tile {
   int32_t problem, matrix, row, column, steps;
   uint32_t stores;
