@@ -46,7 +46,7 @@ BITS = {"F64": np.uint64, "F32": np.uint32, "F16": np.uint16, "BF16": np.uint16,
 
 
 def random_program(seed: str, folder: Path) -> dict:
-    batch = random_batch(seed, PER_PROGRAM)
+    batch = random_batch(seed, PER_PROGRAM, forms=False)
     batch.write(folder)
     for name in ("one.json", "both.json", "both.safetensors"):
         (folder / name).unlink()

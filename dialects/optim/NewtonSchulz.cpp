@@ -30,12 +30,13 @@ size_t optim::findWrongRestart(ArrayRef<int64_t> restarts, size_t steps) {
   return restarts.size();
 }
 
-/// The largest |f| in [0, end], where the derivative of f is zero only at zeros of f and at roots of
+/// The largest |f| in [low, high], where the derivative of f is zero only at zeros of f and at roots of
 /// k0 + k1 r + k2 r².
-static double largest(double end, std::array<double, 3> k, llvm::function_ref<double(double)> f) {
-  double result = std::max(std::abs(f(0)), std::abs(f(end)));
+static double largest(double low, double high, std::array<double, 3> k,
+                      llvm::function_ref<double(double)> f) {
+  double result = std::max(std::abs(f(low)), std::abs(f(high)));
   auto visit = [&](double root) {
-    if (root > 0 && root < end)
+    if (root > low && root < high)
       result = std::max(result, std::abs(f(root)));
   };
   if (k[2] == 0) {
@@ -48,33 +49,76 @@ static double largest(double end, std::array<double, 3> k, llvm::function_ref<do
   return result;
 }
 
-Growth optim::boundOf(ArrayRef<NewtonSchulzStep> steps, Form form, ArrayRef<int64_t> restarts) {
-  const double rounding = form == Form::Standard ? 1.0 : 65.0 / 64.0;
-  double r = rounding; // the eigenvalues of R are in [0, r]
-  double q = 1;        // Q is at most q
+namespace {
+
+/// Keeps the largest of the bounds that it is given.
+struct Largest {
   Growth growth;
+  size_t step = 0;
+  void operator()(double bound) {
+    if (std::isnan(bound))
+      bound = std::numeric_limits<double>::infinity();
+    if (bound > growth.bound)
+      growth = {bound, step};
+  }
+};
+
+} // namespace
+
+static Growth boundOfStandard(ArrayRef<NewtonSchulzStep> steps) {
+  Largest raise;
+  double high = 1; // the eigenvalues of R are in [0, high]
+  for (auto [a, b, c] : steps) {
+    auto p = [a = a, b = b, c = c](double r) { return a + (b + c * r) * r; };
+    ++raise.step;
+    raise(high);
+    raise(largest(0, high, {b, 2 * c, 0}, [&](double r) { return p(r) - p(0); }));
+    high = largest(0, high, {a, 3 * b, 5 * c}, [&](double r) { return r * p(r) * p(r); });
+    raise(std::sqrt(high));
+  }
+  return raise.growth;
+}
+
+static Growth boundOfGram(ArrayRef<NewtonSchulzStep> steps, ArrayRef<int64_t> restarts) {
+  constexpr double kRounding = 0x1p-10, kMargin = 65.0 / 64.0;
+  Largest raise;
+  // The eigenvalues of R are in [low, high], where R of the run began with at most `start`, and Q is at most
+  // q.
+  double high = kMargin, low = 0, start = 0, q = 1;
   for (auto [index, step] : llvm::enumerate(steps)) {
     auto [a, b, c] = step;
-    auto raise = [&, number = index + 1](double bound) {
-      if (std::isnan(bound))
-        bound = std::numeric_limits<double>::infinity();
-      if (bound > growth.bound)
-        growth = {bound, number};
-    };
     auto p = [a = a, b = b, c = c](double r) { return a + (b + c * r) * r; };
-    raise(r);
-    raise(rounding * largest(r, {b, 2 * c, 0}, [&](double r) { return p(r) - a; }));
-    if (form != Form::Standard) {
-      if (llvm::is_contained(restarts, static_cast<int64_t>(index)))
-        q = 1;
-      double factor = rounding * largest(r, {b, 2 * c, 0}, p);
-      q *= factor;
-      raise(factor);
-      raise(q);
-      raise(rounding * largest(r, {a, 2 * b, 3 * c}, [&](double r) { return r * p(r); }));
+    auto squared = [&](double r) { return r * p(r) * p(r); };
+    raise.step = index + 1;
+    if (index == 0 || llvm::is_contained(restarts, static_cast<int64_t>(index))) {
+      // A singular value that rounding has hidden in R was multiplied by Q.
+      high = std::max(high, kMargin * kRounding * start * q * q);
+      raise(std::sqrt(high));
+      low = -kRounding * high;
+      start = high;
+      q = 1;
     }
-    r = rounding * largest(r, {a, 3 * b, 5 * c}, [&](double r) { return r * p(r) * p(r); });
-    raise(std::sqrt(r));
+    double factor = kMargin * largest(low, high, {b, 2 * c, 0}, p);
+    double w = kMargin * largest(low, high, {a, 2 * b, 3 * c}, [&](double r) { return r * p(r); });
+    q *= factor;
+    raise(std::max(high, -low));
+    raise(kMargin * largest(low, high, {b, 2 * c, 0}, [&](double r) { return p(r) - p(0); }));
+    raise(factor);
+    raise(q);
+    if (index + 1 < steps.size())
+      raise(w);
+    double below = largest(low, 0, {a, 3 * b, 5 * c}, squared);
+    high = kMargin * largest(0, high, {a, 3 * b, 5 * c}, squared);
+    low = -kMargin * below - kRounding * (factor * w + high);
+    raise(std::sqrt(high));
   }
-  return growth;
+  return raise.growth;
+}
+
+Growth optim::boundOf(ArrayRef<NewtonSchulzStep> steps, Form form, ArrayRef<int64_t> restarts) {
+  Growth standard = boundOfStandard(steps);
+  if (form == Form::Standard)
+    return standard;
+  Growth gram = boundOfGram(steps, restarts);
+  return form == Form::Auto && standard.bound > gram.bound ? standard : gram;
 }

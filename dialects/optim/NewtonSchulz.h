@@ -41,9 +41,11 @@ struct Growth {
 };
 /// The bound for all X whose Frobenius norm is 1 or less, in the form that is given (`auto` may be both). The
 /// eigenvalues of R = X Xᵀ are in [0, 1], and an element of a symmetric matrix is at most its largest
-/// eigenvalue. So the bounds are the largest values of polynomials of R in an interval, step by step. In the
-/// Gram form each is multiplied by 65 / 64, for what rounding adds. The bound of the standard form is that of
-/// exact arithmetic.
+/// eigenvalue. So the bounds are the largest values of polynomials of R in an interval, step by step.
+///
+/// The bound of the standard form is that of exact arithmetic. In the Gram form the rounding of a matrix
+/// moves its eigenvalues, by 2^-10 of the largest at most, and each bound is multiplied by 65 / 64. An
+/// eigenvalue of R that rounding has made negative grows with each further step of a run, so runs are short.
 Growth boundOf(llvm::ArrayRef<NewtonSchulzStep> steps, Form form, llvm::ArrayRef<int64_t> restarts);
 
 /// The largest finite f16.

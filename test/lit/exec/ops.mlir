@@ -50,6 +50,10 @@ exec.program arena 8192 scratch 512 chunk 1000 {
   exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 320, bytes = 96, block = tensor<4x6xf32>>
     by <offset = 320, bytes = 96, block = tensor<4x6xf32>> to <offset = 448, bytes = 64, block = tensor<4x4xf32>>
     {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, transpose_rhs}
+  // CHECK-NEXT: exec.product fused_chain of {{.*}} {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, shift = 1.500000e+00 : f64, symmetric, transpose_rhs}
+  exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 320, bytes = 96, block = tensor<4x6xf32>>
+    by <offset = 320, bytes = 96, block = tensor<4x6xf32>> to <offset = 448, bytes = 64, block = tensor<4x4xf32>>
+    {alpha = 1.0 : f64, beta = 0.0 : f64, shift = 1.5 : f64, symmetric, transpose_rhs}
   // CHECK-NEXT: exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 320, bytes = 48, block = tensor<4x6xbf16>> by <offset = 320, bytes = 48, block = tensor<4x6xbf16>> to <offset = 448, bytes = 64, block = tensor<4x4xf32>> {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, transpose_rhs}
   exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 320, bytes = 48, block = tensor<4x6xbf16>>
     by <offset = 320, bytes = 48, block = tensor<4x6xbf16>> to <offset = 448, bytes = 64, block = tensor<4x4xf32>>

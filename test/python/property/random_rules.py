@@ -4,6 +4,7 @@ Values stay finite, because the bits of a NaN are no part of the language: argum
 and divisors are made positive, lets and states are clamped.
 """
 
+import random as randomness
 from dataclasses import dataclass, field
 
 KINDS = ("full", "rows", "cols", "one", "scalar")
@@ -34,8 +35,9 @@ class Rule:
 class Generator:
     """One rule. `elementwise` rules have no reduction and no matrix; `vector` rules fit any shape."""
 
-    def __init__(self, random, name, flavor, idle):
+    def __init__(self, random, name, flavor, idle, forms):
         self.random, self.name, self.flavor, self.idle = random, name, flavor, idle
+        self.forms = forms
         self.values = {"grad": "full", "param": "full"}
         self.conditions = {}  # lets that hold a condition: name → kind
         self.states, self.lines = {}, []
@@ -176,7 +178,10 @@ class Generator:
             options += f", coefficients = [{', '.join(triples)}]"
         if self.chance(0.3):
             options += f", eps = {self.random.choice(['1e-3', '1e-7', '0.5'])}"
-        return f"orthogonalize({self.full(1)}, {options})"
+        source = self.full(1)
+        if self.forms:
+            options += random_form(options, steps)
+        return f"orthogonalize({source}, {options})"
 
     # --- statements ---
 
@@ -255,9 +260,27 @@ class Generator:
         self.values[name] = kind
 
 
-def random_rule(random, name, flavor, idle=False):
+def random_form(options, steps):
+    """The form of a call with these options, drawn from their text: what else is drawn does not depend on it."""
+    source = randomness.Random(options)
+    form = source.choice(["", "standard", "gram", "auto"])
+    if "f16" in options and ("cans" in options or "polar_express" in options):
+        form = form and "standard"  # their bounds are above the largest f16
+    if form in ("", "standard"):
+        return form and ", form = standard"
+    last = steps if "[" in options else 5
+    if source.random() < 0.3:
+        return f", form = {form}"
+    restarts = [step for step in range(1, last) if source.random() < 0.4]
+    if last == 5 and "f16" in options:
+        restarts = source.choice([[2], [1, 3], [2, 4], [1, 2, 3, 4]])  # f16 has no room for longer runs
+    return f", form = {form}, restarts = {restarts}"
+
+
+def random_rule(random, name, flavor, idle=False, forms=False):
     """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave
-    the parameter alone; then nothing may need a whole matrix, whatever the flavor."""
-    rule = Generator(random, name, flavor, idle).make()
+    the parameter alone; then nothing may need a whole matrix, whatever the flavor. `forms`: orthogonalize may
+    have a form."""
+    rule = Generator(random, name, flavor, idle, forms).make()
     named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

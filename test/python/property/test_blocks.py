@@ -286,7 +286,7 @@ def test_random_parts(tmp_path, capsys):
     for number in range(int(os.environ.get("STEPC_BLOCKS") or draws(5))):
         sizes = source.choice([(1,), (3,), (5,), (2, 2), (2, 4), (3, 2)])
         mesh = Mesh("m", sizes, list(range(int(np.prod(sizes)))))
-        rules = [random_rule(source, "random", "matrix")]
+        rules = [random_rule(source, "random", "matrix", forms=True)]
         text = rules[0].text + SPEC.replace("route {", 'route {\n  random() for "random*" if present')
         kinds = {
             **RULES,

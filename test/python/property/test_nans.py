@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was
 MATRICES = {
     "product": "param = orthogonalize(grad, steps = 2, precision = f32)",
     "orthogonal": "param = param - orthogonalize(grad, steps = 2, precision = f32)",
+    "gram": "param = orthogonalize(grad, steps = 3, precision = f16, form = gram)",
     "rows": "v = max(grad, over = columns)\n  w = mean(grad * param, over = columns)\n  param = param + v * w",
     "columns": "x = rms(grad, over = rows)\n  y = sum(param)\n  param = x * y * param",
 }

@@ -33,13 +33,17 @@ SPEC = """
 optimizer Sign(lr) {
   state m : f32
   m = 0.9 * m + grad
-  let o = orthogonalize(m, steps = 5, coefficients = COEFFICIENTS, precision = PRECISION)
+  let o = orthogonalize(m, steps = 5, coefficients = COEFFICIENTS, precision = PRECISIONFORM)
   param = param - lr * o
 }
 route { Sign(lr = 1) for matrix }
 """
 IN_SLABS = ("--numerics=fast", "--strategy", "*=slabs")
 WHOLE = ".whole"
+
+
+def spec_of(coefficients, precision, form=""):
+    return SPEC.replace("COEFFICIENTS", coefficients).replace("PRECISION", precision).replace("FORM", form)
 
 
 def matrix(generator, rows, cols, spectrum):
@@ -90,7 +94,9 @@ def random_case(seed, slabs="equal"):
     if slabs == "striped":
         stripes = draw.randint(2, 3)
         placements[min(cutting)], large = f"IS({dim}, {stripes})", large * stripes
-    if slabs == "empty":  # one axis alone may have more ranks than are left for it; of one row there are no two slabs
+    if (
+        slabs == "empty"
+    ):  # one axis alone may have more ranks than are left for it; of one row there are no two slabs
         large = draw.randint(max(2, count // axes[max(cutting)]), max(2, count - 1))
     small = draw.randint(1, large)
     shape = ([experts] if expert else []) + ([large, small] if tall else [small, large])
@@ -163,7 +169,9 @@ def check(index, folder):
     coefficients = draw.choice(("simple", "polar_express")) if precision == "f32" else "simple"
     folder.mkdir()
     spec, given = folder / "spec.optim", folder / "in.safetensors"
-    spec.write_text(SPEC.replace("COEFFICIENTS", coefficients).replace("PRECISION", precision))
+    form = ("", ", form = gram", ", form = auto, restarts = [1, 3]")[index // len(SLABS) % 3]
+    traits.append(form or "no form")
+    spec.write_text(spec_of(coefficients, precision, form))
     both = folder / "both.json"
     both.write_text(json.dumps(with_whole(document)))
     options = [*IN_SLABS, "--strategy", f"*{WHOLE}=local", "--waves", draw.choice((1, 2))]
@@ -187,7 +195,12 @@ def test_errors_of_slabs(tmp_path, capsys):
         print(f"\nSTEPC_SEED={SEED}: errors in slabs, and of whole blocks; {dict(traits)}")
         for precision in ("f32", "bf16", "f16"):
             for spectrum in SPECTRA:
-                pairs = [(a, b) for _, errors in results for p, s, a, b in errors if (p, s) == (precision, spectrum)]
+                pairs = [
+                    (a, b)
+                    for _, errors in results
+                    for p, s, a, b in errors
+                    if (p, s) == (precision, spectrum)
+                ]
                 slabs, whole = (
                     float(np.exp(np.mean(np.log(np.maximum(side, 1e-12)))))
                     for side in zip(*pairs, strict=True)
@@ -200,7 +213,7 @@ def test_errors_of_slabs(tmp_path, capsys):
 def test_other_strategies_stay_exact(tmp_path):
     """Fast numerics give what exact ones give where no strategy rounds otherwise."""
     document = random_case("exact")[0]
-    (tmp_path / "spec.optim").write_text(SPEC.replace("COEFFICIENTS", "simple").replace("PRECISION", "bf16"))
+    (tmp_path / "spec.optim").write_text(spec_of("simple", "bf16"))
     (tmp_path / "many.json").write_text(json.dumps(document))
     save(tmp_path / "in.safetensors", inputs(document, 1))
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
@@ -218,7 +231,7 @@ def test_other_strategies_stay_exact(tmp_path):
 def test_what_cannot_be_computed_in_slabs(tmp_path, placements, why):
     mesh = {"name": "m", "axes": [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}]}
     parameter = {"name": "w", "shape": [16, 4], "dtype": "f32", "mesh": "m", "placements": placements}
-    (tmp_path / "spec.optim").write_text(SPEC.replace("COEFFICIENTS", "simple").replace("PRECISION", "bf16"))
+    (tmp_path / "spec.optim").write_text(spec_of("simple", "bf16"))
     (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": [parameter]}))
     with pytest.raises(CompilerFailed, match=re.escape(why)):
         stepc("explain", tmp_path / "spec.optim", "-m", tmp_path / "m.json", *IN_SLABS)

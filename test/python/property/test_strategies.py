@@ -94,7 +94,7 @@ def random_strategies(seed):
     grid = source.choice([(total // 2, 2), (2, total // 2)])
     meshes = {"line": Mesh("line", (total,), order), "grid": Mesh("grid", grid, order),
               "cube": Mesh("cube", (2, total // 4, 2), order)}  # fmt: skip
-    rules = [random_rule(source, f"R{i}", "matrix") for i in range(3)]
+    rules = [random_rule(source, f"R{i}", "matrix", forms=True) for i in range(3)]
     batch = Batch(
         seed, list(meshes.values()), rules, waves=source.randint(1, 3), threads=source.randint(1, 3)
     )

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <cmath>
 #include <random>
 
 using namespace mlir;
@@ -54,15 +55,16 @@ std::vector<Step> stepsOf(ModuleOp module) {
 
 /// A rule that orthogonalizes with these coefficients, in bf16 if `isNarrow`, and then takes a norm.
 std::string moduleOf(int64_t rows, int64_t cols, const std::string &coefficients,
-                     const std::string &decided, bool isNarrow = false) {
+                     const std::string &decided, bool isNarrow = false,
+                     const std::string &form = "") {
   std::string shape = std::to_string(rows) + ", " + std::to_string(cols);
   return R"(
       optim.rule @R hyperparameters [] states [] needs_matrix {
       ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
         %x = arith.truncf %g {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<?x?xbf16>
         %y = optim.orthogonalize )" +
-         std::string(isNarrow ? "%x" : "%g") + " coefficients [" + coefficients +
-         R"(] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?x)" +
+         std::string(isNarrow ? "%x" : "%g") + " coefficients [" + coefficients + "] eps 1.0e-07 " +
+         form + R"( {optim.space = #optim.space<matrix>} : tensor<?x?x)" +
          (isNarrow ? R"(bf16>
         %o = arith.extf %y {optim.space = #optim.space<matrix>} : tensor<?x?xbf16> to tensor<?x?xf32>
 )"
@@ -94,10 +96,13 @@ TEST(MatrixWork, CountsWhatIsBuilt) {
     for (unsigned step = random() % 4 + 1; step > 0; --step)
       coefficients += std::string(coefficients.empty() ? "" : ", ") +
                       (random() % 2 ? "[3.0, -4.0, 2.0]" : "[1.5, -0.5, 0.0]");
+    std::string form = std::array{"", "form gram", "form auto"}[random() % 3];
+    if (!form.empty() && coefficients.find("], [") != std::string::npos)
+      form += " restarts [1]";
     auto module = parseSourceString<ModuleOp>(
         moduleOf(rows, cols, coefficients,
                  "strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]",
-                 /*isNarrow=*/random() % 2),
+                 /*isNarrow=*/random() % 2, form),
         &context);
     ASSERT_TRUE(module);
     auto group = *module->getOps<optim::GroupOp>().begin();
@@ -110,8 +115,33 @@ TEST(MatrixWork, CountsWhatIsBuilt) {
     for (const MatrixStep &step : work.steps)
       counted.push_back(stepOf(step));
     EXPECT_THAT(counted, testing::ElementsAreArray(stepsOf(*module)))
-        << rows << " x " << cols << ", " << coefficients;
+        << rows << " x " << cols << ", " << coefficients << ", " << form;
   }
+}
+
+/// Five steps with one restart of a block that is four times as long as high, beside the standard form
+/// without symmetry.
+TEST(MatrixWork, TheGramFormTakesHalf) {
+  MLIRContext context;
+  context.loadDialect<optim::OptimDialect, arith::ArithDialect>();
+  std::string five = "[3.0, -4.0, 2.0]";
+  for (int i = 0; i < 4; ++i)
+    five += ", [3.0, -4.0, 2.0]";
+  auto flops = [&](const std::string &form, bool isFull) {
+    auto module = parseSourceString<ModuleOp>(
+        moduleOf(1024, 4096, five, "", /*isNarrow=*/false, form), &context);
+    MatrixWork work(*module->getOps<optim::RuleOp>().begin(), optim::MatrixExtents(1024, 4096));
+    double sum = 0;
+    for (const MatrixStep &step : work.steps)
+      if (step.isProduct)
+        sum += double(isFull ? cost::fullFlops(step.shape) : cost::executedFlops(step.shape));
+    return sum;
+  };
+  double plain = flops("", true);
+  EXPECT_NEAR(plain, 5.0 * (4 * 4 + 2) * std::pow(1024, 3), 0.01 * plain);
+  EXPECT_LE(flops("form gram restarts [2]", false), 0.5 * plain);
+  EXPECT_EQ(flops("form auto restarts [2]", false), flops("form gram restarts [2]", false));
+  EXPECT_GE(flops("", false), 0.7 * plain);
 }
 
 /// Of slabs of 16 of 32 rows the Gram matrices and the norm are added up over ranks.

@@ -93,9 +93,11 @@ TEST(Blocks, Numbers) {
       {"blocks \"a\" rows split 65537",
        {"1:23: error: expected a number of blocks as a whole number from 1 to 2^16, found 65537"}},
       {"blocks \"a\" flatten 0",
-       {"1:20: error: expected the axis where columns begin as a whole number from 1 to 2^6, found 0"}},
+       {"1:20: error: expected the axis where columns begin as a whole number from 1 to 2^6, found "
+        "0"}},
       {"blocks \"a\" flatten 1.5 rows 1",
-       {"1:20: error: expected the axis where columns begin as a whole number from 1 to 2^6, found 1.5"}},
+       {"1:20: error: expected the axis where columns begin as a whole number from 1 to 2^6, found "
+        "1.5"}},
       {"blocks \"a\" repeat 0 rows 1",
        {"1:19: error: expected how often the blocks follow each other as a whole number from 1 to "
         "2^16, found 0"}},
@@ -117,9 +119,10 @@ TEST(Blocks, PatternsThatAreNone) {
 TEST(Blocks, ErrorsDoNotHideOthers) {
   EXPECT_THAT(
       messagesOf("blocks \"a\" row 3\nblocks \"b\" rows each 0"),
-      ElementsAre("1:12: error: expected 'flatten', 'repeat', 'rows' or 'columns', found 'row'",
-                  "2:22: error: expected the size of a block as a whole number from 1 to 2^40, found "
-                  "0"));
+      ElementsAre(
+          "1:12: error: expected 'flatten', 'repeat', 'rows' or 'columns', found 'row'",
+          "2:22: error: expected the size of a block as a whole number from 1 to 2^40, found "
+          "0"));
   EXPECT_THAT(check("block \"a\" rows 3").messages(),
               ElementsAre("1:1: error: expected 'optimizer', 'blocks' or 'route', found 'block'",
                           "  hint: did you mean 'blocks'?"));

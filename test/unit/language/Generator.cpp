@@ -78,9 +78,9 @@ std::string Generator::tensor(unsigned depth) {
     return "orthogonalize(" + a + ", coefficients = " +
            oneOf({"simple", "quintic, steps = 5", "[(1, -2.5e0, 3),(4, 5,-6)]",
                   "polar_express, safety = 1.01", "cubic5, eps = 1e-6"}) +
-           ", precision=" + oneOf({"f32", "bf16", "f16"}) +
-           oneOf({"", ", form = standard", ", form = gram", ", form=auto, restarts = [1]",
-                  ", restarts=[],form = gram"}) +
+           ", precision=" +
+           oneOf({"f32", "bf16", "f16", "bf16, form = standard", "f16, form = gram",
+                  "bf16,form=auto, restarts = [1]", "f32, restarts=[ 1,],form = gram"}) +
            ")";
   case 6:
     return "cast(" + a + ", " + oneOf({"f32", "bf16", "f16"}) + ")";
