@@ -104,6 +104,9 @@ def test_shapes_choose_their_kernels(tmp_path):
     assert of(w=(72, 136), v=(128, 128), u=(2, 96, 200)) == wide
     assert of(w=(136, 72)) == {"stepc_tiles_bf16_lt_symmetric", "stepc_tiles_bf16_symmetric", "stepc_tiles_bf16"}
     assert not any("tiles" in name for name in of(w=(64, 136), v=(75, 75)))
+    of(w=(72, 136))
+    text = stepc("explain", EXAMPLE, "-m", tmp_path / "m.json", *TILES)
+    assert "256×256×64" in text and "128×128" not in text, text
 
 
 @pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
