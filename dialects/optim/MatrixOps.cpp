@@ -199,7 +199,7 @@ static MatrixValue standardForm(MatrixBuilder &builder, MatrixValue normalized,
   return x;
 }
 
-/// The same in the Gram form: see the operation's description.
+/// X after the steps, in the Gram form: see the operation's description.
 static MatrixValue gramForm(MatrixBuilder &builder, MatrixValue normalized,
                             ArrayRef<std::array<double, 3>> steps, ArrayRef<int64_t> restarts,
                             Type element) {

@@ -43,7 +43,7 @@ def Optim_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
 }
 
-// What a product adds to the diagonal of its result.
+// The number that a product adds to the diagonal of its result.
 def Optim_Shift : DefaultValuedOptionalAttr<F64Attr, "::llvm::APFloat(0.0)">;
 
 class Optim_Op<string mnemonic, list<Trait> traits = []> : Op<Optim_Dialect, mnemonic, traits>;

@@ -28,8 +28,8 @@ constexpr double kMeasuredOn = 780;
 /// is within 4 % of 16 × 1024², 4 × 2048², 4096² and 4096 × 14336. Symmetry and addends make no difference.
 constexpr Curve kTensorCore = {330, 700};
 /// wgmma: the prototypes' better column of `kernel` and `half` (2026-11-27). The model is within 15 % of all
-/// nine shapes but two, whose few tiles leave most clusters without work. Libraries have kernels that were
-/// ported from these prototypes and have not run on a GPU.
+/// nine shapes but two, whose few tiles leave most clusters without work. stepc's own
+/// kernels have not run on a GPU.
 constexpr Curve kWarpgroupSymmetric = {880, 540}, kWarpgroupSymmetricAddend = {790, 460},
                 kWarpgroupWhole = {850, 240};
 /// Chains of fused multiply-adds: modelled, half of the 67 · 10¹² operations per second in the data sheet.
@@ -71,8 +71,8 @@ ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape) {
     return fastest;
   if (!shape.isNarrow)
     return ProductKernel::Chain;
-  bool isForWarpgroups = std::min(shape.m, shape.n) > kSmall && shape.n % kAccess == 0 &&
-                         shape.k % kAccess == 0 && shape.k > 0;
+  bool isForWarpgroups = shape.isOneType && std::min(shape.m, shape.n) > kSmall &&
+                         shape.n % kAccess == 0 && shape.k % kAccess == 0 && shape.k > 0;
   return fastest == ProductKernel::Warpgroup && !isForWarpgroups ? ProductKernel::TensorCore
                                                                  : fastest;
 }

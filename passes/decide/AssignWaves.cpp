@@ -189,16 +189,16 @@ private:
                                  name, kTolerancePercent));
   }
 
-  /// Lets the chains of each wave be computed side by side if that takes more memory, but not more than the
-  /// bound. One launch may then serve products of several chains. This gains time on a GPU alone, which loses
-  /// time at the end of each launch.
+  /// Lets the chains of each wave be computed side by side if the workspace stays within the bound. Then one
+  /// launch may serve products of several chains. This gains time on a GPU alone, which loses time at the end
+  /// of each launch.
   void standSideBySide(const WaveCost &cost, int64_t bound, bool isLimit) {
     // The model may be too low by some percent, and a step above a limit is an error.
     int64_t most = isLimit ? bound - bound / 4 : bound;
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("optim-assign-waves");
     };
-    if (!clusterOf(getOperation()).device.overlaps || cost.sideBySide == cost.bytes)
+    if (!clusterOf(getOperation()).device.overlaps || !cost.hasChains)
       return;
     if (cost.sideBySide > most) {
       remark::missed(getOperation().getLoc(), named("chains-side-by-side"))

@@ -264,5 +264,6 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
   }
   close();
   return {workspace(waves, /*sideBySide=*/false), workspace(waves, /*sideBySide=*/true),
-          pipeline.finish()};
+          pipeline.finish(),
+          llvm::any_of(waves, [](const Wave &wave) { return wave.needs.size() > 1; })};
 }

@@ -11,10 +11,11 @@
 namespace stepc::decide {
 
 /// Workspace per rank in bytes, and time of a step in seconds. `sideBySide` is the workspace if all chains of
-/// a wave are computed at the same time. It equals `bytes` if each wave has one chain.
+/// a wave are computed at the same time. `hasChains`: whether a wave has several chains.
 struct WaveCost {
   int64_t bytes = 0, sideBySide = 0;
   double seconds = 0;
+  bool hasChains = false;
 };
 
 /// The blocks of all groups whose waves are to be decided, and a model of what waves cost.

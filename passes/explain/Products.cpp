@@ -25,7 +25,9 @@ cost::BlockProduct explain::blockProductOf(optim::ProductOp op) {
           k,
           op.getSymmetric(),
           bool(op.getAddend()),
-          lhs == rhs && lhs.getIntOrFloatBitWidth() == 16};
+          lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
+          getElementTypeOrSelf(op.getInit().getType()) == lhs &&
+              (!op.getAddend() || getElementTypeOrSelf(op.getAddend().getType()) == lhs)};
 }
 
 LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,

@@ -234,8 +234,9 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
                         options.allocate ? " by the options' allocator" : "",
                         instance.deviceContext.failure.empty() ? "" : ": ",
                         instance.deviceContext.failure.c_str()));
-  if (std::string wrong = prepareProgram(instance); !wrong.empty())
-    return fault(error, STEPC_ERROR_PLAN, wrong);
+  int32_t status = STEPC_OK;
+  if (std::string wrong = prepareProgram(instance, status); !wrong.empty())
+    return fault(error, status, wrong);
   if (std::string wrong = lendLists(instance); !wrong.empty())
     return fault(error, STEPC_ERROR_DEVICE, wrong);
   placeHyperparameters(instance, nullptr, 0, {});

@@ -156,9 +156,9 @@ int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *ru
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
 
-/// Makes the plan's commands, exchanges and planned counters ready, in `create`. Returns what is wrong with
-/// the plan; empty if nothing is.
-std::string prepareProgram(stepc_instance &);
+/// Makes the plan's commands, exchanges and planned counters ready, in `create`. Returns what is wrong; empty
+/// if nothing is. `status` says whether it is the plan or the device.
+std::string prepareProgram(stepc_instance &, int32_t &status);
 /// The list of bound pointers for an operand on shards, one per parameter of the plan. Null for other
 /// operands.
 std::vector<void *> *shardsOf(stepc_instance &, const plan::Operand &operand);

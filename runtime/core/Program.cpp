@@ -26,15 +26,18 @@ void countPlanned(stepc_instance &instance) {
 
 } // namespace
 
-std::string prepareProgram(stepc_instance &instance) {
+std::string prepareProgram(stepc_instance &instance, int32_t &status) {
+  status = STEPC_ERROR_PLAN;
   const plan::Plan &plan = instance.library.plan;
   if (std::string wrong = prepareExchanges(instance); !wrong.empty())
     return wrong;
   Preparer preparer(instance);
   for (const plan::Command &command : plan.commands) {
     instance.prepared.commands.push_back(std::visit(preparer, command));
-    if (!preparer.failure.empty())
+    if (!preparer.failure.empty()) {
+      status = STEPC_ERROR_DEVICE;
       return preparer.failure;
+    }
     ++preparer.number;
   }
   prepareDeviceSeals(instance);

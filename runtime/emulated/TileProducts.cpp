@@ -95,8 +95,10 @@ private:
   }
 
   void store(int64_t i, int64_t j, float sum, bool stores, bool mirrors) const {
-    if (i >= out.rows || j >= out.columns)
+    // Elements above the diagonal are copies of those below it.
+    if (i >= out.rows || j >= out.columns || (form.symmetric && j > i))
       return;
+    mirrors |= form.symmetric;
     float value = sum * problem.alpha;
     if (tile.options & STEPC_TILE_HAS_ADDEND) {
       Stack addend(problem.addend);
@@ -135,7 +137,7 @@ void computeTile(const Form &form, const stepc_product_problem &problem,
 } // namespace
 
 std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes,
-                             stepc_tensor_map &map) {
+                     stepc_tensor_map &map) {
   constexpr int64_t kBytes = 16, kElementBytes = 2;
   if (reinterpret_cast<uintptr_t>(address) % kBytes || sizes[0] * kElementBytes % kBytes)
     return format("expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, found "

@@ -15,7 +15,7 @@ namespace {
 
 using Tile = stepc_product_tile;
 
-/// Stages of whole tiles that a tile takes as long as. A half tile loads the left operand for half as many
+/// The time of a tile, in stages of a whole tile. A half tile loads the left operand for half as many
 /// products, and a tile's results take a while. Both numbers are modelled.
 double cost(const Tile &tile) {
   constexpr double kHalf = 0.6, kResults = 4;
@@ -55,7 +55,7 @@ void addTiles(const TiledProduct &product, int64_t number, int64_t cluster,
       }
 }
 
-/// Sorts tiles so that neighbors in time share rows and columns, which the GPU's cache then holds: bands of
+/// Sorts tiles so that neighbours in time share rows and columns, which the GPU's cache then holds: bands of
 /// eight rows of tiles, column by column.
 void sortForCache(std::vector<Tile> &tiles, int64_t cluster) {
   const int64_t band = 8 * kTileRows * cluster;
@@ -169,6 +169,9 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
 std::string checkTiled(const Product &product, int64_t matrices) {
   constexpr int64_t kAccessBytes = 16;
   for (const Operand *operand : product.operands()) {
+    if (std::max(operand->rows, operand->cols) > std::numeric_limits<int32_t>::max())
+      return "expected operands of fewer than 2^31 rows and columns for a kernel of tiles, found " +
+             std::to_string(operand->rows) + " x " + std::to_string(operand->cols);
     if (operand->type != product.out.type ||
         (operand->type != DType::BF16 && operand->type != DType::F16))
       return "expected operands that are all bf16 or all f16 for a kernel of tiles, found " +

@@ -14,7 +14,7 @@
 
 namespace stepc::plan {
 
-/// Products m × n of k steps, of equal shape, in one launch.
+/// A stack of products m × n of k steps in a launch.
 struct TiledProduct {
   int64_t matrices = 0, m = 0, n = 0, k = 0;
   bool symmetric = false, hasAddend = false, hasShift = false;

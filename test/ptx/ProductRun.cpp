@@ -46,31 +46,35 @@ TensorMap mapOf(const Matrices &of, uint64_t address, uint32_t boxRows) {
   return map;
 }
 
-/// Relative to the whole matrix, in the Frobenius norm.
+/// Relative to the whole matrix, in the Frobenius norm. Above the diagonal, a symmetric result has copies of the elements
+/// below it.
 double errorOf(const ProductKernel &kernel, const ProductProblem &of, const Matrices &out) {
   const ProductShape &shape = of.shape;
   double wrong = 0, all = 0;
-  std::vector<double> rhs(size_t(shape.k) * shape.n), sums(shape.n);
+  std::vector<double> rhs(size_t(shape.k) * shape.n), products(size_t(shape.m) * shape.n);
   for (uint32_t z = 0; z < shape.batches; ++z) {
     for (uint32_t k = 0; k < shape.k; ++k)
       for (uint32_t j = 0; j < shape.n; ++j)
         rhs[size_t(k) * shape.n + j] =
             kernel.transposesRhs ? of.rhs.at(z, j, k) : of.rhs.at(z, k, j);
     for (uint32_t i = 0; i < shape.m; ++i) {
-      std::fill(sums.begin(), sums.end(), 0.0);
+      double *sums = &products[size_t(i) * shape.n];
+      std::fill_n(sums, shape.n, 0.0);
       for (uint32_t k = 0; k < shape.k; ++k)
-        addScaled(sums.data(), kernel.transposesLhs ? of.lhs.at(z, k, i) : of.lhs.at(z, i, k),
+        addScaled(sums, kernel.transposesLhs ? of.lhs.at(z, k, i) : of.lhs.at(z, i, k),
                   &rhs[size_t(k) * shape.n], shape.n);
+    }
+    for (uint32_t i = 0; i < shape.m; ++i)
       for (uint32_t j = 0; j < shape.n; ++j) {
-        double expected = of.alpha * sums[j] +
-                          (of.hasAddend ? of.beta * of.addend.at(z, i, j) : 0) +
+        bool isMirrored = kernel.isSymmetric && j > i;
+        double sum = products[isMirrored ? size_t(j) * shape.n + i : size_t(i) * shape.n + j];
+        double expected = of.alpha * sum + (of.hasAddend ? of.beta * of.addend.at(z, i, j) : 0) +
                           (of.hasShift && i == j ? of.shift : 0);
         double found = out.at(z, i, j);
         // What is undefined is as wrong as can be.
         wrong += found == found ? (found - expected) * (found - expected) : 1e300;
         all += expected * expected;
       }
-    }
   }
   return std::sqrt(wrong / all);
 }
@@ -124,7 +128,8 @@ private:
       Placed at{};
       at.out = allocate("the result", p, emptyOut(kernel, each.shape), true);
       at.lhs = allocate("lhs", p, each.lhs, false);
-      at.rhs = kernel.isSymmetric ? at.lhs : allocate("rhs", p, each.rhs, false);
+      bool isLhs = kernel.isSymmetric && !each.isOwnRhs;
+      at.rhs = isLhs ? at.lhs : allocate("rhs", p, each.rhs, false);
       at.addend = each.hasAddend ? allocate("the addend", p, each.addend, false) : at.out;
       placed.push_back(at);
     }
@@ -142,7 +147,7 @@ private:
         std::memcpy(&to, bytes.data(), bytes.size());
       };
       set(table[p].lhs, mapOf(of.lhs, placed[p].lhs, kernel.transposesLhs ? 64 : 128));
-      set(table[p].rhs, mapOf(kernel.isSymmetric ? of.lhs : of.rhs, placed[p].rhs, 64));
+      set(table[p].rhs, mapOf(of.rhs, placed[p].rhs, 64));
       set(table[p].out, mapOf(out, placed[p].out, 64));
       set(table[p].addend, mapOf(of.hasAddend ? of.addend : out, placed[p].addend, 64));
       table[p].alpha = of.alpha, table[p].beta = of.beta, table[p].shift = of.shift;
@@ -253,7 +258,12 @@ ProductProblem drawProblem(const ProductKernel &kernel, ProductShape shape, uint
   made.lhs = matrices(shape.m, shape.k, kernel.transposesLhs);
   if (isSquare)
     makeSymmetric(made.lhs);
-  made.rhs = kernel.isSymmetric ? made.lhs : matrices(shape.k, shape.n, kernel.transposesRhs);
+  made.isOwnRhs = isSquare && seed % 2 == 1;
+  made.rhs = kernel.isSymmetric && !made.isOwnRhs
+                 ? made.lhs
+                 : matrices(shape.k, shape.n, kernel.transposesRhs);
+  if (made.isOwnRhs)
+    makeSymmetric(made.rhs);
   made.addend = matrices(shape.m, shape.n, false);
   if (kernel.isSymmetric)
     makeSymmetric(made.addend);

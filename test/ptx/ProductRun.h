@@ -30,11 +30,12 @@ struct ProductProblem {
   ProductShape shape;
   float alpha = 1, beta = 0, shift = 0;
   bool hasAddend = false, hasShift = false;
+  bool isOwnRhs = false; ///< the rhs of a symmetric kernel is another matrix than the lhs
   Matrices lhs, rhs, addend;
 };
 
-/// Elements are drawn. For a symmetric kernel n is m, rhs is lhs, and the addend is symmetric. If it transposes neither or
-/// both, the lhs is symmetric, too.
+/// Elements are drawn. For a symmetric kernel n is m, and the addend is symmetric. If it transposes neither or both, both
+/// operands are symmetric, and other matrices for odd seeds. Otherwise the rhs is the lhs.
 ProductProblem drawProblem(const ProductKernel &kernel, ProductShape shape, uint64_t seed);
 
 struct ProductOptions {

@@ -1,4 +1,4 @@
-//===- HopperBuilder.cpp - What GPUs of sm_90a carry out by themselves ------===//
+//===- HopperBuilder.cpp - Instructions beside threads ---------------------===//
 
 #include "passes/kernels/gpu/HopperBuilder.h"
 

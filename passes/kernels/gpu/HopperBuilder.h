@@ -1,4 +1,4 @@
-//===- HopperBuilder.h - What GPUs of sm_90a carry out by themselves -*- C++ -*-===//
+//===- HopperBuilder.h - Instructions beside threads -------------*- C++ -*-===//
 //
 // The vocabulary of kernels whose loads, stores and products run beside the threads that begin them. Tensor
 // loads and stores move boxes of matrices between global and shared memory, as tensor maps describe them.
@@ -49,6 +49,7 @@ public:
     return compare(mlir::arith::CmpIPredicate::ne, bitAnd(a, bits), word(0));
   }
   Value below(Value a, int64_t b) { return compare(mlir::arith::CmpIPredicate::ult, a, word(b)); }
+  Value above(Value a, Value b) { return compare(mlir::arith::CmpIPredicate::ugt, a, b); }
   Value select(Value condition, Value a, Value b) {
     return mlir::arith::SelectOp::create(*this, loc, condition, a, b);
   }
@@ -93,7 +94,7 @@ public:
   void commitStores();
   /// Waits until all groups of the thread's stores are done or, with `read`, have read shared memory.
   void waitStores(bool read);
-  /// Stores four matrices of 8 × 8 16-bit elements to shared memory. Each lane has two neighbors of a row
+  /// Stores four matrices of 8 × 8 16-bit elements to shared memory. Each lane has two neighbours of a row
   /// (or of a column, if `transposed`) of each, and brings the address of a row.
   void storeMatrices(Value row, llvm::ArrayRef<Value> words, bool transposed);
 
@@ -110,7 +111,7 @@ public:
   void wait(Value barrier, Value parity);
 
   //===--- products of a warpgroup ---===//
-  /// How an operand lies in shared memory, in the swizzle of 128 bytes. `alongK`: neighbors are steps of k.
+  /// How an operand lies in shared memory, in the swizzle of 128 bytes. `alongK`: neighbours are steps of k.
   struct Operand {
     mlir::Type type;
     bool alongK;
@@ -131,7 +132,7 @@ public:
   void waitProducts(int64_t groups);
 
   //===--- f32 in registers, 16-bit elements in memory ---===//
-  /// Two neighbors of `type` from a word, the lower first.
+  /// Two neighbours of `type` from a word, the lower first.
   std::pair<Value, Value> extendPair(mlir::Type type, Value word);
   /// A word of two elements, rounded to nearest, ties to even.
   Value narrowPair(mlir::Type type, Value low, Value high);

@@ -145,6 +145,7 @@ private:
   Values finish(const Tile &tile, Value sums, Stage stage, int64_t columns, bool hasAddend);
   void shiftDiagonal(const Tile &tile, int64_t chunk, MutableArrayRef<Value> numbers, Value shift);
   void store(const Results &results, int64_t chunk);
+  void mirrorDiagonal();
   void release(Value stage) {
     // With a cluster lane 0 releases the stage of block 0, and lane 1 that of block 1.
     if (form.cluster > 1)
@@ -161,7 +162,7 @@ private:
   Value base;                                  // of shared memory
   Value thread, warpgroup, rank; // rank: the block's number in its cluster; null without
   Value first, last;             // the tiles of the cluster's list
-  // Of a consumer: its number, the lane, the warp in the warpgroup, the staging and the barrier of the
+  // A consumer's number, the lane, the warp in the warpgroup, the staging and the barrier of the
   // warpgroup, whether the thread stores boxes, and whether it releases stages.
   Value consumer, lane, warp, staging, barrier, leads, releases;
   Value rowOffset, mirrorOffset, laneRow, laneHalf, addendOffset, addendTurn;
@@ -347,7 +348,7 @@ void WarpgroupProduct::produce() {
 // The threads that multiply
 //===----------------------------------------------------------------------===//
 
-/// In a result of 64 × n, a warp has 16 rows. In each part of 8 columns, lane i has two neighbors of row
+/// In a result of 64 × n, a warp has 16 rows. In each part of 8 columns, lane i has two neighbours of row
 /// i / 4, and two more eight rows further down (PTX ISA, wgmma register fragments).
 void WarpgroupProduct::setUpConsumer() {
   consumer = b.sub(warpgroup, 1);
@@ -402,6 +403,9 @@ void WarpgroupProduct::store(const Results &results, int64_t chunk) {
         b.storeMatrices(b.at(staging, b.add(mirrorOffset, kPartBytes + 2 * j * 8 * 128)), four,
                         /*transposed=*/true);
     }
+    if (mirrors)
+      b.when(b.equal(results.row, b.add(results.column, kTilePart * chunk)),
+             [&] { mirrorDiagonal(); });
     b.fenceTensorAccess();
     b.syncWarpgroup(barrier);
     Value map = mapOf(results.problem, 2), column = b.add(results.column, kTilePart * chunk);
@@ -415,6 +419,36 @@ void WarpgroupProduct::store(const Results &results, int64_t chunk) {
       b.commitStores();
     });
     b.syncWarp();
+  });
+}
+
+/// Replaces the elements above the diagonal of a staged part by those below it, which stand at the same
+/// places of the mirrored part. The operands may be two matrices, whose sums above the diagonal may round
+/// otherwise. Two threads take a row.
+void WarpgroupProduct::mirrorDiagonal() {
+  b.syncWarpgroup(barrier);
+  Value own = b.bitAnd(thread, kWarpgroup - 1), row = b.right(own, 1);
+  Value line = b.at(staging, b.mul(row, 128)), turn = b.bitAnd(row, 7);
+  Value firstUnit = b.left(b.bitAnd(own, 1), 2);
+  auto four = VectorType::get({4}, b.getI32Type());
+  b.loop(b.word(0), b.word(4), {}, [&](Value i, ArrayRef<Value>) {
+    Value unit = b.add(firstUnit, i);
+    Value plain = b.at(line, b.left(b.bitXor(unit, turn), 4));
+    Value kept = b.load(four, plain, /*alignment=*/16);
+    Value mirrored = b.load(four, b.at(plain, kPartBytes), /*alignment=*/16);
+    Values words;
+    for (int64_t word = 0; word < 4; ++word) {
+      Value column = b.add(b.left(unit, 3), 2 * word);
+      Value mask = arith::OrIOp::create(
+          b, b.loc, b.select(b.above(column, row), b.word(0xffff), b.word(0)),
+          b.select(b.above(b.add(column, 1), row), b.word(int32_t(0xffff0000u)), b.word(0)));
+      Value one = vector::ExtractOp::create(b, b.loc, kept, word);
+      Value other = vector::ExtractOp::create(b, b.loc, mirrored, word);
+      Value changed = b.bitAnd(b.bitXor(one, other), mask);
+      words.push_back(b.bitXor(one, changed));
+    }
+    b.store(vector::FromElementsOp::create(b, b.loc, four, words), plain, /*alignment=*/16);
+    return Values();
   });
 }
 

@@ -11,7 +11,7 @@
 
 namespace stepc::kernels {
 
-/// What the code of a kernel depends on.
+/// The properties that a kernel's code depends on.
 struct WarpgroupForm {
   mlir::Type type;                 ///< of all operands: bf16 or f16
   bool transposeLhs, transposeRhs; ///< as of exec.product

@@ -26,9 +26,10 @@ public:
     lendList(lists, tiles->lists.begins);
   }
   std::string place(const AddressOf &addressOf) override {
-    for (std::vector<void *> *all : {&arguments, &tileArguments})
-      for (void *&argument : *all)
-        argument = const_cast<void *>(addressOf(argument));
+    // The second argument of a kernel of tiles is a number.
+    for (size_t i = 0; i < tileArguments.size(); ++i)
+      if (i != 1)
+        tileArguments[i] = const_cast<void *>(addressOf(tileArguments[i]));
     batch.arguments = arguments.data();
     for (Launch &kernel : batch.kernels)
       if (std::string wrong = checkLaunch(instance, kernel, tiles ? tileArguments : arguments);
@@ -38,7 +39,7 @@ public:
                                      : std::string();
   }
 
-  /// What a kernel of tiles reads.
+  /// The lists that a kernel of tiles reads.
   struct Tiles {
     std::vector<stepc_product_problem> problems;
     std::vector<plan::TiledProduct> products; ///< the shapes of `problems`
@@ -60,8 +61,7 @@ std::string describe(stepc_instance &instance, const plan::Product &product, int
   problem.shift = float(product.shift);
   std::vector<const plan::Operand *> operands = product.operands();
   bool hasAddend = product.addend.has_value();
-  // A kernel makes itself acquainted with all maps. Without an addend, that map is the result's, and no tile
-  // reads it.
+  // A kernel fences all four maps. Without an addend, that map is the result's, and no tile reads it.
   stepc_tensor_map *maps[] = {&problem.lhs, &problem.rhs, &problem.addend, &problem.out};
   for (size_t i = 0; i < std::size(maps); ++i) {
     size_t operand = i < 2 ? i : operands.size() - 1 - (hasAddend && i == 2);
@@ -75,29 +75,29 @@ std::string describe(stepc_instance &instance, const plan::Product &product, int
   return {};
 }
 
-/// Adds a product to the launch of `first`, whose kernel takes lists of tiles, and shares out all tiles anew.
-/// `blocks` and `addresses` are the product's.
-std::string addTiles(PreparedMatrix &first, const plan::Product &product, int64_t blocks,
-                     const std::vector<void *> &addresses, bool besideMessages) {
+/// Adds a product to the launch of `first`, whose kernel takes lists of tiles. `blocks` and `addresses` are
+/// the product's.
+std::string addProduct(PreparedMatrix &first, const plan::Product &product, int64_t blocks,
+                       const std::vector<void *> &addresses) {
+  if (blocks == 0)
+    return {};
+  auto [m, n, k] = product.sizes();
+  first.tiles->products.push_back(
+      {blocks, m, n, k, product.symmetric, product.addend.has_value(), product.shift != 0});
+  return describe(first.instance, product, blocks, addresses, first.tiles->problems.emplace_back());
+}
+
+/// Shares out the tiles of all products of a launch.
+void shareOutTiles(PreparedMatrix &first, bool besideMessages) {
   stepc_instance &instance = first.instance;
   Launch &launch = first.batch.kernels.front();
   PreparedMatrix::Tiles &tiles = *first.tiles;
-  if (blocks > 0) {
-    auto [m, n, k] = product.sizes();
-    tiles.products.push_back(
-        {blocks, m, n, k, product.symmetric, product.addend.has_value(), product.shift != 0});
-    std::string wrong =
-        describe(instance, product, blocks, addresses, tiles.problems.emplace_back());
-    if (!wrong.empty())
-      return wrong;
-  }
   launch.items = tiles.products.empty()
                      ? 0
                      : instance.device().lists(instance.deviceContext, launch, besideMessages);
   tiles.lists = plan::tileLists(tiles.products, launch.items, launch.shape->cluster);
   first.tileArguments = {tiles.problems.data(), reinterpret_cast<void *>(tiles.problems.size()),
                          tiles.lists.tiles.data(), tiles.lists.begins.data()};
-  return {};
 }
 
 } // namespace
@@ -127,6 +127,11 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
   }
   if (!product || !plan::takesLists(plan, command))
     return made;
+  if (!instance.device().lists || !instance.device().mapMatrices) {
+    failure = "expected a device that works off lists of tiles, found '" +
+              std::string(instance.device().name) + "'";
+    return made;
+  }
   if (product->joins) {
     // The launch of the first product serves this one too.
     made->batch.kernels.clear();
@@ -134,8 +139,13 @@ Preparer::prepareMatrix(const plan::MatrixCommand &command,
     made->tiles = std::make_unique<PreparedMatrix::Tiles>();
     joined = made.get();
   }
-  failure = addTiles(static_cast<PreparedMatrix &>(*joined), *product, made->batch.blocks,
-                     made->arguments, underWay > 0);
+  auto &first = static_cast<PreparedMatrix &>(*joined);
+  failure = addProduct(first, *product, made->batch.blocks, made->arguments);
+  size_t next = size_t(number) + 1;
+  const auto *after =
+      next < plan.commands.size() ? std::get_if<plan::Product>(&plan.commands[next]) : nullptr;
+  if (failure.empty() && !(after && after->joins))
+    shareOutTiles(first, underWay > 0);
   return made;
 }
 

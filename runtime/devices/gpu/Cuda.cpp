@@ -434,7 +434,8 @@ private:
   /// A kernel of the plan on this GPU.
   struct OpenedKernel {
     cuda::Function handle = nullptr;
-    int64_t residentBlocks = 0; ///< GPU blocks of a resident grid that fit at once
+    int64_t residentBlocks =
+        0; ///< of a resident grid, or in clusters of lists: GPU blocks that fit at once
   };
   std::vector<OpenedKernel> functions; // in the plan's order
   StreamHandle streams[2] = {};

@@ -80,10 +80,11 @@ typedef struct stepc_factors {
   float alpha, beta;
 } stepc_factors;
 
-/* What a product adds to its diagonal. It also stands in the place of an address. */
+/* The number that a product adds to its diagonal. It also stands in the place of an address. */
 typedef struct stepc_shift {
   float shift, reserved;
 } stepc_shift;
+
 /* How the matrices of an operand lie in memory, in the device's own form: on NVIDIA's GPUs a CUtensorMap. */
 typedef struct stepc_tensor_map {
   uint64_t words[16];

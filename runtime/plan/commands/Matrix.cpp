@@ -127,6 +127,17 @@ std::string Product::checkJoined(const ProgramChecks &checks) const {
       return "expected products of one form that join, found other types, transposes, symmetry or "
              "accumulation in command " +
              std::to_string(i);
+    auto kernelsOf = [](const Product &p) {
+      std::vector<int64_t> numbers;
+      for (const BlockKernel &each : p.kernels)
+        numbers.push_back(each.kernel.value);
+      return numbers;
+    };
+    if ((takesLists(checks.plan, *this) || takesLists(checks.plan, *other)) &&
+        kernelsOf(*this) != kernelsOf(*other))
+      return "expected products that join to call one kernel of tiles, found another kernel in "
+             "command " +
+             std::to_string(i);
     if (!pinned.empty() || !other->pinned.empty())
       return "expected no algorithms of products that join, found some in command " +
              std::to_string(pinned.empty() ? i : checks.number);

@@ -314,6 +314,12 @@ func.func @f() attributes {comm.arena_bytes = "4KiB"} {
 
 // -----
 
+// expected-error @below {{expected comm.side_by_side without a value, found 1 : i64}}
+module attributes {comm.side_by_side = 1 : i64} {
+}
+
+// -----
+
 // A limit is a number, too.
 // expected-error @below {{expected comm.workspace_limit to be an i64 that is not negative, found -1 : i64}}
 module attributes {comm.workspace_limit = -1 : i64} {

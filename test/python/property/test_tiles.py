@@ -109,6 +109,20 @@ def test_shapes_choose_their_kernels(tmp_path):
     assert "256×256×64" in text and "128×128" not in text, text
 
 
+@pytest.mark.parametrize("form", ["precision = bf16, form = gram", "precision = f16, form = gram", "precision = f16, form = auto"])
+def test_forms_of_orthogonalize(tmp_path, form):
+    """The Gram form mirrors products of two matrices, whose halves would round otherwise on the diagonal's tiles."""
+    spec, document, inputs = tmp_path / "spec.optim", tmp_path / "m.json", tmp_path / "in.safetensors"
+    spec.write_text(EXAMPLE.read_text().replace("precision = bf16", form))
+    shapes = {"wide": (136, 264), "tall": (200, 128), "square": (96, 96)}
+    document.write_text(json.dumps(manifest(shapes, 1)))
+    save(inputs, tensors(shapes, 2))
+    expected = run(spec, document, inputs, tmp_path / "plain.safetensors", *PLAIN, steps=2)
+    found = run(spec, document, inputs, tmp_path / "tiles.safetensors", *TILES, "--cluster", "h100", steps=2)
+    wrong = differences(found, expected)
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
 def test_the_code_that_drives_a_gpu(tmp_path):
     """A driver that is the host gets maps, lists and clusters as NVIDIA's gets them, and says what it refuses."""

@@ -45,13 +45,24 @@ TEST(ProductRates, FlopsStayInRange) {
 }
 
 TEST(ProductRates, TensorCoresTakeNarrowOperands) {
-  BlockProduct narrow{64, 64, 64}, wide = narrow;
+  BlockProduct narrow{128, 128, 128}, wide = narrow;
   wide.isNarrow = false;
   using enum ProductKernel;
   for (ProductKernel fastest : {Stated, Chain, TensorCore, Warpgroup}) {
     EXPECT_EQ(kernelOf(fastest, narrow), fastest);
     EXPECT_EQ(kernelOf(fastest, wide), fastest == Stated ? Stated : Chain);
   }
+}
+
+TEST(ProductRates, WarpgroupsTakeWholeAccessesOfOneType) {
+  using enum ProductKernel;
+  EXPECT_EQ(kernelOf(Warpgroup, {65, 72, 8}), Warpgroup);
+  BlockProduct mixed{128, 128, 128};
+  mixed.isOneType = false;
+  for (const BlockProduct &product : {BlockProduct{64, 512, 64}, BlockProduct{512, 64, 64},
+                                      BlockProduct{128, 130, 128}, BlockProduct{128, 128, 12},
+                                      BlockProduct{128, 128, 0}, mixed})
+    EXPECT_EQ(kernelOf(Warpgroup, product), TensorCore);
 }
 
 TEST(ProductRates, AStatedRateStands) {

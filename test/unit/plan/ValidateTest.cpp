@@ -428,7 +428,16 @@ TEST(Plan, ValidationOfKernelsOfTilesNamesWhatIsWrong) {
   expect("expected a product of fewer than 2^31 tiles, found 3 matrices of 8388608 x 8388608",
          [](Plan &, Product &p) {
            p.symmetric = false;
+           p.shift = 0;
            forEach<Operand>(p, [](Operand &operand) { operand.rows = operand.cols = 1 << 23; });
+         });
+  expect("expected operands of fewer than 2^31 rows and columns for a kernel of tiles, found "
+         "2147483648 x 8",
+         [](Plan &, Product &p) {
+           p.symmetric = p.transposeLhs = false;
+           p.shift = 0;
+           p.addend.reset();
+           p.lhs.rows = p.out.rows = int64_t(1) << 31;
          });
   // A kernel of tiles takes products of one form.
   EXPECT_EQ(message([](Plan &p, Product &product) {
@@ -481,6 +490,14 @@ TEST(Plan, ValidationOfProductsThatJoinNamesWhatIsWrong) {
   expect(shared + "192", [](Plan &p, Product &second) { second.addend = productOf(p).out; });
   expect(shared + "64",
          [](Plan &p, Product &second) { second.out.value = productOf(p).lhs.value; });
+  expect("expected no algorithms of products that join, found some in command 5",
+         [](Plan &, Product &second) { second.pinned = {{130002, 90, 132, 64, 66}}; });
+  expect(
+      "expected products that join to call one kernel of tiles, found another kernel in command 4",
+      [](Plan &p, Product &second) {
+        p.kernels.push_back({"tiles", LaunchShape{Grid::Lists, 384, 2, 0, 230464}});
+        second.kernels[0].kernel = static_cast<int64_t>(p.kernels.size()) - 1;
+      });
   // A third product that joins is compared with the first, too.
   EXPECT_EQ(message([](Plan &p, Product &second) {
               Product third = second;
