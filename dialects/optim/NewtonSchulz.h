@@ -1,7 +1,7 @@
 //===- NewtonSchulz.h - The forms of orthogonalize --------------*- C++ -*-===//
 //
-// What the language and the IR both ask about optim.orthogonalize. Plain C++ and LLVM's ADT: the front ends
-// that do without MLIR use it.
+// Questions about optim.orthogonalize that both the language and the IR ask. This file uses C++ and LLVM's
+// ADT alone, because front ends without MLIR use it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_DIALECTS_OPTIM_NEWTONSCHULZ_H

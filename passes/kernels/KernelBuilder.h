@@ -58,6 +58,18 @@ public:
     return load(pointer, address(arguments, pointer, index));
   }
 
+  /// Runs `then` if the condition holds, and otherwise `otherwise`, which may be null.
+  void when(mlir::Value condition, llvm::function_ref<void()> then,
+            llvm::function_ref<void()> otherwise = nullptr) {
+    auto ifOp = mlir::scf::IfOp::create(*this, loc, condition, bool(otherwise));
+    InsertionGuard guard(*this);
+    setInsertionPointToStart(ifOp.thenBlock());
+    then();
+    if (!otherwise)
+      return;
+    setInsertionPointToStart(ifOp.elseBlock());
+    otherwise();
+  }
   /// for (i = first; i < last; i += step) body(i)
   void loop(mlir::Value first, mlir::Value last, int64_t step,
             llvm::function_ref<void(mlir::Value)> body) {

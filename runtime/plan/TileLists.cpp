@@ -66,21 +66,6 @@ void sortForCache(std::vector<Tile> &tiles, int64_t cluster) {
             [&](const Tile &a, const Tile &b) { return key(a) < key(b); });
 }
 
-/// The halves of a whole tile that store anything.
-std::vector<Tile> halves(const Tile &tile) {
-  constexpr uint32_t kFirstColumns = 0x33333333; // two of each four bits
-  std::vector<Tile> made;
-  for (int half = 0; half < 2; ++half) {
-    Tile part = tile;
-    part.stores = tile.stores >> 2 * half & kFirstColumns;
-    part.column += static_cast<int32_t>(half * kTileColumns / 2);
-    part.columns = static_cast<int32_t>(kTileColumns / 2);
-    if (part.stores)
-      made.push_back(part);
-  }
-  return made;
-}
-
 struct Shares {
   std::vector<std::vector<size_t>> lists; // of tiles' numbers
   double longest = 0;
@@ -108,16 +93,21 @@ Shares shareOut(const std::vector<Tile> &tiles, int64_t lists) {
   return shares;
 }
 
-/// Replaces the `count` cheapest tiles, the last in order first, by their halves.
-std::vector<Tile> withHalves(const std::vector<Tile> &tiles, size_t count) {
+/// The numbers of tiles, the cheapest first, and the last of equally cheap ones first.
+std::vector<size_t> cheapestFirst(const std::vector<Tile> &tiles) {
   std::vector<size_t> order(tiles.size());
   std::iota(order.begin(), order.end(), size_t(0));
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::pair(cost(tiles[a]), b) < std::pair(cost(tiles[b]), a);
   });
+  return order;
+}
+
+/// Replaces the tiles with these numbers by their halves.
+std::vector<Tile> withHalves(const std::vector<Tile> &tiles, std::span<const size_t> cut) {
   std::vector<bool> isCut(tiles.size(), false);
-  for (size_t i = 0; i < count; ++i)
-    isCut[order[i]] = true;
+  for (size_t tile : cut)
+    isCut[tile] = true;
   std::vector<Tile> made;
   for (size_t i = 0; i < tiles.size(); ++i)
     if (isCut[i]) {
@@ -131,6 +121,20 @@ std::vector<Tile> withHalves(const std::vector<Tile> &tiles, size_t count) {
 
 } // namespace
 
+std::vector<Tile> halves(const Tile &tile) {
+  constexpr uint32_t kFirstColumns = 0x33333333; // two of each four bits
+  std::vector<Tile> made;
+  for (int half = 0; half < 2; ++half) {
+    Tile part = tile;
+    part.stores = tile.stores >> 2 * half & kFirstColumns;
+    part.column += static_cast<int32_t>(half * kTileColumns / 2);
+    part.columns = static_cast<int32_t>(kTileColumns / 2);
+    if (part.stores)
+      made.push_back(part);
+  }
+  return made;
+}
+
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster) {
   std::vector<Tile> tiles;
   for (size_t i = 0; i < products.size(); ++i)
@@ -143,10 +147,11 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
   auto count = static_cast<size_t>(lists);
   size_t rest = tiles.size() % count;
   const std::vector<Tile> whole = tiles;
+  const std::vector<size_t> cheapest = cheapestFirst(whole);
   for (size_t cut : std::set<size_t>{rest, 2 * rest, count / 2, count, 2 * count, whole.size()}) {
     if (cut == 0 || cut > whole.size())
       continue;
-    std::vector<Tile> other = withHalves(whole, cut);
+    std::vector<Tile> other = withHalves(whole, std::span(cheapest).first(cut));
     Shares found = shareOut(other, lists);
     if (found.longest < shares.longest) {
       shares = std::move(found);

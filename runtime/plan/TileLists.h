@@ -38,6 +38,9 @@ struct TileLists {
   int64_t count() const { return static_cast<int64_t>(begins.size()) - 1; }
 };
 
+/// The halves of a whole tile, each of 128 columns, that store anything.
+std::vector<stepc_product_tile> halves(const stepc_product_tile &tile);
+
 /// Shares the tiles of products out to `lists` clusters of `cluster` blocks each. Product i of the result's
 /// tiles is number i of `products`.
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);

@@ -151,7 +151,7 @@ template <class T> void addOrder(Table &table, const std::string &type) {
 }
 template <class T> void addEqual(Table &table, const std::string &type) {
   addCompare<T, [](T a, T b) { return a == b; }>(table, "eq." + type);
-  // Of floating-point numbers `ne` is false where one of them is undefined.
+  // `ne` is false if one of two floating-point numbers is undefined.
   addCompare<T, [](T a, T b) { return a == a && b == b && a != b; }>(table, "ne." + type);
 }
 

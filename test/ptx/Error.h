@@ -7,7 +7,7 @@
 
 namespace stepc::ptx {
 
-/// What a kernel did that a GPU forbids, or what the machine does not model.
+/// An error: a kernel did something that a GPU forbids, or that the machine does not model.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

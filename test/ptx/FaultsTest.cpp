@@ -31,7 +31,7 @@ std::optional<uint64_t> seedThatFinds(const ProductKernel &kernel,
   return {};
 }
 
-/// What the faults are planted in passes with each seed that may find them.
+/// The kernels in which faults are planted pass with each seed that may find a fault.
 TEST(Control, IsCleanWithEachSeed) {
   for (const ProductKernel &kernel : kernels()) {
     std::string message;

@@ -3,24 +3,6 @@
 #include "test/ptx/Lists.h"
 
 namespace stepc::ptx {
-namespace {
-
-/// Both halves of a tile that have anything to store.
-void addHalves(const Tile &tile, std::vector<Tile> &tiles) {
-  // Of the four bits for 64 columns each, a half has two.
-  constexpr uint32_t kFirst = 0x33333333;
-  for (uint32_t half = 0; half < 2; ++half) {
-    Tile made = tile;
-    made.columns = tile.columns / 2;
-    made.column += int32_t(half) * made.columns;
-    made.stores = tile.stores >> 2 * half & kFirst;
-    if (made.stores)
-      tiles.push_back(made);
-  }
-}
-
-} // namespace
-
 plan::TileLists makeLists(const std::vector<plan::TiledProduct> &products, uint32_t blocks,
                           const ListOptions &options, Random &random) {
   plan::TileLists planned = plan::tileLists(products, options.lists, blocks);
@@ -32,7 +14,8 @@ plan::TileLists makeLists(const std::vector<plan::TiledProduct> &products, uint3
   for (const Tile &tile : planned.tiles)
     if (cuts && tile.columns == plan::kTileColumns &&
         (options.kind == ListKind::Halves || random.below(2)))
-      addHalves(tile, tiles);
+      for (const Tile &half : plan::halves(tile))
+        tiles.push_back(half);
     else
       tiles.push_back(tile);
   if (options.kind == ListKind::Drawn)

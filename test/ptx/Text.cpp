@@ -151,43 +151,48 @@ private:
     sharedArray();
   }
 
-  void sharedArray() {
-    SharedArray array;
+  /// The declaration of an array behind its space. An array without a size has no bytes.
+  struct Declared {
+    std::string name;
+    uint32_t alignment, elementBytes, bytes;
+  };
+  Declared declaration(uint32_t alignment) {
     if (accept(".align"))
-      array.alignment = uint32_t(number());
+      alignment = uint32_t(number());
     Token type = take();
     auto bytes = bytesOf(type.text);
     if (!bytes)
       fail("line ", type.line, ": expected a type, found '", type.text, "'");
-    array.bytes = *bytes;
-    array.name = take().text;
+    Declared made{take().text, alignment, uint32_t(*bytes), uint32_t(*bytes)};
     if (accept("[")) {
-      array.bytes = at("]") ? 0 : array.bytes * uint32_t(number());
+      made.bytes = at("]") ? 0 : made.bytes * uint32_t(number());
       expect("]");
     }
+    return made;
+  }
+
+  void sharedArray() {
+    SharedArray array;
+    Declared declared = declaration(array.alignment);
+    array.alignment = declared.alignment;
+    array.bytes = declared.bytes;
+    array.name = declared.name;
     expect(";");
     shared.push_back(array);
   }
 
   void globalArray() {
     GlobalArray array;
-    if (accept(".align"))
-      number();
-    Token type = take();
-    auto bytes = bytesOf(type.text);
-    if (!bytes)
-      fail("line ", type.line, ": expected a type, found '", type.text, "'");
-    array.bytes = *bytes;
-    array.name = take().text;
-    if (accept("[")) {
-      array.bytes = *bytes * uint32_t(number());
-      expect("]");
-    }
+    Declared declared = declaration(1);
+    if (declared.bytes == 0)
+      fail("expected a size of the array '", declared.name, "' in global memory, found none");
+    array.bytes = declared.bytes;
+    array.name = declared.name;
     if (accept("=")) {
       bool isList = accept("{");
       do {
         uint64_t value = uint64_t(number());
-        for (uint32_t i = 0; i < *bytes; ++i)
+        for (uint32_t i = 0; i < declared.elementBytes; ++i)
           array.initial.push_back(uint8_t(value >> 8 * i));
       } while (isList && accept(","));
       if (isList)

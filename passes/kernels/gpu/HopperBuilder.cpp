@@ -8,18 +8,6 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-void HopperBuilder::when(Value condition, function_ref<void()> then,
-                         function_ref<void()> otherwise) {
-  auto branch = scf::IfOp::create(*this, loc, condition, bool(otherwise));
-  InsertionGuard guard(*this);
-  setInsertionPointToStart(branch.thenBlock());
-  then();
-  if (!otherwise)
-    return;
-  setInsertionPointToStart(branch.elseBlock());
-  otherwise();
-}
-
 HopperBuilder::Values HopperBuilder::choose(Value condition, function_ref<Values()> then,
                                             function_ref<Values()> otherwise) {
   // The values' types are known when one branch is built, so the branches are built first.

@@ -55,8 +55,6 @@ public:
   }
 
   //===--- control ---===//
-  void when(Value condition, llvm::function_ref<void()> then,
-            llvm::function_ref<void()> otherwise = nullptr);
   /// The values of the branch that is taken.
   Values choose(Value condition, llvm::function_ref<Values()> then,
                 llvm::function_ref<Values()> otherwise);

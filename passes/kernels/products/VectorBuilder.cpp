@@ -19,18 +19,6 @@ Value VectorBuilder::atMost(Value a, Value b) {
   return arith::CmpIOp::create(*this, loc, arith::CmpIPredicate::sle, a, b);
 }
 
-void VectorBuilder::when(Value condition, function_ref<void()> then,
-                         function_ref<void()> otherwise) {
-  auto ifOp = scf::IfOp::create(*this, loc, condition, bool(otherwise));
-  InsertionGuard guard(*this);
-  setInsertionPointToStart(ifOp.thenBlock());
-  then();
-  if (!otherwise)
-    return;
-  setInsertionPointToStart(ifOp.elseBlock());
-  otherwise();
-}
-
 Value VectorBuilder::choose(Value condition, function_ref<Value()> then,
                             function_ref<Value()> otherwise) {
   return scf::IfOp::create(

@@ -37,8 +37,6 @@ public:
   Value both(Value a, Value b) { return mlir::arith::AndIOp::create(*this, loc, a, b); }
 
   //===--- control ---===//
-  void when(Value condition, llvm::function_ref<void()> then,
-            llvm::function_ref<void()> otherwise = nullptr);
   /// The value of the branch that is taken.
   Value choose(Value condition, llvm::function_ref<Value()> then,
                llvm::function_ref<Value()> otherwise);

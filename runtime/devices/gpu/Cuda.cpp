@@ -176,9 +176,7 @@ public:
                                                        dynamic, at(stream), parameters, nullptr));
       return;
     }
-    LaunchAttribute cluster;
-    cluster.cluster[0] = unsigned(shape.cluster);
-    cluster.cluster[1] = cluster.cluster[2] = 1;
+    LaunchAttribute cluster = LaunchAttribute::ofCluster(shape.cluster);
     LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, dynamic, at(stream), &cluster, 1};
     check("starting a kernel", driver.cuLaunchKernelEx(&config, function, parameters, nullptr));
   }
@@ -369,9 +367,7 @@ private:
   }
 
   int64_t residentClusters(cuda::Function function, const plan::LaunchShape &shape) {
-    LaunchAttribute cluster;
-    cluster.cluster[0] = unsigned(shape.cluster);
-    cluster.cluster[1] = cluster.cluster[2] = 1;
+    LaunchAttribute cluster = LaunchAttribute::ofCluster(shape.cluster);
     LaunchConfig config{{unsigned(shape.cluster), 1, 1},
                         {unsigned(shape.threads), 1, 1},
                         unsigned(shape.dynamicBytes),
@@ -434,8 +430,8 @@ private:
   /// A kernel of the plan on this GPU.
   struct OpenedKernel {
     cuda::Function handle = nullptr;
-    int64_t residentBlocks =
-        0; ///< of a resident grid, or in clusters of lists: GPU blocks that fit at once
+    /// GPU blocks that fit at once, for resident grids and lists.
+    int64_t residentBlocks = 0;
   };
   std::vector<OpenedKernel> functions; // in the plan's order
   StreamHandle streams[2] = {};

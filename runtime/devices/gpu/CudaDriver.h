@@ -47,6 +47,13 @@ struct LaunchAttribute {
     unsigned cluster[3];
     char bytes[64];
   };
+
+  static LaunchAttribute ofCluster(int64_t blocks) {
+    LaunchAttribute made;
+    made.cluster[0] = unsigned(blocks);
+    made.cluster[1] = made.cluster[2] = 1;
+    return made;
+  }
 };
 /// Values of a tensor map: CU_TENSOR_MAP_DATA_TYPE_…, …_SWIZZLE_128B, …_L2_PROMOTION_L2_256B.
 inline constexpr int kMapF16 = 6, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;

@@ -173,7 +173,7 @@ std::string Product::check(ProgramChecks &checks) const {
            " kernels and " + std::to_string(kernels.front().items) + " items per block";
   if (Check wrong = checkTiled(*this, checks.groupOf(table).blockCount()); !wrong.empty())
     return wrong;
-  // Such a kernel takes products of all shapes, of one form.
+  // A kernel of tiles takes products of one form, and of all shapes.
   return checks.kernel(kernels.front().kernel,
                        {transposeLhs, transposeRhs, symmetric, static_cast<int64_t>(out.type)});
 }
