@@ -74,6 +74,7 @@ def test_added_parameters_have_names_of_their_own(fake):
         ({"Plane": {"lr": 0.5}}, "'Plane' is no rule or route of this definition: expected Momentum, "
                                  "Plain\nhint: 'Plane' may stand for 'Plain'"),
         ({"learning_rate": 0.5}, "\nhint: 'learning_rate' may stand for 'lr'"),
+        ({"taget": "cpu"}, "\nhint: 'taget' may stand for 'target'"),
         ({"Plain": {"learning_rate": 0.5}}, "\nhint: 'learning_rate' may stand for 'lr'"),
         ({"Plain": {"momentum": 0.5}}, "Plain=: 'momentum' is no hyperparameter of Plain: expected lr"),
     ],

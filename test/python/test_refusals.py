@@ -197,7 +197,7 @@ def test_clusters_are_names_files_or_dicts(fake, cluster):
 
 
 def test_files_of_clusters_are_read_before_anything_else(fake, tmp_path):
-    with pytest.raises(stepc.CompileError, match=r"none.json: cannot read the cluster: .*No such file"):
+    with pytest.raises(stepc.CompileError, match=r"none.json: expected a cluster, but the file cannot be read: .*no such file"):
         make(Model(), cluster=tmp_path / "none.json")
     (tmp_path / "list.json").write_text("[]")
     with pytest.raises(stepc.CompileError, match=r"list.json: expected a cluster as a JSON object"):
@@ -218,7 +218,7 @@ def test_inputs_are_read_up_to_a_bound(fake, tmp_path, monkeypatch, what, path):
     Path("a.folder").mkdir()
     Path("binary.json").write_bytes(b"\xff")
     found = {"/dev/zero": "of at most 1 MiB, found more", "large.json": "of at most 1 MiB, found 1048577 bytes",
-             "a.folder": "Is a directory", "binary.json": "in UTF-8: ", "no\0path": "embedded null byte"}[path]  # fmt: skip
+             "a.folder": "is a directory", "binary.json": "in UTF-8: ", "no\0path": "embedded null byte"}[path]  # fmt: skip
     manifest = {"version": 1, "parameters": []}
     calls = {
         "specification": [lambda: stepc.compile(path, manifest), lambda: make(Model(), path), lambda: stepc.check(path, manifest)],

@@ -314,6 +314,16 @@ std::string refuseWords(const CLI::App &app, const std::string &name, std::strin
   return "expected an option of `" + name + "`, found '" + *found + "'";
 }
 
+/// The error about the first argument that `app` requires and was not given.
+std::string refuseAbsence(const CLI::App &app) {
+  for (const CLI::Option *option : app.get_options())
+    if (option->get_required() && option->count() == 0)
+      return "expected " +
+             (option->get_positional() ? option->get_type_name() : option->get_name()) +
+             ", found none";
+  return {};
+}
+
 /// Checks that the first word is a command. Turns `help` and `version` into the options that CLI11 has for
 /// them. Returns false after an error.
 bool takeCommand(const CLI::App &app, std::vector<std::string> &words) {
@@ -423,8 +433,12 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
     for (const CLI::App *sub : app.get_subcommands()) {
       name += " " + sub->get_name();
       suggestion = suggestOption(*sub, words);
-      // CLI11 would list the words from the last to the first.
-      if (error.get_exit_code() == int(CLI::ExitCodes::ExtrasError))
+      // CLI11 would list the words from the last to the first, and name what lacks before them.
+      bool lacks = error.get_exit_code() == int(CLI::ExitCodes::RequiredError);
+      if (std::string absent = refuseAbsence(*sub); lacks && !absent.empty())
+        message = absent;
+      if (sub->remaining_size() > 0 &&
+          (lacks || error.get_exit_code() == int(CLI::ExitCodes::ExtrasError)))
         message = refuseWords(*sub, name, suggestion.empty() ? suggestion : ignored);
     }
     std::cerr << name << ": error: " << stepc::text::printable(message) << "\nhint: " << suggestion

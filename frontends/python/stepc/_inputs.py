@@ -78,8 +78,10 @@ def read_input(path: str | os.PathLike[str], what: str) -> str:
                 raise CompileError(f"{expected}{found.st_size} bytes")
             data = file.read(most + 1)
     except (OSError, ValueError) as error:  # a path with a zero byte is a ValueError
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CompileError(f"{shown_path(path)}: cannot read the {what}: {reason}") from error
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise CompileError(
+            f"{shown_path(path)}: expected a {what}, but the file cannot be read: {reason}"
+        ) from error
     if len(data) > most:
         raise CompileError(f"{expected}more")
     try:

@@ -241,10 +241,11 @@ def _unnamed(found: Any, where: str = "") -> TypeError:
 
 
 def route_options(
-    routing: Routing, given: Mapping[str, Any], capturable: bool = False
+    routing: Routing, given: Mapping[str, Any], capturable: bool = False, keywords: Iterable[str] = ()
 ) -> dict[str, dict[str, Any]]:
     """Options by route from keyword arguments. An argument is a hyperparameter's value for every route that
-    has it, or a dict of options for a rule or a route, which has precedence."""
+    has it, or a dict of options for a rule or a route, which has precedence. `keywords` are the names that
+    the caller takes itself, for hints."""
     routes = routing.routes.values()
     named = {name for route in routes for name in (route.rule, route.name)}
     result: dict[str, dict[str, Any]] = {route.name: {} for route in routes}
@@ -262,7 +263,7 @@ def route_options(
             raise TypeError(
                 f"'{name}' is no hyperparameter, rule or route of this definition: expected one of "
                 f"{', '.join(known)} with a number, or of {', '.join(sorted(named))} with a dict"
-                + unknown_hint([name], [*known, *sorted(named)])
+                + unknown_hint([name], [*known, *sorted(named), *keywords])
             )
         for route in routes:
             if name in route.defaults:

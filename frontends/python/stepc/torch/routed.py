@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -86,7 +87,11 @@ class RoutedGroups(torch.optim.Optimizer):
 
     def _take_routing(self, routing: Routing) -> None:
         self._routing = routing
-        self._options = group_rules.route_options(routing, self._route_arguments, self._capturable)
+        parameters = inspect.signature(type(self)).parameters.values()
+        self._options = group_rules.route_options(
+            routing, self._route_arguments, self._capturable,
+            [one.name for one in parameters if one.kind is one.KEYWORD_ONLY],
+        )  # fmt: skip
 
     @property
     def routes(self) -> dict[str, str]:
