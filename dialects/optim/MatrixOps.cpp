@@ -2,6 +2,7 @@
 
 #include "dialects/optim/Optim.h"
 #include "dialects/optim/Saturate.h"
+#include "runtime/sums/Reduce.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -55,11 +56,12 @@ int64_t BlockReduceAttr::flops(ArrayRef<RankedTensorType> sources, RankedTensorT
   return saturatingMul(saturatingMul(2, sources[0].getDimSize(0)), sources[0].getDimSize(1));
 }
 
-/// A reduction to one value per block reduces each row first, and keeps an f32 per row.
+/// A reduction to one value per block keeps a sum of each of the block's parts.
 int64_t BlockReduceAttr::scratchBound(ArrayRef<RankedTensorType> sources,
                                       RankedTensorType out) const {
   bool isOne = out.getDimSize(0) == 1 && out.getDimSize(1) == 1;
-  return isOne ? saturatingMul(4, sources[0].getDimSize(0)) : 0;
+  int64_t elements = saturatingMul(sources[0].getDimSize(0), sources[0].getDimSize(1));
+  return isOne ? saturatingMul(sums::kPartBytes, sums::partsOf(elements)) : 0;
 }
 
 MatrixValue ReduceOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,

@@ -15,6 +15,7 @@
 
 #include "runtime/model/Fields.h"
 #include "runtime/plan/commands/Matrix.h"
+#include "runtime/sums/Reduce.h"
 
 #include <memory>
 
@@ -254,34 +255,17 @@ struct ProductKernel {
   std::unique_ptr<Code> code() const;
 };
 
-/// The shape of a reduction's result: one number per block, per row or per column.
-enum class Remains : int64_t { One, Rows, Columns };
-/// Columns that one item reduces.
-inline constexpr int64_t kReducedColumns = 64;
-
 /// The only kernel of #optim.block_reduce, for blocks of rows × cols. It needs no scratch.
 struct ReduceKernel {
   static constexpr std::string_view kName = "reduce";
-  plan::Reduction reduction = plan::Reduction::Sum;
-  int64_t exponent = 0;
-  Remains remains = Remains::One;
-  plan::DType type = plan::DType::F32; ///< of the source; the result is f32
-  int64_t rows = 0, cols = 0;
+  sums::BlockReduction reduction;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
-    visit("reduction", self.reduction);
-    visit("exponent", self.exponent);
-    visit("remains", self.remains);
-    visit("type", self.type);
-    visit("rows", self.rows);
-    visit("cols", self.cols);
+    sums::BlockReduction::fields(self.reduction, visit);
   }
-  int64_t itemsPerBlock() const {
-    return remains == Remains::One    ? 1
-           : remains == Remains::Rows ? rows
-                                      : (cols + kReducedColumns - 1) / kReducedColumns;
-  }
+  int64_t itemsPerBlock() const { return reduction.items(sums::Phase::Whole); }
   std::string check() const {
+    const auto &[kind, exponent, remains, type, rows, cols] = reduction;
     if (type == plan::DType::F64)
       return "expected a source of at most 32 bits, found f64";
     if (exponent < -1000 || exponent > 1000)
@@ -341,9 +325,6 @@ inline constexpr auto kNames<interpret::Operation> = std::to_array<std::string_v
 template <>
 inline constexpr auto kNames<interpret::Reach> =
     std::to_array<std::string_view>({"shards", "staged", "slot", "row", "column"});
-template <>
-inline constexpr auto kNames<interpret::Remains> =
-    std::to_array<std::string_view>({"one", "rows", "columns"});
 } // namespace stepc::plan
 
 #endif

@@ -26,6 +26,12 @@ inline constexpr auto kNames<DType> =
     std::to_array<std::string_view>({"f32", "bf16", "f16", "f64"});
 int64_t byteSize(DType type);
 
+/// What `optim.reduce` computes of a line of numbers. The values are part of the serialized form.
+enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
+template <>
+inline constexpr auto kNames<Reduction> =
+    std::to_array<std::string_view>({"sum", "mean", "rms", "norm", "max"});
+
 /// The shape of a value that belongs to a block of R × C elements: two extents. Each extent is a constant
 /// or is taken from the block.
 struct ValueKind {

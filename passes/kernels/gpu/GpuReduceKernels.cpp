@@ -1,317 +1,329 @@
 //===- GpuReduceKernels.cpp - #optim.block_reduce by a GPU's blocks --------===//
-//
-// Sixteen threads side by side, half a warp, are the sixteen partial results of a chain: thread j takes every
-// sixteenth element from j on. Which elements are added in which order is part of what optim.reduce means, on
-// every chip.
-//
-//===----------------------------------------------------------------------===//
 
 #include "passes/kernels/BlockKernels.h"
-#include "passes/kernels/gpu/BlockBuilder.h"
-#include "passes/kernels/products/Reducer.h"
+#include "passes/kernels/gpu/SumBuilder.h"
 #include "passes/kernels/products/Tiling.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
 namespace stepc::kernels {
-
 namespace {
 
-/// The number of loads that a thread begins before it adds the first.
-constexpr int64_t kAhead = 8;
-/// The number of rows that a GPU block reduces at once, each by half a warp.
-constexpr int64_t kRows = kThreads / kPartials;
-/// The number of elements of a line that a GPU block loads to its memory at once.
-constexpr int64_t kSlab = 4096;
-/// About how many elements a GPU block reduces, so that it is worth starting.
-constexpr int64_t kBlockElements = 4096;
+using sums::Phase;
+using sums::Remains;
+
+constexpr int64_t kWarps = kThreads / kWarp;
+/// The numbers of a line that a lane loads before it adds them up.
+constexpr int64_t kAhead = 16;
+constexpr int64_t kRun = kAhead * kWarp;
+/// The numbers of a column that a thread adds up at once.
+constexpr int64_t kDown = 64;
 
 enum : unsigned { kScratch, kSource, kOut, kBuffers };
 
-class Emitter {
+/// What kernels of sums and of maxima have in common: how a line is shared out to the lanes of a warp, and
+/// a matrix to warps.
+class ReduceEmitter {
 public:
-  Emitter(gpu::GPUModuleOp code, const BlockReduction &reduction)
-      : code(code), reduction(reduction), b(code.getContext(), reduction.loc),
-        r(b, reduction.function), shape(reduction.shape()), f32(b.getF32Type()) {}
+  ReduceEmitter(gpu::GPUModuleOp code, exec::ApplyOp op)
+      : code(code), reduction(reductionOf(op)),
+        type(cast<exec::BatchAttr>(op.getSources()[0]).getType()),
+        b(code.getContext(), op.getLoc(), sums::termsOf(reduction.kind)), f32(b.getF32Type()) {}
+  virtual ~ReduceEmitter() = default;
 
   GpuKernels emit() {
-    if (reduction.isShared()) {
-      add("partials", rowBlocks(), [&] { emitRows(/*raw=*/true); });
-      add("combine", 1, [&] { emitCombine(); });
-      if (r.squares()) {
-        add("rescale", rowBlocks(), [&] { emitRescale(); });
-        add("root", 1, [&] { emitRoot(); });
+    GpuKernels made;
+    for (Phase phase : reduction.phases())
+      if (int64_t blocks = blocksOf(phase)) {
+        std::string name = kernelName(reduction, phase);
+        auto known = code.lookupSymbol<gpu::GPUFuncOp>(name);
+        if (!known) {
+          b.begin(code, name, kBuffers, blocks);
+          warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
+          emit(phase);
+          known = b.function;
+        }
+        made.push_back({known, blocks});
       }
-    } else if (reduction.remains() == interpret::Remains::One) {
-      add("one", 1, [&] { emitOne(); });
-    } else if (reduction.remains() == interpret::Remains::Rows) {
-      add("rows", rowBlocks(), [&] { emitRows(/*raw=*/false); });
-    } else {
-      add("cols", ceilDivide(shape.cols, kWarp), [&] { emitCols(); });
-    }
-    return std::move(made);
+    return made;
   }
 
-private:
-  void add(StringRef what, int64_t blocksPerSlot, function_ref<void()> body) {
-    if (blocksPerSlot == 0)
-      return;
-    std::string name = reduction.kernelName(what);
-    auto known = code.lookupSymbol<gpu::GPUFuncOp>(name);
-    if (!known) {
-      b.begin(code, name, kBuffers, blocksPerSlot);
-      slab = {};
-      line = b.quotient(b.thread, kPartials);
-      lane = b.remainder(b.thread, kPartials);
-      body();
-      known = b.function;
-    }
-    made.push_back({known, blocksPerSlot});
-  }
+protected:
+  using Values = SmallVector<Value>;
+
+  /// What a warp, or a thread, has found of no number.
+  virtual Values nothing(bool ofWarp) = 0;
+  using NumberAt = SumBuilder::NumberAt;
+  /// Adds kAhead numbers of each lane of a warp.
+  virtual Values addOfWarp(ValueRange found, NumberAt number) = 0;
+  /// Adds `count` numbers of a thread.
+  virtual Values addOfThread(ValueRange found, Value count, NumberAt number) = 0;
+  virtual Values combine(ValueRange found, ValueRange other) = 0;
+  /// The result of what a warp found. The first lane has it.
+  virtual Value resultOfWarp(ValueRange found, int64_t count) = 0;
+  virtual Value resultOfThread(ValueRange found, int64_t count) = 0;
+  /// Stores what a warp found of a part, and adds a part that was stored.
+  virtual void storePart(ValueRange found, Value part) = 0;
+  virtual Values addPart(ValueRange found, Value part) = 0;
+  /// Stands for a number past the end of a line.
+  virtual float padding() const = 0;
+
   Value buffer(unsigned index) { return b.function.getArgument(index); }
-  Value element(unsigned index, Value at) { return b.element(buffer(index), f32, at); }
-
-  //===--- chains ---===//
-
-  /// What an element adds to a chain. `raw` elements are results of chains, and are added as they are.
-  Value term(Type type, Value from, Value index, bool raw, Value scale) {
-    Value x = b.read(type, b.element(from, type, index), 0);
-    return raw ? x : r.term(x, scale);
-  }
-  /// This thread's partial result over a line of `count` neighbours.
-  Value partialOf(Type type, Value from, int64_t count, bool raw, Value scale) {
-    Value sum = b.number(f32, r.neutral);
-    int64_t step = kPartials * kAhead, whole = count / step * step;
-    if (whole)
-      sum = b.fold(lane, b.constant(whole), step, sum, [&](Value at, Value sum) {
-        SmallVector<Value> terms;
-        for (int64_t i = 0; i < kAhead; ++i)
-          terms.push_back(term(type, from, b.add(at, i * kPartials), raw, scale));
-        for (Value next : terms)
-          sum = r.combine(sum, next);
-        return sum;
-      });
-    if (whole < count)
-      sum = b.fold(b.add(lane, whole), b.constant(count), kPartials, sum, [&](Value at, Value sum) {
-        return r.combine(sum, term(type, from, at, raw, scale));
-      });
-    return sum;
-  }
-  /// The result of a chain. The first of its sixteen threads has it to the last bit; in the others a NaN may
-  /// be another NaN.
-  Value pairwise(Value partial) {
-    for (int32_t half = kPartials / 2; half >= 1; half /= 2)
-      partial = r.combine(partial, b.exchange(partial, half));
-    return partial;
-  }
-  Value chain(Value row, Value scale) {
-    Value from = r.rowOf(shape, buffer(kSource), b.slot, row);
-    return pairwise(partialOf(shape.type, from, shape.cols, false, scale));
-  }
-  /// The chain of one line, by the whole GPU block. All threads bring the line to the block's memory, slab by
-  /// slab, and the first warp adds it up. All threads get the result.
-  Value longChain(Type type, Value from, int64_t count, bool raw, Value scale) {
-    if (!slab)
-      slab = b.memory(f32, kSlab);
-    Value inFirst = b.below(b.thread, kWarp);
-    Value sum = b.fold(b.constant(0), b.constant(count), kSlab, b.number(f32, r.neutral),
-                       [&](Value base, Value sum) {
-                         Value length = b.smaller(b.sub(b.constant(count), base), kSlab);
-                         b.loop(b.thread, length, kThreads, [&](Value i) {
-                           b.store(term(type, from, b.add(base, i), raw, scale),
-                                   b.address(slab, f32, i), 4);
-                         });
-                         b.barrier();
-                         sum = b.choose(
-                             inFirst,
-                             [&] {
-                               return b.fold(lane, length, kPartials, sum, [&](Value i, Value sum) {
-                                 return r.combine(sum, b.load(f32, b.address(slab, f32, i)));
-                               });
-                             },
-                             [&] { return sum; });
-                         b.barrier();
-                         return sum;
-                       });
-    b.when(inFirst, [&] {
-      Value result = pairwise(sum);
-      b.when(isFirst(), [&] { b.store(result, slab, 4); });
-    });
-    b.barrier();
-    Value result = b.load(f32, slab);
-    b.barrier();
-    return result;
-  }
-
-  Value isFirst() { return b.below(b.thread, 1); }
-  /// Whether a condition holds in any lane of the warp whose number differs from this lane's in these bits
-  /// alone.
-  Value anyOf(Value condition, ArrayRef<int32_t> lanes) {
-    Value flag = arith::ExtUIOp::create(b, b.loc, b.getI32Type(), condition);
-    for (int32_t bits : lanes)
-      flag = arith::OrIOp::create(b, b.loc, flag, b.exchange(flag, bits));
-    return arith::TruncIOp::create(b, b.loc, b.getI1Type(), flag);
-  }
-
-  //===--- kernels ---===//
-
-  /// The number of rows of a GPU block, a multiple of kRows.
-  int64_t rowsPerBlock() const {
-    return kRows *
-           std::max<int64_t>(1, kBlockElements / (kRows * std::max<int64_t>(1, shape.cols)));
-  }
-  int64_t rowBlocks() const { return ceilDivide(shape.rows, rowsPerBlock()); }
-
-  /// Calls body(row, isThere) for the rows of a GPU block. Past the last row, it passes the last row again
-  /// and false, so that whole warps come to every exchange.
-  void eachRow(function_ref<void(Value, Value)> body) {
-    Value first = b.mul(b.item, rowsPerBlock());
-    Value count = b.smaller(b.sub(b.constant(shape.rows), first), rowsPerBlock());
-    b.loop(b.constant(0), count, kRows, [&](Value base) {
-      Value row = b.add(b.add(first, base), line);
-      body(b.smaller(row, shape.rows - 1), b.below(row, shape.rows));
-    });
-  }
-  /// Stores a row's result by the row's first thread, if the row exists.
-  void storeRow(Value result, unsigned index, Value row, Value isThere) {
-    b.when(b.both(isThere, b.below(lane, 1)),
-           [&] { b.store(result, element(index, b.add(b.mul(b.slot, shape.rows), row)), 4); });
-  }
-
-  /// Emits one result per row. With `raw` this is the chain's value, as f32 into the scratch.
-  void emitRows(bool raw) {
-    eachRow([&](Value row, Value isThere) {
-      auto again = [&](Value scale) { return chain(row, scale); };
-      auto any = [&](Value condition) { return anyOf(condition, {int32_t(kPartials)}); };
-      Value result = again({});
-      if (!raw)
-        result = r.result(result, b.getI64IntegerAttr(shape.cols), again, any);
-      storeRow(result, raw ? kScratch : kOut, row, isThere);
-    });
-  }
-
-  Value rowPartials() { return element(kScratch, b.mul(b.slot, shape.rows)); }
-  static Value uniform(Value condition) { return condition; }
-
-  /// Emits one result per block, from partial results of rows in the scratch. If squares are added, this is
-  /// the chain's value.
-  void emitCombine() {
-    Value result = longChain(f32, rowPartials(), shape.rows, true, {});
-    if (!r.squares())
-      result = r.result(result, b.getI64IntegerAttr(shape.rows * shape.cols), nullptr);
-    b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
-  }
-
-  /// The out has the sum of squares so far. If the sum left its range, emits partial results of scaled rows.
-  void emitRescale() {
-    auto [outside, scale] = r.scaleOf(b.load(f32, element(kOut, b.slot)));
-    b.when(outside, [&, scale = scale] {
-      eachRow(
-          [&](Value row, Value isThere) { storeRow(chain(row, scale), kScratch, row, isThere); });
-    });
-  }
-
-  /// Replaces the sum of squares in the out by the result.
-  void emitRoot() {
-    Value sum = b.load(f32, element(kOut, b.slot));
-    // No thread may overwrite the sum before all threads have read it.
-    b.barrier();
-    Value result = r.result(
-        sum, b.getI64IntegerAttr(shape.rows * shape.cols),
-        [&](Value) { return longChain(f32, rowPartials(), shape.rows, true, {}); }, uniform);
-    b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
-  }
-
-  /// Emits one result per block without scratch. Its bits are those of emitRows and emitCombine. Half a warp
-  /// takes every sixteenth row, so it computes one partial result of the chain over rows.
-  void emitOne() {
-    Value shared = shape.rows == 1 ? Value() : b.memory(f32, kPartials);
-    auto block = [&](Value scale) {
-      if (shape.rows == 1)
-        return longChain(shape.type, r.rowOf(shape, buffer(kSource), b.slot, b.constant(0)),
-                         shape.cols, false, scale);
-      Value sum = b.fold(
-          b.constant(0), b.constant(shape.rows), kRows, b.number(f32, r.neutral),
-          [&](Value base, Value sum) {
-            Value row = b.add(base, line);
-            Value next = r.combine(sum, chain(b.smaller(row, shape.rows - 1), scale));
-            return Value(arith::SelectOp::create(b, b.loc, b.below(row, shape.rows), next, sum));
-          });
-      b.when(b.below(lane, 1), [&] { b.store(sum, b.address(shared, f32, line), 4); });
-      b.barrier();
-      Value partial = b.load(f32, b.address(shared, f32, lane));
-      b.barrier();
-      return pairwise(partial);
-    };
-    Value result =
-        r.result(block({}), b.getI64IntegerAttr(shape.rows * shape.cols), block, uniform);
-    b.when(isFirst(), [&] { b.store(result, element(kOut, b.slot), 4); });
-  }
-
-  /// Emits one result per column. A warp has 32 columns side by side, and two partial results of each.
-  void emitCols() {
-    constexpr int64_t kWarps = kThreads / kWarp;
-    static_assert(2 * kWarps == kPartials, "a block has all partial results of its columns");
-    Value warp = b.quotient(b.thread, kWarp), column = b.remainder(b.thread, kWarp);
-    Value shared = b.memory(f32, kThreads);
-    Value col = b.add(b.mul(b.item, kWarp), column);
-    // Lanes past the last column take the last column again.
-    Value from =
-        b.element(b.element(buffer(kSource), shape.type, b.mul(b.slot, shape.rows * shape.cols)),
-                  shape.type, b.smaller(col, shape.cols - 1));
-    auto partial = [&](Value first, Value scale) {
-      auto take = [&](Value row, Value sum) {
-        return r.combine(sum, term(shape.type, from, b.mul(row, shape.cols), false, scale));
-      };
-      int64_t step = kPartials * kAhead / 2, whole = shape.rows / step * step;
-      Value sum = b.number(f32, r.neutral);
-      if (whole)
-        sum = b.fold(first, b.constant(whole), step, sum, [&](Value row, Value sum) {
-          SmallVector<Value> terms;
-          for (int64_t i = 0; i < step; i += kPartials)
-            terms.push_back(term(shape.type, from, b.mul(b.add(row, i), shape.cols), false, scale));
-          for (Value next : terms)
-            sum = r.combine(sum, next);
-          return sum;
-        });
-      return b.fold(b.add(first, whole), b.constant(shape.rows), kPartials, sum, take);
-    };
-    auto block = [&](Value scale) {
-      Value sum = r.combine(partial(warp, scale), partial(b.add(warp, kWarps), scale));
-      b.store(sum, b.address(shared, f32, b.thread), 4);
-      b.barrier();
-      SmallVector<Value> sums;
-      for (int64_t i = 0; i < kWarps; ++i)
-        sums.push_back(b.load(f32, b.address(shared, f32, b.add(column, i * kWarp))));
-      b.barrier();
-      for (int64_t half = kWarps / 2; half >= 1; half /= 2)
-        for (int64_t i = 0; i < half; ++i)
-          sums[i] = r.combine(sums[i], sums[i + half]);
-      return sums[0];
-    };
-    // All warps have the same columns, so all decide alike.
-    auto any = [&](Value condition) { return anyOf(condition, {16, 8, 4, 2, 1}); };
-    Value result = r.result(block({}), b.getI64IntegerAttr(shape.rows), block, any);
-    b.when(b.both(b.below(b.thread, kWarp), b.below(col, shape.cols)),
-           [&] { b.store(result, element(kOut, b.add(b.mul(b.slot, shape.cols), col)), 4); });
-  }
+  Value isFirstLane() { return b.below(lane, 1); }
 
   gpu::GPUModuleOp code;
-  const BlockReduction &reduction;
-  BlockBuilder b;
-  Reducer r;
-  Shape shape;
-  Type f32;
-  GpuKernels made;
-  Value line, lane; ///< the number of the thread's half warp, and of the thread in it
-  Value slab;
+  const sums::BlockReduction reduction;
+  const Type type; ///< of the source
+  SumBuilder b;
+  const Type f32;
+  Value warp, lane;
+
+private:
+  int64_t blocksOf(Phase phase) const {
+    if (phase == Phase::Parts)
+      return reduction.parts();
+    if (phase == Phase::Combine || reduction.remains == Remains::One)
+      return 1;
+    return reduction.remains == Remains::Rows ? ceilDivide(reduction.rows, kWarps)
+                                              : ceilDivide(reduction.cols, kWarp);
+  }
+
+  void emit(Phase phase) {
+    if (phase == Phase::Combine)
+      emitCombine();
+    else if (phase == Phase::Parts)
+      emitParts();
+    else if (reduction.remains == Remains::One)
+      emitOne();
+    else if (reduction.remains == Remains::Rows)
+      emitRows();
+    else
+      emitColumns();
+  }
+
+  /// The address of a slot's block.
+  Value block() {
+    return b.element(buffer(kSource), type, b.mul(b.slot, reduction.rows * reduction.cols));
+  }
+  Value number(Value from, Value index) { return b.read(type, b.element(from, type, index), 0); }
+
+  /// Adds numbers [first, last) of a line, of which a warp takes every `stride`-th run.
+  Values addLine(Values found, Value from, Value first, Value last, int64_t stride) {
+    return b.loop(first, last, stride, found, [&](Value at, ValueRange found) {
+      Value mine = b.add(at, lane);
+      return addOfWarp(found, [&](Value i) {
+        Value index = b.add(mine, b.mul(i, kWarp)), isThere = b.below(index, last);
+        // A lane past the end loads the last number.
+        Value loaded = number(from, b.smaller(index, b.add(last, -1)));
+        return b.select(isThere, loaded, b.number(f32, padding()));
+      });
+    });
+  }
+
+  /// Combines what the warps of a GPU block found. The first warp gets it.
+  Values overWarps(ValueRange found) {
+    SmallVector<Value> memories;
+    for (Value each : found) {
+      Value memory = b.memory(each.getType(), kThreads);
+      b.store(each, b.address(memory, each.getType(), b.thread));
+      memories.push_back(memory);
+    }
+    b.barrier();
+    Values all = nothing(/*ofWarp=*/found.size() == nothing(true).size());
+    for (int64_t i = 0; i < kWarps; ++i) {
+      Values other;
+      for (auto [memory, each] : llvm::zip(memories, found))
+        other.push_back(b.load(each.getType(),
+                               b.address(memory, each.getType(), b.add(lane, i * kWarp))));
+      all = combine(all, other);
+    }
+    return all;
+  }
+
+  /// What the GPU block finds of numbers [first, last) of the slot's block. The first warp gets it.
+  Values overBlock(Value first, Value last) {
+    Values found = addLine(nothing(true), block(), b.add(first, b.mul(warp, kRun)), last, kRun * kWarps);
+    return overWarps(found);
+  }
+  void inFirstWarp(function_ref<void()> body) { b.when(b.below(b.thread, kWarp), body); }
+  void storeResult(Value result, Value index) {
+    b.when(isFirstLane(), [&] { b.store(result, b.address(buffer(kOut), f32, index), 4); });
+  }
+
+  void emitOne() {
+    int64_t count = reduction.rows * reduction.cols;
+    Values found = overBlock(b.constant(0), b.constant(count));
+    inFirstWarp([&] { storeResult(resultOfWarp(found, count), b.slot); });
+  }
+  void emitParts() {
+    Value first = b.mul(b.item, sums::kPartElements);
+    Value last = b.smaller(b.add(first, sums::kPartElements), reduction.rows * reduction.cols);
+    Values found = overBlock(first, last);
+    inFirstWarp([&] { storePart(found, partAt(b.item)); });
+  }
+  void emitCombine() {
+    Values found = b.loop(warp, b.constant(reduction.parts()), kWarps, nothing(true),
+                          [&](Value i, ValueRange found) { return addPart(found, partAt(i)); });
+    Values all = overWarps(found);
+    inFirstWarp([&] { storeResult(resultOfWarp(all, reduction.rows * reduction.cols), b.slot); });
+  }
+  Value partAt(Value index) {
+    Value part = b.add(b.mul(b.slot, reduction.parts()), index);
+    return b.address(buffer(kScratch), b.getI8Type(), b.mul(part, sums::kPartBytes));
+  }
+  void emitRows() {
+    Value row = b.add(b.mul(b.item, kWarps), warp);
+    b.when(b.below(row, reduction.rows), [&] {
+      Value from = b.element(block(), type, b.mul(row, reduction.cols));
+      Values found = addLine(nothing(true), from, b.constant(0), b.constant(reduction.cols), kRun);
+      storeResult(resultOfWarp(found, reduction.cols),
+                  b.add(b.mul(b.slot, reduction.rows), row));
+    });
+  }
+  /// A lane has a column, and the warps share its rows.
+  void emitColumns() {
+    Value column = b.add(b.mul(b.item, kWarp), lane);
+    Value from = b.element(block(), type, b.smaller(column, reduction.cols - 1));
+    Values found = b.loop(
+        b.mul(warp, kDown), b.constant(reduction.rows), kDown * kWarps, nothing(false),
+        [&](Value row, ValueRange found) {
+          Value count = b.smaller(b.sub(b.constant(reduction.rows), row), kDown);
+          return addOfThread(found, count, [&](Value i) {
+            return number(from, b.mul(b.add(row, i), reduction.cols));
+          });
+        });
+    Values all = overWarps(found);
+    inFirstWarp([&] {
+      Value result = resultOfThread(all, reduction.rows);
+      b.when(b.below(column, reduction.cols), [&] {
+        Value at = b.add(b.mul(b.slot, reduction.cols), column);
+        b.store(result, b.address(buffer(kOut), f32, at), 4);
+      });
+    });
+  }
+};
+
+class ExactSumEmitter : public ReduceEmitter {
+public:
+  using ReduceEmitter::ReduceEmitter;
+
+private:
+  using Sum = SumBuilder::Sum;
+
+  Values nothing(bool ofWarp) override { return (ofWarp ? b.ofWarp() : b.ofThread()).values(); }
+  Values addOfWarp(ValueRange found, NumberAt number) override {
+    return b.addOfWarp(Sum::of(found), kAhead, number).values();
+  }
+  Values addOfThread(ValueRange found, Value count, NumberAt number) override {
+    return b.addOfThread(Sum::of(found), count, number).values();
+  }
+  Values combine(ValueRange found, ValueRange other) override {
+    Values all;
+    for (auto [a, c] : llvm::zip(found.drop_back(), other.drop_back()))
+      all.push_back(b.KernelBuilder::add(a, c));
+    all.push_back(b.either(found.back(), other.back()));
+    return all;
+  }
+  Value resultOfWarp(ValueRange found, int64_t count) override {
+    return resultOfThread(b.spread(Sum::of(found)).values(), count);
+  }
+  /// As sums::finish.
+  Value resultOfThread(ValueRange found, int64_t count) override {
+    Value sum = b.total(b.carried(Sum::of(found)));
+    if (reduction.kind == plan::Reduction::Mean || reduction.kind == plan::Reduction::Rms)
+      sum = arith::DivFOp::create(b, b.loc, sum, b.real(double(count)));
+    if (sums::termsOf(reduction.kind) == sums::Terms::Squares)
+      sum = arith::MulFOp::create(b, b.loc, math::SqrtOp::create(b, b.loc, sum),
+                                  b.real(std::ldexp(1.0, int(reduction.exponent))));
+    Value isNaN = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNO, sum, sum);
+    Value rounded = arith::TruncFOp::create(b, b.loc, f32, sum);
+    return b.select(isNaN, b.bits(f32, b.word(0x7fc00000)), rounded);
+  }
+  void storePart(ValueRange found, Value part) override {
+    Values digits = b.carried(b.spread(Sum::of(found)));
+    b.when(isFirstLane(), [&] {
+      for (auto [i, digit] : llvm::enumerate(digits))
+        b.store(digit, b.address(part, b.getI32Type(), int64_t(i)), 4);
+    });
+  }
+  Values addPart(ValueRange found, Value part) override {
+    Value digits = b.constant(b.kDigits), isDigit = b.below(lane, digits);
+    Value index = b.smaller(lane, b.kDigits - 1);
+    Value digit = b.load(b.getI32Type(), b.address(part, b.getI32Type(), index));
+    Value isLast = b.equal(lane, b.kDigits - 1);
+    // The highest bits of the last digit are flags, or the sign.
+    Value flags = b.right(digit, 29);
+    flags = b.select(b.equal(flags, 7), b.word(0), flags);
+    flags = b.select(isLast, flags, b.word(0));
+    flags = b.overWarp(flags, [&](Value a, Value c) { return b.either(a, c); });
+    Value number = b.select(isLast, b.signedWide(digit), b.wide(digit));
+    Value isFinite = b.equal(flags, 0);
+    number = b.select(b.both(isDigit, isFinite), number, b.constant(0));
+    return combine(found, ValueRange{number, flags});
+  }
+  float padding() const override { return 0.0f; }
+};
+
+/// A number is found as an integer that orders numbers, of which NaN is the largest.
+class MaximumEmitter : public ReduceEmitter {
+public:
+  using ReduceEmitter::ReduceEmitter;
+
+private:
+  static constexpr int64_t kNaN = INT32_MAX, kLeast = int32_t(0xff800000 ^ 0x7fffffff);
+
+  Value larger(Value a, Value c) { return arith::MaxSIOp::create(b, b.loc, a, c); }
+  Value orderOf(Value number) {
+    Value bits = b.bits(b.getI32Type(), number);
+    Value flip = b.masked(b.signedRight(bits, 31), 0x7fffffff);
+    Value order = arith::XOrIOp::create(b, b.loc, bits, flip);
+    Value size = b.masked(bits, 0x7fffffff);
+    return b.select(b.compare(arith::CmpIPredicate::ugt, size, 0x7f800000), b.word(kNaN), order);
+  }
+
+  Values nothing(bool) override { return {b.word(kLeast)}; }
+  Values addOfWarp(ValueRange found, NumberAt number) override {
+    Value largest = found[0];
+    for (int64_t i = 0; i < kAhead; ++i)
+      largest = larger(largest, orderOf(number(b.constant(i))));
+    return {largest};
+  }
+  Values addOfThread(ValueRange found, Value count, NumberAt number) override {
+    return {b.fold(b.constant(0), count, 1, found[0], [&](Value i, Value largest) {
+      return larger(largest, orderOf(number(i)));
+    })};
+  }
+  Values combine(ValueRange found, ValueRange other) override {
+    return {larger(found[0], other[0])};
+  }
+  Value resultOfWarp(ValueRange found, int64_t count) override {
+    auto combine = [&](Value a, Value c) { return larger(a, c); };
+    return resultOfThread(b.overWarp(found[0], combine), count);
+  }
+  Value resultOfThread(ValueRange found, int64_t) override {
+    Value flip = b.masked(b.signedRight(found[0], 31), 0x7fffffff);
+    Value bits = arith::XOrIOp::create(b, b.loc, found[0], flip);
+    return b.bits(f32, b.select(b.equal(found[0], kNaN), b.word(0x7fc00000), bits));
+  }
+  void storePart(ValueRange found, Value part) override {
+    auto combine = [&](Value a, Value c) { return larger(a, c); };
+    Value largest = b.overWarp(found[0], combine);
+    b.when(isFirstLane(), [&] { b.store(largest, part, 4); });
+  }
+  Values addPart(ValueRange found, Value part) override {
+    return combine(found, b.load(b.getI32Type(), part));
+  }
+  float padding() const override { return -std::numeric_limits<float>::infinity(); }
 };
 
 } // namespace
 
 GpuKernels ReduceKernels::onGpu(gpu::GPUModuleOp code, exec::ApplyOp op) const {
-  BlockReduction reduction(op);
-  return Emitter(code, reduction).emit();
+  if (reductionOf(op).kind == plan::Reduction::Max)
+    return MaximumEmitter(code, op).emit();
+  return ExactSumEmitter(code, op).emit();
 }
 
 } // namespace stepc::kernels

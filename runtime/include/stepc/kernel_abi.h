@@ -2,8 +2,8 @@
  *
  * A library has a program per target. A program is data (the plan with its commands,
  * runtime/plan/Plan.h) and kernels. The runtime walks the commands and calls the kernels through a
- * device (runtime/devices/Device.h). Kernels call nothing of the runtime, except those of the target
- * emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler checks this header when it is
+ * device (runtime/devices/Device.h). Kernels call nothing of the runtime, except for reductions, and
+ * except those of the target emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler checks this header when it is
  * built, the runtime checks the program when it is opened.
  *
  * Hashes are FNV-1a of 64 bits (runtime/plan/Fnv1a.h). A number is hashed as eight bytes, the lowest
@@ -54,7 +54,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 12
+#define STEPC_KERNEL_ABI_VERSION 13
 
 /* The layout is that of plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -158,6 +158,13 @@ extern const stepc_device_table stepc_device_interpret; /* kernels as records, o
 /* Returns the `const stepc_library *` of the first program, as <name>_library() does. The function is
  * hidden, so that two libraries in one process never answer for each other. */
 const void *stepc_rt_library(void);
+
+/* Runs items [first, last) of a loop of a reduction of blocks of rows x cols (runtime/sums/Reduce.h).
+ * `arguments` are the scratch, the source and the out. `kind` is a plan::Reduction, `type` a plan::DType,
+ * `remains` a sums::Remains and `phase` a sums::Phase. */
+void stepc_rt_reduce(int64_t kind, int64_t exponent, int64_t remains, int64_t type, int64_t rows,
+                     int64_t cols, int64_t phase, void *const *arguments, int64_t first,
+                     int64_t last);
 
 /* --- provided for kernels of the target emulated, where threads of a block wait (runtime/emulated) --- */
 

@@ -17,11 +17,6 @@ enum class Accumulation : int64_t { FusedChain = 0, RoundedChain = 1, TensorCore
 template <>
 inline constexpr auto kNames<Accumulation> =
     std::to_array<std::string_view>({"fused_chain", "rounded_chain", "tensorcore"});
-enum class Reduction : int64_t { Sum = 0, Mean = 1, Rms = 2, Norm = 3, Max = 4 };
-template <>
-inline constexpr auto kNames<Reduction> =
-    std::to_array<std::string_view>({"sum", "mean", "rms", "norm", "max"});
-
 /// An algorithm of cuBLASLt that computes a product in place of its kernels, if the library, the GPU and its
 /// number of multiprocessors match. It computes one part of k after another, never several at once (split-K
 /// 1).

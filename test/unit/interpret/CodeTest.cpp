@@ -65,14 +65,12 @@ TEST(Code, RoundsHalvesAsTheCompilerDoes) {
   EXPECT_EQ(toBrain(0x1.03p0f), 0x3f82);
 }
 
-TEST(Code, AddsSquaresAgainThatLeaveTheirRange) {
+TEST(Code, NormsOfAnySize) {
   std::vector<float> source{3e30f, 4e30f, 3e-30f, 4e-30f}, out(2);
   ReduceKernel kernel;
-  kernel.reduction = plan::Reduction::Norm;
-  kernel.remains = Remains::Rows;
-  kernel.rows = kernel.cols = 2;
+  kernel.reduction = {plan::Reduction::Norm, 0, sums::Remains::Rows, plan::DType::F32, 2, 2};
   void *arguments[] = {nullptr, source.data(), out.data()};
-  makeCode(Kernel(kernel))->run(arguments, 0, 2);
+  makeCode(Kernel(kernel))->run(arguments, 0, kernel.itemsPerBlock());
   EXPECT_FLOAT_EQ(out[0], 5e30f);
   EXPECT_FLOAT_EQ(out[1], 5e-30f);
 }

@@ -34,9 +34,9 @@ std::vector<NamedKernel> oneOfEach() {
   product.addend = plan::DType::BF16;
   product.symmetric = true;
   ReduceKernel reduce;
-  reduce.reduction = plan::Reduction::Norm;
-  reduce.exponent = -24;
-  reduce.rows = reduce.cols = 3;
+  reduce.reduction.kind = plan::Reduction::Norm;
+  reduce.reduction.exponent = -24;
+  reduce.reduction.rows = reduce.reduction.cols = 3;
   return {makeDescent(),
           {"scalars", parameters},
           {"sum", SumKernel{plan::DType::F16, 8}},
@@ -51,7 +51,7 @@ TEST(Records, ComeBackAsTheyWere) {
   EXPECT_EQ(encode(kernels), bytes);
   ASSERT_EQ(kernels.size(), 5u);
   EXPECT_EQ(name(kernels[0].kernel), "chunks");
-  EXPECT_EQ(std::get<ReduceKernel>(kernels[4].kernel).exponent, -24);
+  EXPECT_EQ(std::get<ReduceKernel>(kernels[4].kernel).reduction.exponent, -24);
   EXPECT_EQ(std::get<ProductKernel>(kernels[3].kernel).addend, plan::DType::BF16);
   EXPECT_LT(bytes.size(), 200u); // most numbers take one byte
 }
@@ -146,7 +146,7 @@ TEST(Records, OfSizesThatDoNotFitAreRefused) {
             "expected a square result of a symmetric product, found 2 x 3");
   EXPECT_EQ(check(ProductKernel{.m = -1}), "expected a size from 0 to 2^40, found -1");
   EXPECT_EQ(check(SumKernel{.divisor = 0}), "expected a positive divisor, found 0");
-  EXPECT_EQ(check(ReduceKernel{.exponent = 2000}),
+  EXPECT_EQ(check(ReduceKernel{{.exponent = 2000}}),
             "expected an exponent from -1000 to 1000, found 2000");
   EXPECT_EQ(check(ParameterKernel{}), "expected at least 4 inputs, found 0");
 }

@@ -331,6 +331,7 @@ static Code lower(Code code, ModuleOp module, const std::vector<std::string> &na
     runtime[(*jit)->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
                                               llvm::JITSymbolFlags::Exported};
   };
+  give("stepc_rt_reduce", stepc_rt_reduce);
   give("stepc_rt_emulate", stepc_rt_emulate);
   give("stepc_rt_emulated_barrier", stepc_rt_emulated_barrier);
   give("stepc_rt_emulated_shuffle", stepc_rt_emulated_shuffle);

@@ -7,6 +7,8 @@
 #ifndef STEPC_TEST_UNIT_PRODUCTS_REFERENCE_H
 #define STEPC_TEST_UNIT_PRODUCTS_REFERENCE_H
 
+#include "test/support/ExactSum.h"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -149,60 +151,31 @@ inline float maximum(float a, float b) {
   return a > b ? a : b;
 }
 
-/// 16 interleaved chains, then j + (j + 8), 4, 2, 1.
-class Chain {
-public:
-  explicit Chain(Kind kind) : kind(kind) {
-    partials.fill(kind == Kind::Max ? -std::numeric_limits<float>::infinity() : 0.0f);
+/// The result of one line of numbers.
+inline float reduceLine(Kind kind, const std::vector<float> &line, int exponent) {
+  constexpr float kNaN = std::bit_cast<float>(0x7fc00000);
+  if (kind == Kind::Max) {
+    float largest = -std::numeric_limits<float>::infinity();
+    for (float x : line)
+      largest = maximum(largest, x);
+    return std::isnan(largest) ? kNaN : largest;
   }
-  void add(float x) {
-    float &partial = partials[count++ % 16];
-    partial = combine(partial, x);
+  bool squares = kind == Kind::Rms || kind == Kind::Norm;
+  ExactSum sum;
+  double infinite = 0; // the sum of what is not finite
+  for (float x : line) {
+    double term = squares ? double(x) * x : x;
+    if (std::isfinite(term))
+      sum.add(term);
+    else
+      infinite += term;
   }
-  float result() const {
-    std::array<float, 16> p = partials;
-    for (int half = 8; half; half /= 2)
-      for (int j = 0; j < half; ++j)
-        p[j] = combine(p[j], p[j + half]);
-    return p[0];
-  }
-
-private:
-  float combine(float a, float b) const { return kind == Kind::Max ? maximum(a, b) : a + b; }
-  Kind kind;
-  std::array<float, 16> partials;
-  int64_t count = 0;
-};
-
-/// A chain of lines' chains; `scale` multiplies every value before it is squared.
-inline float chainOf(Kind kind, const std::vector<std::vector<float>> &lines, float scale) {
-  auto one = [&](const std::vector<float> &line) {
-    Chain chain(kind);
-    for (float x : line) {
-      float scaled = x * scale, square = scaled * scaled;
-      chain.add(kind == Kind::Rms || kind == Kind::Norm ? square : x);
-    }
-    return chain.result();
-  };
-  if (lines.size() == 1)
-    return one(lines[0]);
-  Chain all(kind);
-  for (const std::vector<float> &line : lines)
-    all.add(one(line));
-  return all.result();
-}
-
-inline float reduceLines(Kind kind, const std::vector<std::vector<float>> &lines, int64_t count,
-                         int exponent) {
-  float x = chainOf(kind, lines, 1);
-  if (kind != Kind::Rms && kind != Kind::Norm)
-    return kind == Kind::Mean ? x / float(count) : x;
-  int scale = x < 0x1p-70f ? 96 : x > 0x1p126f ? -96 : 0;
-  if (scale)
-    x = chainOf(kind, lines, std::ldexp(1.0f, scale));
-  if (kind == Kind::Rms)
-    x = x / float(count);
-  return std::sqrt(x) * std::ldexp(1.0f, exponent - scale);
+  double result = infinite != 0 ? infinite : sum.rounded();
+  if (kind == Kind::Mean || kind == Kind::Rms)
+    result /= double(line.size());
+  if (squares)
+    result = std::ldexp(std::sqrt(result), exponent);
+  return std::isnan(result) ? kNaN : float(result);
 }
 
 /// One block, to rows × 1, 1 × cols or 1 × 1 results.
@@ -210,18 +183,19 @@ inline std::vector<float> referenceReduce(Kind kind, const void *data, Storage s
                                           int64_t rows, int64_t cols, bool overColumns,
                                           bool overRows, int exponent) {
   std::vector<std::vector<float>> block(rows), columns(cols);
+  std::vector<float> all;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c) {
       float x = readNumber(data, storage, r * cols + c);
       block[r].push_back(x);
       columns[c].push_back(x);
+      all.push_back(x);
     }
-  std::vector<float> results;
   if (overColumns && overRows)
-    results.push_back(reduceLines(kind, block, rows * cols, exponent));
-  else
-    for (const std::vector<float> &line : overColumns ? block : columns)
-      results.push_back(reduceLines(kind, {line}, overColumns ? cols : rows, exponent));
+    return {reduceLine(kind, all, exponent)};
+  std::vector<float> results;
+  for (const std::vector<float> &line : overColumns ? block : columns)
+    results.push_back(reduceLine(kind, line, exponent));
   return results;
 }
 

@@ -1,0 +1,129 @@
+//===- Lines.cpp - Exact sums of lines --------------------------------------===//
+#include "runtime/sums/Lines.h"
+#include "runtime/sums/Sweep.h"
+#include "runtime/sums/Vectors.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stepc::sums {
+namespace {
+
+/// What a sweep found: its sums, or that some term is no finite number, and whether terms have bits below.
+template <Terms terms> struct Swept {
+  Words<terms> words;
+  bool isFinite = true, hasRests = false;
+
+  bool isAll() const { return isFinite && !hasRests; }
+};
+
+/// The first sweep over terms in memory.
+template <typename Source, Terms terms>
+[[gnu::always_inline]] inline Swept<terms> sweep(const Source *from, int64_t count) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    largest = std::max(largest, magnitudeOf(from[i]));
+  Swept<terms> found;
+  if (largest == 0 || largest >= kInfinityBits)
+    return found.isFinite = largest == 0, found;
+  Words<terms> words;
+  words.top = topOf(largest, terms);
+  double scale = powerOfTwo(kWordBits - words.top);
+  int64_t rests = 0;
+  for (int64_t i = 0; i < count; ++i)
+    rests |= magnitudeOf(words.take(termOf<terms>(from[i]) * scale));
+  return {words, true, rests != 0};
+}
+
+/// What the first sweep leaves of each term, in units of 2^words.unit(). Returns the largest magnitude, as bits.
+template <typename Source, Terms terms>
+[[gnu::always_inline]] inline int64_t storeRests(const Source *from, int64_t count, int top, double *rests) {
+  double scale = powerOfTwo(kWordBits - top);
+  int64_t largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    rests[i] = Words<terms>().take(termOf<terms>(from[i]) * scale);
+    largest = std::max(largest, magnitudeOf(rests[i]));
+  }
+  return largest;
+}
+
+/// A sweep over what the one before left. Its words are in units of that. `rests` gets what this one leaves, and
+/// `largest` its largest magnitude.
+template <typename, Terms terms>
+[[gnu::always_inline]] inline Words<terms> sweepRests(double *rests, int64_t count, int64_t *largest) {
+  Words<terms> words;
+  words.top = int(*largest >> 52) - 1022;
+  double scale = powerOfTwo(kWordBits - words.top);
+  int64_t left = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    rests[i] = words.take(rests[i] * scale);
+    left = std::max(left, magnitudeOf(rests[i]));
+  }
+  *largest = left;
+  return words;
+}
+
+STEPC_WITH_VECTORS(Swept<terms>, sweep)
+STEPC_WITH_VECTORS(int64_t, storeRests)
+STEPC_WITH_VECTORS(Words<terms>, sweepRests)
+
+/// Adds terms that a first sweep could not take as a whole.
+template <typename Source, Terms terms>
+void addRest(Accumulator<terms> &sum, const Source *from, int64_t count, const Swept<terms> &found) {
+  if (!found.isFinite) {
+    for (int64_t i = 0; i < count; ++i) {
+      float value = valueOf(from[i]);
+      if (std::isnan(value))
+        sum.addNaN();
+      else if (std::isinf(value))
+        sum.addInfinity(terms == Terms::Values && value < 0);
+    }
+    return;
+  }
+  double rests[kSweepTerms];
+  int unit = found.words.unit();
+  for (int64_t largest = storeRestsOf<Source, terms>(from, count, found.words.top, rests); largest;) {
+    Words<terms> words = sweepRestsOf<double, terms>(rests, count, &largest);
+    words.top += unit;
+    words.addTo(sum);
+    unit = words.unit();
+  }
+}
+
+template <typename Source, Terms terms>
+void addAll(Accumulator<terms> &sum, const Source *from, int64_t count) {
+  for (; count > 0; from += kSweepTerms, count -= kSweepTerms) {
+    int64_t some = std::min(count, kSweepTerms);
+    Swept<terms> found = sweepOf<Source, terms>(from, some);
+    found.words.addTo(sum);
+    if (!found.isAll())
+      addRest(sum, from, some, found);
+  }
+}
+
+} // namespace
+
+template <Terms terms> void add(Accumulator<terms> &sum, const Line &line) {
+  withSource(line, [&](const auto *from) { addAll(sum, from, line.count); });
+}
+
+template <Terms terms> double total(const Line &line) {
+  return withSource(line, [&]<typename Source>(const Source *from) {
+    if (line.count <= kSweepTerms) {
+      Swept<terms> found = sweepOf<Source, terms>(from, line.count);
+      double sum = 0;
+      if (found.isAll() && found.words.round(sum))
+        return sum;
+    }
+    Accumulator<terms> sum;
+    addAll(sum, from, line.count);
+    return sum.total();
+  });
+}
+
+template void add(Accumulator<Terms::Values> &, const Line &);
+template void add(Accumulator<Terms::Squares> &, const Line &);
+template double total<Terms::Values>(const Line &);
+template double total<Terms::Squares>(const Line &);
+
+} // namespace stepc::sums

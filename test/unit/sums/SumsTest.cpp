@@ -1,0 +1,215 @@
+//===- SumsTest.cpp - Exact sums, beside sums digit by digit ----------------===//
+
+#include "runtime/sums/Columns.h"
+#include "test/support/ExactSum.h"
+#include "test/support/Tier.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace stepc;
+using namespace stepc::sums;
+using namespace stepc::test;
+
+namespace {
+
+using Engine = std::mt19937;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+int64_t draw(Engine &engine, int64_t least, int64_t most) {
+  return std::uniform_int_distribution<int64_t>(least, most)(engine);
+}
+
+/// What numbers are drawn from.
+enum class Kind { Normal, Squares, LogNormal, AllExponents, Subnormal, Cancelling, Last = Cancelling };
+
+std::vector<float> drawNumbers(Engine &engine, Kind kind, int64_t count) {
+  std::normal_distribution<double> normal;
+  std::vector<float> numbers;
+  for (int64_t i = 0; i < count; ++i) {
+    double z = normal(engine);
+    if (kind == Kind::Squares)
+      z = 1e-6 * z * z;
+    if (kind == Kind::LogNormal)
+      z = std::copysign(std::exp(4 * normal(engine)), z);
+    if (kind == Kind::AllExponents)
+      z = std::ldexp(z, int(draw(engine, -149, 125)));
+    if (kind == Kind::Subnormal)
+      z = std::ldexp(z, int(draw(engine, -149, -120)));
+    if (kind == Kind::Cancelling && i % 2 == 1)
+      z = -numbers.back();
+    auto number = float(z);
+    numbers.push_back(std::isfinite(number) ? number : 1.0f);
+  }
+  if (kind == Kind::Cancelling)
+    std::shuffle(numbers.begin(), numbers.end(), engine);
+  return numbers;
+}
+
+template <Terms terms> double termOf(float number) {
+  return terms == Terms::Squares ? double(number) * number : number;
+}
+
+template <Terms terms> ExactSum digitByDigit(const std::vector<float> &numbers) {
+  ExactSum sum;
+  for (float number : numbers)
+    sum.add(termOf<terms>(number));
+  return sum;
+}
+
+template <Terms terms> void checkLines(Engine &engine, int64_t most) {
+  auto kind = Kind(draw(engine, 0, int64_t(Kind::Last)));
+  std::vector<float> numbers = drawNumbers(engine, kind, draw(engine, 0, most));
+  auto count = int64_t(numbers.size());
+  SCOPED_TRACE("kind " + std::to_string(int(kind)) + ", " + std::to_string(count) + " numbers");
+  Accumulator<terms> whole;
+  add(whole, Line{numbers.data(), count});
+  ASSERT_TRUE(digitByDigit<terms>(numbers).isRoundedTo(whole.total()));
+  ASSERT_EQ(std::bit_cast<uint64_t>(whole.total()),
+            std::bit_cast<uint64_t>(total<terms>(Line{numbers.data(), count})));
+  // Any order and any cut give the same bits.
+  std::shuffle(numbers.begin(), numbers.end(), engine);
+  std::vector<Accumulator<terms>> parts;
+  for (int64_t at = 0; at < count;) {
+    int64_t some = draw(engine, 1, count - at);
+    add(parts.emplace_back(), Line{numbers.data() + at, some});
+    at += some;
+  }
+  std::shuffle(parts.begin(), parts.end(), engine);
+  Accumulator<terms> sum;
+  for (const Accumulator<terms> &part : parts)
+    sum.add(part);
+  ASSERT_EQ(sum, whole);
+}
+
+template <Terms terms> void checkColumns(Engine &engine) {
+  auto kind = Kind(draw(engine, 0, int64_t(Kind::Last)));
+  int64_t rows = draw(engine, 0, 9) ? draw(engine, 0, 300) : draw(engine, 4000, 9000);
+  int64_t columns = draw(engine, 1, kColumns), stride = columns + draw(engine, 0, 40);
+  SCOPED_TRACE("kind " + std::to_string(int(kind)) + ", " + std::to_string(rows) + " rows of " +
+               std::to_string(columns));
+  std::vector<float> matrix = drawNumbers(engine, kind, rows * stride);
+  if (rows > 0 && draw(engine, 0, 3) == 0)
+    matrix[size_t(draw(engine, 0, rows * stride - 1))] = kInfinity;
+  Strip strip{matrix.data(), rows, columns, stride};
+  std::vector<Accumulator<terms>> sums(static_cast<size_t>(columns));
+  double totals[kColumns];
+  add(sums.data(), strip);
+  total<terms>(totals, strip);
+  for (int64_t c = 0; c < columns; ++c) {
+    std::vector<float> column;
+    for (int64_t r = 0; r < rows; ++r)
+      column.push_back(matrix[size_t(r * stride + c)]);
+    Accumulator<terms> expected;
+    add(expected, Line{column.data(), rows});
+    ASSERT_EQ(sums[size_t(c)], expected);
+    ASSERT_EQ(std::bit_cast<uint64_t>(totals[c]), std::bit_cast<uint64_t>(expected.total()));
+  }
+}
+
+TEST(Sums, LinesInAnyOrderAndCut) {
+  Engine engine(std::random_device{}());
+  for (int64_t i = 0; i < draws(200) && !HasFatalFailure(); ++i) {
+    int64_t most = i % 20 == 0 ? 20000 : i % 4 == 0 ? 5000 : 60;
+    checkLines<Terms::Values>(engine, most);
+    checkLines<Terms::Squares>(engine, most);
+  }
+}
+
+TEST(Sums, Columns) {
+  Engine engine(std::random_device{}());
+  for (int64_t i = 0; i < draws(60) && !HasFatalFailure(); ++i) {
+    checkColumns<Terms::Values>(engine);
+    checkColumns<Terms::Squares>(engine);
+  }
+}
+
+// A sum that ends just beside the middle of two f64 numbers, by a bit far below.
+TEST(Sums, RoundsOnce) {
+  auto sumOf = [](std::vector<float> numbers) {
+    return total<Terms::Values>(Line{numbers.data(), int64_t(numbers.size())});
+  };
+  EXPECT_EQ(sumOf({1.0f, 0x1p-53f}), 1.0);
+  EXPECT_EQ(sumOf({1.0f, 0x1p-53f, 0x1p-149f}), 1.0 + 0x1p-52);
+  EXPECT_EQ(sumOf({1.0f, 0x1p-53f, -0x1p-149f}), 1.0);
+  EXPECT_EQ(sumOf({-1.0f, -0x1p-53f, -0x1p-149f}), -1.0 - 0x1p-52);
+  EXPECT_EQ(sumOf({0x1p127f, 0x1p-149f, -0x1p127f}), 0x1p-149);
+  EXPECT_FALSE(std::signbit(sumOf({-0.0f, -0.0f})));
+  EXPECT_FALSE(std::signbit(sumOf({})));
+  std::vector<float> squares = {0x1p127f, 0x1p-149f};
+  Accumulator<Terms::Squares> sum;
+  add(sum, Line{squares.data(), 2});
+  sum.add(-1, 254);
+  EXPECT_EQ(sum.total(), 0x1p-298);
+}
+
+TEST(Sums, WhatIsNotFinite) {
+  auto sumOf = [](std::vector<float> numbers) {
+    numbers.resize(20, 1.0f);
+    return total<Terms::Values>(Line{numbers.data(), 20});
+  };
+  EXPECT_EQ(sumOf({kInfinity}), double(kInfinity));
+  EXPECT_EQ(sumOf({-kInfinity, 2.0f, -kInfinity}), -double(kInfinity));
+  EXPECT_TRUE(std::isnan(sumOf({kInfinity, -kInfinity})));
+  EXPECT_TRUE(std::isnan(sumOf({-kNaN})));
+  EXPECT_TRUE(std::isnan(sumOf({kNaN, kInfinity})));
+  float infinite[] = {-kInfinity};
+  EXPECT_EQ(total<Terms::Squares>(Line{infinite, 1}), double(kInfinity));
+  // Parts that are not finite give the same in any order.
+  Accumulator<Terms::Values> plus, minus, nan, one;
+  plus.addInfinity(false), minus.addInfinity(true), nan.addNaN(), one.add(1, 0);
+  for (auto [a, b] : {std::pair(plus, one), {minus, one}, {nan, one}, {plus, minus}, {plus, nan}}) {
+    Accumulator<Terms::Values> first = a, second = b;
+    first.add(b), second.add(a);
+    EXPECT_EQ(first, second);
+    EXPECT_FALSE(std::isfinite(first.total()));
+  }
+}
+
+// 2^40 of the largest numbers of either sign are within the range, and equal sums have equal bits.
+TEST(Sums, RangeOfAccumulators) {
+  Accumulator<Terms::Values> sum, part;
+  part.add((1 << 24) - 1, 104);
+  for (int i = 0; i < 40; ++i)
+    part.add(Accumulator(part));
+  EXPECT_EQ(part.total(), double(std::numeric_limits<float>::max()) * 0x1p40);
+  sum.add(part);
+  sum.add(-((1 << 24) - 1), 144);
+  EXPECT_EQ(sum, Accumulator<Terms::Values>());
+  sum.add(-((1 << 24) - 1), 144);
+  EXPECT_EQ(sum.total(), -part.total());
+}
+
+template <typename Number> void checkType(Engine &engine, plan::DType type, auto &&toFloat) {
+  for (int i = 0; i < 50; ++i) {
+    std::vector<Number> stored;
+    std::vector<float> numbers;
+    for (int64_t left = draw(engine, 1, 300); left > 0; --left) {
+      stored.push_back(std::bit_cast<Number>(uint16_t(draw(engine, 0, 65535))));
+      if (float number = toFloat(stored.back()); std::isfinite(number))
+        numbers.push_back(number);
+      else
+        stored.pop_back();
+    }
+    ASSERT_EQ(total<Terms::Values>(Line{stored.data(), int64_t(stored.size()), type}),
+              total<Terms::Values>(Line{numbers.data(), int64_t(numbers.size())}));
+    ASSERT_EQ(total<Terms::Squares>(Line{stored.data(), int64_t(stored.size()), type}),
+              total<Terms::Squares>(Line{numbers.data(), int64_t(numbers.size())}));
+  }
+}
+
+TEST(Sums, TypesOf16Bits) {
+  Engine engine(7);
+  checkType<uint16_t>(engine, plan::DType::BF16,
+                      [](uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); });
+  checkType<_Float16>(engine, plan::DType::F16, [](_Float16 number) { return float(number); });
+}
+
+} // namespace
