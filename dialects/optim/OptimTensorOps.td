@@ -63,18 +63,14 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure, DeclareOpInterfaceMethods<Optim_M
   let summary = "sum, mean, rms, norm or max over a block, its columns or its rows";
   let description = [{
     A reduction over columns gives one value per row, over rows one per column, over both one per block. The
-    result's type says which. All is computed in f32, in an order that depends only on the block's shape. A
-    chain of values x0, x1, … has 16 partial results, each starting at +0 (`max`: at −∞). Partial j
-    takes x_j, x_(j+16), … in order. Then partial j takes partial j + 8 for j < 8, and so on with 4, 2
-    and 1. A rows result is a chain along each row, a cols result one down each column, a one result the
-    chain of all rows' chains. `mean` and `rms` divide a chain's result by the count (rounded to f32).
-    `rms` and `norm` add squares, each rounded first (no fused multiply-add), and take the root last. If
-    a sum of squares is below 2^-70 or above 2^126, squares may have underflowed or overflowed. Then
-    each value is multiplied by 2^96 or by 2^-96 before it is squared, and the root by the inverse. So a
-    norm is right for all finite values, and infinite only if it is greater than every f32. (The bounds
-    leave room for 2^40 values.)
+    result's type says which. S is the exact sum of the terms, rounded once to f64, to nearest with ties to
+    even. The terms of `norm` and `rms` are the exact squares of the elements. `sum` is S, `mean` is S / count,
+    `norm` is √S, `rms` is √(S / count), each operation in f64, and the result is rounded to f32. No order of
+    additions is part of the meaning. A NaN, or both infinities, give NaN (0x7fc00000). One infinity gives
+    itself, in `norm` and `rms` +∞. A sum of 0 is +0. (S is rounded first so that one routine finishes all
+    four. So 1 + 2^-24 + 2^-80 is 1.)
 
-    `max` is IEEE 754's maximum: it propagates NaN, and +0 is above −0. The sum of no values is 0, their max
+    `max` is IEEE 754's maximum: it propagates NaN (0x7fc00000), and +0 is above −0. The sum of no values is 0, their max
     −∞.
 
     ```mlir

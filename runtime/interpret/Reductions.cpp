@@ -11,8 +11,8 @@ public:
   int64_t arguments() const override { return 3; } // the scratch, the source, the out
 
   void run(void *const *arguments, int64_t first, int64_t last) const override {
-    reduction.run(sums::Phase::Whole, arguments[0], arguments[1], static_cast<float *>(arguments[2]),
-                  first, last);
+    reduction.run(sums::Phase::Whole, arguments[0], arguments[1],
+                  static_cast<float *>(arguments[2]), first, last);
   }
 
 private:

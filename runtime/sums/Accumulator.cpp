@@ -1,8 +1,6 @@
 //===- Accumulator.cpp - Exact sums -----------------------------------------===//
 #include "runtime/sums/Accumulator.h"
 
-#include <bit>
-#include <cmath>
 #include <limits>
 
 namespace stepc::sums {
@@ -75,13 +73,14 @@ template <Terms terms> double Accumulator<terms>::total() const {
   int lead = std::countl_zero(size[top]);
   if (lead == 32)
     return 0.0;
-  uint64_t bits = (digit(top) << 32 | digit(top - 1)) << lead | (lead ? digit(top - 2) >> (32 - lead) : 0);
+  uint64_t bits =
+      (digit(top) << 32 | digit(top - 1)) << lead | (lead ? digit(top - 2) >> (32 - lead) : 0);
   bool rest = top >= 2 && static_cast<uint32_t>(size[top - 2] << lead) != 0;
   for (int i = top - 3; i >= 0; --i)
     rest |= size[i] != 0;
   // A bit that is set below the 53 of an f64 and below the next one keeps a tie from looking like one.
-  double result = std::ldexp(static_cast<double>(bits | uint64_t(rest)),
-                             32 * (top - 1) - lead + unitOf(terms));
+  double result = static_cast<double>(bits | uint64_t(rest)) *
+                  powerOfTwo(32 * (top - 1) - lead + unitOf(terms));
   return isNegative ? -result : result;
 }
 

@@ -8,9 +8,15 @@
 #define STEPC_RUNTIME_SUMS_ACCUMULATOR_H
 
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace stepc::sums {
+
+/// 2 to a power from -1022 to 1023.
+constexpr double powerOfTwo(int exponent) {
+  return std::bit_cast<double>(uint64_t(exponent + 1023) << 52);
+}
 
 /// What is added up.
 enum class Terms : int32_t { Values = 0, Squares = 1 };

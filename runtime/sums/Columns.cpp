@@ -24,8 +24,8 @@ template <Terms terms> struct Sweeps {
 };
 
 template <typename Source, Terms terms>
-[[gnu::always_inline]] inline void sweepColumns(Sweeps<terms> *found, const Source *from, int64_t rows,
-                                                int64_t columns, int64_t stride) {
+[[gnu::always_inline]] inline void sweepColumns(Sweeps<terms> *found, const Source *from,
+                                                int64_t rows, int64_t columns, int64_t stride) {
   uint32_t largest[kColumns] = {};
   double scale[kColumns];
   for (int64_t r = 0; r < rows; ++r)

@@ -4,7 +4,6 @@
 #include "runtime/sums/Vectors.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace stepc::sums {
 namespace {
@@ -37,7 +36,8 @@ template <typename Source, Terms terms>
 
 /// What the first sweep leaves of each term, in units of 2^words.unit(). Returns the largest magnitude, as bits.
 template <typename Source, Terms terms>
-[[gnu::always_inline]] inline int64_t storeRests(const Source *from, int64_t count, int top, double *rests) {
+[[gnu::always_inline]] inline int64_t storeRests(const Source *from, int64_t count, int top,
+                                                 double *rests) {
   double scale = powerOfTwo(kWordBits - top);
   int64_t largest = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -50,7 +50,8 @@ template <typename Source, Terms terms>
 /// A sweep over what the one before left. Its words are in units of that. `rests` gets what this one leaves, and
 /// `largest` its largest magnitude.
 template <typename, Terms terms>
-[[gnu::always_inline]] inline Words<terms> sweepRests(double *rests, int64_t count, int64_t *largest) {
+[[gnu::always_inline]] inline Words<terms> sweepRests(double *rests, int64_t count,
+                                                      int64_t *largest) {
   Words<terms> words;
   words.top = int(*largest >> 52) - 1022;
   double scale = powerOfTwo(kWordBits - words.top);
@@ -69,20 +70,22 @@ STEPC_WITH_VECTORS(Words<terms>, sweepRests)
 
 /// Adds terms that a first sweep could not take as a whole.
 template <typename Source, Terms terms>
-void addRest(Accumulator<terms> &sum, const Source *from, int64_t count, const Swept<terms> &found) {
+void addRest(Accumulator<terms> &sum, const Source *from, int64_t count,
+             const Swept<terms> &found) {
   if (!found.isFinite) {
     for (int64_t i = 0; i < count; ++i) {
-      float value = valueOf(from[i]);
-      if (std::isnan(value))
+      uint32_t magnitude = magnitudeOf(from[i]);
+      if (magnitude > kInfinityBits)
         sum.addNaN();
-      else if (std::isinf(value))
-        sum.addInfinity(terms == Terms::Values && value < 0);
+      else if (magnitude == kInfinityBits)
+        sum.addInfinity(terms == Terms::Values && valueOf(from[i]) < 0);
     }
     return;
   }
   double rests[kSweepTerms];
   int unit = found.words.unit();
-  for (int64_t largest = storeRestsOf<Source, terms>(from, count, found.words.top, rests); largest;) {
+  for (int64_t largest = storeRestsOf<Source, terms>(from, count, found.words.top, rests);
+       largest;) {
     Words<terms> words = sweepRestsOf<double, terms>(rests, count, &largest);
     words.top += unit;
     words.addTo(sum);

@@ -31,8 +31,8 @@ template <typename Source, Terms>
 }
 
 template <typename Source, Terms>
-[[gnu::always_inline]] inline void largestOfColumns(int32_t *found, const Source *from, int64_t rows,
-                                                    int64_t columns, int64_t stride) {
+[[gnu::always_inline]] inline void largestOfColumns(int32_t *found, const Source *from,
+                                                    int64_t rows, int64_t columns, int64_t stride) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
       found[c] = std::max(found[c], orderOf(valueOf(from[r * stride + c])));

@@ -11,12 +11,21 @@
 
 namespace stepc::sums {
 
+/// IEEE's root. No function of a math library has a say.
+static double squareRoot(double value) {
+#if __has_builtin(__builtin_elementwise_sqrt)
+  return __builtin_elementwise_sqrt(value);
+#else
+  return std::sqrt(value);
+#endif
+}
+
 float finish(plan::Reduction kind, double sum, int64_t count, int64_t exponent) {
   if (kind == plan::Reduction::Mean || kind == plan::Reduction::Rms)
     sum /= double(count);
   if (termsOf(kind) == Terms::Squares)
-    sum = std::ldexp(std::sqrt(sum), int(exponent));
-  return std::isnan(sum) ? std::bit_cast<float>(0x7fc00000) : float(sum);
+    sum = squareRoot(sum) * powerOfTwo(int(exponent));
+  return sum != sum ? std::bit_cast<float>(0x7fc00000) : float(sum);
 }
 
 namespace {
@@ -71,7 +80,9 @@ void runItem(const BlockReduction &reduction, const Way &way, Phase phase, char 
              const char *block, float *out, int64_t item) {
   const auto &[kind, exponent, remains, type, rows, cols] = reduction;
   int64_t bytes = plan::byteSize(type);
-  auto partAt = [&](int64_t i) { return reinterpret_cast<typename Way::Part *>(parts + i * kPartBytes); };
+  auto partAt = [&](int64_t i) {
+    return reinterpret_cast<typename Way::Part *>(parts + i * kPartBytes);
+  };
   if (phase == Phase::Combine) {
     typename Way::Part all = *partAt(0);
     for (int64_t i = 1; i < reduction.parts(); ++i)
@@ -123,8 +134,8 @@ int64_t BlockReduction::items(Phase phase) const {
 void BlockReduction::run(Phase phase, void *scratch, const void *source, float *out, int64_t first,
                          int64_t last) const {
   auto with = [&](const auto &way) {
-    runItems(*this, way, phase, static_cast<char *>(scratch), static_cast<const char *>(source), out,
-             first, last);
+    runItems(*this, way, phase, static_cast<char *>(scratch), static_cast<const char *>(source),
+             out, first, last);
   };
   if (kind == plan::Reduction::Max)
     with(ByMaximum());
@@ -140,7 +151,8 @@ extern "C" void stepc_rt_reduce(int64_t kind, int64_t exponent, int64_t remains,
                                 int64_t rows, int64_t cols, int64_t phase, void *const *arguments,
                                 int64_t first, int64_t last) {
   using namespace stepc;
-  sums::BlockReduction{plan::Reduction(kind), exponent, sums::Remains(remains), plan::DType(type), rows, cols}
-      .run(sums::Phase(phase), arguments[0], arguments[1], static_cast<float *>(arguments[2]), first,
-           last);
+  sums::BlockReduction{plan::Reduction(kind), exponent, sums::Remains(remains),
+                       plan::DType(type),     rows,     cols}
+      .run(sums::Phase(phase), arguments[0], arguments[1], static_cast<float *>(arguments[2]),
+           first, last);
 }

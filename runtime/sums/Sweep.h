@@ -28,11 +28,6 @@ inline constexpr int kWordBits = 50;
 /// Adding it rounds a number below 2^51 to an integer, which then stands in the low bits.
 inline constexpr double kToInteger = 0x1.8p52;
 
-/// 2 to a power from -1022 to 1023.
-constexpr double powerOfTwo(int exponent) {
-  return std::bit_cast<double>(uint64_t(exponent + 1023) << 52);
-}
-
 /// The number of integers of a sweep. Squares have twice the bits.
 inline constexpr int wordsOf(Terms terms) { return terms == Terms::Squares ? 3 : 2; }
 

@@ -26,8 +26,7 @@ template <typename Source> [[gnu::always_inline]] inline uint32_t magnitudeOf(So
 inline constexpr uint32_t kInfinityBits = 0x7f800000;
 
 /// The term of a number. It is exact: a square of f32 has 48 bits.
-template <Terms terms, typename Source>
-[[gnu::always_inline]] inline double termOf(Source number) {
+template <Terms terms, typename Source> [[gnu::always_inline]] inline double termOf(Source number) {
   double value = valueOf(number);
   return terms == Terms::Squares ? value * value : value;
 }
@@ -53,11 +52,12 @@ template <typename Run, typename Body> auto withSource(const Run &line, Body &&b
 
 #if defined(__x86_64__)
 inline int vectorsOfMachine() {
-  static const int found = __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+  static const int found = __builtin_cpu_supports("avx512dq") &&
+                                   __builtin_cpu_supports("avx512bw") &&
                                    __builtin_cpu_supports("avx512vl")
                                ? 2
                            : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? 1
-                                                                                             : 0;
+                                                                                              : 0;
   return found;
 }
 
@@ -65,7 +65,8 @@ inline int vectorsOfMachine() {
 /// the widest vectors of this machine. All give the same bits.
 #define STEPC_WITH_VECTORS(Result, name)                                                           \
   template <typename Source, Terms terms, typename... Arguments>                                   \
-  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c")]] Result name##Of512(Arguments... a) {     \
+  [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c")]] Result name##Of512(          \
+      Arguments... a) {                                                                            \
     return name<Source, terms>(a...);                                                              \
   }                                                                                                \
   template <typename Source, Terms terms, typename... Arguments>                                   \

@@ -135,8 +135,8 @@ private:
     for (int64_t i = 0; i < kWarps; ++i) {
       Values other;
       for (auto [memory, each] : llvm::zip(memories, found))
-        other.push_back(b.load(each.getType(),
-                               b.address(memory, each.getType(), b.add(lane, i * kWarp))));
+        other.push_back(
+            b.load(each.getType(), b.address(memory, each.getType(), b.add(lane, i * kWarp))));
       all = combine(all, other);
     }
     return all;
@@ -144,7 +144,8 @@ private:
 
   /// What the GPU block finds of numbers [first, last) of the slot's block. The first warp gets it.
   Values overBlock(Value first, Value last) {
-    Values found = addLine(nothing(true), block(), b.add(first, b.mul(warp, kRun)), last, kRun * kWarps);
+    Values found =
+        addLine(nothing(true), block(), b.add(first, b.mul(warp, kRun)), last, kRun * kWarps);
     return overWarps(found);
   }
   void inFirstWarp(function_ref<void()> body) { b.when(b.below(b.thread, kWarp), body); }
@@ -178,22 +179,20 @@ private:
     b.when(b.below(row, reduction.rows), [&] {
       Value from = b.element(block(), type, b.mul(row, reduction.cols));
       Values found = addLine(nothing(true), from, b.constant(0), b.constant(reduction.cols), kRun);
-      storeResult(resultOfWarp(found, reduction.cols),
-                  b.add(b.mul(b.slot, reduction.rows), row));
+      storeResult(resultOfWarp(found, reduction.cols), b.add(b.mul(b.slot, reduction.rows), row));
     });
   }
   /// A lane has a column, and the warps share its rows.
   void emitColumns() {
     Value column = b.add(b.mul(b.item, kWarp), lane);
     Value from = b.element(block(), type, b.smaller(column, reduction.cols - 1));
-    Values found = b.loop(
-        b.mul(warp, kDown), b.constant(reduction.rows), kDown * kWarps, nothing(false),
-        [&](Value row, ValueRange found) {
-          Value count = b.smaller(b.sub(b.constant(reduction.rows), row), kDown);
-          return addOfThread(found, count, [&](Value i) {
-            return number(from, b.mul(b.add(row, i), reduction.cols));
-          });
-        });
+    Values found = b.loop(b.mul(warp, kDown), b.constant(reduction.rows), kDown * kWarps,
+                          nothing(false), [&](Value row, ValueRange found) {
+                            Value count = b.smaller(b.sub(b.constant(reduction.rows), row), kDown);
+                            return addOfThread(found, count, [&](Value i) {
+                              return number(from, b.mul(b.add(row, i), reduction.cols));
+                            });
+                          });
     Values all = overWarps(found);
     inFirstWarp([&] {
       Value result = resultOfThread(all, reduction.rows);
@@ -291,9 +290,8 @@ private:
     return {largest};
   }
   Values addOfThread(ValueRange found, Value count, NumberAt number) override {
-    return {b.fold(b.constant(0), count, 1, found[0], [&](Value i, Value largest) {
-      return larger(largest, orderOf(number(i)));
-    })};
+    return {b.fold(b.constant(0), count, 1, found[0],
+                   [&](Value i, Value largest) { return larger(largest, orderOf(number(i))); })};
   }
   Values combine(ValueRange found, ValueRange other) override {
     return {larger(found[0], other[0])};

@@ -57,9 +57,7 @@ Value SumBuilder::skip(Value scaled, Value sweeps) {
   });
 }
 
-Value SumBuilder::magnitude(Value number) {
-  return masked(bits(getI32Type(), number), 0x7fffffff);
-}
+Value SumBuilder::magnitude(Value number) { return masked(bits(getI32Type(), number), 0x7fffffff); }
 
 Value SumBuilder::topOf(Value magnitude) {
   Value exponent = right(magnitude, 23);
@@ -215,9 +213,7 @@ SumBuilder::Sum SumBuilder::addOfThread(const Sum &sum, Value count, NumberAt nu
         next.push_back(add(sweeps, 1));
         scf::ConditionOp::create(*this, loc, isLeft(found[words], next.back()), next);
       },
-      [&](OpBuilder &, Location, ValueRange values) {
-        scf::YieldOp::create(*this, loc, values);
-      });
+      [&](OpBuilder &, Location, ValueRange values) { scf::YieldOp::create(*this, loc, values); });
   Sum finite{llvm::to_vector(ValueRange(whileOp.getResults()).drop_back()), sum.flags};
   scf::YieldOp::create(*this, loc, finite.values());
   return Sum::of(ifOp.getResults());
@@ -274,8 +270,7 @@ Value SumBuilder::total(ValueRange digits) {
   Value value = arith::UIToFPOp::create(*this, loc, getF64Type(), number);
   Value exponent = sub(left(sub(place, word(1)), 5), lead);
   exponent = KernelBuilder::add(exponent, word(unitOf(terms) + 1023));
-  value = arith::MulFOp::create(*this, loc, value,
-                                bits(getF64Type(), left(wide(exponent), 52)));
+  value = arith::MulFOp::create(*this, loc, value, bits(getF64Type(), left(wide(exponent), 52)));
   value = select(isNegative, arith::NegFOp::create(*this, loc, value), value);
   Value flags = right(digits.back(), 29);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();

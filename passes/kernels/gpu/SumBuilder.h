@@ -73,9 +73,7 @@ public:
   };
   /// A sum of nothing, of a warp or of a thread.
   Sum ofWarp() { return {{constant(0)}, word(0)}; }
-  Sum ofThread() {
-    return {llvm::SmallVector<Value>(kDigits, constant(0)), word(0)};
-  }
+  Sum ofThread() { return {llvm::SmallVector<Value>(kDigits, constant(0)), word(0)}; }
   /// Builds number i of some, as f32. Called several times.
   using NumberAt = llvm::function_ref<Value(Value)>;
   /// Adds `count` numbers of each lane of a warp. All lanes must come here.

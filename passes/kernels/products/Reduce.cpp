@@ -27,9 +27,9 @@ sums::BlockReduction reductionOf(exec::ApplyOp op) {
 
 std::string kernelName(const sums::BlockReduction &reduction, sums::Phase phase) {
   const auto &[kind, exponent, remains, type, rows, cols] = reduction;
-  std::string name = llvm::formatv("stepc_reduce_{0}_{1}_{2}_{3}x{4}_{5}", plan::name(kind),
-                                   plan::name(remains), plan::name(phase), rows, cols,
-                                   plan::name(type));
+  std::string name =
+      llvm::formatv("stepc_reduce_{0}_{1}_{2}_{3}x{4}_{5}", plan::name(kind), plan::name(remains),
+                    plan::name(phase), rows, cols, plan::name(type));
   if (exponent != 0)
     name += llvm::formatv("_{0}{1}", exponent < 0 ? "m" : "p", std::abs(exponent));
   return name;
@@ -57,8 +57,9 @@ static LLVM::LLVMFuncOp kernelOfPhase(SymbolTable &symbols, const sums::BlockRed
   sums::BlockReduction::fields(reduction, give);
   give("phase", phase);
   llvm::append_range(arguments, kernel.getArguments());
-  LLVM::LLVMFuncOp reduce = declare(module, "stepc_rt_reduce", LLVM::LLVMVoidType::get(b.getContext()),
-                                    llvm::to_vector(ValueRange(arguments).getTypes()));
+  LLVM::LLVMFuncOp reduce =
+      declare(module, "stepc_rt_reduce", LLVM::LLVMVoidType::get(b.getContext()),
+              llvm::to_vector(ValueRange(arguments).getTypes()));
   LLVM::CallOp::create(b, loc, reduce, arguments);
   return kernel;
 }

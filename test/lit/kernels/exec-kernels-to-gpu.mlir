@@ -48,23 +48,27 @@
 // CHECK: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> i16
 // CHECK-NOT: gpu.func
 
-// A reduction of a small block: half a warp adds a row, sixteen results of rows meet in the block's memory behind a barrier.
-// Squares that left their range are added again, by all threads or none.
-// CHECK-LABEL: gpu.func @stepc_reduce_norm_one_8x4_bf16_m24(
+// A reduction of a small block: lanes find the largest number, split exact squares below a power of two into integers, and add these
+// up. More sweeps follow while a square has bits below. Sums of warps meet in the block's memory behind a barrier.
+// CHECK-LABEL: gpu.func @stepc_reduce_norm_one_whole_8x4_bf16_m24(
 // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %[[SOURCE:.*]]: !llvm.ptr<1>, %[[OUT:.*]]: !llvm.ptr<1>)
-// CHECK-SAME: workgroup(%[[MEMORY:.*]] : memref<16xf32, #gpu.address_space<workgroup>> {llvm.align = 16 : i64})
+// CHECK-SAME: workgroup(%[[DIGITS:.*]] : memref<256xi64, #gpu.address_space<workgroup>> {llvm.align = 16 : i64}
 // CHECK: %[[SLOT:.*]] = gpu.block_id
-// CHECK: memref.extract_aligned_pointer_as_index %[[MEMORY]]
 // CHECK: llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> i16
 // CHECK: %[[X:.*]] = arith.bitcast %{{.*}} : i32 to f32
-// CHECK: arith.mulf %[[X]], %[[X]] : f32
-// CHECK-COUNT-4: gpu.shuffle {{ *}}xor
-// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
+// CHECK: arith.maxui
+// CHECK-COUNT-5: gpu.shuffle {{ *}}xor
+// CHECK: %[[WIDE:.*]] = arith.extf %{{.*}} : f32 to f64
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[WIDE]], %[[WIDE]] : f64
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[SQUARE]], %{{.*}} : f64
+// CHECK: %[[MOVED:.*]] = arith.addf %{{.*}}, %{{.*}} : f64
+// CHECK: %[[WHOLE:.*]] = arith.subf %[[MOVED]], %{{.*}} : f64
+// CHECK: arith.subf %{{.*}}, %[[WHOLE]] : f64
+// CHECK: scf.while
+// CHECK: memref.extract_aligned_pointer_as_index %[[DIGITS]]
 // CHECK: gpu.barrier
-// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
-// CHECK: gpu.barrier
-// CHECK-COUNT-4: gpu.shuffle {{ *}}xor
-// CHECK: scf.if
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i64
+// CHECK: math.ctlz
 // CHECK: math.sqrt
 // CHECK: llvm.getelementptr %[[OUT]]
 

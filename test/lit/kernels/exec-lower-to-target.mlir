@@ -22,7 +22,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 3072, bytes = 2048, block = tensor<16x32xf32>>
       by <offset = 3072, bytes = 2048, block = tensor<16x32xf32>> to <offset = 2048, bytes = 1024, block = tensor<16x16xf32>> scratch 5120
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
-    // CHECK-NEXT: exec.apply #optim.block_reduce<norm> {{.*}} kernels [#exec.kernel<@stepc_reduce_norm_one_16x32_f32, items = 1>]
+    // CHECK-NEXT: exec.apply #optim.block_reduce<norm> {{.*}} kernels [#exec.kernel<@stepc_reduce_norm_one_whole_16x32_f32, items = 1>]
     exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       to <offset = 2048, bytes = 4, block = tensor<1x1xf32>>
     exec.advance_steps
@@ -38,12 +38,15 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
 // CHECK: llvm.call @[[ALL_PACKS]](%{{.*}}, %{{.*}}, %{{.*}}, %[[M]], %{{.*}}, %[[K]])
 // CHECK: math.fma
 // CHECK: llvm.func internal @[[TILES]](
-// CHECK: llvm.func internal @stepc_reduce_norm_one_16x32_f32(
-// CHECK: llvm.call @stepc_reduce_norm_one_f32(
+// A reduction is the runtime's: its sums do not depend on the chip.
+// CHECK: llvm.func internal @stepc_reduce_norm_one_whole_16x32_f32(%[[LIST:.*]]: !llvm.ptr, %[[FIRST:.*]]: i64, %[[LAST:.*]]: i64)
+// CHECK-DAG: %[[ROWS:.*]] = arith.constant 16 : i64
+// CHECK-DAG: %[[COLS:.*]] = arith.constant 32 : i64
+// CHECK: llvm.call @stepc_rt_reduce(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[ROWS]], %[[COLS]], %{{.*}}, %[[LIST]], %[[FIRST]], %[[LAST]])
 
 // -----
 
-// Products and functions of blocks of two shapes have one function that computes, which LLVM does not copy into their kernels.
+// Products of two shapes have one function that computes, which LLVM does not copy into their kernels.
 // CHECK: module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"}
 module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
@@ -65,10 +68,6 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     exec.product fused_chain of <kind = block_chunks, from = <@t, full, blocks>> <offset = 2048, bytes = 3072, block = tensor<16x48xf32>>
       by <offset = 2048, bytes = 3072, block = tensor<16x48xf32>> to <offset = 6144, bytes = 1024, block = tensor<16x16xf32>> scratch 7680
       {alpha = 1.0 : f64, beta = 0.0 : f64, transpose_rhs, symmetric}
-    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
-      to <offset = 7168, bytes = 4, block = tensor<1x1xf32>>
-    exec.apply #optim.block_reduce<norm> of <kind = block_chunks, from = <@t, full, blocks>> <offset = 2048, bytes = 3072, block = tensor<16x48xf32>>
-      to <offset = 7168, bytes = 4, block = tensor<1x1xf32>>
     exec.advance_steps
   }
 }
@@ -82,10 +81,6 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
 // CHECK: llvm.call @stepc_product_pack_256f_f32_f32t({{.*}}{always_inline}
 // CHECK: llvm.func internal @stepc_product_256f_16x16x48_f32_symmetric(
 // CHECK: llvm.call @stepc_product_tiles_256f_f32_symmetric({{.*}}{always_inline}
-// CHECK: llvm.func internal @stepc_reduce_norm_one_f32(
-// CHECK: llvm.func internal @stepc_reduce_norm_one_16x32_f32(
-// CHECK: llvm.func internal @stepc_reduce_norm_one_16x48_f32(
-// CHECK: llvm.call @stepc_reduce_norm_one_f32({{.*}}{always_inline}
 
 // -----
 
@@ -119,7 +114,7 @@ module attributes {stepc.chip = "x86-64;"} {
 // wait; pointers are all of one kind.
 // CHECK: module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"}
 module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
-  // CHECK: llvm.mlir.global internal constant @stepc_reduce_max_one_16x32_f32_name("stepc_reduce_max_one_16x32_f32\00")
+  // CHECK: llvm.mlir.global internal constant @stepc_reduce_max_one_whole_16x32_f32_name("stepc_reduce_max_one_whole_16x32_f32\00")
   // CHECK: llvm.func hidden @stepc_rt_emulated_shuffle(!llvm.ptr, i32, i32, i32) -> i32
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
   optim.rule @R hyperparameters [] states [] needs_matrix {
@@ -131,10 +126,10 @@ module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
   comm.segment @s group @g all
 
   exec.program arena 8192 scratch 5120 {
-    // CHECK: exec.apply #optim.block_reduce<max> {{.*}} kernels [#exec.kernel<@stepc_reduce_max_one_16x32_f32, items = 1>]
+    // CHECK: exec.apply #optim.block_reduce<max> {{.*}} kernels [#exec.kernel<@stepc_reduce_max_one_whole_16x32_f32, items = 1>]
     exec.apply #optim.block_reduce<max> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 2048, block = tensor<16x32xf32>>
       to <offset = 2048, bytes = 4, block = tensor<1x1xf32>>
-    // CHECK: exec.apply #optim.block_reduce<sum> {{.*}} kernels [#exec.kernel<@stepc_reduce_sum_cols_16x70_f32, items = 3>]
+    // CHECK: exec.apply #optim.block_reduce<sum> {{.*}} kernels [#exec.kernel<@stepc_reduce_sum_columns_whole_16x70_f32, items = 3>]
     exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 4480, block = tensor<16x70xf32>>
       to <offset = 4480, bytes = 280, block = tensor<1x70xf32>>
     // A GPU counts steps where they stand.
@@ -143,16 +138,16 @@ module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
   }
 }
 
-// CHECK: llvm.func internal @stepc_reduce_max_one_16x32_f32(%[[LIST:.*]]: !llvm.ptr, %[[FIRST:.*]]: i64, %[[LAST:.*]]: i64)
+// CHECK: llvm.func internal @stepc_reduce_max_one_whole_16x32_f32(%[[LIST:.*]]: !llvm.ptr, %[[FIRST:.*]]: i64, %[[LAST:.*]]: i64)
 // CHECK-DAG: %[[THREADS:.*]] = arith.constant 256 : i64
 // CHECK-DAG: %[[BYTES:.*]] = arith.constant 64 : i64
-// CHECK-DAG: %[[THREAD:.*]] = llvm.mlir.addressof @stepc_reduce_max_one_16x32_f32_thread
+// CHECK-DAG: %[[THREAD:.*]] = llvm.mlir.addressof @stepc_reduce_max_one_whole_16x32_f32_thread
 // CHECK: llvm.call @stepc_rt_emulate(%[[THREAD]], %[[LIST]], %[[FIRST]], %[[LAST]], %[[THREADS]], %[[BYTES]], %{{.*}})
-// CHECK: llvm.func internal @stepc_reduce_max_one_16x32_f32_thread(%[[BLOCK:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr)
+// CHECK: llvm.func internal @stepc_reduce_max_one_whole_16x32_f32_thread(%[[BLOCK:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr)
 // CHECK-NOT: ptr<
 // CHECK: llvm.call @stepc_rt_emulated_shuffle(%[[BLOCK]], %{{.*}}, %{{.*}}, %{{.*}})
 // CHECK: llvm.call @stepc_rt_emulated_barrier(%[[BLOCK]], %{{.*}})
-// CHECK: llvm.func internal @stepc_reduce_sum_cols_16x70_f32(
+// CHECK: llvm.func internal @stepc_reduce_sum_columns_whole_16x70_f32(
 // CHECK: llvm.func internal @stepc_advance_steps(
 
 // -----

@@ -28,7 +28,15 @@ int64_t draw(Engine &engine, int64_t least, int64_t most) {
 }
 
 /// What numbers are drawn from.
-enum class Kind { Normal, Squares, LogNormal, AllExponents, Subnormal, Cancelling, Last = Cancelling };
+enum class Kind {
+  Normal,
+  Squares,
+  LogNormal,
+  AllExponents,
+  Subnormal,
+  Cancelling,
+  Last = Cancelling
+};
 
 std::vector<float> drawNumbers(Engine &engine, Kind kind, int64_t count) {
   std::normal_distribution<double> normal;
