@@ -28,12 +28,18 @@ inline constexpr int64_t kTileRows = 128, kTileColumns = 256;
 /// Steps of k of one stage, the stages that a kernel's ring has, and the least stages of a tile.
 inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 
+/// What lists of tiles take, in stages of whole tiles.
+struct ListTimes {
+  int64_t tiles = 0;
+  double longest = 0;    ///< of the longest list
+  double evenShare = 0;  ///< of all lists together, divided by their number
+  double wholeShare = 0; ///< as evenShare, if no tile were cut into halves
+};
+
 struct TileLists {
   std::vector<stepc_product_tile> tiles; ///< list by list
   std::vector<int32_t> begins;           ///< per list its first tile; then the number of tiles
-  /// The time of the longest list, and of all lists together divided by their number, in stages of whole
-  /// tiles.
-  double longest = 0, evenShare = 0;
+  ListTimes times;
 
   int64_t count() const { return static_cast<int64_t>(begins.size()) - 1; }
 };
@@ -44,6 +50,9 @@ std::vector<stepc_product_tile> halves(const stepc_product_tile &tile);
 /// Shares the tiles of products out to `lists` clusters of `cluster` blocks each. Product i of the result's
 /// tiles is number i of `products`.
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
+
+/// The times of the lists that tileLists makes. This takes time per tile of a matrix, not of all matrices.
+ListTimes listTimes(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
 
 /// Why a kernel of tiles cannot compute a product of `matrices` matrices; empty if it can.
 std::string checkTiled(const Product &product, int64_t matrices);
