@@ -8,6 +8,7 @@
 
 #include "runtime/plan/ProductKernel.h"
 
+#include <compare>
 #include <cstdint>
 
 namespace stepc::cost {
@@ -21,7 +22,7 @@ struct BlockProduct {
   bool hasAddend = false;
   bool isNarrow = true;  ///< both operands have the same type of 16 bits, which tensor cores take
   bool isOneType = true; ///< operands, addend and result have one type, which warpgroups need
-  bool operator==(const BlockProduct &) const = default;
+  auto operator<=>(const BlockProduct &) const = default;
 };
 
 /// Symmetric results are computed in blocks of so many rows and columns.

@@ -25,6 +25,8 @@ inline constexpr int64_t kTilePart = 64;
 /// Rows of a tile for each block of a cluster, and columns of a whole tile. Tiles of half as many columns
 /// end lists, so that no cluster waits long for the last one.
 inline constexpr int64_t kTileRows = 128, kTileColumns = 256;
+/// GPU blocks of a cluster. Tests also have clusters of one block.
+inline constexpr int64_t kTileBlocks = 2;
 /// Steps of k of one stage, the stages that a kernel's ring has, and the least stages of a tile.
 inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 

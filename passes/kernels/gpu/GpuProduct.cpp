@@ -162,7 +162,8 @@ ProductTile gpuProductTile(const GpuTarget &target, int64_t m, int64_t n, int64_
   bool isTensorCore = accumulation == exec::Accumulation::TensorCore;
   if (isTensorCore &&
       cost::kernelOf(target.products(), {m, n, k}) == cost::ProductKernel::Warpgroup)
-    return {2 * plan::kTileRows, plan::kTileColumns, plan::kTileSteps, plan::kTileStages};
+    return {plan::kTileBlocks * plan::kTileRows, plan::kTileColumns, plan::kTileSteps,
+            plan::kTileStages};
   return gpuProductTile(m, n, accumulation);
 }
 
