@@ -5,6 +5,8 @@
 #include "dialects/optim/Saturate.h"
 #include "passes/cost/ScratchBound.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
@@ -50,7 +52,12 @@ public:
                   product.transposeLhs ? rows : cols,
                   product.isSymmetric,
                   product.addend.has_value(),
-                  lhs == rhs && lhs.getIntOrFloatBitWidth() == 16};
+                  lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
+                  lhs == rhs && lhs == product.element &&
+                      (!product.addend || product.addend->element == lhs)};
+    step.form = {
+        lhs.getAsOpaquePointer(), rhs.getAsOpaquePointer(), product.element.getAsOpaquePointer(),
+        product.transposeLhs,     product.transposeRhs,     product.isSymmetric};
     step.flops = cost::executedFlops(step.shape);
     step.scratch = cost::productScratchBound(m, n, step.shape.k);
     step.bytes = product.element.getIntOrFloatBitWidth() / 8;
@@ -61,6 +68,10 @@ public:
     if (product.addend)
       values.push_back(*product.addend);
     MatrixValue result = make(product.kind, product.element);
+    for (const MatrixValue &value : values)
+      if (auto found = madeBy.find(value.number); found != madeBy.end())
+        step.after.push_back(found->second);
+    madeBy[result.number] = steps.size();
     values.push_back(result);
     llvm::SmallDenseSet<int64_t> seen;
     for (const MatrixValue &value : values) {
@@ -90,6 +101,7 @@ private:
   plan::Division::Axis cut;
   std::vector<MatrixStep> &steps;
   int64_t made = 0;
+  std::map<int64_t, size_t> madeBy; // by value's number: the step of a product
 };
 
 } // namespace
