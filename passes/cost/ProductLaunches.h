@@ -32,8 +32,8 @@ public:
   bool canJoin(const BlockProduct &shape) const {
     return kernelOf(device.products, shape) == ProductKernel::Warpgroup;
   }
-  /// The number of lists of tiles in a launch of products that join. `besideMessages`: whether messages travel
-  /// meanwhile, to which lists leave multiprocessors.
+  /// The number of lists of tiles in a launch of products that join. `besideMessages`: whether messages
+  /// travel meanwhile, to which lists leave multiprocessors.
   int64_t lists(bool besideMessages) const;
   /// The times of the lists of a launch.
   plan::ListTimes times(const Products &, bool besideMessages);

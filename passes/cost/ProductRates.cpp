@@ -22,15 +22,15 @@ struct Curve {
 constexpr double kMeasuredOn = 780;
 
 // Measured on an H200 (docs/gpu-results.md), and fitted together with the wait at the end of a launch. The
-// figures there are counted as full products; the curves are of executed operations. Other GPUs get the same part of their
-// device's figure: that is modelled.
+// figures there are counted as full products; the curves are of executed operations. Other GPUs get the same
+// part of their device's figure: that is modelled.
 
 /// mma.sync: three products of a Newton–Schulz step, mean of four runs (2026-11-26 and 2026-11-27). The model
 /// is within 4 % of 16 × 1024², 4 × 2048², 4096² and 4096 × 14336. Symmetry and addends make no difference.
 constexpr Curve kTensorCore = {330, 700};
 /// wgmma: the prototypes' better column of `kernel` and `half` (2026-11-27). With the wait for the longest
-/// list (ProductLaunches.h) the model is within 13 % of all nine shapes. stepc's own kernels have not run on a
-/// GPU.
+/// list (ProductLaunches.h) the model is within 13 % of all nine shapes. stepc's own kernels have not run on
+/// a GPU.
 constexpr Curve kWarpgroupSymmetric = {800, 580}, kWarpgroupSymmetricAddend = {800, 700},
                 kWarpgroupWhole = {790, 300};
 /// Chains of fused multiply-adds: modelled, half of the 67 · 10¹² operations per second in the data sheet.

@@ -110,8 +110,8 @@ void WaveModel::add(GroupOp group) {
   list(MatrixWork(rule, MatrixExtents(rows, cols)));
 }
 
-/// Adds the last group's products that work off lists of tiles. addLaunches has their launches, so these leave
-/// the seconds of the chain.
+/// Adds the last group's products that work off lists of tiles. addLaunches has their launches, so these
+/// leave the seconds of the chain.
 void WaveModel::list(const MatrixWork &work) {
   std::map<size_t, size_t> places; // by step: its place in the chain
   for (auto [number, step] : llvm::enumerate(work.steps)) {

@@ -73,8 +73,8 @@ private:
 /// runs the stages after the exchanges. Waves with sums over slabs take turns in pairs.
 class WavePipeline {
 public:
-  /// `fill` has seconds per rank of work that runs while the first exchange travels. `joins`: whether products
-  /// of several groups share launches.
+  /// `fill` has seconds per rank of work that runs while the first exchange travels. `joins`: whether
+  /// products of several groups share launches.
   WavePipeline(const cost::Cluster &cluster, std::vector<double> fill, bool joins = false);
   /// Adds the next wave; all have equally many rounds.
   void add(const WaveLoads &loads);
