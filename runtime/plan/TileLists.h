@@ -25,6 +25,8 @@ inline constexpr int64_t kTilePart = 64;
 /// Rows of a tile for each block of a cluster, and columns of a whole tile. Tiles of half as many columns
 /// end lists, so that no cluster waits long for the last one.
 inline constexpr int64_t kTileRows = 128, kTileColumns = 256;
+/// Columns of a box, which one tensor load or store moves: rows of 128 bytes, which the swizzle turns.
+constexpr int64_t boxColumns(DType type) { return type == DType::F32 ? 32 : 64; }
 /// Steps of k of one stage, the stages that a kernel's ring has, and the least stages of a tile.
 inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 

@@ -215,16 +215,18 @@ const Driver kDriver = {
        int) -> Result {
       if (Result wrong = beginSetup("cuTensorMapEncodeTiled"))
         return wrong;
-      bool isFit = (type == kMapF16 || type == kMapBF16) && rank == 3 && swizzle == kSwizzle128 &&
-                   reinterpret_cast<uintptr_t>(map) % 64 == 0 && strides[0] == 2 * sizes[0] &&
-                   strides[1] == strides[0] * sizes[1] && box[0] == 64 && box[1] <= 256 &&
-                   box[1] >= 1 && box[2] == 1;
+      bool isWide = type == kMapF32;
+      uint64_t elementBytes = isWide ? 4 : 2;
+      bool isFit = (isWide || type == kMapF16 || type == kMapBF16) && rank == 3 &&
+                   swizzle == kSwizzle128 && reinterpret_cast<uintptr_t>(map) % 64 == 0 &&
+                   strides[0] == elementBytes * sizes[0] && strides[1] == strides[0] * sizes[1] &&
+                   box[0] == 128 / elementBytes && box[1] <= 256 && box[1] >= 1 && box[2] == 1;
       auto bytes = strides[1] * sizes[2];
       if (!isFit || !isKnown(reinterpret_cast<Address>(address), bytes))
         return kInvalidValue;
-      std::string problem =
-          writeMap(address, {int64_t(sizes[0]), int64_t(sizes[1]), int64_t(sizes[2])},
-                           *static_cast<stepc_tensor_map *>(map));
+      std::string problem = writeMap(
+          address, {int64_t(sizes[0]), int64_t(sizes[1]), int64_t(sizes[2])},
+          isWide ? plan::DType::F32 : plan::DType::BF16, *static_cast<stepc_tensor_map *>(map));
       return problem.empty() ? 0 : kInvalidValue;
     },
     [](int *mode) -> Result {

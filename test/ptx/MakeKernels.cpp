@@ -6,6 +6,7 @@
 
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/gpu/WarpgroupProduct.h"
+#include "passes/kernels/products/ProductKernels.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -59,13 +60,19 @@ int main(int argc, char **argv) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   Type bf16 = BFloat16Type::get(&context), f16 = Float16Type::get(&context);
+  Type f32 = Float32Type::get(&context);
   // All products of matrices and their transposes, the symmetric ones X Xᵀ, Xᵀ X and A A, and some of these for
-  // clusters of one block and for f16.
+  // clusters of one block, for f16 and for results of f32.
   const kernels::WarpgroupForm forms[] = {
-      {bf16, false, false, false}, {bf16, false, true, false},     {bf16, true, false, false},
-      {bf16, true, true, false},   {bf16, false, true, true},      {bf16, true, false, true},
-      {bf16, false, false, true},  {bf16, false, false, false, 1}, {bf16, false, true, true, 1},
-      {f16, false, false, false},  {f16, false, true, true},       {f16, true, false, true}};
+      {bf16, bf16, false, false, false},  {bf16, bf16, false, true, false},
+      {bf16, bf16, true, false, false},   {bf16, bf16, true, true, false},
+      {bf16, bf16, false, true, true},    {bf16, bf16, true, false, true},
+      {bf16, bf16, false, false, true},   {bf16, bf16, false, false, false, 1},
+      {bf16, bf16, false, true, true, 1}, {f16, f16, false, false, false},
+      {f16, f16, false, true, true},      {f16, f16, true, false, true},
+      {bf16, f32, false, true, true},     {bf16, f32, true, false, true},
+      {bf16, f32, false, false, false},   {f16, f32, false, true, true, 1},
+      {f16, f32, false, false, true}};
   for (const kernels::WarpgroupForm &form : forms) {
     std::string name = form.name(), ptx = ptxOf(context, form);
     if (ptx.empty() || !write(folder + "/" + name + ".ptx", ptx))
@@ -74,8 +81,8 @@ int main(int argc, char **argv) {
     line << "file=" << name << ".ptx entry=" << name
          << " shared=" << kernels::warpgroupLaunch(form).dynamicBytes
          << " transpose_lhs=" << form.transposeLhs << " transpose_rhs=" << form.transposeRhs
-         << " symmetric=" << form.symmetric << " type=" << (form.type == f16 ? "f16" : "bf16")
-         << "\n";
+         << " symmetric=" << form.symmetric << " type=" << kernels::typeName(form.type)
+         << " result=" << kernels::typeName(form.result) << "\n";
   }
   // Last, because it is what the build waits for.
   return write(folder + "/kernels.txt", list) ? 0 : 1;

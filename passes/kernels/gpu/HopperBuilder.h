@@ -50,6 +50,7 @@ public:
   }
   Value below(Value a, int64_t b) { return compare(mlir::arith::CmpIPredicate::ult, a, word(b)); }
   Value above(Value a, Value b) { return compare(mlir::arith::CmpIPredicate::ugt, a, b); }
+  Value isFalse() { return mlir::arith::ConstantIntOp::create(*this, loc, 0, 1); }
   Value select(Value condition, Value a, Value b) {
     return mlir::arith::SelectOp::create(*this, loc, condition, a, b);
   }

@@ -11,6 +11,7 @@
 #include "runtime/devices/gpu/CudaPointers.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/LibraryProducts.h"
+#include "runtime/plan/TileLists.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -144,19 +145,21 @@ public:
     return std::clamp(blocks / cluster, int64_t(1), mostClusters);
   }
   void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
-    constexpr unsigned kBoxColumns = 64; // 128 bytes, which the swizzle turns
-    const int64_t elementBytes = 2;
+    const int64_t elementBytes = byteSize(stack.type);
+    const int type = stack.type == plan::DType::F32   ? kMapF32
+                     : stack.type == plan::DType::F16 ? kMapF16
+                                                      : kMapBF16;
     alignas(64) stepc_tensor_map made{};
     uint64_t rowBytes = uint64_t(stack.columns * elementBytes);
     uint64_t sizes[] = {uint64_t(stack.columns), uint64_t(stack.rows), uint64_t(stack.matrices)};
     uint64_t strides[] = {rowBytes, rowBytes * uint64_t(stack.rows)};
-    unsigned box[] = {kBoxColumns, unsigned(stack.boxRows), 1}, every[] = {1, 1, 1};
+    unsigned box[] = {unsigned(plan::boxColumns(stack.type)), unsigned(stack.boxRows), 1},
+             every[] = {1, 1, 1};
     enter();
     if (check("describing matrices",
-              driver.cuTensorMapEncodeTiled(
-                  &made, stack.type == plan::DType::F16 ? kMapF16 : kMapBF16, 3,
-                  const_cast<void *>(stack.address), sizes, strides, box, every, /*interleave=*/0,
-                  kSwizzle128, kPromote256, /*outside=*/0)))
+              driver.cuTensorMapEncodeTiled(&made, type, 3, const_cast<void *>(stack.address),
+                                            sizes, strides, box, every, /*interleave=*/0,
+                                            kSwizzle128, kPromote256, /*outside=*/0)))
       map = made;
     exit();
   }

@@ -56,7 +56,7 @@ struct LaunchAttribute {
   }
 };
 /// Values of a tensor map: CU_TENSOR_MAP_DATA_TYPE_…, …_SWIZZLE_128B, …_L2_PROMOTION_L2_256B.
-inline constexpr int kMapF16 = 6, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;
+inline constexpr int kMapF16 = 6, kMapF32 = 7, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;
 
 /// CUlaunchConfig.
 struct LaunchConfig {

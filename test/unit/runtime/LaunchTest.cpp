@@ -132,10 +132,13 @@ TEST_F(Launches, DescribeMatricesAsTheDriverTakesThem) {
   gpu->mapMatrices({memory, 2, 16, 8, plan::DType::BF16, 64}, map);
   EXPECT_EQ(gpu->takeProblem(), "");
   EXPECT_NE(map.words[0], 0u);
+  gpu->mapMatrices({memory, 2, 16, 4, plan::DType::F32, 32}, map);
+  EXPECT_EQ(gpu->takeProblem(), "");
   // Rows of no whole 16 bytes, a base of no whole 16 bytes, and more than the memory has.
   for (MatrixStack wrong : {MatrixStack{memory, 2, 16, 12, plan::DType::F16, 64},
                             MatrixStack{static_cast<char *>(memory) + 8, 2, 16, 8},
-                            MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64}}) {
+                            MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64},
+                            MatrixStack{memory, 9, 16, 8, plan::DType::F32, 32}}) {
     gpu->mapMatrices(wrong, map);
     EXPECT_EQ(gpu->takeProblem(),
               "describing matrices failed: CUDA_ERROR_INVALID_VALUE, said the stub");
