@@ -28,7 +28,7 @@ struct Stack {
         rows(int64_t(map.words[3])) {}
   std::byte *at(plan::DType type, int64_t matrix, int64_t row, int64_t column) const {
     return reinterpret_cast<std::byte *>(address) +
-           ((matrix * rows + row) * columns + column) * byteSize(type);
+           ((matrix * rows + row) * columns + column) * (type == plan::DType::F32 ? 4 : 2);
   }
   /// An element of 16 bits, or 0 past the ends.
   uint16_t read(int64_t matrix, int64_t row, int64_t column) const {
@@ -140,10 +140,10 @@ void computeTile(const Form &form, const stepc_product_problem &problem,
 
 } // namespace
 
-std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, plan::DType type,
+std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, int64_t elementBytes,
                      stepc_tensor_map &map) {
   constexpr int64_t kBytes = 16;
-  const int64_t rowBytes = sizes[0] * byteSize(type);
+  const int64_t rowBytes = sizes[0] * elementBytes;
   if (reinterpret_cast<uintptr_t>(address) % kBytes || rowBytes % kBytes)
     return format("expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, found "
                   "address %p and rows of %lld bytes",

@@ -2,7 +2,6 @@
 #ifndef STEPC_RUNTIME_EMULATED_TILEPRODUCTS_H
 #define STEPC_RUNTIME_EMULATED_TILEPRODUCTS_H
 
-#include "runtime/model/Model.h"
 #include "stepc/kernel_abi.h"
 
 #include <array>
@@ -12,7 +11,7 @@ namespace stepc::runtime {
 
 /// Writes the map of a stack of matrices, in the form that stepc_rt_emulated_tiles reads. `sizes`: columns,
 /// rows and matrices. Returns what NVIDIA's driver would refuse; empty if nothing.
-std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, plan::DType type,
+std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, int64_t elementBytes,
                      stepc_tensor_map &map);
 
 } // namespace stepc::runtime

@@ -47,6 +47,10 @@ std::vector<stepc_product_tile> halves(const stepc_product_tile &tile);
 /// tiles is number i of `products`.
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
 
+/// The variable of a GPU's module that points to a word of the host, if the waits of a kernel of tiles are
+/// bounded. There a thread that has waited too long writes one more than its barrier's number.
+inline std::string stuckSymbol(const std::string &kernel) { return kernel + "_stuck"; }
+
 /// Why a kernel of tiles cannot compute a product of `matrices` matrices; empty if it can.
 std::string checkTiled(const Product &product, int64_t matrices);
 

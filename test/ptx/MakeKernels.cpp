@@ -19,12 +19,15 @@ using namespace stepc;
 
 namespace {
 
-/// The PTX of a kernel in a module of its own; empty after an error.
-std::string ptxOf(MLIRContext &context, const kernels::WarpgroupForm &form) {
+/// The PTX of a kernel in a module of its own, and the kernel's name; empty after an error.
+std::string ptxOf(MLIRContext &context, const kernels::WarpgroupForm &form, bool isBounded,
+                  std::string &name) {
   Location loc = UnknownLoc::get(&context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   gpu::GPUModuleOp code = kernels::makeGpuModule(*module, "sm_90a", "+ptx86");
-  kernels::addWarpgroupKernel(code, form, loc);
+  if (isBounded)
+    code->setAttr(kernels::kBoundedAttr, UnitAttr::get(&context));
+  name = kernels::addWarpgroupKernel(code, form, loc).getName().str();
   PassManager manager(&context);
   kernels::buildPtxPipeline(manager);
   if (failed(manager.run(*module)))
@@ -73,17 +76,27 @@ int main(int argc, char **argv) {
       {bf16, f32, false, true, true},     {bf16, f32, true, false, true},
       {bf16, f32, false, false, false},   {f16, f32, false, true, true, 1},
       {f16, f32, false, false, true}};
-  for (const kernels::WarpgroupForm &form : forms) {
-    std::string name = form.name(), ptx = ptxOf(context, form);
+  // These also with waits that end in a trap, as tests on a GPU have them.
+  const kernels::WarpgroupForm bounded[] = {{bf16, bf16, false, true, true},
+                                            {f16, f32, false, true, true}};
+  auto add = [&](const kernels::WarpgroupForm &form, bool isBounded) {
+    std::string name, ptx = ptxOf(context, form, isBounded, name);
     if (ptx.empty() || !write(folder + "/" + name + ".ptx", ptx))
-      return 1;
+      return false;
     llvm::raw_string_ostream line(list);
     line << "file=" << name << ".ptx entry=" << name
          << " shared=" << kernels::warpgroupLaunch(form).dynamicBytes
          << " transpose_lhs=" << form.transposeLhs << " transpose_rhs=" << form.transposeRhs
          << " symmetric=" << form.symmetric << " type=" << kernels::typeName(form.type)
          << " result=" << kernels::typeName(form.result) << "\n";
-  }
+    return true;
+  };
+  for (const kernels::WarpgroupForm &form : forms)
+    if (!add(form, /*isBounded=*/false))
+      return 1;
+  for (const kernels::WarpgroupForm &form : bounded)
+    if (!add(form, /*isBounded=*/true))
+      return 1;
   // Last, because it is what the build waits for.
   return write(folder + "/kernels.txt", list) ? 0 : 1;
 }

@@ -98,12 +98,23 @@ public:
                           of.hasAddend, of.hasShift});
     plan::TileLists lists = makeLists(products, kernel.cluster(), options.lists, machine.random);
     Launch launch;
-    launch.program = &kernel.program;
+    Program program = kernel.program;
+    uint64_t stuck = pointToWord(program);
+    launch.program = &program;
     launch.clusters = options.lists.lists;
     launch.dynamicBytes = kernel.sharedBytes;
     launch.parameters = parameters(lists);
     machine.residentClusters = options.resident;
-    machine.run(launch);
+    try {
+      machine.run(launch);
+    } catch (const Error &error) {
+      uint32_t number = 0;
+      if (stuck)
+        std::memcpy(&number, machine.memory.at(stuck).bytes.data(), sizeof number);
+      if (!number)
+        throw;
+      fail(error.what(), "; it waited for barrier ", number - 1);
+    }
     return check();
   }
 
@@ -121,6 +132,18 @@ private:
 
   static Matrices emptyOut(const ProductKernel &kernel, const ProductShape &shape) {
     return Matrices(kernel.result, shape.batches, shape.m, shape.n);
+  }
+
+  /// Lets a kernel with bounded waits write the number of a barrier to a word, whose address this returns.
+  uint64_t pointToWord(Program &program) {
+    uint64_t word = 0;
+    for (GlobalArray &array : program.kernel.globalArrays)
+      if (array.name == plan::stuckSymbol(kernel.name)) {
+        word = machine.memory.allocate("the host's word", nullptr, 4, true);
+        array.initial.resize(sizeof word);
+        std::memcpy(array.initial.data(), &word, sizeof word);
+      }
+    return word;
   }
 
   void place() {

@@ -106,8 +106,12 @@ public:
   /// Arrives at the barrier at the same place in a block of the cluster.
   void arriveAt(Value barrier, Value block, Value predicate);
   void arrive(Value barrier, Value predicate);
-  /// Waits until the barrier has completed the phase of this parity.
-  void wait(Value barrier, Value parity);
+  /// Waits until the barrier has completed the phase of this parity. The barrier's number, for messages, is
+  /// `first` + `number`.
+  void wait(Value barrier, Value parity, int64_t first, Value number);
+  /// The address of a pointer, if waits are bounded. After 2 seconds a thread writes one more than the
+  /// barrier's number to where it points, unless it is null, and ends the kernel by a trap.
+  Value stuck;
 
   //===--- products of a warpgroup ---===//
   /// How an operand lies in shared memory, in the swizzle of 128 bytes. `alongK`: neighbours are steps of k.

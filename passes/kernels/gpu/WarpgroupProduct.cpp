@@ -133,6 +133,11 @@ private:
 
   Value full(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers)); }
   Value empty(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers + 8 * kStages)); }
+  // Barriers are numbered for messages: first those of stages that have landed, then those of free ones.
+  void waitFull(Stage stage) { b.wait(full(stage.number), stage.parity, 0, stage.number); }
+  void waitEmpty(Stage stage) {
+    b.wait(empty(stage.number), b.bitXor(stage.parity, 1), kStages, stage.number);
+  }
   Value stageAt(Value stage) { return b.at(base, b.mul(stage, kStageBytes)); }
   Stage next(Stage stage);
   Tile tileAt(Value number);
@@ -296,7 +301,7 @@ WarpgroupProduct::Stage WarpgroupProduct::load(const Tile &tile, Stage stage) {
   Values after = b.loop(
       b.word(0), tile.steps, {stage.number, stage.parity}, [&](Value k, ArrayRef<Value> carried) {
         Stage now{carried[0], carried[1]};
-        b.wait(empty(now.number), b.bitXor(now.parity, 1));
+        waitEmpty(now);
         Value barrier = full(now.number), to = stageAt(now.number), step = b.mul(k, kTileSteps);
         b.arriveExpecting(barrier, bytes);
         if (left.alongK)
@@ -324,7 +329,7 @@ WarpgroupProduct::Stage WarpgroupProduct::loadAddend(const Tile &tile, Stage sta
   Values after = b.loop(
       b.word(0), runs, {stage.number, stage.parity}, [&](Value run, ArrayRef<Value> carried) {
         Stage now{carried[0], carried[1]};
-        b.wait(empty(now.number), b.bitXor(now.parity, 1));
+        waitEmpty(now);
         Value barrier = full(now.number), to = stageAt(now.number);
         b.arriveExpecting(barrier, b.word(4 * kPartBytes));
         for (int64_t across = 0; across < 2; ++across)
@@ -354,7 +359,7 @@ void WarpgroupProduct::produce() {
       // The other block of the cluster releases stages of this one, so this one stays until all are released.
       Stage stage{after[0], after[1]};
       for (int64_t i = 0; i < kStages; ++i) {
-        b.wait(empty(stage.number), b.bitXor(stage.parity, 1));
+        waitEmpty(stage);
         stage = next(stage);
       }
     });
@@ -526,7 +531,7 @@ WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, 
   for (int64_t chunk = 0; chunk < columns / kTilePart; ++chunk) {
     bool isEven = chunk % 2 == 0;
     if (hasAddend && isEven)
-      b.wait(full(stage.number), stage.parity);
+      waitFull(stage);
     Value at = hasAddend ? stageAt(stage.number) : Value();
     Values numbers;
     for (int64_t part = 0; part < 8; ++part) {
@@ -663,12 +668,12 @@ WarpgroupProduct::Values WarpgroupProduct::multiply(const Tile &tile, Stage stag
                                                     const Results &old, int64_t columns) {
   Type type = b.sumsType(columns);
   Value sums = LLVM::UndefOp::create(b, b.loc, type);
-  b.wait(full(stage.number), stage.parity);
+  waitFull(stage);
   sums = multiplyStage(sums, stage, /*isFirst=*/true, columns);
   Value used = stage.number;
   stage = next(stage);
   auto go = [&] {
-    b.wait(full(stage.number), stage.parity);
+    waitFull(stage);
     sums = multiplyStage(sums, stage, /*isFirst=*/false, columns);
     // Products before the last group are done, so their stage is free.
     b.waitProducts(1);
@@ -754,6 +759,15 @@ LLVM::GlobalOp dynamicMemory(gpu::GPUModuleOp code, HopperBuilder &b) {
                                 /*alignment=*/kSwizzleBytes, b.shared.getAddressSpace());
 }
 
+/// Where the runtime puts the address of a word of the host for a kernel (plan::stuckSymbol).
+LLVM::GlobalOp stuckPointer(gpu::GPUModuleOp code, StringRef kernel, HopperBuilder &b) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(code.getBody());
+  return LLVM::GlobalOp::create(b, b.loc, b.getI64Type(), /*isConstant=*/false,
+                                LLVM::Linkage::External, plan::stuckSymbol(kernel.str()),
+                                b.getI64IntegerAttr(0), /*alignment=*/8, kGlobal);
+}
+
 } // namespace
 
 plan::LaunchShape warpgroupLaunch(const WarpgroupForm &form) {
@@ -764,7 +778,8 @@ plan::LaunchShape warpgroupLaunch(const WarpgroupForm &form) {
 }
 
 gpu::GPUFuncOp addWarpgroupKernel(gpu::GPUModuleOp code, const WarpgroupForm &form, Location loc) {
-  std::string name = form.name();
+  bool isBounded = code->hasAttr(kBoundedAttr);
+  std::string name = form.name() + (isBounded ? "_bounded" : "");
   if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(name))
     return known;
   HopperBuilder b(code.getContext(), loc);
@@ -772,6 +787,8 @@ gpu::GPUFuncOp addWarpgroupKernel(gpu::GPUModuleOp code, const WarpgroupForm &fo
   SmallVector<Type> arguments(4, b.pointer);
   arguments[1] = b.getI64Type();
   gpu::GPUFuncOp function = beginGpuKernel(code, name, arguments, b, warpgroupLaunch(form));
+  if (isBounded)
+    b.stuck = LLVM::AddressOfOp::create(b, b.loc, stuckPointer(code, name, b));
   product.emit(function, dynamicMemory(code, b));
   return function;
 }

@@ -55,6 +55,8 @@ public:
         driver.cuEventDestroy_v2(event->handle);
     if (module)
       driver.cuModuleUnload(module);
+    for (const BoundedKernel &kernel : bounded)
+      driver.cuMemFreeHost(kernel.stuck);
     exit();
     driver.cuDevicePrimaryCtxRelease_v2(chip.device);
   }
@@ -325,8 +327,39 @@ private:
 
   bool check(const char *doing, Result result) {
     if (result)
-      fail(format("%s failed: %s", doing, describe(driver, result).c_str()));
+      fail(format("%s failed: %s%s", doing, describe(driver, result).c_str(),
+                  whatIsStuck().c_str()));
     return result == 0;
+  }
+
+  /// Which kernel has ended by a trap, because it waited too long; empty if none has.
+  std::string whatIsStuck() const {
+    for (const BoundedKernel &kernel : bounded)
+      if (uint32_t number = *static_cast<volatile uint32_t *>(kernel.stuck))
+        return format("; kernel '%s' waited 2 s for its barrier %u", kernel.name.c_str(),
+                      number - 1);
+    return {};
+  }
+
+  /// Tells a kernel whose waits are bounded where to write the number of a barrier.
+  void openBounded(const std::string &kernel) {
+    Address variable = 0;
+    size_t bytes = 0;
+    Result result =
+        driver.cuModuleGetGlobal_v2(&variable, &bytes, module, plan::stuckSymbol(kernel).c_str());
+    if (result == kNotFound)
+      return;
+    void *word = nullptr;
+    if (!check("finding a kernel's variable", result) ||
+        !check("allocating staging memory", driver.cuMemAllocHost_v2(&word, sizeof word)))
+      return;
+    // The copy reads the word's address from the word itself, which no kernel uses yet.
+    std::memcpy(word, &word, sizeof word);
+    check("copying to the GPU",
+          driver.cuMemcpyHtoDAsync_v2(variable, word, sizeof word, at(Stream::Compute)));
+    check("copying to the GPU", driver.cuStreamSynchronize(at(Stream::Compute)));
+    std::memset(word, 0, sizeof word);
+    bounded.push_back({kernel, static_cast<uint32_t *>(word)});
   }
 
   /// Finds a kernel in the module, and checks that the GPU has the threads and memory that it needs.
@@ -352,8 +385,10 @@ private:
                   &resident, opened.handle, int(shape.threads), size_t(shape.dynamicBytes))))
       opened.residentBlocks =
           int64_t(resident) * chip.multiprocessors / shape.cluster * shape.cluster;
-    if (shape.grid == plan::Grid::Lists)
+    if (shape.grid == plan::Grid::Lists) {
       opened.residentBlocks = shape.cluster * residentClusters(opened.handle, shape);
+      openBounded(kernel.name);
+    }
   }
 
   /// STEPC_MOST_CLUSTERS lets products run on fewer clusters than the GPU has. Results are the same.
@@ -437,6 +472,12 @@ private:
     int64_t residentBlocks = 0;
   };
   std::vector<OpenedKernel> functions; // in the plan's order
+  /// A kernel whose waits are bounded, and a word of the host: 0, or one more than a barrier's number.
+  struct BoundedKernel {
+    std::string name;
+    uint32_t *stuck;
+  };
+  std::vector<BoundedKernel> bounded;
   StreamHandle streams[2] = {};
   // The ends of a step on both streams. A captured step uses `captured`, because captured events cannot be
   // queried.

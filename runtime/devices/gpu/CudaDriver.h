@@ -26,7 +26,7 @@ using GraphHandle = struct GraphOpaque *;
 using GraphExecHandle = struct GraphExecOpaque *; // a graph that is ready to run
 using UserObject = struct UserObjectOpaque *;
 
-inline constexpr Result kNotReady = 600;
+inline constexpr Result kNotFound = 500, kNotReady = 600;
 inline constexpr int kMajor = 75, kMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_…
 inline constexpr int kMultiprocessors = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 inline constexpr int kBlockThreads = 1;        // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
@@ -104,6 +104,8 @@ struct Driver {
   Result (*cuModuleLoadData)(Module *, const void *image);
   Result (*cuModuleUnload)(Module);
   Result (*cuModuleGetFunction)(Function *, Module, const char *name);
+  /// kNotFound if the module has no such variable.
+  Result (*cuModuleGetGlobal_v2)(Address *, size_t *bytes, Module, const char *name);
   Result (*cuLaunchKernel)(Function, unsigned gridX, unsigned gridY, unsigned gridZ,
                            unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                            StreamHandle, void **parameters, void **extra);
