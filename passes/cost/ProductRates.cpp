@@ -72,7 +72,7 @@ ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape) {
     return fastest;
   if (!shape.isNarrow)
     return ProductKernel::Chain;
-  bool isForWarpgroups = shape.isOneType && std::min(shape.m, shape.n) > kSmall &&
+  bool isForWarpgroups = shape.isTiled && std::min(shape.m, shape.n) > kSmall &&
                          shape.n % kAccess == 0 && shape.k % kAccess == 0 && shape.k > 0;
   return fastest == ProductKernel::Warpgroup && !isForWarpgroups ? ProductKernel::TensorCore
                                                                  : fastest;

@@ -20,8 +20,8 @@ struct BlockProduct {
   int64_t m, n, k;
   bool isSymmetric = false;
   bool hasAddend = false;
-  bool isNarrow = true;  ///< both operands have the same type of 16 bits, which tensor cores take
-  bool isOneType = true; ///< operands, addend and result have one type, which warpgroups need
+  bool isNarrow = true; ///< both operands have the same type of 16 bits, which tensor cores take
+  bool isTiled = true;  ///< warpgroups take the types (kernels::tilesTake)
   auto operator<=>(const BlockProduct &) const = default;
 };
 

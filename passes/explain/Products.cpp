@@ -2,6 +2,7 @@
 
 #include "passes/explain/Explain.h"
 #include "passes/kernels/PinnedProducts.h"
+#include "passes/kernels/gpu/WarpgroupProduct.h"
 
 #include <tuple>
 
@@ -26,8 +27,8 @@ cost::BlockProduct explain::blockProductOf(optim::ProductOp op) {
           op.getSymmetric(),
           bool(op.getAddend()),
           lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
-          getElementTypeOrSelf(op.getInit().getType()) == lhs &&
-              (!op.getAddend() || getElementTypeOrSelf(op.getAddend().getType()) == lhs)};
+          kernels::tilesTake(lhs, op.getAddend() ? getElementTypeOrSelf(op.getAddend()) : Type(),
+                             getElementTypeOrSelf(op.getInit()))};
 }
 
 LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,

@@ -275,19 +275,23 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
 
 std::string checkTiled(const Product &product, int64_t matrices) {
   constexpr int64_t kAccessBytes = 16;
+  DType type = product.lhs.type;
   for (const Operand *operand : product.operands()) {
     if (std::max(operand->rows, operand->cols) > std::numeric_limits<int32_t>::max())
       return "expected operands of fewer than 2^31 rows and columns for a kernel of tiles, found " +
              std::to_string(operand->rows) + " x " + std::to_string(operand->cols);
-    if (operand->type != product.out.type ||
-        (operand->type != DType::BF16 && operand->type != DType::F16))
+    bool isWide = operand == &product.out && operand->type == DType::F32;
+    if ((type != DType::BF16 && type != DType::F16) || (operand->type != type && !isWide))
       return "expected operands that are all bf16 or all f16 for a kernel of tiles, found " +
-             std::string(name(operand->type)) + " beside " + std::string(name(product.out.type));
-    if (operand->cols * 2 % kAccessBytes != 0)
+             std::string(name(operand->type)) + " beside " + std::string(name(type));
+    if (operand->cols * byteSize(operand->type) % kAccessBytes != 0)
       return "expected rows of whole " + std::to_string(kAccessBytes) +
              " bytes for a kernel of tiles, found " + std::to_string(operand->cols) +
              " elements of " + std::string(name(operand->type));
   }
+  if (product.out.type == DType::F32 && product.addend)
+    return "expected no addend of a result of f32 for a kernel of tiles, found one of " +
+           std::string(name(product.addend->type));
   if (product.accumulation != Accumulation::TensorCore)
     return "expected a product on tensor cores for a kernel of tiles, found one of accumulation " +
            std::string(name(product.accumulation));

@@ -27,6 +27,8 @@ inline constexpr int64_t kTilePart = 64;
 inline constexpr int64_t kTileRows = 128, kTileColumns = 256;
 /// GPU blocks of a cluster. Tests also have clusters of one block.
 inline constexpr int64_t kTileBlocks = 2;
+/// Columns of a box, which one tensor load or store moves: rows of 128 bytes, which the swizzle turns.
+constexpr int64_t boxColumns(DType type) { return type == DType::F32 ? 32 : 64; }
 /// Steps of k of one stage, the stages that a kernel's ring has, and the least stages of a tile.
 inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 
@@ -55,6 +57,9 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
 
 /// The times of the lists that tileLists makes. This takes time per tile of a matrix, not of all matrices.
 ListTimes listTimes(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
+/// The variable of a GPU's module that points to a word of the host, if the waits of a kernel of tiles are
+/// bounded. There a thread that has waited too long writes one more than its barrier's number.
+inline std::string stuckSymbol(const std::string &kernel) { return kernel + "_stuck"; }
 
 /// Why a kernel of tiles cannot compute a product of `matrices` matrices; empty if it can.
 std::string checkTiled(const Product &product, int64_t matrices);

@@ -81,8 +81,12 @@ private:
   gpu::GPUModuleOp codeOf(ModuleOp module) const {
     for (auto known : module.getOps<gpu::GPUModuleOp>())
       return known;
-    return target.hasWarpgroups() ? makeGpuModule(module, target.chip.name, "+ptx86")
-                                  : makeGpuModule(module, ptxChipOf(target.chip), "+ptx80");
+    gpu::GPUModuleOp made = target.hasWarpgroups()
+                                ? makeGpuModule(module, target.chip.name, "+ptx86")
+                                : makeGpuModule(module, ptxChipOf(target.chip), "+ptx80");
+    if (target.bounded)
+      made->setAttr(kBoundedAttr, UnitAttr::get(made.getContext()));
+    return made;
   }
 
   static LLVM::LLVMFuncOp declare(ModuleOp module, gpu::GPUFuncOp kernel) {

@@ -18,6 +18,8 @@ namespace stepc::kernels {
 
 /// Threads of a GPU block, in all kernels of this folder that do not say another number.
 inline constexpr int32_t kThreads = 256;
+/// Marks a gpu.module whose kernels bound their waits (GpuTarget::bounded).
+inline constexpr llvm::StringLiteral kBoundedAttr = "stepc.bounded";
 /// The address space of a GPU's global memory.
 inline constexpr unsigned kGlobal = 1;
 

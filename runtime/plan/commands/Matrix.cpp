@@ -175,7 +175,8 @@ std::string Product::check(ProgramChecks &checks) const {
     return wrong;
   // A kernel of tiles takes products of one form, and of all shapes.
   return checks.kernel(kernels.front().kernel,
-                       {transposeLhs, transposeRhs, symmetric, static_cast<int64_t>(out.type)});
+                       {transposeLhs, transposeRhs, symmetric, static_cast<int64_t>(lhs.type),
+                        static_cast<int64_t>(out.type)});
 }
 
 void Product::effects(const Plan &plan, Effects &list) const {

@@ -59,7 +59,7 @@ TEST(ProductRates, WarpgroupsTakeWholeAccessesOfOneType) {
   using enum ProductKernel;
   EXPECT_EQ(kernelOf(Warpgroup, {65, 72, 8}), Warpgroup);
   BlockProduct mixed{128, 128, 128};
-  mixed.isOneType = false;
+  mixed.isTiled = false;
   for (const BlockProduct &product :
        {BlockProduct{64, 512, 64}, BlockProduct{512, 64, 64}, BlockProduct{128, 130, 128},
         BlockProduct{128, 128, 12}, BlockProduct{128, 128, 0}, mixed})
