@@ -76,15 +76,13 @@ std::vector<PlannedLaunch> plannedLaunches(const plan::Plan &plan) {
 
 BlockProduct blockProductOf(const plan::Product &product) {
   auto [m, n, k] = product.sizes();
-  const plan::DType type = product.lhs.type;
   return {m,
           n,
           k,
           product.symmetric,
           product.addend.has_value(),
           product.accumulation == plan::Accumulation::TensorCore,
-          product.rhs.type == type && product.out.type == type &&
-              (!product.addend || product.addend->type == type)};
+          plan::checkTiles(plan::tiledOperands(product)).empty()};
 }
 
 } // namespace stepc::cost

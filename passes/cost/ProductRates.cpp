@@ -67,13 +67,12 @@ int64_t fullFlops(const BlockProduct &shape) {
 }
 
 ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape) {
-  constexpr int64_t kSmall = 64, kAccess = 8; // elements; 16 bytes of 16-bit elements
+  constexpr int64_t kSmall = 64;
   if (fastest == ProductKernel::Stated)
     return fastest;
   if (!shape.isNarrow)
     return ProductKernel::Chain;
-  bool isForWarpgroups = shape.isTiled && std::min(shape.m, shape.n) > kSmall &&
-                         shape.n % kAccess == 0 && shape.k % kAccess == 0 && shape.k > 0;
+  bool isForWarpgroups = shape.isTiled && std::min(shape.m, shape.n) > kSmall && shape.k > 0;
   return fastest == ProductKernel::Warpgroup && !isForWarpgroups ? ProductKernel::TensorCore
                                                                  : fastest;
 }

@@ -21,7 +21,7 @@ struct BlockProduct {
   bool isSymmetric = false;
   bool hasAddend = false;
   bool isNarrow = true; ///< both operands have the same type of 16 bits, which tensor cores take
-  bool isTiled = true;  ///< warpgroups take the types (kernels::tilesTake)
+  bool isTiled = true;  ///< kernels of tiles take the operands (plan::checkTiles)
   auto operator<=>(const BlockProduct &) const = default;
 };
 
@@ -35,7 +35,7 @@ int64_t executedFlops(const BlockProduct &shape);
 int64_t fullFlops(const BlockProduct &shape);
 
 /// The kernel for a product, on a device whose fastest kernels are `fastest`. Tensor cores take only narrow
-/// operands. Warpgroups take products of more than 64 rows and columns whose rows are whole 16 bytes.
+/// operands. Warpgroups take products of more than 64 rows and columns.
 ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape);
 
 /// Rows and columns of the result that one multiprocessor computes at a time, and how many multiprocessors

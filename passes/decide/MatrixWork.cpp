@@ -4,6 +4,7 @@
 
 #include "dialects/optim/Saturate.h"
 #include "passes/cost/ScratchBound.h"
+#include "runtime/plan/TileLists.h"
 
 #include <map>
 
@@ -53,8 +54,7 @@ public:
                   product.isSymmetric,
                   product.addend.has_value(),
                   lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
-                  lhs == rhs && lhs == product.element &&
-                      (!product.addend || product.addend->element == lhs)};
+                  isTiled(product)};
     step.form = {
         lhs.getAsOpaquePointer(), rhs.getAsOpaquePointer(), product.element.getAsOpaquePointer(),
         product.transposeLhs,     product.transposeRhs,     product.isSymmetric};
@@ -91,6 +91,19 @@ public:
   }
 
   MatrixValue make(ValueKind kind, Type element) { return {Value(), kind, element, ++made}; }
+
+  bool isTiled(const MatrixProduct &product) const {
+    auto stored = [&](const MatrixValue &value) {
+      auto [rows, cols] = extents.of(value.kind);
+      return plan::StoredMatrix{*optim::toPlan(value.element), rows, cols};
+    };
+    plan::TiledOperands operands{stored(product.lhs), stored(product.rhs), {}, {}};
+    auto [rows, cols] = extents.of(product.kind);
+    operands.out = {*optim::toPlan(product.element), rows, cols};
+    if (product.addend)
+      operands.addend = stored(*product.addend);
+    return plan::checkTiles(operands).empty();
+  }
 
 private:
   RankedTensorType blockOf(const MatrixValue &value) const {

@@ -273,25 +273,41 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
   return made;
 }
 
-std::string checkTiled(const Product &product, int64_t matrices) {
+std::string checkTiles(const TiledOperands &operands) {
   constexpr int64_t kAccessBytes = 16;
-  DType type = product.lhs.type;
-  for (const Operand *operand : product.operands()) {
-    if (std::max(operand->rows, operand->cols) > std::numeric_limits<int32_t>::max())
+  DType type = operands.lhs.type;
+  for (const StoredMatrix *each : {&operands.lhs, &operands.rhs,
+                                   operands.addend ? &*operands.addend : nullptr, &operands.out}) {
+    if (!each)
+      continue;
+    if (std::max(each->rows, each->cols) > std::numeric_limits<int32_t>::max())
       return "expected operands of fewer than 2^31 rows and columns for a kernel of tiles, found " +
-             std::to_string(operand->rows) + " x " + std::to_string(operand->cols);
-    bool isWide = operand == &product.out && operand->type == DType::F32;
-    if ((type != DType::BF16 && type != DType::F16) || (operand->type != type && !isWide))
+             std::to_string(each->rows) + " x " + std::to_string(each->cols);
+    bool isWide = each == &operands.out && each->type == DType::F32;
+    if ((type != DType::BF16 && type != DType::F16) || (each->type != type && !isWide))
       return "expected operands that are all bf16 or all f16 for a kernel of tiles, found " +
-             std::string(name(operand->type)) + " beside " + std::string(name(type));
-    if (operand->cols * byteSize(operand->type) % kAccessBytes != 0)
+             std::string(name(each->type)) + " beside " + std::string(name(type));
+    if (each->cols * byteSize(each->type) % kAccessBytes != 0)
       return "expected rows of whole " + std::to_string(kAccessBytes) +
-             " bytes for a kernel of tiles, found " + std::to_string(operand->cols) +
-             " elements of " + std::string(name(operand->type));
+             " bytes for a kernel of tiles, found " + std::to_string(each->cols) + " elements of " +
+             std::string(name(each->type));
   }
-  if (product.out.type == DType::F32 && product.addend)
+  if (operands.out.type == DType::F32 && operands.addend)
     return "expected no addend of a result of f32 for a kernel of tiles, found one of " +
-           std::string(name(product.addend->type));
+           std::string(name(operands.addend->type));
+  return {};
+}
+
+TiledOperands tiledOperands(const Product &product) {
+  TiledOperands made{product.lhs, product.rhs, {}, product.out};
+  if (product.addend)
+    made.addend = *product.addend;
+  return made;
+}
+
+std::string checkTiled(const Product &product, int64_t matrices) {
+  if (std::string wrong = checkTiles(tiledOperands(product)); !wrong.empty())
+    return wrong;
   if (product.accumulation != Accumulation::TensorCore)
     return "expected a product on tensor cores for a kernel of tiles, found one of accumulation " +
            std::string(name(product.accumulation));

@@ -61,6 +61,26 @@ ListTimes listTimes(std::span<const TiledProduct> products, int64_t lists, int64
 /// bounded. There a thread that has waited too long writes one more than its barrier's number.
 inline std::string stuckSymbol(const std::string &kernel) { return kernel + "_stuck"; }
 
+/// A matrix as it is stored.
+struct StoredMatrix {
+  DType type = DType::BF16;
+  int64_t rows = 0, cols = 0;
+
+  StoredMatrix() = default;
+  StoredMatrix(DType type, int64_t rows, int64_t cols) : type(type), rows(rows), cols(cols) {}
+  StoredMatrix(const Operand &batch) : StoredMatrix(batch.type, batch.rows, batch.cols) {}
+};
+struct TiledOperands {
+  StoredMatrix lhs, rhs;
+  std::optional<StoredMatrix> addend;
+  StoredMatrix out;
+};
+/// Why tensor maps and kernels of tiles cannot take these operands of a product; empty if they can. Operands
+/// have one type of 16 bits, the result has it too or is f32, and rows are whole 16 bytes. A result of f32
+/// has no addend, because no program adds to one.
+std::string checkTiles(const TiledOperands &operands);
+TiledOperands tiledOperands(const Product &product);
+
 /// Why a kernel of tiles cannot compute a product of `matrices` matrices; empty if it can.
 std::string checkTiled(const Product &product, int64_t matrices);
 

@@ -41,9 +41,9 @@ public:
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return gpuAccumulation(target.tensorCores, lhs, rhs);
   }
-  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  ProductTile productTile(const cost::BlockProduct &product,
                           exec::Accumulation accumulation) const override {
-    return gpuProductTile(target, m, n, k, accumulation);
+    return gpuProductTile(target, product, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     return gpuScratchBytesPerBlock(command);

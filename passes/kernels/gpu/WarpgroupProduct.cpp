@@ -34,26 +34,20 @@ std::string WarpgroupForm::name() const {
   return cluster == 2 ? text : text + "_cluster" + std::to_string(cluster);
 }
 
-bool tilesTake(Type operand, Type addend, Type result) {
-  return (result == operand || (result.isF32() && !addend)) && (!addend || addend == operand);
-}
-
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
-  constexpr int64_t kAccessBytes = 16;
-  Type type = op.getLhs().getType(), result = op.getOut().getType();
-  if (op.getAccumulation() != exec::Accumulation::TensorCore ||
-      !tilesTake(type, op.getAddend() ? op.getAddend()->getType() : Type(), result))
+  if (op.getAccumulation() != exec::Accumulation::TensorCore)
     return std::nullopt;
-  for (Attribute each : op.getBatches()) {
-    auto batch = cast<exec::BatchAttr>(each);
-    if (batch.getCols() * 2 % kAccessBytes != 0)
-      return std::nullopt;
-  }
+  plan::TiledOperands operands{
+      op.getLhs().toPlan(), op.getRhs().toPlan(), {}, op.getOut().toPlan()};
+  if (op.getAddend())
+    operands.addend = op.getAddend()->toPlan();
   auto [m, n, k] = op.getSizes();
-  if (cost::kernelOf(cost::ProductKernel::Warpgroup, {m, n, k, op.getSymmetric()}) !=
-      cost::ProductKernel::Warpgroup)
+  cost::BlockProduct product{m, n, k, op.getSymmetric()};
+  product.isTiled = plan::checkTiles(operands).empty();
+  if (cost::kernelOf(cost::ProductKernel::Warpgroup, product) != cost::ProductKernel::Warpgroup)
     return std::nullopt;
-  return WarpgroupForm{type, result, op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()};
+  return WarpgroupForm{op.getLhs().getType(), op.getOut().getType(), op.getTransposeLhs(),
+                       op.getTransposeRhs(), op.getSymmetric()};
 }
 
 bool areOfOneWarpgroupForm(exec::ProductOp one, exec::ProductOp other) {

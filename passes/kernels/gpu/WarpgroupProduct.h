@@ -23,11 +23,8 @@ struct WarpgroupForm {
   std::string name() const;
 };
 
-/// Whether warpgroups take operands, an addend (null if there is none) and a result of these types. A result
-/// of f32 has no addend, because no program adds to one.
-bool tilesTake(mlir::Type operand, mlir::Type addend, mlir::Type result);
-/// The form of a product that warpgroups compute, otherwise nullopt. They compute products on tensor cores of
-/// the shapes that cost::kernelOf says and the types that tilesTake says, with rows of whole 16 bytes.
+/// The form of a product that warpgroups compute, otherwise nullopt. They compute products on tensor cores
+/// of the shapes that cost::kernelOf says and the operands that plan::checkTiles says.
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op);
 
 /// Whether warpgroups compute both products by the same kernel.

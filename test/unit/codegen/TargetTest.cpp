@@ -34,9 +34,9 @@ public:
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return real->accumulation(lhs, rhs);
   }
-  kernels::ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  kernels::ProductTile productTile(const cost::BlockProduct &product,
                                    exec::Accumulation accumulation) const override {
-    return real->productTile(m, n, k, accumulation);
+    return real->productTile(product, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     auto product = dyn_cast<exec::ProductOp>(*command);

@@ -55,14 +55,13 @@ TEST(ProductRates, TensorCoresTakeNarrowOperands) {
   }
 }
 
-TEST(ProductRates, WarpgroupsTakeWholeAccessesOfOneType) {
+TEST(ProductRates, WarpgroupsTakeLargeProductsWithTiles) {
   using enum ProductKernel;
   EXPECT_EQ(kernelOf(Warpgroup, {65, 72, 8}), Warpgroup);
-  BlockProduct mixed{128, 128, 128};
-  mixed.isTiled = false;
+  BlockProduct other{128, 128, 128};
+  other.isTiled = false;
   for (const BlockProduct &product :
-       {BlockProduct{64, 512, 64}, BlockProduct{512, 64, 64}, BlockProduct{128, 130, 128},
-        BlockProduct{128, 128, 12}, BlockProduct{128, 128, 0}, mixed})
+       {BlockProduct{64, 512, 64}, BlockProduct{512, 64, 64}, BlockProduct{128, 128, 0}, other})
     EXPECT_EQ(kernelOf(Warpgroup, product), TensorCore);
 }
 
@@ -215,7 +214,8 @@ TEST(ProductLaunches, ProductsOfOtherKernelsAreAlone) {
   EXPECT_FALSE(launches.canJoin(product));
   EXPECT_EQ(launches.overhead({{product, 3}}, false),
             h200(ProductKernel::TensorCore).once(product));
-  EXPECT_FALSE(ProductLaunches(h200(ProductKernel::Warpgroup)).canJoin({4096, 4096, 4100}));
+  product.isTiled = false;
+  EXPECT_FALSE(ProductLaunches(h200(ProductKernel::Warpgroup)).canJoin(product));
 }
 
 } // namespace

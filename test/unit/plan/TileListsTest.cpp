@@ -182,6 +182,32 @@ TEST(TileLists, HaveTimesInNoTimeForManyMatrices) {
   EXPECT_EQ(listTimes({}, 0, 2).longest, 0);
 }
 
+TEST(TileLists, TakeOperandsThatTensorMapsDescribe) {
+  using enum DType;
+  StoredMatrix left{BF16, 200, 136}, right{BF16, 72, 136}, out{BF16, 200, 72};
+  EXPECT_EQ(checkTiles({left, right, out, out}), "");
+  // The rows of a transposed operand may have any number, because only its columns are 16 bytes together.
+  EXPECT_EQ(checkTiles({{BF16, 101, 200}, {BF16, 101, 72}, {}, out}), "");
+  EXPECT_EQ(checkTiles({left, right, {}, {F32, 200, 68}}), "");
+  StoredMatrix wrong{BF16, 72, 132};
+  EXPECT_EQ(checkTiles({left, wrong, {}, out}),
+            "expected rows of whole 16 bytes for a kernel of tiles, found 132 elements of bf16");
+  EXPECT_EQ(checkTiles({left, {F16, 72, 136}, {}, out}),
+            "expected operands that are all bf16 or all f16 for a kernel of tiles, found f16 "
+            "beside bf16");
+  EXPECT_EQ(checkTiles({left, right, {}, {F16, 200, 72}}),
+            "expected operands that are all bf16 or all f16 for a kernel of tiles, found f16 "
+            "beside bf16");
+  EXPECT_EQ(
+      checkTiles({{F32, 200, 136}, {F32, 72, 136}, {}, {F32, 200, 72}}),
+      "expected operands that are all bf16 or all f16 for a kernel of tiles, found f32 beside f32");
+  EXPECT_EQ(checkTiles({left, right, out, {F32, 200, 72}}),
+            "expected no addend of a result of f32 for a kernel of tiles, found one of bf16");
+  EXPECT_EQ(checkTiles({left, {BF16, int64_t(1) << 31, 8}, {}, out}),
+            "expected operands of fewer than 2^31 rows and columns for a kernel of tiles, found "
+            "2147483648 x 8");
+}
+
 TEST(TileLists, EndInHalvesIfThatIsShorter) {
   // 136 whole tiles on 66 clusters: some clusters would have three, others two.
   TiledProduct gram{1, 4096, 4096, 4096, true};
