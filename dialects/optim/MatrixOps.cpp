@@ -161,7 +161,8 @@ static Value number(OpBuilder &builder, Location loc, double value) {
 }
 
 /// X after the steps, from the normalized X. If X is tall, the iteration multiplies Xᵀ X, and X B instead of
-/// B X. So it never transposes X in memory.
+/// B X. So it never transposes X in memory. Gram matrices are symmetric in bits. Products of them read the
+/// right operand as if it were stored transposed, as X Xᵀ does, so that one kernel serves both.
 static MatrixValue standardForm(MatrixBuilder &builder, MatrixValue normalized,
                                 ArrayRef<std::array<double, 3>> steps, Type element) {
   bool isTall = builder.extents.isTall;
@@ -185,6 +186,7 @@ static MatrixValue standardForm(MatrixBuilder &builder, MatrixValue normalized,
                               .addend = gram,
                               .alpha = c,
                               .beta = b,
+                              .transposeRhs = true,
                               .isSymmetric = true,
                               .kind = ValueKind::Gram,
                               .element = element});
@@ -217,6 +219,7 @@ static MatrixValue gramForm(MatrixBuilder &builder, MatrixValue normalized,
                             .alpha = lhs.times,
                             .beta = beta,
                             .shift = shift,
+                            .transposeRhs = true,
                             .isSymmetric = true,
                             .kind = ValueKind::Gram,
                             .element = element});

@@ -18,7 +18,7 @@ constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "s
                                     "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
 constexpr StringLiteral kHopper = "sm_90", kOnlyHopper = "sm_90a";
 constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx",
-                        kRaces = "races";
+                        kRaces = "races", kBounded = "bounded";
 
 /// The chip of which "SM_90", "sm90" or "90" is another spelling; otherwise empty.
 static StringRef spelledOtherwise(StringRef name) {
@@ -82,6 +82,10 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
       target.races = true;
       continue;
     }
+    if (word == kBounded) {
+      target.bounded = true;
+      continue;
+    }
     Expected<GpuChip> chip = gpuChip(word);
     if (!chip)
       return chip.takeError();
@@ -104,6 +108,8 @@ std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
     text += "," + kPtx.str();
   if (races)
     text += "," + kRaces.str();
+  if (bounded)
+    text += "," + kBounded.str();
   return text;
 }
 
@@ -136,7 +142,7 @@ std::vector<std::string> targetsByChip(StringRef target) {
   std::string options;
   bool isPtx = is_contained(words, kPtx);
   for (StringRef word : words) {
-    if (is_contained({kTensorCore, kChain, kRaces}, word))
+    if (is_contained({kTensorCore, kChain, kRaces, kBounded}, word))
       options += ("," + word).str();
     else if (word != kPtx)
       chips.insert(word);

@@ -43,6 +43,8 @@ struct GpuTarget {
   bool ptx = false;
   /// Whether kernels announce what they touch ("races"); only for code that runs on this machine.
   bool races = false;
+  /// Whether waits for barriers in shared memory end with a trap after 2 seconds ("bounded"); for tests.
+  bool bounded = false;
 
   /// The chip as a number: 90 for sm_90 and sm_90a.
   int64_t number() const { return 10 * chip.major + chip.minor; }

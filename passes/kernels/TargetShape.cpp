@@ -91,8 +91,9 @@ Expected<std::string> chipOfTarget(StringRef target) {
     Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
     if (!known)
       return known.takeError();
-    if (known->ptx)
-      return createStringError("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
+    if (known->ptx || known->bounded)
+      return createStringError(Twine("expected ") + (known->ptx ? "ptx" : "bounded") +
+                               " for target cuda alone, found 'emulated:" + gpu + "'");
     Expected<std::string> chip = chipOfTarget("cpu");
     if (!chip)
       return chip;

@@ -104,7 +104,7 @@ struct MatrixStack {
   const void *address = nullptr;
   int64_t matrices = 0, rows = 0, columns = 0;
   plan::DType type = plan::DType::BF16;
-  int64_t boxRows = 0; ///< of a box of 64 columns, which a load or a store moves
+  int64_t boxRows = 0; ///< of a box, which a load or a store moves (plan::boxColumns)
 };
 
 /// A product or a function of computed blocks: what it is, and the kernels that do it one after another.

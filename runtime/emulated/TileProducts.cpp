@@ -26,21 +26,26 @@ struct Stack {
   explicit Stack(const stepc_tensor_map &map)
       : address(reinterpret_cast<char *>(map.words[1])), columns(int64_t(map.words[2])),
         rows(int64_t(map.words[3])) {}
-  uint16_t *at(int64_t matrix, int64_t row, int64_t column) const {
-    return reinterpret_cast<uint16_t *>(address) + (matrix * rows + row) * columns + column;
+  std::byte *at(plan::DType type, int64_t matrix, int64_t row, int64_t column) const {
+    return reinterpret_cast<std::byte *>(address) +
+           ((matrix * rows + row) * columns + column) * (type == plan::DType::F32 ? 4 : 2);
   }
-  /// An element, or 0 past the ends.
+  /// An element of 16 bits, or 0 past the ends.
   uint16_t read(int64_t matrix, int64_t row, int64_t column) const {
-    return row < rows && column < columns ? *at(matrix, row, column) : uint16_t(0);
+    uint16_t bits = 0;
+    if (row < rows && column < columns)
+      std::memcpy(&bits, at(plan::DType::BF16, matrix, row, column), sizeof bits);
+    return bits;
   }
 };
 
 struct Form {
-  plan::DType type;
+  plan::DType type, result;
   bool transposeLhs, transposeRhs, symmetric;
 
   explicit Form(int32_t bits)
       : type(bits & STEPC_TILES_OF_F16 ? plan::DType::F16 : plan::DType::BF16),
+        result(bits & STEPC_TILES_TO_F32 ? plan::DType::F32 : type),
         transposeLhs(bits & STEPC_TILES_TRANSPOSE_LHS),
         transposeRhs(bits & STEPC_TILES_TRANSPOSE_RHS), symmetric(bits & STEPC_TILES_SYMMETRIC) {}
 };
@@ -102,16 +107,15 @@ private:
     float value = sum * problem.alpha;
     if (tile.options & STEPC_TILE_HAS_ADDEND) {
       Stack addend(problem.addend);
-      float term = interpret::read(
-          form.type, reinterpret_cast<const std::byte *>(addend.at(tile.matrix, i, j)));
+      float term = interpret::read(form.type, addend.at(form.type, tile.matrix, i, j));
       value += term * problem.beta;
     }
     if (i == j && tile.options & STEPC_TILE_HAS_SHIFT)
       value += problem.shift;
     if (stores)
-      interpret::write(form.type, value, reinterpret_cast<std::byte *>(out.at(tile.matrix, i, j)));
+      interpret::write(form.result, value, out.at(form.result, tile.matrix, i, j));
     if (mirrors)
-      interpret::write(form.type, value, reinterpret_cast<std::byte *>(out.at(tile.matrix, j, i)));
+      interpret::write(form.result, value, out.at(form.result, tile.matrix, j, i));
   }
 
   const Form &form;
@@ -136,13 +140,14 @@ void computeTile(const Form &form, const stepc_product_problem &problem,
 
 } // namespace
 
-std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes,
+std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, int64_t elementBytes,
                      stepc_tensor_map &map) {
-  constexpr int64_t kBytes = 16, kElementBytes = 2;
-  if (reinterpret_cast<uintptr_t>(address) % kBytes || sizes[0] * kElementBytes % kBytes)
+  constexpr int64_t kBytes = 16;
+  const int64_t rowBytes = sizes[0] * elementBytes;
+  if (reinterpret_cast<uintptr_t>(address) % kBytes || rowBytes % kBytes)
     return format("expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, found "
                   "address %p and rows of %lld bytes",
-                  address, (long long)(sizes[0] * kElementBytes));
+                  address, (long long)rowBytes);
   for (int64_t size : sizes)
     if (size < 1)
       return format("expected matrices with elements, found %lld of %lld x %lld",

@@ -9,10 +9,10 @@
 
 namespace stepc::runtime {
 
-/// Writes the map of a stack of matrices of 16-bit elements, in the form that stepc_rt_emulated_tiles reads.
-/// `sizes`: columns, rows and matrices. Returns what NVIDIA's driver would refuse; empty if nothing.
-std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes,
-                             stepc_tensor_map &map);
+/// Writes the map of a stack of matrices, in the form that stepc_rt_emulated_tiles reads. `sizes`: columns,
+/// rows and matrices. Returns what NVIDIA's driver would refuse; empty if nothing.
+std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, int64_t elementBytes,
+                     stepc_tensor_map &map);
 
 } // namespace stepc::runtime
 

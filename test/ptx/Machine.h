@@ -55,6 +55,7 @@ struct Wait {
 struct Lanes {
   uint32_t mask = 0, pc = 0;
   Wait wait;
+  bool givesUp = false; ///< it has waited for an mbarrier as long as an instruction may
 };
 
 /// An access by a thread that no fence of the proxy has followed.
@@ -182,6 +183,8 @@ public:
   uint64_t clock = 0; ///< instructions of all warps
   /// A launch that carries out more is taken to have no end.
   uint64_t mostInstructions = 200'000'000;
+  /// The GPU's time in nanoseconds, beside one for each instruction.
+  uint64_t slept = 0;
   /// Clusters that run beside each other.
   uint32_t residentClusters = 1;
 
@@ -214,6 +217,7 @@ private:
   void leave(Warp &warp, size_t group, uint32_t mask);
   void finishStores(Warp &warp);
   void endOf(Warp &warp);
+  bool passTime(const Launch &launch, const std::vector<std::unique_ptr<Cluster>> &clusters);
   [[noreturn]] void deadlock(const std::vector<std::unique_ptr<Cluster>> &clusters);
 };
 

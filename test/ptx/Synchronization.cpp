@@ -116,13 +116,14 @@ bool waitParity(Warp &warp, const Instruction &i, uint32_t mask) {
       fail("expected the parity 0 or 1, found ", parity);
     if ((warp.cta->barrier(address).phase & 1) != parity) {
       done |= uint32_t(1) << lane;
-    } else if (i.a && !mustWait) {
+    } else if (i.a && !mustWait && !warp.current->givesUp) {
       mustWait = true;
       warp.current->wait = {Wait::Kind::Mbarrier, address, parity, i.line};
     }
   });
   if (mustWait)
     return false;
+  warp.current->givesUp = false;
   uint32_t &result = warp.predicate(i.destinations[0]);
   result = (result & ~mask) | done;
   return true;
@@ -333,9 +334,10 @@ void addSynchronization(Table &table) {
   table["fence.mbarrier_init.release.cluster"] = {"", fenceBarriers};
   table["fence.proxy.tensormap::generic.acquire.gpu"] = {"m i", acquireMap};
   table["fence.proxy.tensormap::generic.acquire.sys"] = {"m i", acquireMap};
-  for (const char *name : {"fence.acq_rel.cta", "fence.acq_rel.cluster", "fence.acq_rel.gpu",
-                           "fence.sc.cta", "fence.sc.cluster", "fence.sc.gpu", "membar.cta",
-                           "membar.gl", "griddepcontrol.wait", "griddepcontrol.launch_dependents"})
+  for (const char *name :
+       {"fence.acq_rel.cta", "fence.acq_rel.cluster", "fence.acq_rel.gpu", "fence.sc.cta",
+        "fence.sc.cluster", "fence.sc.gpu", "membar.cta", "membar.gl", "membar.sys",
+        "griddepcontrol.wait", "griddepcontrol.launch_dependents"})
     table[name] = {"", nothing};
   table["nanosleep.u32"] = {"s32", nothing};
   table["trap"] = {"", trap};

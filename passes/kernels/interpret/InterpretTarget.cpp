@@ -26,9 +26,9 @@ public:
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return host->accumulation(lhs, rhs);
   }
-  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  ProductTile productTile(const cost::BlockProduct &product,
                           exec::Accumulation accumulation) const override {
-    return host->productTile(m, n, k, accumulation);
+    return host->productTile(product, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface) const override { return 0; }
 

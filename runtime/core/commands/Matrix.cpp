@@ -65,8 +65,9 @@ std::string describe(stepc_instance &instance, const plan::Product &product, int
   stepc_tensor_map *maps[] = {&problem.lhs, &problem.rhs, &problem.addend, &problem.out};
   for (size_t i = 0; i < std::size(maps); ++i) {
     size_t operand = i < 2 ? i : operands.size() - 1 - (hasAddend && i == 2);
-    int64_t boxRows = i == 0 && !product.transposeLhs ? plan::kTileRows : plan::kTilePart;
     const plan::Operand &batch = *operands[operand];
+    int64_t boxRows =
+        i == 0 && !product.transposeLhs ? plan::kTileRows : plan::boxColumns(batch.type);
     MatrixStack stack{addresses[operand + 1], blocks, batch.rows, batch.cols, batch.type, boxRows};
     if (std::string wrong = instance.device().mapMatrices(instance.deviceContext, stack, *maps[i]);
         !wrong.empty())

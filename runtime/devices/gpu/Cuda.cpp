@@ -11,6 +11,7 @@
 #include "runtime/devices/gpu/CudaPointers.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/LibraryProducts.h"
+#include "runtime/plan/TileLists.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -54,6 +55,8 @@ public:
         driver.cuEventDestroy_v2(event->handle);
     if (module)
       driver.cuModuleUnload(module);
+    for (const BoundedKernel &kernel : bounded)
+      driver.cuMemFreeHost(kernel.stuck);
     exit();
     driver.cuDevicePrimaryCtxRelease_v2(chip.device);
   }
@@ -144,19 +147,21 @@ public:
     return std::clamp(blocks / cluster, int64_t(1), mostClusters);
   }
   void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
-    constexpr unsigned kBoxColumns = 64; // 128 bytes, which the swizzle turns
-    const int64_t elementBytes = 2;
+    const int64_t elementBytes = byteSize(stack.type);
+    const int type = stack.type == plan::DType::F32   ? kMapF32
+                     : stack.type == plan::DType::F16 ? kMapF16
+                                                      : kMapBF16;
     alignas(64) stepc_tensor_map made{};
     uint64_t rowBytes = uint64_t(stack.columns * elementBytes);
     uint64_t sizes[] = {uint64_t(stack.columns), uint64_t(stack.rows), uint64_t(stack.matrices)};
     uint64_t strides[] = {rowBytes, rowBytes * uint64_t(stack.rows)};
-    unsigned box[] = {kBoxColumns, unsigned(stack.boxRows), 1}, every[] = {1, 1, 1};
+    unsigned box[] = {unsigned(plan::boxColumns(stack.type)), unsigned(stack.boxRows), 1},
+             every[] = {1, 1, 1};
     enter();
     if (check("describing matrices",
-              driver.cuTensorMapEncodeTiled(
-                  &made, stack.type == plan::DType::F16 ? kMapF16 : kMapBF16, 3,
-                  const_cast<void *>(stack.address), sizes, strides, box, every, /*interleave=*/0,
-                  kSwizzle128, kPromote256, /*outside=*/0)))
+              driver.cuTensorMapEncodeTiled(&made, type, 3, const_cast<void *>(stack.address),
+                                            sizes, strides, box, every, /*interleave=*/0,
+                                            kSwizzle128, kPromote256, /*outside=*/0)))
       map = made;
     exit();
   }
@@ -322,8 +327,39 @@ private:
 
   bool check(const char *doing, Result result) {
     if (result)
-      fail(format("%s failed: %s", doing, describe(driver, result).c_str()));
+      fail(format("%s failed: %s%s", doing, describe(driver, result).c_str(),
+                  whatIsStuck().c_str()));
     return result == 0;
+  }
+
+  /// Which kernel has ended by a trap, because it waited too long; empty if none has.
+  std::string whatIsStuck() const {
+    for (const BoundedKernel &kernel : bounded)
+      if (uint32_t number = *static_cast<volatile uint32_t *>(kernel.stuck))
+        return format("; kernel '%s' waited 2 s for its barrier %u", kernel.name.c_str(),
+                      number - 1);
+    return {};
+  }
+
+  /// Tells a kernel whose waits are bounded where to write the number of a barrier.
+  void openBounded(const std::string &kernel) {
+    Address variable = 0;
+    size_t bytes = 0;
+    Result result =
+        driver.cuModuleGetGlobal_v2(&variable, &bytes, module, plan::stuckSymbol(kernel).c_str());
+    if (result == kNotFound)
+      return;
+    void *word = nullptr;
+    if (!check("finding a kernel's variable", result) ||
+        !check("allocating staging memory", driver.cuMemAllocHost_v2(&word, sizeof word)))
+      return;
+    // The copy reads the word's address from the word itself, which no kernel uses yet.
+    std::memcpy(word, &word, sizeof word);
+    check("copying to the GPU",
+          driver.cuMemcpyHtoDAsync_v2(variable, word, sizeof word, at(Stream::Compute)));
+    check("copying to the GPU", driver.cuStreamSynchronize(at(Stream::Compute)));
+    std::memset(word, 0, sizeof word);
+    bounded.push_back({kernel, static_cast<uint32_t *>(word)});
   }
 
   /// Finds a kernel in the module, and checks that the GPU has the threads and memory that it needs.
@@ -349,8 +385,10 @@ private:
                   &resident, opened.handle, int(shape.threads), size_t(shape.dynamicBytes))))
       opened.residentBlocks =
           int64_t(resident) * chip.multiprocessors / shape.cluster * shape.cluster;
-    if (shape.grid == plan::Grid::Lists)
+    if (shape.grid == plan::Grid::Lists) {
       opened.residentBlocks = shape.cluster * residentClusters(opened.handle, shape);
+      openBounded(kernel.name);
+    }
   }
 
   /// STEPC_MOST_CLUSTERS lets products run on fewer clusters than the GPU has. Results are the same.
@@ -434,6 +472,12 @@ private:
     int64_t residentBlocks = 0;
   };
   std::vector<OpenedKernel> functions; // in the plan's order
+  /// A kernel whose waits are bounded, and a word of the host: 0, or one more than a barrier's number.
+  struct BoundedKernel {
+    std::string name;
+    uint32_t *stuck;
+  };
+  std::vector<BoundedKernel> bounded;
   StreamHandle streams[2] = {};
   // The ends of a step on both streams. A captured step uses `captured`, because captured events cannot be
   // queried.

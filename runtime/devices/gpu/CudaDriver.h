@@ -26,7 +26,7 @@ using GraphHandle = struct GraphOpaque *;
 using GraphExecHandle = struct GraphExecOpaque *; // a graph that is ready to run
 using UserObject = struct UserObjectOpaque *;
 
-inline constexpr Result kNotReady = 600;
+inline constexpr Result kNotFound = 500, kNotReady = 600;
 inline constexpr int kMajor = 75, kMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_…
 inline constexpr int kMultiprocessors = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 inline constexpr int kBlockThreads = 1;        // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
@@ -56,7 +56,7 @@ struct LaunchAttribute {
   }
 };
 /// Values of a tensor map: CU_TENSOR_MAP_DATA_TYPE_…, …_SWIZZLE_128B, …_L2_PROMOTION_L2_256B.
-inline constexpr int kMapF16 = 6, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;
+inline constexpr int kMapF16 = 6, kMapF32 = 7, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;
 
 /// CUlaunchConfig.
 struct LaunchConfig {
@@ -104,6 +104,8 @@ struct Driver {
   Result (*cuModuleLoadData)(Module *, const void *image);
   Result (*cuModuleUnload)(Module);
   Result (*cuModuleGetFunction)(Function *, Module, const char *name);
+  /// kNotFound if the module has no such variable.
+  Result (*cuModuleGetGlobal_v2)(Address *, size_t *bytes, Module, const char *name);
   Result (*cuLaunchKernel)(Function, unsigned gridX, unsigned gridY, unsigned gridZ,
                            unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                            StreamHandle, void **parameters, void **extra);

@@ -59,7 +59,8 @@ public:
 
   int64_t lists(const Launch &, bool) const override { return clusters; }
   void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
-    fail(writeMap(stack.address, {stack.columns, stack.rows, stack.matrices}, map));
+    fail(writeMap(stack.address, {stack.columns, stack.rows, stack.matrices}, byteSize(stack.type),
+                  map));
   }
 
   void launch(Stream stream, const Launch &launch) override {

@@ -196,6 +196,7 @@ void stepc_rt_emulated_wait_group(stepc_emulated_block *, int32_t groups);
 #define STEPC_TILES_TRANSPOSE_LHS 2
 #define STEPC_TILES_TRANSPOSE_RHS 4
 #define STEPC_TILES_SYMMETRIC 8
+#define STEPC_TILES_TO_F32 16 /* results; otherwise they have the operands' type */
 void stepc_rt_emulated_tiles(void *const *arguments, int64_t first, int64_t last, int32_t form);
 /* Called before each load and store if the target asks for races. Returns where to load or store: the
  * address or, if the command does not declare the access, other memory. */

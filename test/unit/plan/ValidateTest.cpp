@@ -408,9 +408,20 @@ TEST(Plan, ValidationOfKernelsOfTilesNamesWhatIsWrong) {
   auto expect = [&](const std::string &wrong, auto change) {
     EXPECT_EQ(message(change), "command 4 (product): " + wrong);
   };
-  expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found f16 beside "
-         "bf16",
+  expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found bf16 beside "
+         "f16",
          [](Plan &, Product &p) { p.lhs.type = DType::F16; });
+  auto widen = [](Product &p) {
+    p.out.type = DType::F32;
+    p.out.bytes *= 2;
+  };
+  expect("expected no addend of a result of f32 for a kernel of tiles, found one of bf16",
+         [&](Plan &, Product &p) { widen(p); });
+  EXPECT_EQ(message([&](Plan &, Product &p) {
+              widen(p);
+              p.addend.reset();
+            }),
+            "");
   expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found f32 beside "
          "f32",
          [](Plan &, Product &p) {

@@ -38,8 +38,8 @@ protected:
   }
 
   /// Opens a program of one kernel. Null, and `problem` set, if the GPU cannot run it.
-  std::unique_ptr<Gpu> open(const plan::LaunchShape &shape) {
-    plan.kernels = {{"count", shape}};
+  std::unique_ptr<Gpu> open(const plan::LaunchShape &shape, const char *name = "count") {
+    plan.kernels = {{name, shape}};
     stepc_options options{};
     return openDriver({parallel, counters, plan, program, records, inactive}, options, problem);
   }
@@ -132,10 +132,13 @@ TEST_F(Launches, DescribeMatricesAsTheDriverTakesThem) {
   gpu->mapMatrices({memory, 2, 16, 8, plan::DType::BF16, 64}, map);
   EXPECT_EQ(gpu->takeProblem(), "");
   EXPECT_NE(map.words[0], 0u);
+  gpu->mapMatrices({memory, 2, 16, 4, plan::DType::F32, 32}, map);
+  EXPECT_EQ(gpu->takeProblem(), "");
   // Rows of no whole 16 bytes, a base of no whole 16 bytes, and more than the memory has.
   for (MatrixStack wrong : {MatrixStack{memory, 2, 16, 12, plan::DType::F16, 64},
                             MatrixStack{static_cast<char *>(memory) + 8, 2, 16, 8},
-                            MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64}}) {
+                            MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64},
+                            MatrixStack{memory, 9, 16, 8, plan::DType::F32, 32}}) {
     gpu->mapMatrices(wrong, map);
     EXPECT_EQ(gpu->takeProblem(),
               "describing matrices failed: CUDA_ERROR_INVALID_VALUE, said the stub");
@@ -153,6 +156,30 @@ TEST_F(Launches, AreRefusedByNameWhereTheGpuLacksWhatTheyNeed) {
   EXPECT_FALSE(open({.threads = 384, .dynamicBytes = 204800}));
   EXPECT_EQ(problem, "kernel 'count' on sm_80: expected at most 166912 bytes of shared memory for "
                      "a block, found 204800");
+}
+
+TEST_F(Launches, ThatWaitTooLongAreNamed) {
+  setenv("STEPC_STUB_STUCK", "stepc_tiles_bf16_bounded", 1);
+  std::unique_ptr<Gpu> gpu =
+      open({.grid = plan::Grid::Lists, .threads = 384, .cluster = 2, .dynamicBytes = 230464},
+           "stepc_tiles_bf16_bounded");
+  ASSERT_TRUE(gpu) << problem;
+  Launch one;
+  one.number = 0;
+  one.shape = &*plan.kernels[0].launch;
+  one.items = 1;
+  gpu->join(false);
+  gpu->launch(Stream::Compute, one);
+  gpu->leave();
+  gpu->drain();
+  EXPECT_EQ(gpu->takeProblem(), "");
+  // What fails then names the kernel.
+  stepc_tensor_map map{};
+  gpu->mapMatrices({nullptr, 2, 16, 12, plan::DType::F16, 64}, map);
+  EXPECT_EQ(gpu->takeProblem(),
+            "describing matrices failed: CUDA_ERROR_INVALID_VALUE, said the stub; kernel "
+            "'stepc_tiles_bf16_bounded' waited 2 s for its barrier 5");
+  unsetenv("STEPC_STUB_STUCK");
 }
 
 } // namespace
