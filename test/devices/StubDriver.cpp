@@ -12,6 +12,7 @@
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
 //   STEPC_STUB_STUCK     a kernel with bounded waits, which writes that it has waited for barrier 5
+//   STEPC_STUB_VERSION   the driver's, 13000 unless told
 //   STEPC_STUB_FOREIGN   streams are of another context
 //   STEPC_STUB_EMPTY     kernels and copies do nothing, so that what is left is the time of the host
 //
@@ -26,7 +27,10 @@ namespace {
 
 const Driver kDriver = {
     [](unsigned) -> Result { return 0; },
-    [](int *version) -> Result { return *version = 13000, 0; },
+    [](int *version) -> Result {
+      const char *given = std::getenv("STEPC_STUB_VERSION");
+      return *version = given ? std::atoi(given) : 13000, 0;
+    },
     [](Result result, const char **name) -> Result {
       *name = result == kNoMemory    ? "CUDA_ERROR_OUT_OF_MEMORY"
               : result == kInStep    ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
@@ -200,13 +204,25 @@ const Driver kDriver = {
       if (Result wrong = begin("cuLaunchKernelEx"))
         return wrong;
       unsigned blocks = config->grid[0], threads = config->block[0];
-      if (!function || config->count != 1 || config->attributes->id != 4 || threads == 0 ||
-          threads > 1024 || !isKnown(config->stream))
+      if (!function || config->count < 1 || threads == 0 || threads > 1024 ||
+          !isKnown(config->stream))
         return kInvalidValue;
-      unsigned cluster = config->attributes->cluster[0];
-      if (cluster < 2 || blocks == 0 || blocks % cluster || chip() < 90)
+      unsigned cluster = 1;
+      bool isDependent = false;
+      for (unsigned i = 0; i < config->count; ++i) {
+        const LaunchAttribute &attribute = config->attributes[i];
+        if (attribute.id != kClusterDimension && attribute.id != kDependent)
+          return kInvalidValue;
+        if (attribute.id == kClusterDimension)
+          cluster = attribute.cluster[0];
+        else
+          isDependent = attribute.isDependent == 1;
+      }
+      // Kernels of tiles alone wait for the kernels before them.
+      if (blocks == 0 || blocks % cluster || chip() < 90 ||
+          (isDependent && !reinterpret_cast<HostKernel *>(function)->takesLists))
         return kInvalidValue;
-      noteLaunch(blocks, threads, cluster, config->sharedBytes);
+      noteLaunch(blocks, threads, cluster, config->sharedBytes, isDependent);
       if (function == stuckKernel && stuckWord)
         *reinterpret_cast<uint32_t *>(stuckWord) = 6; // barrier 5
       return reinterpret_cast<HostKernel *>(function)->run(blocks, threads, cluster, parameters,

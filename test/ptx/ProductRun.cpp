@@ -101,6 +101,7 @@ public:
     Program program = kernel.program;
     uint64_t stuck = pointToWord(program);
     launch.program = &program;
+    launch.isDependent = true;
     launch.clusters = options.lists.lists;
     launch.dynamicBytes = kernel.sharedBytes;
     launch.parameters = parameters(lists);

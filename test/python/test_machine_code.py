@@ -115,6 +115,11 @@ def test_a_kernel(ptx, tmp_path):
     assert sass.warnings(report) == []
     assert sass.usages(report) == {ptx.stem: sass.Usage(registers=168, stack=0, spilled_stores=0, spilled_loads=0)}
     function = sass.disassemble(tmp_path / "kernel.cubin")[ptx.stem]
+    # All accesses of the GPU's memory stand behind the wait for the kernels before.
+    codes = function.opcodes()
+    assert codes.count("ACQBULK") == 1 and codes.count("PREEXIT") == 1
+    before = set(codes[: codes.index("ACQBULK")])
+    assert not before & {"LDG", "STG", "LD", "ST", "UTMALDG", "UTMASTG", "UTMAPF", "UTMACCTL"}, before
     is_bounded = ptx.stem.endswith("_bounded")
     # Product kernels have no instruction of a bounded wait: no trap, no clock, no store of a thread.
     assert ("BPT" in function.opcodes()) == is_bounded

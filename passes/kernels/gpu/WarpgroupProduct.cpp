@@ -255,6 +255,9 @@ void WarpgroupProduct::setUp(LLVM::GlobalOp memory) {
   } else {
     NVVM::Barrier0Op::create(b, b.loc);
   }
+  // All of the GPU's memory is read and written behind this.
+  b.waitForKernels();
+  b.letKernelsBegin();
   auto beginOf = [&](Value list) {
     return b.loadInvariant(b.getI32Type(), b.at(begins, b.left(list, 2)), /*alignment=*/4);
   };

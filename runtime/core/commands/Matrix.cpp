@@ -93,9 +93,9 @@ void shareOutTiles(PreparedMatrix &first, bool besideMessages) {
   stepc_instance &instance = first.instance;
   Launch &launch = first.batch.kernels.front();
   PreparedMatrix::Tiles &tiles = *first.tiles;
-  launch.items = tiles.products.empty()
-                     ? 0
-                     : instance.device().lists(instance.deviceContext, launch, besideMessages);
+  launch.besideMessages = besideMessages;
+  launch.items =
+      tiles.products.empty() ? 0 : instance.device().lists(instance.deviceContext, launch);
   tiles.lists = plan::tileLists(tiles.products, launch.items, launch.shape->cluster);
   first.tileArguments = {tiles.problems.data(), reinterpret_cast<void *>(tiles.problems.size()),
                          tiles.lists.tiles.data(), tiles.lists.begins.data()};

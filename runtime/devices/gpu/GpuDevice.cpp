@@ -197,9 +197,7 @@ std::string checkLaunch(DeviceContext &context, const Launch &launch) {
   return gpuOf(context).checkLaunch(launch);
 }
 
-int64_t lists(DeviceContext &context, const Launch &launch, bool besideMessages) {
-  return gpuOf(context).lists(launch, besideMessages);
-}
+int64_t lists(DeviceContext &context, const Launch &launch) { return gpuOf(context).lists(launch); }
 
 std::string mapMatrices(DeviceContext &context, const MatrixStack &stack, stepc_tensor_map &map) {
   gpuOf(context).mapMatrices(stack, map);

@@ -37,7 +37,9 @@
  *  - lists of tiles (runtime/plan/TileLists.h): an item is a list, which a cluster of a GPU's blocks
  *    works off. arguments[0] = stepc_product_problems; [1] = how many there are, in the place of an
  *    address; [2] = stepc_product_tiles, list by list; [3] = for each list the number of its first
- *    tile, and then that of all tiles, as int32. One launch serves products of all shapes;
+ *    tile, and then that of all tiles, as int32. One launch serves products of all shapes. On NVIDIA's
+ *    GPUs, its threads wait for the kernels before it (griddepcontrol.wait) before they touch the GPU's
+ *    memory. So a device may begin it while these kernels end;
  *  - seals: the kernel of a start puts seals on the messages that it sends, an item per seal. The
  *    kernel of an await compares the seals of all messages that came, as one item. Only devices whose
  *    messages the host may not touch have these kernels. arguments[0] = rows, each a stepc_seal_row;

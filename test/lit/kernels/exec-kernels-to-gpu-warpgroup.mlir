@@ -32,6 +32,12 @@
 // CHECK-NOT: nvvm.mbarrier.init
 // CHECK: nvvm.fence.mbarrier.init
 
+// All threads wait for the kernels before, and let the next one begin.
+// CHECK: nvvm.cluster.wait
+// CHECK-NEXT: {{.*}}nvvm.read.ptx.sreg.cluster
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+
 // One thread loads. The left operand is the block's own, and of the right one both blocks get each box.
 // CHECK: nvvm.setmaxregister decrease 24
 // CHECK: nvvm.fence.proxy.acquire

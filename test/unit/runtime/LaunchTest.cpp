@@ -45,13 +45,15 @@ protected:
   }
 
   /// Starts the kernel over so many items, and tells how.
-  std::string launch(const plan::LaunchShape &shape, int64_t items) {
-    std::unique_ptr<Gpu> gpu = open(shape);
+  std::string launch(const plan::LaunchShape &shape, int64_t items, const char *name = "count",
+                     bool besideMessages = false) {
+    std::unique_ptr<Gpu> gpu = open(shape, name);
     EXPECT_TRUE(gpu) << problem;
     Launch one;
     one.number = 0;
     one.shape = &*plan.kernels[0].launch;
     one.items = items;
+    one.besideMessages = besideMessages;
     EXPECT_EQ(gpu->checkLaunch(one), "");
     gpu->join(false);
     gpu->launch(Stream::Compute, one);
@@ -107,7 +109,8 @@ TEST_F(Launches, OverListsHaveAClusterForEach) {
     Launch one;
     one.number = 0;
     one.shape = &*plan.kernels[0].launch;
-    return gpu ? gpu->lists(one, besideMessages) : 0;
+    one.besideMessages = besideMessages;
+    return gpu ? gpu->lists(one) : 0;
   };
   // 108 multiprocessors, of which messages get 16.
   EXPECT_EQ(mostLists(false), 54);
@@ -122,6 +125,32 @@ TEST_F(Launches, OverListsHaveAClusterForEach) {
                            wrong + "'");
   }
   unsetenv("STEPC_MOST_CLUSTERS");
+}
+
+TEST_F(Launches, OverListsMayBeginWhileOthersEnd) {
+  plan::LaunchShape lists{
+      .grid = plan::Grid::Lists, .threads = 384, .cluster = 2, .dynamicBytes = 230464};
+  const char *name = "stepc_tiles_bf16";
+  const std::string plain = "6 blocks, 384 threads, cluster 2, 230464 bytes";
+  EXPECT_EQ(launch(lists, 3, name), plain + ", dependent\n");
+  // Messages have multiprocessors of their own.
+  EXPECT_EQ(launch(lists, 3, name, /*besideMessages=*/true), plain + "\n");
+  // No other kernel waits for those before it, and the driver refuses what it is told of them.
+  EXPECT_EQ(launch({.threads = 384, .cluster = 2, .dynamicBytes = 230464}, 6), plain + "\n");
+  lists.cluster = 1;
+  EXPECT_EQ(launch(lists, 3, name), "3 blocks, 384 threads, cluster 1, 230464 bytes, dependent\n");
+  lists.cluster = 2;
+  setenv("STEPC_STUB_VERSION", "12020", 1);
+  EXPECT_EQ(launch(lists, 3, name), plain + "\n");
+  setenv("STEPC_STUB_VERSION", "12030", 1);
+  EXPECT_EQ(launch(lists, 3, name), plain + ", dependent\n");
+  unsetenv("STEPC_STUB_VERSION");
+  setenv("STEPC_DEPENDENT_LAUNCHES", "0", 1);
+  EXPECT_EQ(launch(lists, 3, name), plain + "\n");
+  setenv("STEPC_DEPENDENT_LAUNCHES", "yes", 1);
+  EXPECT_FALSE(open(lists, name));
+  EXPECT_EQ(problem, "expected 0 or 1 in STEPC_DEPENDENT_LAUNCHES, found 'yes'");
+  unsetenv("STEPC_DEPENDENT_LAUNCHES");
 }
 
 TEST_F(Launches, DescribeMatricesAsTheDriverTakesThem) {
