@@ -32,12 +32,12 @@ inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 
 struct TileLists {
   std::vector<stepc_product_tile> tiles; ///< list by list
-  std::vector<int32_t> begins;           ///< per list its first tile; then the number of tiles
+  std::vector<stepc_tile_list> lists;
   /// The time of the longest list, and of all lists together divided by their number, in stages of whole
   /// tiles.
   double longest = 0, evenShare = 0;
 
-  int64_t count() const { return static_cast<int64_t>(begins.size()) - 1; }
+  int64_t count() const { return static_cast<int64_t>(lists.size()); }
 };
 
 /// The halves of a whole tile, each of 128 columns, that store anything.
@@ -46,6 +46,11 @@ std::vector<stepc_product_tile> halves(const stepc_product_tile &tile);
 /// Shares the tiles of products out to `lists` clusters of `cluster` blocks each. Product i of the result's
 /// tiles is number i of `products`.
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
+
+/// The tiles of a launch are numbered by 32 bits. `mostTiles` is a bound of a product's, which counts half
+/// tiles.
+inline constexpr double kMostTiles = 0x7fffffff;
+double mostTiles(const Product &product, int64_t matrices);
 
 /// The variable of a GPU's module that points to a word of the host, if the waits of a kernel of tiles are
 /// bounded. There a thread that has waited too long writes one more than its barrier's number.

@@ -13,6 +13,7 @@
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
 //   STEPC_STUB_STUCK     a kernel with bounded waits, which writes that it has waited for barrier 5
 //   STEPC_STUB_VERSION   the driver's, 13000 unless told
+//   STEPC_STUB_CLUSTERS  clusters that the GPU runs at a time
 //   STEPC_STUB_FOREIGN   streams are of another context
 //   STEPC_STUB_EMPTY     kernels and copies do nothing, so that what is left is the time of the host
 //
@@ -239,7 +240,8 @@ const Driver kDriver = {
     },
     [](int *clusters, Function, const LaunchConfig *config) -> Result {
       // Two multiprocessors for a cluster of two.
-      *clusters = 108 / int(config->attributes->cluster[0]);
+      const char *given = std::getenv("STEPC_STUB_CLUSTERS");
+      *clusters = given ? std::atoi(given) : 108 / int(config->attributes->cluster[0]);
       return beginSetup("cuOccupancyMaxActiveClusters");
     },
     [](void *map, int type, unsigned rank, void *address, const uint64_t *sizes,
@@ -254,12 +256,12 @@ const Driver kDriver = {
                    strides[0] == elementBytes * sizes[0] && strides[1] == strides[0] * sizes[1] &&
                    box[0] == 128 / elementBytes && box[1] <= 256 && box[1] >= 1 && box[2] == 1;
       auto bytes = strides[1] * sizes[2];
-      if (!isFit || !isKnown(reinterpret_cast<Address>(address), bytes))
+      isFit &= reinterpret_cast<uintptr_t>(address) % 16 == 0 && strides[0] % 16 == 0;
+      if (!isFit || bytes == 0 || !isKnown(reinterpret_cast<Address>(address), bytes))
         return kInvalidValue;
-      std::string problem =
-          writeMap(address, {int64_t(sizes[0]), int64_t(sizes[1]), int64_t(sizes[2])},
-                   int64_t(elementBytes), *static_cast<stepc_tensor_map *>(map));
-      return problem.empty() ? 0 : kInvalidValue;
+      writeMap(address, {int64_t(sizes[0]), int64_t(sizes[1]), int64_t(sizes[2])},
+               *static_cast<stepc_tensor_map *>(map));
+      return 0;
     },
     [](int *mode) -> Result {
       std::swap(*mode, captureMode);

@@ -132,8 +132,11 @@ def test_a_kernel(ptx, tmp_path):
     if "_to_f32" not in ptx.stem:
         copies = 2 if "symmetric" in ptx.stem else 1
         assert sass.stores_between_products(function) == 2 * 4 * copies
-    # Threads read a tile's entry and a list's bounds. All matrices move by tensor copies.
+    # Threads read a list's bounds, tiles' entries and factors. All matrices move by tensor copies.
     assert {opcode for opcode, _ in sass.global_accesses(function)} == {"LDG"}
+    # A list's bounds are the first access, and one of 16 bytes. The first tile's entry follows.
+    loads = [one.split()[0] for one in function.instructions if sass.opcode(one) == "LDG"]
+    assert all(one.startswith("LDG.E.128") for one in loads[:2]), loads
 
 
 @pytest.mark.tier("land")

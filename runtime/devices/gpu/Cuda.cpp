@@ -148,7 +148,7 @@ public:
       blocks -= plan::kMessageBlocks;
     return std::clamp(blocks / cluster, int64_t(1), mostClusters);
   }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
     const int64_t elementBytes = byteSize(stack.type);
     const int type = stack.type == plan::DType::F32   ? kMapF32
                      : stack.type == plan::DType::F16 ? kMapF16

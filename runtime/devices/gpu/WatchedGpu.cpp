@@ -46,7 +46,7 @@ public:
     });
   }
   int64_t lists(const Launch &launch) const override { return gpu->lists(launch); }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
     gpu->mapMatrices(stack, map);
     settle();
   }

@@ -19,7 +19,7 @@
 
 // CHECK: llvm.mlir.global external @stepc_dynamic_memory() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 // CHECK-LABEL: gpu.func @stepc_tiles_bf16_rt_symmetric(
-// CHECK-SAME: %[[PROBLEMS:.*]]: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>) kernel
+// CHECK-SAME: %[[PROBLEMS:.*]]: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>) kernel
 // CHECK-SAME: exec.launch = #exec.launch<grid = lists, threads = 384, cluster = 2, dynamic = 230464>
 // CHECK-SAME: known_cluster_size = array<i32: 2, 1, 1>
 

@@ -59,9 +59,13 @@ Counted count(const TileLists &lists, const std::vector<TiledProduct> &products,
 void expectEachPartOnce(const std::vector<TiledProduct> &products, int64_t lists, int64_t cluster) {
   TileLists made = tileLists(products, lists, cluster);
   ASSERT_EQ(made.count(), lists);
-  EXPECT_EQ(made.begins.front(), 0);
-  EXPECT_EQ(made.begins.back(), int64_t(made.tiles.size()));
-  EXPECT_TRUE(std::is_sorted(made.begins.begin(), made.begins.end()));
+  int32_t next = 0;
+  for (const stepc_tile_list &list : made.lists) {
+    EXPECT_EQ(list.first, next);
+    EXPECT_EQ(list.problems, int64_t(products.size()));
+    next = list.last;
+  }
+  EXPECT_EQ(next, int64_t(made.tiles.size()));
   EXPECT_GE(made.longest * 1.000001, made.evenShare);
   Counted counted = count(made, products, cluster);
   Stored expected;
