@@ -78,8 +78,9 @@ struct Launch {
   int64_t argumentCount = 0;
   int64_t items = 0;
   const plan::LaunchShape *shape = nullptr; ///< for a GPU; null if the plan gives none
-  int64_t grain = 0;    ///< items per piece of the loop; 0: computed from `elements`
-  int64_t elements = 0; ///< over all items
+  int64_t grain = 0;           ///< items per piece of the loop; 0: computed from `elements`
+  int64_t elements = 0;        ///< over all items
+  bool besideMessages = false; ///< over lists of tiles: messages may be under way beside it
   /// The record of item i's parameter is number parameters[i * stride]. The device leaves out items of
   /// skipped parameters. Null, with stride 0, if no item may be left out.
   const int64_t *parameters = nullptr;
@@ -211,10 +212,10 @@ struct stepc_device_table {
   /// that the library will compute in place of kernels. Returns why it cannot; empty if it can.
   std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
   /// Only for devices whose kernels may work off lists of tiles. `lists` returns how many lists such a
-  /// launch takes, one for each cluster of GPU blocks that runs at a time. If messages may be under way
-  /// beside it, some multiprocessors are left to them. `mapMatrices` makes the map by which the kernel
+  /// launch takes, one for each cluster of GPU blocks that runs at a time. Beside messages, some
+  /// multiprocessors are left to them. `mapMatrices` makes the map by which the kernel
   /// finds matrices, and returns why it cannot; empty if it can.
-  int64_t (*lists)(Context &, const stepc::runtime::Launch &, bool besideMessages) = nullptr;
+  int64_t (*lists)(Context &, const stepc::runtime::Launch &) = nullptr;
   std::string (*mapMatrices)(Context &, const stepc::runtime::MatrixStack &,
                              stepc_tensor_map &map) = nullptr;
   /// Chooses the program that the options' device runs, if a library has several. Called before `open`.

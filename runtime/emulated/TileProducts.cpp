@@ -140,24 +140,12 @@ void computeTile(const Form &form, const stepc_product_problem &problem,
 
 } // namespace
 
-std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, int64_t elementBytes,
-                     stepc_tensor_map &map) {
-  constexpr int64_t kBytes = 16;
-  const int64_t rowBytes = sizes[0] * elementBytes;
-  if (reinterpret_cast<uintptr_t>(address) % kBytes || rowBytes % kBytes)
-    return format("expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, found "
-                  "address %p and rows of %lld bytes",
-                  address, (long long)rowBytes);
-  for (int64_t size : sizes)
-    if (size < 1)
-      return format("expected matrices with elements, found %lld of %lld x %lld",
-                    (long long)sizes[2], (long long)sizes[1], (long long)sizes[0]);
+void writeMap(const void *address, const std::array<int64_t, 3> &sizes, stepc_tensor_map &map) {
   map = {};
   map.words[0] = kMark;
   map.words[1] = reinterpret_cast<uintptr_t>(address);
   for (size_t i = 0; i < sizes.size(); ++i)
     map.words[2 + i] = uint64_t(sizes[i]);
-  return {};
 }
 
 } // namespace stepc::runtime
@@ -165,10 +153,10 @@ std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, i
 extern "C" void stepc_rt_emulated_tiles(void *const *arguments, int64_t first, int64_t last,
                                         int32_t form) {
   auto *problems = static_cast<const stepc_product_problem *>(arguments[0]);
-  auto *tiles = static_cast<const stepc_product_tile *>(arguments[2]);
-  auto *begins = static_cast<const int32_t *>(arguments[3]);
+  auto *tiles = static_cast<const stepc_product_tile *>(arguments[1]);
+  auto *lists = static_cast<const stepc_tile_list *>(arguments[2]);
   stepc::runtime::Form known(form);
   for (int64_t list = first; list < last; ++list)
-    for (int32_t i = begins[list]; i < begins[list + 1]; ++i)
+    for (int32_t i = lists[list].first; i < lists[list].last; ++i)
       stepc::runtime::computeTile(known, problems[tiles[i].problem], tiles[i]);
 }

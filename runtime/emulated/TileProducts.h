@@ -5,14 +5,12 @@
 #include "stepc/kernel_abi.h"
 
 #include <array>
-#include <string>
 
 namespace stepc::runtime {
 
 /// Writes the map of a stack of matrices, in the form that stepc_rt_emulated_tiles reads. `sizes`: columns,
-/// rows and matrices. Returns what NVIDIA's driver would refuse; empty if nothing.
-std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes, int64_t elementBytes,
-                     stepc_tensor_map &map);
+/// rows and matrices.
+void writeMap(const void *address, const std::array<int64_t, 3> &sizes, stepc_tensor_map &map);
 
 } // namespace stepc::runtime
 

@@ -265,11 +265,12 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
   TileLists made;
   made.times = timesOf(cut, lists);
   for (const std::vector<size_t> &list : shareOut(tiles, lists)) {
-    made.begins.push_back(static_cast<int32_t>(made.tiles.size()));
+    auto first = static_cast<int32_t>(made.tiles.size());
     for (size_t tile : list)
       made.tiles.push_back(tiles[tile]);
+    made.lists.push_back(
+        {first, static_cast<int32_t>(made.tiles.size()), static_cast<int32_t>(products.size()), 0});
   }
-  made.begins.push_back(static_cast<int32_t>(made.tiles.size()));
   return made;
 }
 
@@ -305,17 +306,20 @@ TiledOperands tiledOperands(const Product &product) {
   return made;
 }
 
+double mostTiles(const Product &product, int64_t matrices) {
+  // Half tiles are twice as many.
+  auto across = [](int64_t extent, int64_t tile) { return double(extent) / double(tile) + 1; };
+  return 2 * double(matrices) * across(product.out.rows, kTileRows) *
+         across(product.out.cols, kTileColumns);
+}
+
 std::string checkTiled(const Product &product, int64_t matrices) {
   if (std::string wrong = checkTiles(tiledOperands(product)); !wrong.empty())
     return wrong;
   if (product.accumulation != Accumulation::TensorCore)
     return "expected a product on tensor cores for a kernel of tiles, found one of accumulation " +
            std::string(name(product.accumulation));
-  // Tiles are numbered by 32 bits. Half tiles are twice as many.
-  auto across = [](int64_t extent, int64_t tile) { return double(extent) / double(tile) + 1; };
-  double tiles = 2 * double(matrices) * across(product.out.rows, kTileRows) *
-                 across(product.out.cols, kTileColumns);
-  if (tiles > std::numeric_limits<int32_t>::max())
+  if (mostTiles(product, matrices) > kMostTiles)
     return "expected a product of fewer than 2^31 tiles, found " + std::to_string(matrices) +
            " matrices of " + std::to_string(product.out.rows) + " x " +
            std::to_string(product.out.cols);

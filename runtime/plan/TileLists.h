@@ -42,10 +42,10 @@ struct ListTimes {
 
 struct TileLists {
   std::vector<stepc_product_tile> tiles; ///< list by list
-  std::vector<int32_t> begins;           ///< per list its first tile; then the number of tiles
+  std::vector<stepc_tile_list> lists;
   ListTimes times;
 
-  int64_t count() const { return static_cast<int64_t>(begins.size()) - 1; }
+  int64_t count() const { return static_cast<int64_t>(lists.size()); }
 };
 
 /// The halves of a whole tile, each of 128 columns, that store anything.
@@ -57,6 +57,11 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
 
 /// The times of the lists that tileLists makes. This takes time per tile of a matrix, not of all matrices.
 ListTimes listTimes(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
+/// The tiles of a launch are numbered by 32 bits. `mostTiles` is a bound of a product's, which counts half
+/// tiles.
+inline constexpr double kMostTiles = 0x7fffffff;
+double mostTiles(const Product &product, int64_t matrices);
+
 /// The variable of a GPU's module that points to a word of the host, if the waits of a kernel of tiles are
 /// bounded. There a thread that has waited too long writes one more than its barrier's number.
 inline std::string stuckSymbol(const std::string &kernel) { return kernel + "_stuck"; }

@@ -190,14 +190,15 @@ int chip() {
 }
 
 /// Notes how a kernel is started.
-void noteLaunch(unsigned blocks, unsigned threads, unsigned cluster, unsigned dynamicBytes) {
+void noteLaunch(unsigned blocks, unsigned threads, unsigned cluster, unsigned dynamicBytes,
+                bool isDependent = false) {
   const char *path = std::getenv("STEPC_STUB_LAUNCHES");
   if (!path)
     return;
   std::lock_guard lock(world().mutex);
   std::FILE *file = std::fopen(path, "a");
-  std::fprintf(file, "%u blocks, %u threads, cluster %u, %u bytes\n", blocks, threads, cluster,
-               dynamicBytes);
+  std::fprintf(file, "%u blocks, %u threads, cluster %u, %u bytes%s\n", blocks, threads, cluster,
+               dynamicBytes, isDependent ? ", dependent" : "");
   std::fclose(file);
 }
 

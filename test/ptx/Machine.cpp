@@ -23,6 +23,12 @@ uint32_t Machine::electedLane(uint32_t mask) const {
   return lane;
 }
 
+void Warp::expectWaited(uint32_t lane) {
+  if (machine().isDependent && !(hasWaited >> lane & 1))
+    fail("an access of the GPU's memory by a thread that has not waited for the kernels before "
+         "(griddepcontrol.wait)");
+}
+
 uint32_t Warp::liveLanes() const {
   uint32_t mask = 0;
   for (const Lanes &each : lanes)
@@ -385,6 +391,7 @@ void Machine::run(const Launch &launch) {
   std::vector<Warp *> warps;
   uint32_t next = 0;
   uint64_t limit = clock + mostInstructions;
+  isDependent = launch.isDependent;
   variables.clear();
   for (const GlobalArray &each : launch.program->kernel.globalArrays) {
     std::vector<uint8_t> bytes = each.initial;

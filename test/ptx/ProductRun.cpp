@@ -101,6 +101,7 @@ public:
     Program program = kernel.program;
     uint64_t stuck = pointToWord(program);
     launch.program = &program;
+    launch.isDependent = true;
     launch.clusters = options.lists.lists;
     launch.dynamicBytes = kernel.sharedBytes;
     launch.parameters = parameters(lists);
@@ -182,9 +183,9 @@ private:
       return machine.memory.allocate(name, bytes, size, false);
     };
     uint64_t arguments[] = {
-        upload("the problems", table.data(), table.size() * sizeof table[0]), problems.size(),
+        upload("the problems", table.data(), table.size() * sizeof table[0]),
         upload("the tiles", lists.tiles.data(), lists.tiles.size() * sizeof(Tile)),
-        upload("the lists", lists.begins.data(), lists.begins.size() * 4)};
+        upload("the lists", lists.lists.data(), lists.lists.size() * sizeof lists.lists[0])};
     std::vector<uint8_t> bytes(sizeof arguments);
     std::memcpy(bytes.data(), arguments, sizeof arguments);
     return bytes;

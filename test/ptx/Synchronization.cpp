@@ -222,10 +222,16 @@ bool acquireMap(Warp &warp, const Instruction &i, uint32_t mask) {
     uint64_t address = warp.address(i.addresses[0], lane);
     if (address % 64)
       fail("expected a tensor map at a multiple of 64, found ", address);
+    warp.expectWaited(lane);
     if (address < kSharedWindow)
       warp.machine().memory.read(address, 128);
     warp.acquired[address] |= uint32_t(1) << lane;
   });
+  return true;
+}
+
+bool waitForKernels(Warp &warp, const Instruction &, uint32_t mask) {
+  warp.hasWaited |= mask;
   return true;
 }
 
@@ -334,11 +340,11 @@ void addSynchronization(Table &table) {
   table["fence.mbarrier_init.release.cluster"] = {"", fenceBarriers};
   table["fence.proxy.tensormap::generic.acquire.gpu"] = {"m i", acquireMap};
   table["fence.proxy.tensormap::generic.acquire.sys"] = {"m i", acquireMap};
-  for (const char *name :
-       {"fence.acq_rel.cta", "fence.acq_rel.cluster", "fence.acq_rel.gpu", "fence.sc.cta",
-        "fence.sc.cluster", "fence.sc.gpu", "membar.cta", "membar.gl", "membar.sys",
-        "griddepcontrol.wait", "griddepcontrol.launch_dependents"})
+  for (const char *name : {"fence.acq_rel.cta", "fence.acq_rel.cluster", "fence.acq_rel.gpu",
+                           "fence.sc.cta", "fence.sc.cluster", "fence.sc.gpu", "membar.cta",
+                           "membar.gl", "membar.sys", "griddepcontrol.launch_dependents"})
     table[name] = {"", nothing};
+  table["griddepcontrol.wait"] = {"", waitForKernels};
   table["nanosleep.u32"] = {"s32", nothing};
   table["trap"] = {"", trap};
   table["setmaxnreg.inc.sync.aligned.u32"] = aligned({"i", setRegisters});

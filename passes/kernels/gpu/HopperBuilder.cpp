@@ -52,6 +52,14 @@ void HopperBuilder::syncCluster() {
 
 Value HopperBuilder::elect() { return NVVM::ElectSyncOp::create(*this, loc, getI1Type(), Value()); }
 
+void HopperBuilder::waitForKernels() {
+  NVVM::GriddepcontrolOp::create(*this, loc, NVVM::GridDepActionKind::wait);
+}
+
+void HopperBuilder::letKernelsBegin() {
+  NVVM::GriddepcontrolOp::create(*this, loc, NVVM::GridDepActionKind::launch_dependents);
+}
+
 void HopperBuilder::setRegisters(int64_t count, bool more) {
   NVVM::SetMaxRegisterOp::create(*this, loc, uint32_t(count),
                                  more ? NVVM::SetMaxRegisterAction::increase

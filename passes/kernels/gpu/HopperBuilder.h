@@ -70,6 +70,10 @@ public:
   void syncCluster();
   /// True in one lane of the warp.
   Value elect();
+  /// Waits until the kernels are done whose end this one need not have awaited when it began.
+  void waitForKernels();
+  /// Lets the next kernel begin, which then waits for the end of this one.
+  void letKernelsBegin();
   void setRegisters(int64_t count, bool more);
 
   //===--- memory ---===//

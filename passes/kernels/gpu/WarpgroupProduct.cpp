@@ -172,10 +172,10 @@ private:
   WarpgroupForm form;
   HopperBuilder::Operand left, right;
   const int64_t stagingBytes, barriers;
-  Value problems, problemCount, tiles, begins; // the arguments
-  Value base;                                  // of shared memory
-  Value thread, warpgroup, rank; // rank: the block's number in its cluster; null without
-  Value first, last;             // the tiles of the cluster's list
+  Value problems, tiles, lists;    // the arguments
+  Value base;                      // of shared memory
+  Value thread, warpgroup, rank;   // rank: the block's number in its cluster; null without
+  Value first, last, problemCount; // the cluster's list
   // A consumer's number, the lane, the warp in the warpgroup, the staging and the barrier of the
   // warpgroup, whether the thread stores boxes, and whether it releases stages.
   Value consumer, lane, warp, staging, barrier, leads, releases;
@@ -249,18 +249,20 @@ void WarpgroupProduct::setUp(LLVM::GlobalOp memory) {
   } else {
     NVVM::Barrier0Op::create(b, b.loc);
   }
-  auto beginOf = [&](Value list) {
-    return b.loadInvariant(b.getI32Type(), b.at(begins, b.left(list, 2)), /*alignment=*/4);
-  };
-  first = beginOf(cluster);
-  last = beginOf(b.add(cluster, 1));
+  // All of the GPU's memory is read and written behind this.
+  b.waitForKernels();
+  b.letKernelsBegin();
+  Value list = b.loadInvariant(VectorType::get({4}, b.getI32Type()),
+                               b.at(lists, b.mul(cluster, int64_t(sizeof(stepc_tile_list)))), 16);
+  first = vector::ExtractOp::create(b, b.loc, list, 0);
+  last = vector::ExtractOp::create(b, b.loc, list, 1);
+  problemCount = vector::ExtractOp::create(b, b.loc, list, 2);
 }
 
 void WarpgroupProduct::emit(gpu::GPUFuncOp function, LLVM::GlobalOp memory) {
   problems = function.getArgument(0);
-  problemCount = arith::TruncIOp::create(b, b.loc, b.getI32Type(), function.getArgument(1));
-  tiles = function.getArgument(2);
-  begins = function.getArgument(3);
+  tiles = function.getArgument(1);
+  lists = function.getArgument(2);
   setUp(memory);
   b.when(b.equal(warpgroup, 0), [&] { produce(); }, [&] { consume(); });
 }
@@ -778,8 +780,7 @@ gpu::GPUFuncOp addWarpgroupKernel(gpu::GPUModuleOp code, const WarpgroupForm &fo
     return known;
   HopperBuilder b(code.getContext(), loc);
   WarpgroupProduct product(b, form);
-  SmallVector<Type> arguments(4, b.pointer);
-  arguments[1] = b.getI64Type();
+  SmallVector<Type> arguments(3, b.pointer);
   gpu::GPUFuncOp function = beginGpuKernel(code, name, arguments, b, warpgroupLaunch(form));
   if (isBounded)
     b.stuck = LLVM::AddressOfOp::create(b, b.loc, stuckPointer(code, name, b));

@@ -23,13 +23,11 @@ public:
       return;
     lendList(lists, tiles->problems);
     lendList(lists, tiles->lists.tiles);
-    lendList(lists, tiles->lists.begins);
+    lendList(lists, tiles->lists.lists);
   }
   std::string place(const AddressOf &addressOf) override {
-    // The second argument of a kernel of tiles is a number.
-    for (size_t i = 0; i < tileArguments.size(); ++i)
-      if (i != 1)
-        tileArguments[i] = const_cast<void *>(addressOf(tileArguments[i]));
+    for (void *&argument : tileArguments)
+      argument = const_cast<void *>(addressOf(argument));
     batch.arguments = arguments.data();
     for (Launch &kernel : batch.kernels)
       if (std::string wrong = checkLaunch(instance, kernel, tiles ? tileArguments : arguments);
@@ -93,12 +91,11 @@ void shareOutTiles(PreparedMatrix &first, bool besideMessages) {
   stepc_instance &instance = first.instance;
   Launch &launch = first.batch.kernels.front();
   PreparedMatrix::Tiles &tiles = *first.tiles;
-  launch.items = tiles.products.empty()
-                     ? 0
-                     : instance.device().lists(instance.deviceContext, launch, besideMessages);
+  launch.besideMessages = besideMessages;
+  launch.items =
+      tiles.products.empty() ? 0 : instance.device().lists(instance.deviceContext, launch);
   tiles.lists = plan::tileLists(tiles.products, launch.items, launch.shape->cluster);
-  first.tileArguments = {tiles.problems.data(), reinterpret_cast<void *>(tiles.problems.size()),
-                         tiles.lists.tiles.data(), tiles.lists.begins.data()};
+  first.tileArguments = {tiles.problems.data(), tiles.lists.tiles.data(), tiles.lists.lists.data()};
 }
 
 } // namespace

@@ -67,6 +67,8 @@ public:
     ChosenImage chosen;
     std::string problem = readMostClusters();
     if (problem.empty())
+      problem = readDependentLaunches();
+    if (problem.empty())
       problem = askChip(driver, ordinal, chip);
     if (problem.empty())
       problem = chooseImage(chip, {opened.plan.name, {&opened.program}}, chosen);
@@ -139,14 +141,14 @@ public:
 
   void *streamHandle(Stream stream) override { return at(stream); }
 
-  int64_t lists(const Launch &launch, bool besideMessages) const override {
+  int64_t lists(const Launch &launch) const override {
     int64_t cluster = launch.shape->cluster;
     int64_t blocks = functions[size_t(launch.number)].residentBlocks;
-    if (besideMessages)
+    if (launch.besideMessages)
       blocks -= plan::kMessageBlocks;
     return std::clamp(blocks / cluster, int64_t(1), mostClusters);
   }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
     const int64_t elementBytes = byteSize(stack.type);
     const int type = stack.type == plan::DType::F32   ? kMapF32
                      : stack.type == plan::DType::F16 ? kMapF16
@@ -176,13 +178,18 @@ public:
     auto blocks = unsigned(blockCount(launch)), threads = unsigned(shape.threads);
     auto dynamic = unsigned(shape.dynamicBytes);
     cuda::Function function = functions[size_t(launch.number)].handle;
-    if (shape.cluster == 1) {
+    LaunchAttribute attributes[2];
+    unsigned count = 0;
+    if (shape.cluster > 1)
+      attributes[count++] = LaunchAttribute::ofCluster(shape.cluster);
+    if (isDependent(launch))
+      attributes[count++] = LaunchAttribute::ofDependent();
+    if (count == 0) {
       check("starting a kernel", driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1,
                                                        dynamic, at(stream), parameters, nullptr));
       return;
     }
-    LaunchAttribute cluster = LaunchAttribute::ofCluster(shape.cluster);
-    LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, dynamic, at(stream), &cluster, 1};
+    LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, dynamic, at(stream), attributes, count};
     check("starting a kernel", driver.cuLaunchKernelEx(&config, function, parameters, nullptr));
   }
   ProductLibrary library() const override { return products.found(); }
@@ -404,6 +411,28 @@ private:
                         given);
   }
 
+  /// STEPC_DEPENDENT_LAUNCHES=0 lets no kernel begin before the kernels before it are done. Results are the
+  /// same.
+  std::string readDependentLaunches() {
+    constexpr int kLeastVersion = 12030; // older drivers do not capture such launches
+    int version = 0;
+    driver.cuDriverGetVersion(&version);
+    std::string given = "1";
+    if (const char *text = std::getenv("STEPC_DEPENDENT_LAUNCHES"); text && *text)
+      given = text;
+    launchesDependents = given == "1" && version >= kLeastVersion;
+    return given == "0" || given == "1"
+               ? ""
+               : format("expected 0 or 1 in STEPC_DEPENDENT_LAUNCHES, found '%s'", given.c_str());
+  }
+
+  /// Whether a launch may begin while the kernel before it ends. Only kernels of tiles wait for that kernel
+  /// (kernel_abi.h). Beside messages none begins early, because its blocks would hold multiprocessors that
+  /// are left to messages.
+  bool isDependent(const Launch &launch) const {
+    return launchesDependents && launch.shape->grid == plan::Grid::Lists && !launch.besideMessages;
+  }
+
   int64_t residentClusters(cuda::Function function, const plan::LaunchShape &shape) {
     LaunchAttribute cluster = LaunchAttribute::ofCluster(shape.cluster);
     LaunchConfig config{{unsigned(shape.cluster), 1, 1},
@@ -488,6 +517,7 @@ private:
   CudaPointers pointers{driver};
   LibraryProducts products;
   int64_t mostClusters = INT_MAX; // for lists of tiles
+  bool launchesDependents = false;
   int64_t entered = 0;
   bool isCurrent = false, hasJoined = false;
 };

@@ -39,19 +39,32 @@ inline constexpr int kRelaxed = 2;                                  // CU_STREAM
 inline constexpr int kNone = 0, kInvalidated = 2;                   // CU_STREAM_CAPTURE_STATUS_…
 inline constexpr unsigned kNoDestructorSync = 1, kMove = 1; // of user objects, of references
 
-/// CUlaunchAttribute, of which only the size of a cluster is used.
+/// CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, …_PROGRAMMATIC_STREAM_SERIALIZATION.
+inline constexpr int kClusterDimension = 4, kDependent = 6;
+
+/// CUlaunchAttribute, of which two kinds are used.
 struct LaunchAttribute {
-  int id = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+  int id = 0;
   char padding[4] = {};
   union {
     unsigned cluster[3];
+    int isDependent;
     char bytes[64];
   };
 
   static LaunchAttribute ofCluster(int64_t blocks) {
     LaunchAttribute made;
+    made.id = kClusterDimension;
     made.cluster[0] = unsigned(blocks);
     made.cluster[1] = made.cluster[2] = 1;
+    return made;
+  }
+  /// Lets the kernel begin while the kernel before it in the stream ends. It must wait for that kernel
+  /// itself.
+  static LaunchAttribute ofDependent() {
+    LaunchAttribute made;
+    made.id = kDependent;
+    made.isDependent = 1;
     return made;
   }
 };

@@ -57,10 +57,9 @@ public:
     return launch.kernel ? "" : "expected a kernel for each command, found none";
   }
 
-  int64_t lists(const Launch &, bool) const override { return clusters; }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
-    fail(writeMap(stack.address, {stack.columns, stack.rows, stack.matrices}, byteSize(stack.type),
-                  map));
+  int64_t lists(const Launch &) const override { return clusters; }
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
+    writeMap(stack.address, {stack.columns, stack.rows, stack.matrices}, map);
   }
 
   void launch(Stream stream, const Launch &launch) override {

@@ -2,6 +2,9 @@
 
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/GpuState.h"
+#include "runtime/text/Text.h"
+
+#include <algorithm>
 
 namespace stepc::runtime {
 namespace {
@@ -197,9 +200,7 @@ std::string checkLaunch(DeviceContext &context, const Launch &launch) {
   return gpuOf(context).checkLaunch(launch);
 }
 
-int64_t lists(DeviceContext &context, const Launch &launch, bool besideMessages) {
-  return gpuOf(context).lists(launch, besideMessages);
-}
+int64_t lists(DeviceContext &context, const Launch &launch) { return gpuOf(context).lists(launch); }
 
 std::string mapMatrices(DeviceContext &context, const MatrixStack &stack, stepc_tensor_map &map) {
   gpuOf(context).mapMatrices(stack, map);
@@ -212,6 +213,19 @@ std::string prepare(DeviceContext &context, BatchWork &work) {
 }
 
 } // namespace
+
+void Gpu::mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) {
+  constexpr int64_t kBytes = 16;
+  int64_t rowBytes = stack.columns * byteSize(stack.type);
+  if (reinterpret_cast<uintptr_t>(stack.address) % kBytes || rowBytes % kBytes)
+    return fail(format("expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, "
+                       "found address %p and rows of %lld bytes",
+                       stack.address, (long long)rowBytes));
+  if (std::min({stack.matrices, stack.rows, stack.columns}) < 1)
+    return fail(format("expected matrices with elements, found %lld of %lld x %lld",
+                       (long long)stack.matrices, (long long)stack.rows, (long long)stack.columns));
+  makeMap(stack, map);
+}
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
   std::string problem;

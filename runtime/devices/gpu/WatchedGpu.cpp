@@ -45,10 +45,8 @@ public:
       Races::running = nullptr;
     });
   }
-  int64_t lists(const Launch &launch, bool besideMessages) const override {
-    return gpu->lists(launch, besideMessages);
-  }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
+  int64_t lists(const Launch &launch) const override { return gpu->lists(launch); }
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
     gpu->mapMatrices(stack, map);
     settle();
   }

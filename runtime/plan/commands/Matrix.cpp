@@ -148,6 +148,19 @@ std::string Product::checkJoined(const ProgramChecks &checks) const {
   }
 }
 
+std::string Product::checkJoinedTiles(ProgramChecks &checks) const {
+  double tiles = mostTiles(*this, checks.groupOf(table).blockCount());
+  const Product *last = this;
+  for (int64_t i = checks.number - 1; last->joins; --i) {
+    last = &std::get<Product>(checks.plan.commands[static_cast<size_t>(i)]);
+    tiles += mostTiles(*last, checks.groupOf(last->table).blockCount());
+  }
+  return tiles <= kMostTiles
+             ? Check()
+             : "expected products that join of fewer than 2^31 tiles, found about " +
+                   std::to_string(static_cast<int64_t>(tiles));
+}
+
 std::string Product::check(ProgramChecks &checks) const {
   if (Check wrong = MatrixCommand::check(checks, operands()); !wrong.empty())
     return wrong;
@@ -166,6 +179,8 @@ std::string Product::check(ProgramChecks &checks) const {
     return "expected one kernel of tiles, called once, found " + std::to_string(kernels.size()) +
            " kernels and " + std::to_string(kernels.front().items) + " items per block";
   if (Check wrong = checkTiled(*this, checks.groupOf(table).blockCount()); !wrong.empty())
+    return wrong;
+  if (Check wrong = joins ? checkJoinedTiles(checks) : Check(); !wrong.empty())
     return wrong;
   // A kernel of tiles takes products of one form, and of all shapes.
   return checks.kernel(kernels.front().kernel,

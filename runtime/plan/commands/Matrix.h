@@ -128,6 +128,7 @@ struct Product : MatrixCommand {
 
 private:
   std::string checkJoined(const ProgramChecks &) const;
+  std::string checkJoinedTiles(ProgramChecks &) const;
 };
 
 /// A function of whole blocks, for every computed block (optim::BlockFunctionAttrInterface). Its kernels

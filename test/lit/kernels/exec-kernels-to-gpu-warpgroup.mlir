@@ -19,7 +19,7 @@
 
 // CHECK: llvm.mlir.global external @stepc_dynamic_memory() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 // CHECK-LABEL: gpu.func @stepc_tiles_bf16_rt_symmetric(
-// CHECK-SAME: %[[PROBLEMS:.*]]: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>) kernel
+// CHECK-SAME: %[[PROBLEMS:.*]]: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>) kernel
 // CHECK-SAME: exec.launch = #exec.launch<grid = lists, threads = 384, cluster = 2, dynamic = 230464>
 // CHECK-SAME: known_cluster_size = array<i32: 2, 1, 1>
 
@@ -31,6 +31,12 @@
 // CHECK-COUNT-6: nvvm.mbarrier.init
 // CHECK-NOT: nvvm.mbarrier.init
 // CHECK: nvvm.fence.mbarrier.init
+
+// All threads wait for the kernels before, and let the next one begin.
+// CHECK: nvvm.cluster.wait
+// CHECK-NEXT: {{.*}}nvvm.read.ptx.sreg.cluster
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
 
 // One thread loads. The left operand is the block's own, and of the right one both blocks get each box.
 // CHECK: nvvm.setmaxregister decrease 24

@@ -160,7 +160,7 @@ def test_the_code_that_drives_a_gpu(tmp_path):
 
     wrong = differences(on_stub(files[1], tmp_path / "two", STEPC_STUB_LAUNCHES=launches), expected)
     assert not wrong, "\n".join(wrong)
-    assert "108 blocks, 384 threads, cluster 2, 230464 bytes" in launches.read_text()
+    assert "108 blocks, 384 threads, cluster 2, 230464 bytes, dependent\n" in launches.read_text()
     one = tmp_path / "one.json"
     one.write_text(json.dumps(manifest(shapes, 1)))
     # One cluster works off all tiles; messages have multiprocessors of their own.

@@ -62,7 +62,7 @@ void expectTimes(const TileLists &made, const std::vector<TiledProduct> &product
   double longest = 0, sum = 0;
   for (int64_t list = 0; list < made.count(); ++list) {
     double load = 0;
-    for (int32_t i = made.begins[size_t(list)]; i < made.begins[size_t(list) + 1]; ++i) {
+    for (int32_t i = made.lists[size_t(list)].first; i < made.lists[size_t(list)].last; ++i) {
       const stepc_product_tile &tile = made.tiles[size_t(i)];
       load += tile.steps * (tile.columns == kTileColumns ? 1 : 0.6) + 4;
     }
@@ -85,9 +85,13 @@ void expectTimes(const TileLists &made, const std::vector<TiledProduct> &product
 void expectEachPartOnce(const std::vector<TiledProduct> &products, int64_t lists, int64_t cluster) {
   TileLists made = tileLists(products, lists, cluster);
   ASSERT_EQ(made.count(), lists);
-  EXPECT_EQ(made.begins.front(), 0);
-  EXPECT_EQ(made.begins.back(), int64_t(made.tiles.size()));
-  EXPECT_TRUE(std::is_sorted(made.begins.begin(), made.begins.end()));
+  int32_t next = 0;
+  for (const stepc_tile_list &list : made.lists) {
+    EXPECT_EQ(list.first, next);
+    EXPECT_EQ(list.problems, int64_t(products.size()));
+    next = list.last;
+  }
+  EXPECT_EQ(next, int64_t(made.tiles.size()));
   expectTimes(made, products, cluster);
   Counted counted = count(made, products, cluster);
   Stored expected;
