@@ -166,6 +166,6 @@ def test_f16_holds_what_the_bound_allows(tmp_path, form):
 
 def test_longer_runs_are_refused_in_f16(tmp_path):
     with pytest.raises(
-        CompilerFailed, match="expected coefficients that keep all numbers within f16, at most 65504"
+        CompilerFailed, match="expected restarts that keep all numbers within f16, at most 65504"
     ):
         results(tmp_path, {"w": np.ones((3, 5))}, ["precision = f16, form = gram, restarts = [4]"])
