@@ -15,6 +15,7 @@ from collections import Counter
 import pytest
 from cases import STEPS, apart, random_batch
 from compiler import ROOT, STEPC, run, save, stepc
+from random_rules import ON_CORES
 from stub_driver import STUB
 from test_accuracy import document, tensors
 from test_bits import SEED, differences
@@ -41,7 +42,7 @@ def of_all(batch, strategy):
 @pytest.mark.parametrize("index", range(BATCHES))
 def test_random_programs(tmp_path, index, capsys):
     for attempt in range(20):
-        batch = random_batch(f"{SEED}-cores-{index}-{attempt}", PER_BATCH)
+        batch = random_batch(f"{SEED}-cores-{index}-{attempt}", PER_BATCH, forms=ON_CORES)
         batch.write(tmp_path)
         products = accumulations(tmp_path, batch)
         if products["tensorcore"] >= 3:
