@@ -57,6 +57,11 @@ def test_random_programs(tmp_path, index, capsys):
                     steps=STEPS, STEPC_EMULATED_SEED=10 * index + number)  # fmt: skip
         wrong = differences(found, expected)
         assert not wrong, f"STEPC_SEED={SEED}, batch {index}, {way}:\n" + "\n".join(wrong)
+    for chip in ("sm_80", "sm_90a"):
+        target = ("--target", f"interpret:{chip},tensorcore")
+        found = run(spec, tmp_path / "many.json", inputs, tmp_path / "interpreted.safetensors", *target, *batch.options(), steps=STEPS)
+        wrong = differences(found, expected)
+        assert not wrong, f"STEPC_SEED={SEED}, batch {index}, interpreted for {chip}:\n" + "\n".join(wrong)
     beside = run(spec, tmp_path / "both.json", tmp_path / "both.safetensors", tmp_path / "both.out", *CORES, *batch.options(),
                  steps=STEPS, STEPC_EMULATED_SEED=index)  # fmt: skip
     for found in apart(beside):
