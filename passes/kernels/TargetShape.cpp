@@ -151,7 +151,8 @@ Expected<std::string> chipOfTarget(StringRef target) {
 Expected<GpuTarget> gpuOnHost(StringRef chip) {
   StringRef gpu = chip.take_front(chip.find(kHost)).drop_front(kindOfChip(chip).size());
   if (!standsForGpu(chip) || !gpu.consume_front(":"))
-    return createStringError("expected a chip '<kind>:<gpu> on <cpu>', found '" + chip + "'");
+    return createStringError("expected a chip '" + kindOfChip(chip) + ":<gpu> on <cpu>', found '" +
+                             chip + "'");
   return parseGpuTarget(gpu, /*tensorCores=*/false);
 }
 
