@@ -142,8 +142,8 @@ LogicalResult OrthogonalizeOp::verify() {
     return emitOpError("expected restarts only of the forms gram and auto, found them in standard");
   SmallVector<std::array<double, 3>> steps = getSteps();
   if (size_t wrong = findWrongRestart(restarts, steps.size()); wrong < restarts.size())
-    return emitOpError("expected ascending restarts between 1 and ")
-           << steps.size() - 1 << ", the last step but one, found " << restarts[wrong];
+    return emitOpError("expected ")
+           << expectedInPlaceOf(wrong, restarts, steps.size()) << ", found " << restarts[wrong];
   if (Growth growth = boundOf(steps, form, restarts); result.isF16() && growth.bound > kLargestHalf)
     return emitOpError(
                "expected coefficients that keep values of f16 below 65504, found a bound of ")

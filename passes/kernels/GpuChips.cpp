@@ -113,11 +113,15 @@ std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
   return text;
 }
 
+Error refuseRaces(StringRef target) {
+  return createStringError(
+      "expected 'races' behind 'emulated', where they are looked for, found '" + target + "'");
+}
+
 Expected<GpuTarget> cudaTarget(StringRef chip) {
   Expected<GpuTarget> target = parseGpuTarget(chip.drop_front(kCuda.size()), /*tensorCores=*/true);
   if (target && target->races)
-    return createStringError(
-        "expected 'races' behind 'emulated', where they are looked for, found '" + chip + "'");
+    return refuseRaces(chip);
   return target;
 }
 

@@ -75,6 +75,8 @@ std::vector<std::string> targetsByChip(llvm::StringRef target);
 bool isCuda(llvm::StringRef chip);
 /// Parses such a chip. Returns an error if the text, which may have been edited by hand, is not valid.
 llvm::Expected<GpuTarget> cudaTarget(llvm::StringRef chip);
+/// The error of a target that looks for races elsewhere than on the device `emulated`.
+llvm::Error refuseRaces(llvm::StringRef target);
 /// Returns the chip for a plan, from the text of a target after "cuda".
 llvm::Expected<std::string> cudaChip(llvm::StringRef names);
 

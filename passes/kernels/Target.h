@@ -68,7 +68,8 @@ private:
 };
 
 /// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>",
-/// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>". An error lists the known targets.
+/// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>", "interpret:<gpu>". An error lists the known
+/// targets.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
 
 /// The target that a module at level exec or later is for. Fails with an error if the module names none.

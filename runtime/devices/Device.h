@@ -107,6 +107,8 @@ struct MatrixStack {
   plan::DType type = plan::DType::BF16;
   int64_t boxRows = 0; ///< of a box, which a load or a store moves (plan::boxColumns)
 };
+/// Why tensor loads would refuse a stack; empty if they take it.
+std::string checkStack(const MatrixStack &stack);
 
 /// A product or a function of computed blocks: what it is, and the kernels that do it one after another.
 struct BatchWork {

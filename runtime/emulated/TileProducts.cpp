@@ -1,11 +1,13 @@
 //===- TileProducts.cpp - Products of lists of tiles, on this machine ------===//
 //
 // A kernel of tiles for NVIDIA's GPUs multiplies by warpgroups, which this machine does not emulate. Here the
-// same lists are worked off with the tensor cores' arithmetic, so plans for these GPUs run in tests.
+// same lists are worked off with the tensor cores' arithmetic, so plans for these GPUs run in tests. The
+// devices `emulated` and `interpret` share this.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/emulated/TileProducts.h"
+#include "runtime/emulated/Seed.h"
 #include "runtime/emulated/TensorCore.h"
 #include "runtime/interpret/Storage.h"
 #include "runtime/text/Text.h"
@@ -39,34 +41,23 @@ struct Stack {
   }
 };
 
-struct Form {
-  plan::DType type, result;
-  bool transposeLhs, transposeRhs, symmetric;
-
-  explicit Form(int32_t bits)
-      : type(bits & STEPC_TILES_OF_F16 ? plan::DType::F16 : plan::DType::BF16),
-        result(bits & STEPC_TILES_TO_F32 ? plan::DType::F32 : type),
-        transposeLhs(bits & STEPC_TILES_TRANSPOSE_LHS),
-        transposeRhs(bits & STEPC_TILES_TRANSPOSE_RHS), symmetric(bits & STEPC_TILES_SYMMETRIC) {}
-};
-
 /// A part of 64 × 64 elements of a result.
 class Part {
 public:
-  Part(const Form &form, const stepc_product_problem &problem, const stepc_product_tile &tile,
+  Part(const TileForm &form, const stepc_product_problem &problem, const stepc_product_tile &tile,
        int64_t row, int64_t column)
       : form(form), problem(problem), tile(tile), lhs(problem.lhs), rhs(problem.rhs),
         out(problem.out), row(row), column(column) {}
 
   void compute(bool stores, bool mirrors) const {
-    for (int64_t i = 0; i < kEdge; i += kRows)
-      for (int64_t j = 0; j < kEdge; j += kColumns)
+    for (int64_t i = 0; i < kEdge; i += kFragmentRows)
+      for (int64_t j = 0; j < kEdge; j += kFragmentColumns)
         if (row + i < out.rows && column + j < out.columns)
           computeFragment(row + i, column + j, stores, mirrors);
   }
 
 private:
-  static constexpr int64_t kEdge = 64, kRows = 16, kColumns = 8, kSteps = 16;
+  static constexpr int64_t kEdge = 64;
 
   uint16_t left(int64_t line, int64_t step) const {
     return form.transposeLhs ? lhs.read(tile.matrix, step, line)
@@ -77,26 +68,14 @@ private:
                              : rhs.read(tile.matrix, step, line);
   }
 
-  /// The parts of a fragment that lanes have are those of mma.sync.m16n8k16.
   void computeFragment(int64_t firstRow, int64_t firstColumn, bool stores, bool mirrors) const {
-    WarpProduct product{};
-    int64_t steps = form.transposeLhs ? lhs.rows : lhs.columns;
-    for (int64_t step = 0; step < steps; step += kSteps) {
-      for (int64_t lane = 0; lane < 32; ++lane)
-        for (int64_t i = 0; i < 4; ++i) {
-          int64_t k = step + lane % 4 * 2 + i / 2 * 8, line = firstRow + lane / 4 + i % 2 * 8;
-          product.left[lane][i] = left(line, k) | uint32_t(left(line, k + 1)) << 16;
-          if (i >= 2)
-            continue;
-          k = step + lane % 4 * 2 + i * 8, line = firstColumn + lane / 4;
-          product.right[lane][i] = right(line, k) | uint32_t(right(line, k + 1)) << 16;
-        }
-      multiply(product, form.type == plan::DType::F16);
-    }
-    for (int64_t lane = 0; lane < 32; ++lane)
-      for (int64_t i = 0; i < 4; ++i)
-        store(firstRow + lane / 4 + i / 2 * 8, firstColumn + lane % 4 * 2 + i % 2,
-              std::bit_cast<float>(product.sums[lane][i]), stores, mirrors);
+    multiplyFragments(
+        form.transposeLhs ? lhs.rows : lhs.columns, form.type == plan::DType::F16,
+        [&](int64_t line, int64_t step) { return left(firstRow + line, step); },
+        [&](int64_t line, int64_t step) { return right(firstColumn + line, step); },
+        [&](int64_t i, int64_t j, float sum) {
+          store(firstRow + i, firstColumn + j, sum, stores, mirrors);
+        });
   }
 
   void store(int64_t i, int64_t j, float sum, bool stores, bool mirrors) const {
@@ -113,19 +92,19 @@ private:
     if (i == j && tile.options & STEPC_TILE_HAS_SHIFT)
       value += problem.shift;
     if (stores)
-      interpret::write(form.result, value, out.at(form.result, tile.matrix, i, j));
+      interpret::write(form.result(), value, out.at(form.result(), tile.matrix, i, j));
     if (mirrors)
-      interpret::write(form.result, value, out.at(form.result, tile.matrix, j, i));
+      interpret::write(form.result(), value, out.at(form.result(), tile.matrix, j, i));
   }
 
-  const Form &form;
+  const TileForm &form;
   const stepc_product_problem &problem;
   const stepc_product_tile &tile;
   Stack lhs, rhs, out;
   int64_t row, column;
 };
 
-void computeTile(const Form &form, const stepc_product_problem &problem,
+void computeTile(const TileForm &form, const stepc_product_problem &problem,
                  const stepc_product_tile &tile) {
   constexpr int64_t kEdge = 64, kDown = 4; // parts of a tile of two GPU blocks
   for (int64_t down = 0; down < kDown; ++down)
@@ -148,15 +127,28 @@ void writeMap(const void *address, const std::array<int64_t, 3> &sizes, stepc_te
     map.words[2 + i] = uint64_t(sizes[i]);
 }
 
+void multiplyTiles(const TileForm &form, void *const *arguments, int64_t first, int64_t last) {
+  auto *problems = static_cast<const stepc_product_problem *>(arguments[0]);
+  auto *tiles = static_cast<const stepc_product_tile *>(arguments[1]);
+  auto *lists = static_cast<const stepc_tile_list *>(arguments[2]);
+  for (int64_t list = first; list < last; ++list)
+    for (int32_t i = lists[list].first; i < lists[list].last; ++i)
+      computeTile(form, problems[tiles[i].problem], tiles[i]);
+}
+
+int64_t drawnClusters(std::optional<uint64_t> seed) {
+  constexpr int64_t kUnlessDrawn = 3, kMost = 8;
+  return seed ? 1 + int64_t(Draws{*seed}.next(kMost)) : kUnlessDrawn;
+}
+
 } // namespace stepc::runtime
 
 extern "C" void stepc_rt_emulated_tiles(void *const *arguments, int64_t first, int64_t last,
                                         int32_t form) {
-  auto *problems = static_cast<const stepc_product_problem *>(arguments[0]);
-  auto *tiles = static_cast<const stepc_product_tile *>(arguments[1]);
-  auto *lists = static_cast<const stepc_tile_list *>(arguments[2]);
-  stepc::runtime::Form known(form);
-  for (int64_t list = first; list < last; ++list)
-    for (int32_t i = lists[list].first; i < lists[list].last; ++i)
-      stepc::runtime::computeTile(known, problems[tiles[i].problem], tiles[i]);
+  using stepc::plan::DType;
+  stepc::runtime::multiplyTiles(
+      {form & STEPC_TILES_OF_F16 ? DType::F16 : DType::BF16, bool(form & STEPC_TILES_TRANSPOSE_LHS),
+       bool(form & STEPC_TILES_TRANSPOSE_RHS), bool(form & STEPC_TILES_SYMMETRIC),
+       bool(form & STEPC_TILES_TO_F32)},
+      arguments, first, last);
 }

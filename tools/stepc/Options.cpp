@@ -50,8 +50,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "--target", std::function<void(const std::vector<std::string> &)>(take),
          "cpu (the default) or cpu:CHIP; cuda:GPU,… such as cuda:sm_80,sm_90a, a step for each; "
          "emulated:GPU, a GPU's "
-         "kernels on this machine; or interpret or interpret:CHIP, the bits of cpu without "
-         "generated code. docs/gpu.md has all forms for GPUs" +
+         "kernels on this machine; or interpret, interpret:CHIP or interpret:GPU, the bits of cpu "
+         "or "
+         "emulated without generated code. docs/gpu.md has all forms for GPUs" +
              std::string(targetsHelp))
       ->check(checkTarget)
       ->expected(1)

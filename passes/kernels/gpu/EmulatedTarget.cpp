@@ -121,7 +121,7 @@ private:
 } // namespace
 
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(StringRef chip) {
-  llvm::Expected<GpuTarget> gpu = emulatedTarget(chip);
+  llvm::Expected<GpuTarget> gpu = gpuOnHost(chip);
   if (!gpu)
     return gpu.takeError();
   auto [cpu, features] = splitChip(chip);

@@ -215,15 +215,8 @@ std::string prepare(DeviceContext &context, BatchWork &work) {
 } // namespace
 
 void Gpu::mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) {
-  constexpr int64_t kBytes = 16;
-  int64_t rowBytes = stack.columns * byteSize(stack.type);
-  if (reinterpret_cast<uintptr_t>(stack.address) % kBytes || rowBytes % kBytes)
-    return fail(format("expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, "
-                       "found address %p and rows of %lld bytes",
-                       stack.address, (long long)rowBytes));
-  if (std::min({stack.matrices, stack.rows, stack.columns}) < 1)
-    return fail(format("expected matrices with elements, found %lld of %lld x %lld",
-                       (long long)stack.matrices, (long long)stack.rows, (long long)stack.columns));
+  if (std::string wrong = checkStack(stack); !wrong.empty())
+    return fail(wrong);
   makeMap(stack, map);
 }
 
