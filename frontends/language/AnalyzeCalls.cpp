@@ -103,7 +103,7 @@ bool RuleAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) 
     error.withHint("the least of a tensor is '-max(-x)'");
   else if (ArrayRef<StringRef> options = optionsOf(info.functionClass);
            options.size() > 1 && count > info.argumentCount)
-    error.withHint("what else it takes has names: " + llvm::join(options, ", "));
+    error.withHint("give further arguments by name: " + llvm::join(options, ", "));
   return false;
 }
 

@@ -122,6 +122,10 @@ Expected<GpuTarget> cudaTarget(StringRef chip) {
   Expected<GpuTarget> target = parseGpuTarget(chip.drop_front(kCuda.size()), /*tensorCores=*/true);
   if (target && target->races)
     return refuseRaces(chip);
+  if (target && target->bounded && !target->hasWarpgroups())
+    return createStringError("expected kernels on warpgroups, which sm_90a has, for waits that are "
+                             "bounded, found '" +
+                             chip + "'");
   return target;
 }
 
@@ -144,9 +148,11 @@ std::vector<std::string> targetsByChip(StringRef target) {
   names.split(words, ',');
   SetVector<StringRef> chips;
   std::string options;
-  bool isPtx = is_contained(words, kPtx);
+  bool isPtx = is_contained(words, kPtx), isBounded = is_contained(words, kBounded);
   for (StringRef word : words) {
-    if (is_contained({kTensorCore, kChain, kRaces, kBounded}, word))
+    if (word == kBounded)
+      continue;
+    if (is_contained({kTensorCore, kChain, kRaces}, word))
       options += ("," + word).str();
     else if (word != kPtx)
       chips.insert(word);
@@ -160,6 +166,9 @@ std::vector<std::string> targetsByChip(StringRef target) {
   StringSet<> written; // the PTX of several chips is the same
   for (StringRef name : chips) {
     std::string target = (kCuda + name + options).str();
+    // If only some GPUs have kernels with waits that can be bounded, the word is for these.
+    if (isBounded && (name == kOnlyHopper || !chips.contains(kOnlyHopper)))
+      target += "," + kBounded.str();
     Expected<GpuChip> chip = gpuChip(name);
     if (isPtx && !(isCut && name == kOnlyHopper) &&
         (!chip || written.insert(ptxChipOf(*chip)).second))

@@ -122,8 +122,9 @@ Term Terms::product(const Product &p, Type element) {
   // A product reads the same elements of a symmetric operand as of its transpose.
   bool transposeLhs = p.transposeLhs && !isSymmetric(p.lhs),
        transposeRhs = p.transposeRhs && !isSymmetric(p.rhs);
-  // In this case elements (i, j) and (j, i) add the same products in the same order, so mirroring changes
-  // nothing.
+
+  // Elements (i, j) and (j, i) of a matrix times its transpose add the same products in the same order, so
+  // mirroring changes nothing.
   bool symmetric = p.lhs == p.rhs && p.rows == p.cols &&
                    (p.transposeLhs != p.transposeRhs || isSymmetric(p.lhs)) &&
                    (!p.addend || isSymmetric(*p.addend));

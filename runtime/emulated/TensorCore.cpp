@@ -96,7 +96,7 @@ uint32_t add(const Number *left, const Number *right, int fractionBits, uint32_t
   return cutOff(sum, most - kBits);
 }
 
-/// The same for a number of at most 31 bits, by f64, which holds it.
+/// Cuts off a number of at most 31 bits by f64, which holds it.
 uint32_t cutOffQuickly(int32_t x, int exponent) {
   double exact = x * twoTo(exponent);
   if (std::abs(exact) >= 0x1p128)
@@ -147,7 +147,7 @@ void addAny(const Elements<kFragmentRows> &left, const Elements<kFragmentColumns
   }
 }
 
-/// The same if all elements and sums are finite, where f64 holds each product.
+/// Adds products of finite elements to finite sums. There f64 holds each product.
 void addFinite(const Elements<kFragmentRows> &left, const Elements<kFragmentColumns> &right,
                int64_t row, int64_t begin, uint32_t *sums) {
   int32_t most[kFragmentColumns], whole[kFragmentColumns];

@@ -70,7 +70,8 @@ public:
   void syncCluster();
   /// True in one lane of the warp.
   Value elect();
-  /// Waits until the kernels are done whose end this one need not have awaited when it began.
+  /// Waits until all kernels before this one have ended. A dependent launch may begin earlier. LLVM may move
+  /// loads to places before the wait, so only what never changes may be loaded by plain loads behind it.
   void waitForKernels();
   /// Lets the next kernel begin, which then waits for the end of this one.
   void letKernelsBegin();

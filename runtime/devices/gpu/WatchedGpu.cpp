@@ -47,7 +47,7 @@ public:
   }
   int64_t lists(const Launch &launch) const override { return gpu->lists(launch); }
   void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
-    gpu->mapMatrices(stack, map);
+    gpu->makeMap(stack, map);
     settle();
   }
   void fill(Stream stream, void *memory, int64_t bytes) override {

@@ -185,7 +185,9 @@ TEST(Target, EachGpuIsATargetOfItsOwn) {
   EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx,sm_80,chain,sm_90a,sm_86"),
               ElementsAre("cuda:sm_90a,chain,ptx", "cuda:sm_80,chain,ptx", "cuda:sm_86,chain"));
   EXPECT_THAT(targetsByChip("cuda:sm_80,sm_90a,bounded"),
-              ElementsAre("cuda:sm_80,bounded", "cuda:sm_90a,bounded"));
+              ElementsAre("cuda:sm_80", "cuda:sm_90a,bounded"));
+  EXPECT_THAT(targetsByChip("cuda:sm_80,sm_86,bounded"),
+              ElementsAre("cuda:sm_80,bounded", "cuda:sm_86,bounded"));
   // Products of warpgroups are for sm_90a alone, so another program has the PTX.
   EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx"), ElementsAre("cuda:sm_90a", "cuda:sm_90,ptx"));
   EXPECT_THAT(targetsByChip("cuda:sm_100,sm_90a,ptx"),

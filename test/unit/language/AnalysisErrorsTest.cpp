@@ -209,7 +209,8 @@ TEST(CallErrors, All) {
       {"let x = orthogonalize(grad, form = gram, restarts = [3, 3])",
        {"2:57: error: expected ascending restarts, here one above 3, found 3"}},
       {"let x = orthogonalize(grad, form = gram, restarts = [1, 4, 2])",
-       {"2:60: error: expected ascending restarts, here one above 4, found 2"}},
+       {"2:60: error: expected no restart behind 4, the last one that 5 steps have a place for, "
+        "found 2"}},
       {"let x = orthogonalize(grad, form = gram, steps = 1, restarts = [1])",
        {"2:65: error: expected no restart, because one step leaves no place for it, found 1"}},
       {"let x = orthogonalize(grad, form = auto, coefficients = [(2, -1, 0), (2, -1, 0)], "

@@ -475,8 +475,9 @@ TEST(Hints, Coefficients) {
 TEST(Hints, Restarts) {
   const std::string numbers = "restarts are numbers of steps: [1, 3]",
                     lists = "only 'coefficients' and 'restarts' of 'orthogonalize' are lists",
-                    options = "what else it takes has names: steps, coefficients, precision, eps, "
-                              "safety, form, restarts",
+                    options =
+                        "give further arguments by name: steps, coefficients, precision, eps, "
+                        "safety, form, restarts",
                     call = "2:9: error: expected 1 argument of 'orthogonalize', found 2";
   expectHints(
       {
