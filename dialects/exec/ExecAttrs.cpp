@@ -146,7 +146,7 @@ FailureOr<plan::Operand> WorkspaceAttr::lower(Operation *, const plan::Plan &, i
   return made;
 }
 
-FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64_t) const {
+plan::Operand BatchAttr::toPlan() const {
   plan::Operand made{plan::OperandKind::Batch, getOffset(), getBytes()};
   made.rows = getRows();
   made.cols = getCols();
@@ -154,6 +154,10 @@ FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64
   made.pool = getPool().value_or(-1);
   made.member = getMember();
   return made;
+}
+
+FailureOr<plan::Operand> BatchAttr::lower(Operation *, const plan::Plan &, int64_t) const {
+  return toPlan();
 }
 
 FailureOr<plan::Operand> ScalarsAttr::lower(Operation *, const plan::Plan &, int64_t) const {

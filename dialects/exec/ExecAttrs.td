@@ -128,6 +128,7 @@ def Exec_Batch : Exec_Operand<"Batch", "batch"> {
     int64_t getRows() const { return getBlock().getDimSize(0); }
     int64_t getCols() const { return getBlock().getDimSize(1); }
     ::mlir::Type getType() const { return getBlock().getElementType(); }
+    ::stepc::plan::Operand toPlan() const;
   }];
 }
 

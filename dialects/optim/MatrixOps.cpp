@@ -144,8 +144,8 @@ LogicalResult OrthogonalizeOp::verify() {
     return emitOpError("expected restarts only of the forms gram and auto, found them in standard");
   SmallVector<std::array<double, 3>> steps = getSteps();
   if (size_t wrong = findWrongRestart(restarts, steps.size()); wrong < restarts.size())
-    return emitOpError("expected ascending restarts between 1 and ")
-           << steps.size() - 1 << ", the last step but one, found " << restarts[wrong];
+    return emitOpError("expected ")
+           << expectedInPlaceOf(wrong, restarts, steps.size()) << ", found " << restarts[wrong];
   if (Growth growth = boundOf(steps, form, restarts); result.isF16() && growth.bound > kLargestHalf)
     return emitOpError(
                "expected coefficients that keep values of f16 below 65504, found a bound of ")
@@ -163,7 +163,8 @@ static Value number(OpBuilder &builder, Location loc, double value) {
 }
 
 /// X after the steps, from the normalized X. If X is tall, the iteration multiplies Xᵀ X, and X B instead of
-/// B X. So it never transposes X in memory.
+/// B X. So it never transposes X in memory. Gram matrices are symmetric in bits. Products of them read the
+/// right operand as if it were stored transposed, as X Xᵀ does, so that one kernel serves both.
 static MatrixValue standardForm(MatrixBuilder &builder, MatrixValue normalized,
                                 ArrayRef<std::array<double, 3>> steps, Type element) {
   bool isTall = builder.extents.isTall;
@@ -187,6 +188,7 @@ static MatrixValue standardForm(MatrixBuilder &builder, MatrixValue normalized,
                               .addend = gram,
                               .alpha = c,
                               .beta = b,
+                              .transposeRhs = true,
                               .isSymmetric = true,
                               .kind = ValueKind::Gram,
                               .element = element});
@@ -219,6 +221,7 @@ static MatrixValue gramForm(MatrixBuilder &builder, MatrixValue normalized,
                             .alpha = lhs.times,
                             .beta = beta,
                             .shift = shift,
+                            .transposeRhs = true,
                             .isSymmetric = true,
                             .kind = ValueKind::Gram,
                             .element = element});

@@ -30,6 +30,22 @@ size_t optim::findWrongRestart(ArrayRef<int64_t> restarts, size_t steps) {
   return restarts.size();
 }
 
+std::string optim::expectedInPlaceOf(size_t wrong, ArrayRef<int64_t> restarts, size_t steps) {
+  if (steps < 2)
+    return "no restart, because one step leaves no place for it";
+  auto last = static_cast<int64_t>(steps) - 1;
+  if (restarts[wrong] >= 1 && restarts[wrong] <= last) {
+    int64_t before = restarts[wrong - 1];
+    return before == last ? "no restart behind " + std::to_string(last) + ", the last one that " +
+                                std::to_string(steps) + " steps have a place for"
+                          : "ascending restarts, here one above " + std::to_string(before);
+  }
+  if (last == 1)
+    return "restart 1, the only one that 2 steps have a place for";
+  return "restarts from 1 to " + std::to_string(last) + ", whole numbers before the last of " +
+         std::to_string(steps) + " steps";
+}
+
 /// The largest |f| in [low, high], where the derivative of f is zero only at zeros of f and at roots of
 /// k0 + k1 r + k2 r².
 static double largest(double low, double high, std::array<double, 3> k,

@@ -33,6 +33,8 @@ bool isGramForm(Form form, int64_t rows, int64_t cols);
 /// The first restart that is wrong of `steps` steps: below 1, not above the one before, or past the last step
 /// but one. Returns the number of restarts if all are right.
 size_t findWrongRestart(llvm::ArrayRef<int64_t> restarts, size_t steps);
+/// Says what an error expects in place of the restart `wrong`, which findWrongRestart has found.
+std::string expectedInPlaceOf(size_t wrong, llvm::ArrayRef<int64_t> restarts, size_t steps);
 
 /// An upper bound of the absolute values of all elements that an iteration stores.
 struct Growth {

@@ -37,7 +37,10 @@ static StringRef wordOf(const Expr &expr) {
 }
 
 static void hintDtype(Diagnostic &error, const Expr &expr) {
-  if (std::optional<StringRef> hint = foreignDtypeHint(wordOf(expr)))
+  std::string lower = wordOf(expr).lower();
+  if (parseElementType(lower))
+    error.withHint("did you mean '" + lower + "'?");
+  else if (std::optional<StringRef> hint = foreignDtypeHint(lower))
     error.withHint(*hint);
 }
 
@@ -98,6 +101,9 @@ bool RuleAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) 
                                         info.name + "', found " + Twine(count));
   if (info.function == Function::Min && count == 1)
     error.withHint("the least of a tensor is '-max(-x)'");
+  else if (ArrayRef<StringRef> options = optionsOf(info.functionClass);
+           options.size() > 1 && count > info.argumentCount)
+    error.withHint("give further arguments by name: " + llvm::join(options, ", "));
   return false;
 }
 
@@ -154,9 +160,15 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
   if (functionClass != FunctionClass::Reduction || call.arguments.size() != 1)
     valid = valid && checkArgumentCount(call, *info);
   if (!valid) {
-    for (const ExprPtr &argument : call.arguments)
-      if (functionClass != FunctionClass::Cast)
+    for (auto [index, argument] : llvm::enumerate(call.arguments)) {
+      // A word too many is an option, or the value of one, and not a value whose name is unknown.
+      StringRef word = wordOf(*argument);
+      bool isOption = functionClass == FunctionClass::Orthogonalize &&
+                      index >= info->argumentCount && !word.empty() &&
+                      !llvm::is_contained(valueNames(argument->range.begin), word);
+      if (functionClass != FunctionClass::Cast && !isOption)
         analyzeExpr(*argument);
+    }
     return {};
   }
 
@@ -363,10 +375,8 @@ bool RuleAnalyzer::resolveForm(CallExpr &call, Orthogonalization &result) {
   }
   if (size_t wrong = optim::findWrongRestart(result.restarts, steps);
       wrong < result.restarts.size()) {
-    std::string least = wrong == 0 ? "1" : spellNumber(given->numbers[wrong - 1].value + 1);
     diagnostics.error(given->numbers[wrong].range,
-                      "expected ascending restarts, each a whole number from " + least + " to " +
-                          Twine(steps - 1) + ", before the last of " + plural(steps, "step") +
+                      "expected " + optim::expectedInPlaceOf(wrong, result.restarts, steps) +
                           ", found " + spellNumber(given->numbers[wrong].value));
     return false;
   }
@@ -380,17 +390,29 @@ bool RuleAnalyzer::checkGrowth(CallExpr &call, const Orthogonalization &result) 
   optim::Growth growth = optim::boundOf(result.coefficients, result.form, result.restarts);
   if (growth.bound <= optim::kLargestHalf)
     return true;
-  CallExpr::Option *coefficients = findOption(call, "coefficients");
+  auto fits = [&](optim::Form form, ArrayRef<int64_t> restarts) {
+    return optim::boundOf(result.coefficients, form, restarts).bound <= optim::kLargestHalf;
+  };
+  std::vector<int64_t> all;
+  for (size_t step = 1; step < result.coefficients.size(); ++step)
+    all.push_back(static_cast<int64_t>(step));
+  // Coefficients are to blame if no restarts keep the bound. If a text gives none of what is to blame, it has
+  // given the precision.
+  bool areFew = fits(result.form, all);
+  CallExpr::Option *given = areFew ? findOption(call, "restarts") : nullptr;
+  for (const char *name : {"coefficients", "steps", "precision"})
+    given = given ? given : findOption(call, name);
   Diagnostic &error = diagnostics.error(
-      (coefficients ? *coefficients->value : *call.arguments[0]).range,
-      "expected coefficients that keep all numbers within f16, at most 65504, found up to " +
-          spellNumber(growth.bound) + " in step " + Twine(growth.step));
-  optim::Growth standard = optim::boundOf(result.coefficients, optim::Form::Standard, {});
+      given->value->range,
+      "expected " + Twine(areFew ? "restarts" : "coefficients") +
+          " that keep all numbers within f16, at most 65504, found " +
+          (std::isinf(growth.bound) ? "no bound" : "up to " + spellNumber(growth.bound)) +
+          " in step " + Twine(growth.step));
   bool lacksSafety = result.coefficientSet == "polar_express" && !findOption(call, "safety");
-  error.withHint(lacksSafety ? "give 'safety = 1.01'"
-                 : standard.bound <= optim::kLargestHalf
-                     ? "give more restarts, or 'precision = bf16'"
-                     : "give 'precision = bf16'");
+  error.withHint(lacksSafety                       ? "give 'safety = 1.01'"
+                 : areFew                          ? "give more restarts, or 'precision = bf16'"
+                 : fits(optim::Form::Standard, {}) ? "give 'form = standard', or 'precision = bf16'"
+                                                   : "give 'precision = bf16'");
   return false;
 }
 

@@ -36,8 +36,7 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
     break;
   case Expr::Kind::CoefficientList:
   case Expr::Kind::NumberList:
-    diagnostics.error(expr.range, "expected a value, found a list")
-        .withHint("a list stands after 'coefficients =' of 'orthogonalize'");
+    diagnostics.error(expr.range, "expected a value, found a list").withHint(listHint);
     break;
   }
   // analyzeBinary has already done this for each link of a chain.

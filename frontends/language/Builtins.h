@@ -34,6 +34,9 @@ llvm::ArrayRef<FunctionInfo> functions();
 const FunctionInfo *findFunction(llvm::StringRef name);
 /// The names of the arguments that functions of a class take by name.
 llvm::ArrayRef<llvm::StringRef> optionsOf(FunctionClass functionClass);
+/// The hint where a list stands in place of another value.
+inline constexpr llvm::StringLiteral listHint =
+    "only 'coefficients' and 'restarts' of 'orthogonalize' are lists";
 /// Functions and statements that are planned and that this version refuses.
 llvm::ArrayRef<llvm::StringRef> plannedFunctions();
 llvm::ArrayRef<llvm::StringRef> plannedStatements();

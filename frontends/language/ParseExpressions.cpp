@@ -192,6 +192,8 @@ void Parser::hintValue(Diagnostic &error) const {
                    spelling(current()).trim('"'));
   else if (at(TokenKind::KwFor))
     error.withHint("there are no loops: a tensor's operations are of all its elements");
+  else if (at(TokenKind::LeftBracket))
+    error.withHint(listHint);
 }
 
 /// Adds a hint what was probably meant by a token that follows a whole expression.
@@ -236,10 +238,10 @@ bool Parser::parseArgument(CallExpr &call) {
     option = Name{spelling(name).str(), name.range};
     consume();
   }
-  if (option && option->text == "coefficients" && hintTriple())
+  if (option && hintList(option->text))
     return false;
   ExprPtr value =
-      at(TokenKind::LeftBracket) ? parseListOf(option ? option->text : "") : parseExpression();
+      at(TokenKind::LeftBracket) ? parseListOf(option ? &*option : nullptr) : parseExpression();
   if (!value)
     return false;
   call.height = std::max<uint16_t>(call.height, value->height + 1);
@@ -260,10 +262,13 @@ bool Parser::parseArgument(CallExpr &call) {
   return true;
 }
 
-/// Reports `coefficients = (a, b, c)` and `coefficients = [a, b, c]`, which lack brackets, with a hint
-/// how the list is written. Returns false for other texts.
-bool Parser::hintTriple() {
-  if (!at(TokenKind::LeftParen) && !at(TokenKind::LeftBracket))
+/// Reports numbers whose brackets are not those of the option's list: `coefficients = (a, b, c)` and
+/// `coefficients = [a, b, c]`, `restarts = (1, 2)`. The hint says how the list is written. Returns false for
+/// other texts.
+bool Parser::hintList(llvm::StringRef option) {
+  bool isRestarts = option == "restarts", isCoefficients = option == "coefficients";
+  if (!(at(TokenKind::LeftParen) && (isRestarts || isCoefficients)) &&
+      !(at(TokenKind::LeftBracket) && isCoefficients))
     return false;
   std::string numbers;
   unsigned count = 0;
@@ -281,25 +286,41 @@ bool Parser::hintTriple() {
   if (kind != TokenKind::RightParen && kind != TokenKind::RightBracket)
     return false;
   SourceRange range = current().range.to(stream.tokens[at].range);
-  errorAt(range,
-          "expected a list of steps or the name of a set, found '" + source.text(range) + "'")
-      .withHint("a list has a triple for each step: [(" + numbers + ")]");
+  const char *wanted = isRestarts ? "a list of restarts" : "a list of steps or the name of a set";
+  errorAt(range, "expected " + llvm::Twine(wanted) + ", found '" + source.text(range) + "'")
+      .withHint(isRestarts   ? "a list stands in brackets: [" + numbers + "]"
+                : count == 3 ? "a list has a triple for each step: [(" + numbers + ")]"
+                             : "a list has a triple for each step: [(a, b, c), ...]");
   while (position <= at)
     skip();
   return true;
 }
 
-/// The list that an argument is: numbers, or the triples of coefficients.
-ExprPtr Parser::parseListOf(llvm::StringRef option) {
+/// The list that an argument is: numbers, or the triples of coefficients. Where no list belongs, its first
+/// word tells which of them to read, and the analysis refuses it.
+ExprPtr Parser::parseListOf(const Name *option) {
   TokenKind first = next().kind;
-  bool isNumber = first == TokenKind::Number || first == TokenKind::Minus;
-  bool isEmpty = first == TokenKind::RightBracket && option == "restarts";
-  return isNumber || isEmpty ? parseNumberList() : parseCoefficientList();
+  if (option && option->text == "coefficients")
+    return parseCoefficientList();
+  if (option && option->text == "restarts")
+    return parseNumberList();
+  if (first == TokenKind::LeftParen || first == TokenKind::RightBracket)
+    return parseCoefficientList();
+  if (first == TokenKind::Number || first == TokenKind::Minus)
+    return parseNumberList();
+  (option ? errorAt(current().range, "expected a value of '" + option->text + "', found '['")
+          : expected("a value"))
+      .withHint(listHint);
+  return nullptr;
 }
 
 ExprPtr Parser::parseNumberList() {
   auto list = std::make_unique<NumberListExpr>(current().range);
   auto parseNumber = [&] {
+    if (!at(TokenKind::Number) && !at(TokenKind::Minus)) {
+      expected("a number").withHint("restarts are numbers of steps: [1, 3]");
+      return false;
+    }
     std::optional<Constant> number = parseConstant();
     if (number)
       list->numbers.push_back(*number);
@@ -316,7 +337,7 @@ ExprPtr Parser::parseCoefficientList() {
   auto parseStep = [&] {
     std::vector<Constant> step;
     SourceRange open = current().range;
-    if (at(TokenKind::LeftBracket)) {
+    if (!at(TokenKind::LeftParen)) {
       expected("'('").withHint("the triple of a step stands in parentheses: [(a, b, c), ...]");
       return false;
     }

@@ -82,8 +82,8 @@ private:
   ExprPtr parseCall(const Token &callee);
   ExprPtr parseCoefficientList();
   ExprPtr parseNumberList();
-  ExprPtr parseListOf(llvm::StringRef option);
-  bool hintTriple();
+  ExprPtr parseListOf(const Name *option);
+  bool hintList(llvm::StringRef option);
   bool parseArgument(CallExpr &call);
   ExprPtr limitHeight(ExprPtr expr, SourceRange where);
   bool tooDeep(SourceRange where);

@@ -31,7 +31,9 @@ double Device::once(const BlockProduct &shape) const {
     double tile = 2 * static_cast<double>(std::min(m, part.rows) * std::min(n, part.columns)) *
                   static_cast<double>(k);
     double units = std::max(threads / static_cast<double>(part.sharers), 1.0);
-    return launch + tile / 2 * (units - 1) / rate(shape);
+    // Lists of tiles end in halves.
+    double last = kernel == ProductKernel::Warpgroup ? tile / 2 : tile;
+    return launch + last / 2 * (units - 1) / rate(shape);
   }
   constexpr int64_t kCached = 98304, kFewest = 24, kMost = 128, kItems = 48, kLeast = 1 << 21;
   int64_t rows = std::min(m, std::clamp(kCached / std::max<int64_t>(k, 1), kFewest, kMost));

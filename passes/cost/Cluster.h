@@ -51,9 +51,10 @@ struct Device {
   double operations(const BlockProduct &shape) const;
   /// Seconds of work that is bound by arithmetic or by memory, whichever takes longer.
   double seconds(double operations, double bytes) const;
-  /// Seconds that a product costs once, however many blocks there are. It has two launches on a CPU and one
-  /// on a GPU. At its end all threads but one wait for half of an item. An item is about as large as targets
-  /// make the items of a product. On a CPU its left rows fit in a cache, and there are dozens of items.
+  /// Seconds that a product costs once, if the number of blocks is not known. It has two launches on a CPU
+  /// and one on a GPU. At its end all threads but one wait for half of an item. An item is about as large as
+  /// targets make the items of a product. On a CPU its left rows fit in a cache, and there are dozens of
+  /// items. Lists of tiles end in half tiles. ProductLaunches.h has the time of such a launch.
   double once(const BlockProduct &shape) const;
   bool operator==(const Device &) const = default;
 };

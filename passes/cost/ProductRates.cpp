@@ -3,6 +3,7 @@
 #include "passes/cost/ProductRates.h"
 
 #include "dialects/optim/Saturate.h"
+#include "runtime/plan/TileLists.h"
 
 #include <algorithm>
 
@@ -20,18 +21,18 @@ struct Curve {
 /// at 789 · 10¹² operations per second in the same run.
 constexpr double kMeasuredOn = 780;
 
-// Measured on an H200 (docs/gpu-results.md), and fitted together with Device::once. The figures there are
-// counted as full products; the curves are of executed operations. Other GPUs get the same part of their
-// device's figure: that is modelled.
+// Measured on an H200 (docs/gpu-results.md), and fitted together with the wait at the end of a launch. The
+// figures there are counted as full products; the curves are of executed operations. Other GPUs get the same
+// part of their device's figure: that is modelled.
 
 /// mma.sync: three products of a Newton–Schulz step, mean of four runs (2026-11-26 and 2026-11-27). The model
 /// is within 4 % of 16 × 1024², 4 × 2048², 4096² and 4096 × 14336. Symmetry and addends make no difference.
 constexpr Curve kTensorCore = {330, 700};
-/// wgmma: the prototypes' better column of `kernel` and `half` (2026-11-27). The model is within 15 % of all
-/// nine shapes but two, whose few tiles leave most clusters without work. stepc's own
-/// kernels have not run on a GPU.
-constexpr Curve kWarpgroupSymmetric = {880, 540}, kWarpgroupSymmetricAddend = {790, 460},
-                kWarpgroupWhole = {850, 240};
+/// wgmma: the prototypes' better column of `kernel` and `half` (2026-11-27). With the wait for the longest
+/// list (ProductLaunches.h) the model is within 13 % of all nine shapes. stepc's own kernels have not run on
+/// a GPU.
+constexpr Curve kWarpgroupSymmetric = {800, 580}, kWarpgroupSymmetricAddend = {800, 700},
+                kWarpgroupWhole = {790, 300};
 /// Chains of fused multiply-adds: modelled, half of the 67 · 10¹² operations per second in the data sheet.
 constexpr Curve kChain = {33, 100};
 
@@ -66,20 +67,19 @@ int64_t fullFlops(const BlockProduct &shape) {
 }
 
 ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape) {
-  constexpr int64_t kSmall = 64, kAccess = 8; // elements; 16 bytes of 16-bit elements
+  constexpr int64_t kSmall = 64;
   if (fastest == ProductKernel::Stated)
     return fastest;
   if (!shape.isNarrow)
     return ProductKernel::Chain;
-  bool isForWarpgroups = shape.isOneType && std::min(shape.m, shape.n) > kSmall &&
-                         shape.n % kAccess == 0 && shape.k % kAccess == 0 && shape.k > 0;
+  bool isForWarpgroups = shape.isTiled && std::min(shape.m, shape.n) > kSmall && shape.k > 0;
   return fastest == ProductKernel::Warpgroup && !isForWarpgroups ? ProductKernel::TensorCore
                                                                  : fastest;
 }
 
 ProductPart partOf(ProductKernel kernel, const BlockProduct &shape) {
   if (kernel == ProductKernel::Warpgroup)
-    return {256, 256, 2};
+    return {plan::kTileBlocks * plan::kTileRows, plan::kTileColumns, plan::kTileBlocks};
   int64_t least = std::min(shape.m, shape.n), edge = least >= 512 ? 128 : least >= 64 ? 64 : 32;
   return {edge, edge, 1};
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/plan/ProductKernel.h"
 
+#include <compare>
 #include <cstdint>
 
 namespace stepc::cost {
@@ -19,9 +20,9 @@ struct BlockProduct {
   int64_t m, n, k;
   bool isSymmetric = false;
   bool hasAddend = false;
-  bool isNarrow = true;  ///< both operands have the same type of 16 bits, which tensor cores take
-  bool isOneType = true; ///< operands, addend and result have one type, which warpgroups need
-  bool operator==(const BlockProduct &) const = default;
+  bool isNarrow = true; ///< both operands have the same type of 16 bits, which tensor cores take
+  bool isTiled = true;  ///< kernels of tiles take the operands (plan::checkTiles)
+  auto operator<=>(const BlockProduct &) const = default;
 };
 
 /// Symmetric results are computed in blocks of so many rows and columns.
@@ -34,7 +35,7 @@ int64_t executedFlops(const BlockProduct &shape);
 int64_t fullFlops(const BlockProduct &shape);
 
 /// The kernel for a product, on a device whose fastest kernels are `fastest`. Tensor cores take only narrow
-/// operands. Warpgroups take products of more than 64 rows and columns whose rows are whole 16 bytes.
+/// operands. Warpgroups take products of more than 64 rows and columns.
 ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape);
 
 /// Rows and columns of the result that one multiprocessor computes at a time, and how many multiprocessors

@@ -55,6 +55,8 @@ private:
     std::vector<int64_t> waveOf;
     int64_t waves = 0;
     WaveCost cost;
+    bool sideBySide = false; // whether the chains of each wave are computed side by side
+    double seconds = 0;
   };
 
   /// The chosen division, and figures for comparison.
@@ -76,11 +78,23 @@ private:
     return model;
   }
 
-  static Division divide(const WaveModel &model, int64_t count) {
+  /// The most workspace that chains may take side by side. The model may be too low by some percent, and a
+  /// step above a limit is an error.
+  static int64_t mostSideBySide(int64_t bound, bool isLimit) {
+    return isLimit ? bound - bound / 4 : bound;
+  }
+
+  /// On a GPU, chains stand side by side if the workspace stays within the bound. One launch may then serve
+  /// products of several chains. Only a GPU gains time, because it loses time at the end of each launch.
+  Division divide(WaveModel &model, int64_t count, int64_t bound, bool isLimit) {
     Division division;
     division.waveOf = model.assign(count);
     division.waves = *llvm::max_element(division.waveOf) + 1;
     division.cost = model.cost(division.waveOf);
+    division.sideBySide = clusterOf(getOperation()).device.overlaps && division.cost.hasChains &&
+                          division.cost.bytesSideBySide <= mostSideBySide(bound, isLimit);
+    division.seconds =
+        division.sideBySide ? division.cost.secondsSideBySide : division.cost.seconds;
     return division;
   }
 
@@ -108,7 +122,7 @@ private:
   /// arena may still keep the limit. If none stays within a bound that is no limit, it chooses among
   /// divisions with at most twice the least workspace. Among equal divisions it chooses the one with the
   /// fewest waves.
-  Choice choose(const WaveModel &model, int64_t bound, bool isLimit) {
+  Choice choose(WaveModel &model, int64_t bound, bool isLimit) {
     Choice choice;
     bool any = false;
     double fastest = std::numeric_limits<double>::infinity();
@@ -118,15 +132,15 @@ private:
       if (any && count > kMostFreeWaves)
         break;
       // More waves take more time. Without a limit, less workspace is not worth that much time.
-      if (!isLimit && !found.empty() && found.back().cost.seconds > fastest * kWorthless)
+      if (!isLimit && !found.empty() && found.back().seconds > fastest * kWorthless)
         break;
-      Division division = divide(model, count);
+      Division division = divide(model, count, bound, isLimit);
       // Skips a division that equals the last one. Two divisions with equally many waves may still differ in
       // the blocks of a wave and in workspace.
       if (!found.empty() && division.waveOf == found.back().waveOf)
         continue;
       any |= division.cost.bytes <= bound;
-      fastest = std::min(fastest, division.cost.seconds);
+      fastest = std::min(fastest, division.seconds);
       least = std::min(least, division.cost.bytes);
       found.push_back(std::move(division));
     }
@@ -135,10 +149,10 @@ private:
     choice.best = std::numeric_limits<double>::infinity();
     for (const Division &d : found)
       if (allowed(d))
-        choice.best = std::min(choice.best, d.cost.seconds);
+        choice.best = std::min(choice.best, d.seconds);
     const Division *chosen = nullptr;
     for (const Division &d : found)
-      if (allowed(d) && d.cost.seconds * 100 <= choice.best * (100 + kTolerancePercent) &&
+      if (allowed(d) && d.seconds * 100 <= choice.best * (100 + kTolerancePercent) &&
           (!chosen || d.cost.bytes < chosen->cost.bytes))
         chosen = &d;
     choice.division = *chosen;
@@ -170,11 +184,11 @@ private:
                                          name));
     remark::passed(loc, named("waves-assigned"))
         << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
-        << remark::metric("modelled-ns", cost::picoseconds(chosen.cost.seconds) / 1000)
+        << remark::metric("modelled-ns", cost::picoseconds(chosen.seconds) / 1000)
         << remark::metric("one-wave-bytes", choice.oneWave) << remark::metric("target-bytes", bound)
-        << remark::metric(
-               "time-percent-of-best",
-               choice.best > 0 ? int64_t(std::round(100 * chosen.cost.seconds / choice.best)) : 100)
+        << remark::metric("time-percent-of-best",
+                          choice.best > 0 ? int64_t(std::round(100 * chosen.seconds / choice.best))
+                                          : 100)
         << remark::metric("waves", chosen.waves)
         << (waves > 0 ? remark::reason("forced by option waves")
             : needed > bound && isLimit
@@ -189,27 +203,24 @@ private:
                                  name, kTolerancePercent));
   }
 
-  /// Lets the chains of each wave be computed side by side if the workspace stays within the bound. Then one
-  /// launch may serve products of several chains. This gains time on a GPU alone, which loses time at the end
-  /// of each launch.
-  void standSideBySide(const WaveCost &cost, int64_t bound, bool isLimit) {
-    // The model may be too low by some percent, and a step above a limit is an error.
-    int64_t most = isLimit ? bound - bound / 4 : bound;
+  /// Lets the chains of each wave be computed side by side if the division says so. Emits a remark.
+  void standSideBySide(const Division &chosen, int64_t bound, bool isLimit) {
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("optim-assign-waves");
     };
-    if (!clusterOf(getOperation()).device.overlaps || !cost.hasChains)
+    if (!clusterOf(getOperation()).device.overlaps || !chosen.cost.hasChains)
       return;
-    if (cost.sideBySide > most) {
+    if (!chosen.sideBySide) {
       remark::missed(getOperation().getLoc(), named("chains-side-by-side"))
-          << remark::metric("modelled-bytes", cost.sideBySide) << remark::metric("most-bytes", most)
+          << remark::metric("modelled-bytes", chosen.cost.bytesSideBySide)
+          << remark::metric("most-bytes", mostSideBySide(bound, isLimit))
           << remark::reason("all chains of a wave at the same time take more workspace");
       return;
     }
     getOperation()->setAttr(comm::kSideBySideAttr, UnitAttr::get(&getContext()));
     remark::passed(getOperation().getLoc(), named("chains-side-by-side"))
-        << remark::metric("modelled-bytes", cost.sideBySide)
-        << remark::metric("bytes-in-turn", cost.bytes);
+        << remark::metric("modelled-bytes", chosen.cost.bytesSideBySide)
+        << remark::metric("bytes-in-turn", chosen.cost.bytes);
   }
 
   void runOnOperation() override {
@@ -229,12 +240,12 @@ private:
     // Chooses even if a number of waves is forced, because the remark compares with this choice.
     Choice choice = choose(model, bound, bool(limit));
     if (waves > 0)
-      choice.division = divide(model, std::min<int64_t>(waves, model.blocks()));
+      choice.division = divide(model, std::min<int64_t>(waves, model.blocks()), bound, bool(limit));
     report(choice, model.blocks(), bound, bool(limit));
     std::vector<std::vector<int64_t>> lists(model.groups().size());
     for (auto [block, wave] : llvm::enumerate(choice.division.waveOf))
       lists[model.groupOf(int64_t(block))].push_back(wave);
-    standSideBySide(choice.division.cost, bound, bool(limit));
+    standSideBySide(choice.division, bound, bool(limit));
     for (auto [group, list] : llvm::zip(model.groups(), lists))
       GroupOp(group).setWavesAttr(DenseI64ArrayAttr::get(&getContext(), list));
   }

@@ -4,6 +4,9 @@
 
 #include "dialects/optim/Saturate.h"
 #include "passes/cost/ScratchBound.h"
+#include "runtime/plan/TileLists.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace stepc;
@@ -50,7 +53,11 @@ public:
                   product.transposeLhs ? rows : cols,
                   product.isSymmetric,
                   product.addend.has_value(),
-                  lhs == rhs && lhs.getIntOrFloatBitWidth() == 16};
+                  lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
+                  isTiled(product)};
+    step.form = {
+        lhs.getAsOpaquePointer(), rhs.getAsOpaquePointer(), product.element.getAsOpaquePointer(),
+        product.transposeLhs,     product.transposeRhs,     product.isSymmetric};
     step.flops = cost::executedFlops(step.shape);
     step.scratch = cost::productScratchBound(m, n, step.shape.k);
     step.bytes = product.element.getIntOrFloatBitWidth() / 8;
@@ -61,6 +68,10 @@ public:
     if (product.addend)
       values.push_back(*product.addend);
     MatrixValue result = make(product.kind, product.element);
+    for (const MatrixValue &value : values)
+      if (auto found = madeBy.find(value.number); found != madeBy.end())
+        step.after.push_back(found->second);
+    madeBy[result.number] = steps.size();
     values.push_back(result);
     llvm::SmallDenseSet<int64_t> seen;
     for (const MatrixValue &value : values) {
@@ -81,6 +92,19 @@ public:
 
   MatrixValue make(ValueKind kind, Type element) { return {Value(), kind, element, ++made}; }
 
+  bool isTiled(const MatrixProduct &product) const {
+    auto stored = [&](const MatrixValue &value) {
+      auto [rows, cols] = extents.of(value.kind);
+      return plan::StoredMatrix{*optim::toPlan(value.element), rows, cols};
+    };
+    plan::TiledOperands operands{stored(product.lhs), stored(product.rhs), {}, {}};
+    auto [rows, cols] = extents.of(product.kind);
+    operands.out = {*optim::toPlan(product.element), rows, cols};
+    if (product.addend)
+      operands.addend = stored(*product.addend);
+    return plan::checkTiles(operands).empty();
+  }
+
 private:
   RankedTensorType blockOf(const MatrixValue &value) const {
     auto [rows, cols] = extents.of(value.kind);
@@ -90,6 +114,7 @@ private:
   plan::Division::Axis cut;
   std::vector<MatrixStep> &steps;
   int64_t made = 0;
+  std::map<int64_t, size_t> madeBy; // by value's number: the step of a product
 };
 
 } // namespace

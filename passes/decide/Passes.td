@@ -196,7 +196,9 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     The model of time (`WavePipeline.cpp`) walks the order of commands that `comm-pipeline-waves` makes, for
     all ranks. Round r + 1 of a wave runs beside round r of the next wave. The time of a rank in a wave has
     these terms: memory traffic of stages over shards, products, and launches of each group. Threads lose time
-    at the end of launches, once per wave and group. Messages each way have a gap each. An exchange travels
+    at the end of launches, once per wave and group. Products that work off lists of tiles have the time of
+    their lists (passes/cost/ProductLaunches.h), and products of several chains share a launch if the chains
+    are side by side. Messages each way have a gap each. An exchange travels
     from the time when its last rank has begun it. On GPUs it travels while ranks compute; on CPUs ranks take
     messages in while they wait. So more waves save time if many bytes travel beside much work. They cost no
     time if each wave has work for all threads, and cost time if blocks are small or peers many.

@@ -91,17 +91,42 @@ void WaveModel::add(GroupOp group) {
     chooses.back() = chooses.back() || plan::chooses(hops, hop);
   if (!geometries.back().group.hops.empty())
     sharings.insert({geometries.back().mesh.name, std::move(sharing)});
+  listed.emplace_back();
   if (const plan::Group &cut = geometries.back().group; !cut.slabs.factors.empty()) {
     seconds.push_back({slabSeconds(rule, cut, cluster.device),
                        slabChainSeconds(rule, cut, cluster.device),
                        slabRanks(cut, geometries.back().mesh, cut.slabs, geometries.back().home)});
+    list(MatrixWork(rule, cut));
     return;
   }
-  // Without a matrix space waves only divide the memory for moves between shards. A wave costs a few
-  // launches.
-  seconds.push_back(group.getHops() ? Seconds{blockSeconds(rule, rows, cols, cluster.device),
-                                              chainSeconds(rule, rows, cols, cluster.device)}
-                                    : Seconds{0, 4 * cluster.device.launch});
+  if (!group.getHops()) {
+    // Without a matrix space waves only divide the memory for moves between shards. A wave costs a few
+    // launches.
+    seconds.push_back({0, 4 * cluster.device.launch});
+    return;
+  }
+  seconds.push_back({blockSeconds(rule, rows, cols, cluster.device),
+                     chainSeconds(rule, rows, cols, cluster.device)});
+  list(MatrixWork(rule, MatrixExtents(rows, cols)));
+}
+
+/// Adds the last group's products that work off lists of tiles. addLaunches has their launches, so these
+/// leave the seconds of the chain.
+void WaveModel::list(const MatrixWork &work) {
+  std::map<size_t, size_t> places; // by step: its place in the chain
+  for (auto [number, step] : llvm::enumerate(work.steps)) {
+    if (!step.isProduct || !launches.canJoin(step.shape))
+      continue;
+    seconds.back().chain -= cluster.device.once(step.shape);
+    int64_t form = forms.try_emplace(step.form, int64_t(forms.size())).first->second;
+    cost::ChainProduct product{form, {}};
+    for (size_t before : step.after)
+      if (auto found = places.find(before); found != places.end())
+        product.after.push_back(found->second);
+    places[number] = listed.back().chain.size();
+    listed.back().chain.push_back(std::move(product));
+    listed.back().shapes.push_back(step.shape);
+  }
 }
 
 std::vector<int64_t> WaveModel::assign(int64_t count) const {
@@ -128,8 +153,8 @@ std::vector<int64_t> WaveModel::assign(int64_t count) const {
 
 /// Adds what a group's blocks of one wave cost to `loads`. A group without exchanges and without sums over
 /// ranks is local.
-void WaveModel::addLoads(size_t group, double part, const Counted &counted,
-                         WaveLoads &loads) const {
+void WaveModel::addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads,
+                         ComputedAt &computed) const {
   const GroupGeometry &geometry = geometries[group];
   double summing = 0;
   if (const plan::Slabs &slabs = geometry.group.slabs; !slabs.factors.empty()) {
@@ -150,7 +175,10 @@ void WaveModel::addLoads(size_t group, double part, const Counted &counted,
     double out = cluster.device.seconds(0, stages[group].out * held);
     int64_t blocks = counted.computed[position];
     double compute = blocks > 0 ? double(blocks) * seconds[group].block + seconds[group].chain : 0;
-    if (legs.empty() && summing == 0) {
+    bool isLocal = legs.empty() && summing == 0;
+    if (blocks > 0 && !listed[group].chain.empty())
+      computed[{rank, isLocal ? kLocal : reached}].emplace_back(group, blocks);
+    if (isLocal) {
       load.local += in + compute + out;
     } else {
       loads.round(rank, staged).in += in;
@@ -168,12 +196,53 @@ void WaveModel::addLoads(size_t group, double part, const Counted &counted,
   }
 }
 
-WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoads &loads) const {
+WaveLoads::Launches WaveModel::launchesOf(const Computed &computed, bool besideMessages) {
+  auto [found, isNew] = knownLaunches.try_emplace({besideMessages, computed});
+  if (!isNew)
+    return found->second;
+  auto add = [&](double &sum, const cost::ProductLaunches::Products &products) {
+    sum += launches.overhead(products, besideMessages);
+  };
+  Computed whole; // Products of slabs wait for sums, and share no launches.
+  std::vector<cost::Chain> chains;
+  for (auto [group, blocks] : computed) {
+    for (const cost::BlockProduct &shape : listed[group].shapes)
+      add(found->second.apart, {{shape, blocks}});
+    if (geometries[group].group.slabs.factors.empty()) {
+      whole.emplace_back(group, blocks);
+      chains.push_back(listed[group].chain);
+      continue;
+    }
+    for (const cost::BlockProduct &shape : listed[group].shapes)
+      add(found->second.joined, {{shape, blocks}});
+  }
+  std::map<size_t, cost::ProductLaunches::Products> columns;
+  for (auto [of, places] : llvm::zip(whole, cost::columnsOf(chains)))
+    for (auto [shape, column] : llvm::zip(listed[of.first].shapes, places))
+      columns[column].push_back({shape, of.second});
+  for (const auto &[column, products] : columns)
+    add(found->second.joined, products);
+  return found->second;
+}
+
+void WaveModel::addLaunches(const ComputedAt &computed, bool exchanges, bool severalWaves,
+                            WaveLoads &loads) {
+  for (const auto &[at, groups] : computed) {
+    auto [rank, round] = at;
+    if (round == kLocal)
+      loads.work(rank).launches = launchesOf(groups, exchanges);
+    else
+      loads.round(rank, round).launches = launchesOf(groups, exchanges && severalWaves);
+  }
+}
+
+WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoads &loads,
+                                ComputedAt &computed) const {
   const GroupGeometry &geometry = geometries[group];
   int64_t element = bytesOf[group].element, size = geometry.group.rows() * geometry.group.cols();
   double part = double(blocks.size()) / double(geometry.blockCount());
   Counted counted = count(group, blocks);
-  addLoads(group, part, counted, loads);
+  addLoads(group, part, counted, loads, computed);
   int64_t most = *llvm::max_element(counted.computed);
   Need result;
   result.work = saturatingMul(most, bytesOf[group].work);
@@ -234,18 +303,28 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves, bool sideBySide) const {
   return saturatingAdd(saturatingAdd(most, gaps), scratch);
 }
 
-WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
+WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) {
   std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
   for (auto [item, wave] : llvm::zip(items, wavesOf))
     blocks[{wave, item.group}].push_back(item.block);
   std::vector<Wave> waves;
   WaveLoads loads(cluster, numberByRank.size(), mostRounds);
-  WavePipeline pipeline(cluster, fill);
+  WavePipeline pipeline(cluster, fill), sideBySide(cluster, fill, /*joins=*/true);
+  ComputedAt computed;
+  bool exchanges = llvm::any_of(geometries, [](const GroupGeometry &geometry) {
+    return !geometry.group.hops.empty() || !geometry.group.slabs.factors.empty();
+  });
+  // While a wave is computed, those before and after it travel. Local groups of a wave are computed while its
+  // other groups travel.
+  bool severalWaves = blocks.rbegin()->first.first > 0;
   auto close = [&] {
     for (size_t rank = 0; rank < loads.ranks(); ++rank)
       waves.back().whole = std::max(waves.back().whole, loads.work(rank).whole);
+    addLaunches(computed, exchanges, severalWaves, loads);
     pipeline.add(loads);
+    sideBySide.add(loads);
     loads.clear();
+    computed.clear();
   };
   for (auto &[key, list] : blocks) {
     if (key.first == int64_t(waves.size())) {
@@ -254,7 +333,7 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
       waves.emplace_back();
     }
     Wave &wave = waves.back();
-    const Need &last = wave.needs.emplace_back(need(key.second, list, loads));
+    const Need &last = wave.needs.emplace_back(need(key.second, list, loads, computed));
     wave.resting = saturatingAdd(wave.resting, last.resting);
     wave.travel =
         saturatingAdd(saturatingAdd(wave.travel, last.room), saturatingAdd(last.held, last.whole));
@@ -264,6 +343,6 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) const {
   }
   close();
   return {workspace(waves, /*sideBySide=*/false), workspace(waves, /*sideBySide=*/true),
-          pipeline.finish(),
+          pipeline.finish(), sideBySide.finish(),
           llvm::any_of(waves, [](const Wave &wave) { return wave.needs.size() > 1; })};
 }

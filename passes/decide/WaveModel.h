@@ -2,26 +2,30 @@
 #ifndef STEPC_PASSES_DECIDE_WAVEMODEL_H
 #define STEPC_PASSES_DECIDE_WAVEMODEL_H
 
+#include "passes/cost/ProductLaunches.h"
+#include "passes/cost/SideBySide.h"
 #include "passes/decide/HopRoutes.h"
+#include "passes/decide/MatrixWork.h"
 #include "passes/decide/StrategyModel.h"
 #include "passes/decide/WavePipeline.h"
 
+#include <limits>
 #include <set>
 
 namespace stepc::decide {
 
-/// Workspace per rank in bytes, and time of a step in seconds. `sideBySide` is the workspace if all chains of
-/// a wave are computed at the same time. `hasChains`: whether a wave has several chains.
+/// Workspace per rank in bytes, and time of a step in seconds. A wave's chains, each of the matrix operations
+/// of a group, are computed in turn or side by side. If they are side by side, their products share launches.
 struct WaveCost {
-  int64_t bytes = 0, sideBySide = 0;
-  double seconds = 0;
-  bool hasChains = false;
+  int64_t bytes = 0, bytesSideBySide = 0;
+  double seconds = 0, secondsSideBySide = 0;
+  bool hasChains = false; ///< whether a wave has several chains
 };
 
 /// The blocks of all groups whose waves are to be decided, and a model of what waves cost.
 class WaveModel {
 public:
-  explicit WaveModel(const cost::Cluster &cluster) : cluster(cluster) {}
+  explicit WaveModel(const cost::Cluster &cluster) : cluster(cluster), launches(cluster.device) {}
   void add(optim::GroupOp group);
   /// Adds a group without waves. It runs while the first exchange travels.
   void addElementwise(optim::GroupOp group);
@@ -33,7 +37,7 @@ public:
   /// The wave of each block, with at most `count` waves. Each rank's bytes are divided evenly, in order, and
   /// no wave is empty.
   std::vector<int64_t> assign(int64_t count) const;
-  WaveCost cost(llvm::ArrayRef<int64_t> wavesOf) const;
+  WaveCost cost(llvm::ArrayRef<int64_t> wavesOf);
 
 private:
   /// A block, and the bytes that its computation takes. `rank` is the rank at the block's base. In a group
@@ -65,6 +69,12 @@ private:
     SlabRanks slabs = {};
   };
 
+  /// The products of a block that work off lists of tiles.
+  struct Listed {
+    std::vector<cost::BlockProduct> shapes;
+    cost::Chain chain;
+  };
+
   /// Elements and blocks of a group in one wave, by the mesh's position that holds, computes or sends them.
   struct Counted {
     std::vector<int64_t> held;          ///< elements of its shards
@@ -73,6 +83,11 @@ private:
     std::vector<double> sent, received; ///< elements on the way there, if the group has one hop
     HopRoutes::Loads passed;            ///< elements per hop, if the group has several hops
   };
+  /// Groups, and how many blocks of each are computed at the same place.
+  using Computed = std::vector<std::pair<size_t, int64_t>>;
+  /// By rank and round; of groups that are whole on their ranks, by rank and kLocal.
+  using ComputedAt = std::map<std::pair<size_t, size_t>, Computed>;
+  static constexpr size_t kLocal = std::numeric_limits<size_t>::max();
   /// An exchange of a group, on the way to its matrix space or on the way back.
   struct Leg {
     struct Travel {
@@ -90,14 +105,20 @@ private:
   };
   static Touched touched(const plan::Group &group, optim::RuleOp rule, int64_t travelling);
   size_t numberOf(int64_t rank);
+  void list(const MatrixWork &work);
 
   Counted count(size_t group, llvm::ArrayRef<int64_t> blocks) const;
   /// A group's exchanges in order, for the share `part` of its blocks. Sets `staged` to the number of
   /// exchanges before its first stage, and `reached` to the number before its matrix space.
   std::vector<Leg> legs(size_t group, double part, const Counted &counted, size_t &staged,
                         size_t &reached) const;
-  void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads) const;
-  Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads) const;
+  void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads,
+                ComputedAt &computed) const;
+  Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads,
+            ComputedAt &computed) const;
+  /// Adds the launches of products that work off lists of tiles. `exchanges`: whether any group travels.
+  void addLaunches(const ComputedAt &computed, bool exchanges, bool severalWaves, WaveLoads &loads);
+  WaveLoads::Launches launchesOf(const Computed &computed, bool besideMessages);
   /// `sideBySide`: whether all chains of a wave are computed at the same time.
   int64_t workspace(llvm::ArrayRef<Wave> waves, bool sideBySide) const;
 
@@ -127,6 +148,10 @@ private:
   std::vector<Touched> stages;       // per group
   std::vector<Seconds> seconds;      // per group
   std::map<int64_t, int64_t> totals; // bytes per rank
+  std::vector<Listed> listed;        // per group
+  cost::ProductLaunches launches;
+  std::map<std::pair<bool, Computed>, WaveLoads::Launches> knownLaunches;
+  std::map<decltype(MatrixStep::form), int64_t> forms;
 };
 
 } // namespace stepc::decide

@@ -43,8 +43,8 @@ double WaveLoads::seconds(size_t rank, size_t round, bool back) const {
   return longest;
 }
 
-WavePipeline::WavePipeline(const cost::Cluster &cluster, std::vector<double> fill)
-    : cluster(cluster), beside(cluster.device.overlaps), fill(std::move(fill)) {}
+WavePipeline::WavePipeline(const cost::Cluster &cluster, std::vector<double> fill, bool joins)
+    : cluster(cluster), beside(cluster.device.overlaps), joins(joins), fill(std::move(fill)) {}
 
 static bool hasAny(const std::vector<double> &seconds) {
   return std::any_of(seconds.begin(), seconds.end(), [](double each) { return each > 0; });
@@ -199,17 +199,20 @@ void WavePipeline::add(const WaveLoads &loads) {
   }
   double launch = cluster.device.launch;
   auto launched = [&](double seconds) { return seconds > 0 ? seconds + launch : 0; };
+  auto of = [&](const WaveLoads::Launches &launches) {
+    return joins ? launches.joined : launches.apart;
+  };
   Seconds none(ranks, 0);
   Wave wave{added, none, {}};
   for (size_t rank = 0; rank < ranks; ++rank)
-    wave.local[rank] = launched(loads.work(rank).local);
+    wave.local[rank] = launched(loads.work(rank).local + of(loads.work(rank).launches));
   for (size_t round = 0; round < rounds; ++round) {
     Round &here = wave.rounds.emplace_back(
         Round{none, none, none, none, {none, {}, {}}, {none, {}, {}}, loads.hasRelays(round)});
     for (size_t rank = 0; rank < ranks; ++rank) {
       const WaveLoads::Round &load = loads.round(rank, round);
       here.in[rank] = launched(load.in);
-      here.compute[rank] = launched(load.compute);
+      here.compute[rank] = launched(load.compute + of(load.launches));
       here.sums[rank] = load.sums;
       here.out[rank] = launched(load.out);
       here.there.travel[rank] = loads.seconds(rank, round, /*back=*/false);

@@ -13,8 +13,14 @@ namespace stepc::decide {
 /// computed and begins its way back. Its last stages run in the round after its last exchange.
 class WaveLoads {
 public:
+  /// Seconds of launches of products beside the products' work: if each product has a launch of its own, and
+  /// if products of several groups share launches.
+  struct Launches {
+    double apart = 0, joined = 0;
+  };
   struct Work {
     double local = 0;  ///< seconds of groups that are whole on their ranks
+    Launches launches; ///< of these groups
     int64_t whole = 0; ///< bytes of blocks that the rank computes and sends back
   };
   /// Seconds of a rank in a round. `in`: stages that lead to matrix space. `compute`: blocks that have come
@@ -22,6 +28,7 @@ public:
   /// exchange. WavePipeline adds the time of a launch once to `in`, `compute` and `out`, for all groups.
   struct Round {
     double in = 0, compute = 0, sums = 0, out = 0;
+    Launches launches; ///< of blocks that have come together
   };
   /// `rounds` is one more than the most exchanges of a group.
   WaveLoads(const cost::Cluster &cluster, size_t ranks, size_t rounds);
@@ -66,8 +73,9 @@ private:
 /// runs the stages after the exchanges. Waves with sums over slabs take turns in pairs.
 class WavePipeline {
 public:
-  /// `fill` has seconds per rank of work that runs while the first exchange travels.
-  WavePipeline(const cost::Cluster &cluster, std::vector<double> fill);
+  /// `fill` has seconds per rank of work that runs while the first exchange travels. `joins`: whether
+  /// products of several groups share launches.
+  WavePipeline(const cost::Cluster &cluster, std::vector<double> fill, bool joins = false);
   /// Adds the next wave; all have equally many rounds.
   void add(const WaveLoads &loads);
   /// Seconds until the last rank is done with all waves.
@@ -100,6 +108,7 @@ private:
 
   const cost::Cluster &cluster;
   bool beside; // messages travel while ranks compute
+  bool joins;
   Seconds fill, clock, stream;
   Seconds left; // when ranks last left a wait on the way there, in this call of `step`, or −1
   std::deque<Wave> waves; // the newest first: those under way, and one more

@@ -104,6 +104,13 @@ public:
         return failure();
       if (isCuda(target->chip()))
         report.gpu = llvm::cantFail(cudaTarget(target->chip()));
+      if (report.gpu && report.gpu->hasWarpgroups() && !report.products.empty()) {
+        FailureOr<LaunchesReport> launches = launchesOf(module, *target, report.cluster.device);
+        if (failed(launches))
+          return failure();
+        if (llvm::any_of(launches->launches, [](const LaunchReport &one) { return one.lists > 0; }))
+          report.launches = std::move(*launches);
+      }
       if (report.gpu && report.exchanges > 0)
         report.nccl = countConnections();
     }

@@ -8,7 +8,7 @@
 #define STEPC_PASSES_EXPLAIN_EXPLAIN_H
 
 #include "dialects/optim/Saturate.h"
-#include "passes/cost/Cluster.h"
+#include "passes/cost/ProductLaunches.h"
 #include "passes/kernels/GpuChips.h"
 #include "passes/kernels/Target.h"
 #include "passes/plan/MoveKinds.h"
@@ -86,6 +86,32 @@ struct ProductReport {
   std::string notPinned;                     ///< with a table: why `pinned` is empty
 };
 
+/// Equal launches of products on one rank. Each has a list of tiles for each of some clusters of GPU blocks.
+struct LaunchReport {
+  struct Product {
+    cost::LaunchedProduct product;
+    std::vector<std::string> groups; ///< whose blocks it has
+  };
+  int64_t times = 0; ///< launches of a step that are equal
+  std::vector<Product> products;
+  bool besideMessages = false; ///< whether lists leave multiprocessors to NCCL
+  int64_t lists = 0;
+  plan::ListTimes tiles; ///< all 0 if the kernel takes no lists
+  double seconds = 0;    ///< of one launch, modelled
+  int64_t flops() const; ///< of one launch, executed
+};
+
+/// The launches of products on the rank whose products take longest.
+struct LaunchesReport {
+  int64_t globalRank = 0;
+  int64_t lists = 0, listsBesideMessages = 0;
+  int64_t products = 0; ///< commands of a step with blocks on the rank
+  std::vector<LaunchReport> launches;
+  int64_t count() const;
+  double seconds() const;
+  int64_t flops() const;
+};
+
 /// What NCCL takes of a GPU's memory beside the workspace, roughly: docs/runtime.md says why.
 struct NcclMemory {
   static constexpr int64_t kConnectionBytes = (4 << 20) + (512 << 10) + 4800 * 1024;
@@ -104,6 +130,7 @@ struct Report {
   bool hasTable = false;        ///< whether the module has a table of pinned products
   std::optional<GpuTarget> gpu; ///< the GPU that the program is for
   std::optional<NcclMemory> nccl;
+  std::optional<LaunchesReport> launches; ///< if some kernels take lists of tiles
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
   int64_t scratch = 0; ///< an upper bound, because only a target decides
   /// Arena and scratch are the workspace, which --workspace-limit bounds.
@@ -134,6 +161,10 @@ cost::BlockProduct blockProductOf(optim::ProductOp op);
 /// of pinned products (if any) has for them.
 mlir::LogicalResult addProducts(mlir::ModuleOp module, const ProgramPlan &program,
                                 const kernels::Target &target, Report &report);
+
+/// What shares a launch on a target with kernels that take lists of tiles.
+mlir::FailureOr<LaunchesReport> launchesOf(mlir::ModuleOp module, const kernels::Target &target,
+                                           const cost::Device &device);
 
 /// Tables for people, at most 120 columns.
 std::string toText(const Report &report);

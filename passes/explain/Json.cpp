@@ -121,6 +121,37 @@ static llvm::json::Object toJson(const ProductReport &one, const cost::Device &d
   return object;
 }
 
+static llvm::json::Object toJson(const LaunchesReport &report) {
+  llvm::json::Array launches;
+  for (const LaunchReport &launch : report.launches) {
+    llvm::json::Array products;
+    for (const auto &[each, groups] : launch.products)
+      products.push_back(llvm::json::Object{{"m", each.shape.m},
+                                            {"n", each.shape.n},
+                                            {"k", each.shape.k},
+                                            {"symmetric", each.shape.isSymmetric},
+                                            {"blocks", each.blocks},
+                                            {"groups", llvm::json::Array(groups)}});
+    launches.push_back(llvm::json::Object{{"times", launch.times},
+                                          {"products", std::move(products)},
+                                          {"beside_messages", launch.besideMessages},
+                                          {"clusters", launch.lists},
+                                          {"tiles", launch.tiles.tiles},
+                                          {"longest_list", launch.tiles.longest},
+                                          {"even_share", launch.tiles.evenShare},
+                                          {"flops", launch.flops()},
+                                          {"modelled_seconds", launch.seconds}});
+  }
+  return llvm::json::Object{{"global_rank", report.globalRank},
+                            {"count", report.count()},
+                            {"products", report.products},
+                            {"flops", report.flops()},
+                            {"modelled_seconds", report.seconds()},
+                            {"clusters", report.lists},
+                            {"clusters_beside_messages", report.listsBesideMessages},
+                            {"list", std::move(launches)}};
+}
+
 std::string explain::toJson(const Report &report) {
   llvm::json::Array groups, ranks, meshes, communicators;
   for (const CommunicatorReport &one : report.communicators) {
@@ -187,6 +218,8 @@ std::string explain::toJson(const Report &report) {
     object["gpu"] = report.gpu->chip.name;
     object["ptx"] = report.gpu->ptx;
   }
+  if (report.launches)
+    object["launches"] = ::toJson(*report.launches);
   if (report.nccl)
     object["nccl_bytes_about"] = llvm::json::Object{{"min", report.nccl->bytes().least},
                                                     {"max", report.nccl->bytes().most},

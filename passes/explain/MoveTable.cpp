@@ -8,8 +8,8 @@
 
 using namespace stepc;
 
-void explain::printMoveKinds(
-    const std::vector<std::pair<std::string, plan::BytesByKind>> &groups, llvm::raw_ostream &os) {
+void explain::printMoveKinds(const std::vector<std::pair<std::string, plan::BytesByKind>> &groups,
+                             llvm::raw_ostream &os) {
   if (llvm::none_of(groups, [](const auto &group) { return group.second.hasOthers(); }))
     return;
   std::vector<std::string> header = {"group"};

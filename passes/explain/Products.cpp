@@ -2,6 +2,7 @@
 
 #include "passes/explain/Explain.h"
 #include "passes/kernels/PinnedProducts.h"
+#include "runtime/plan/TileLists.h"
 
 #include <tuple>
 
@@ -18,16 +19,22 @@ static std::string typeOf(Type shaped, bool transposed) {
 
 cost::BlockProduct explain::blockProductOf(optim::ProductOp op) {
   auto [m, n, k] = op.getSizes();
-  Type lhs = getElementTypeOrSelf(op.getLhs().getType()),
-       rhs = getElementTypeOrSelf(op.getRhs().getType());
+  auto stored = [](Value batch) {
+    auto type = cast<ShapedType>(batch.getType());
+    return plan::StoredMatrix{*optim::toPlan(type.getElementType()), type.getDimSize(1),
+                              type.getDimSize(2)};
+  };
+  plan::TiledOperands operands{stored(op.getLhs()), stored(op.getRhs()), {}, stored(op.getInit())};
+  if (op.getAddend())
+    operands.addend = stored(op.getAddend());
+  Type lhs = getElementTypeOrSelf(op.getLhs()), rhs = getElementTypeOrSelf(op.getRhs());
   return {m,
           n,
           k,
           op.getSymmetric(),
           bool(op.getAddend()),
           lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
-          getElementTypeOrSelf(op.getInit().getType()) == lhs &&
-              (!op.getAddend() || getElementTypeOrSelf(op.getAddend().getType()) == lhs)};
+          plan::checkTiles(operands).empty()};
 }
 
 LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
@@ -50,7 +57,6 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
     if (waveOf.try_emplace(group, segment).first->second != segment)
       return;
     Type lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
-    auto [m, n, k] = op.getSizes();
     ProductReport one{blockProductOf(op),
                       typeOf(lhs, op.getTransposeLhs()),
                       typeOf(rhs, op.getTransposeRhs()),
@@ -74,7 +80,7 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
     auto known =
         llvm::find_if(found, [&](const ProductReport &other) { return equal(one, other); });
     if (known == found.end()) {
-      one.tile = target.productTile(m, n, k, one.accumulation);
+      one.tile = target.productTile(one.shape, one.accumulation);
       known = found.insert(found.end(), std::move(one));
     }
     const std::string &name = program.plan.groups[group].name;

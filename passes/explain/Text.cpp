@@ -211,6 +211,39 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
   table.print(os);
 }
 
+void printLaunches(const LaunchesReport &report, llvm::raw_ostream &os) {
+  os << "\nLaunches of products on rank " << report.globalRank << ": "
+     << plural(report.count(), "launch", "launches") << " of " << plural(report.products, "product")
+     << ", " << flops(report.flops()) << " FLOPs, " << milliseconds(report.seconds()) << " ms\n";
+  auto stages = [](double value) {
+    return value < 10 ? fixed(value) : count(int64_t(std::round(value)));
+  };
+  TextTable table(
+      {"times", "ms", "tiles", "clusters", "longest list", "even share", "products of blocks"},
+      ">>>>>><");
+  for (const LaunchReport &launch : report.launches) {
+    std::vector<std::string> products;
+    for (const auto &[each, groups] : launch.products)
+      products.push_back((each.blocks == 1 ? "" : count(each.blocks) + " · ") +
+                         edges(each.shape.m, each.shape.n) + " k " + count(each.shape.k) +
+                         (each.shape.isSymmetric ? " symmetric" : ""));
+    bool hasLists = launch.lists > 0;
+    table.add({count(launch.times) + "×", milliseconds(launch.seconds),
+               hasLists ? count(launch.tiles.tiles) : "", hasLists ? count(launch.lists) : "",
+               hasLists ? stages(launch.tiles.longest) : "",
+               hasLists ? stages(launch.tiles.evenShare) : "", llvm::join(products, ", ")});
+  }
+  table.print(os);
+  bool leaves = llvm::any_of(report.launches,
+                             [](const LaunchReport &launch) { return launch.besideMessages; });
+  std::string text =
+      "Each of the " + count(report.lists) + " clusters of two multiprocessors has a list of tiles";
+  if (leaves)
+    text += ". While messages travel, " + count(report.listsBesideMessages) +
+            " have one, and NCCL has the others";
+  printLines(text + ". The longest list and the even share are in stages of 64 steps of k.", os);
+}
+
 /// As many names as there is room for, and the number of the other names.
 std::string someOf(llvm::ArrayRef<std::string> names) {
   constexpr size_t kRoom = 50;
@@ -301,6 +334,8 @@ std::string explain::toText(const Report &report) {
     printProducts(report, os);
   if (report.hasTable && !report.products.empty())
     printPinned(report, os);
+  if (report.launches)
+    printLaunches(*report.launches, os);
 
   Cost total = summarize(report.ranks);
   os << "\nIn all each rank sends " << span(total.bytesSent, bytes) << " in "

@@ -26,10 +26,11 @@ public:
   exec::Accumulation accumulation(mlir::Type, mlir::Type) const override {
     return shape.fma ? exec::Accumulation::FusedChain : exec::Accumulation::RoundedChain;
   }
-  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  ProductTile productTile(const cost::BlockProduct &product,
                           exec::Accumulation accumulation) const override {
-    Tiling tiling(m, n, k, accumulation == exec::Accumulation::FusedChain, shape);
-    return {tiling.tileRows, tiling.tileCols, k, 1};
+    Tiling tiling(product.m, product.n, product.k, accumulation == exec::Accumulation::FusedChain,
+                  shape);
+    return {tiling.tileRows, tiling.tileCols, product.k, 1};
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     if (auto product = llvm::dyn_cast<exec::ProductOp>(*command))

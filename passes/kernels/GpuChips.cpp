@@ -18,7 +18,7 @@ constexpr StringLiteral kChips[] = {"sm_80",   "sm_86",  "sm_87",   "sm_88",  "s
                                     "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"};
 constexpr StringLiteral kHopper = "sm_90", kOnlyHopper = "sm_90a";
 constexpr StringLiteral kCuda = "cuda:", kTensorCore = "tensorcore", kChain = "chain", kPtx = "ptx",
-                        kRaces = "races";
+                        kRaces = "races", kBounded = "bounded";
 
 /// The chip of which "SM_90", "sm90" or "90" is another spelling; otherwise empty.
 static StringRef spelledOtherwise(StringRef name) {
@@ -82,6 +82,10 @@ Expected<GpuTarget> parseGpuTarget(StringRef text, bool tensorCores) {
       target.races = true;
       continue;
     }
+    if (word == kBounded) {
+      target.bounded = true;
+      continue;
+    }
     Expected<GpuChip> chip = gpuChip(word);
     if (!chip)
       return chip.takeError();
@@ -104,14 +108,24 @@ std::string GpuTarget::text(bool tensorCoresUnlessSaid) const {
     text += "," + kPtx.str();
   if (races)
     text += "," + kRaces.str();
+  if (bounded)
+    text += "," + kBounded.str();
   return text;
+}
+
+Error refuseRaces(StringRef target) {
+  return createStringError(
+      "expected 'races' behind 'emulated', where they are looked for, found '" + target + "'");
 }
 
 Expected<GpuTarget> cudaTarget(StringRef chip) {
   Expected<GpuTarget> target = parseGpuTarget(chip.drop_front(kCuda.size()), /*tensorCores=*/true);
   if (target && target->races)
-    return createStringError(
-        "expected 'races' behind 'emulated', where they are looked for, found '" + chip + "'");
+    return refuseRaces(chip);
+  if (target && target->bounded && !target->hasWarpgroups())
+    return createStringError("expected kernels on warpgroups, which sm_90a has, for waits that are "
+                             "bounded, found '" +
+                             chip + "'");
   return target;
 }
 
@@ -134,8 +148,10 @@ std::vector<std::string> targetsByChip(StringRef target) {
   names.split(words, ',');
   SetVector<StringRef> chips;
   std::string options;
-  bool isPtx = is_contained(words, kPtx);
+  bool isPtx = is_contained(words, kPtx), isBounded = is_contained(words, kBounded);
   for (StringRef word : words) {
+    if (word == kBounded)
+      continue;
     if (is_contained({kTensorCore, kChain, kRaces}, word))
       options += ("," + word).str();
     else if (word != kPtx)
@@ -150,6 +166,9 @@ std::vector<std::string> targetsByChip(StringRef target) {
   StringSet<> written; // the PTX of several chips is the same
   for (StringRef name : chips) {
     std::string target = (kCuda + name + options).str();
+    // If only some GPUs have kernels with waits that can be bounded, the word is for these.
+    if (isBounded && (name == kOnlyHopper || !chips.contains(kOnlyHopper)))
+      target += "," + kBounded.str();
     Expected<GpuChip> chip = gpuChip(name);
     if (isPtx && !(isCut && name == kOnlyHopper) &&
         (!chip || written.insert(ptxChipOf(*chip)).second))

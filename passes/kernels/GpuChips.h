@@ -43,6 +43,8 @@ struct GpuTarget {
   bool ptx = false;
   /// Whether kernels announce what they touch ("races"); only for code that runs on this machine.
   bool races = false;
+  /// Whether waits for barriers in shared memory end with a trap after 2 seconds ("bounded"); for tests.
+  bool bounded = false;
 
   /// The chip as a number: 90 for sm_90 and sm_90a.
   int64_t number() const { return 10 * chip.major + chip.minor; }
@@ -73,6 +75,8 @@ std::vector<std::string> targetsByChip(llvm::StringRef target);
 bool isCuda(llvm::StringRef chip);
 /// Parses such a chip. Returns an error if the text, which may have been edited by hand, is not valid.
 llvm::Expected<GpuTarget> cudaTarget(llvm::StringRef chip);
+/// The error of a target that looks for races elsewhere than on the device `emulated`.
+llvm::Error refuseRaces(llvm::StringRef target);
 /// Returns the chip for a plan, from the text of a target after "cuda".
 llvm::Expected<std::string> cudaChip(llvm::StringRef names);
 

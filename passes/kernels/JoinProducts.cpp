@@ -11,18 +11,11 @@ namespace stepc::kernels {
 namespace {
 using namespace mlir;
 
-/// Whether two batches may share bytes. Members of a pool never do.
-bool overlap(exec::BatchAttr a, exec::BatchAttr b) {
-  bool isBeside = a.getPool() && a.getPool() == b.getPool() && a.getMember() != b.getMember();
-  return !isBeside && a.getOffset() < b.getOffset() + b.getBytes() &&
-         b.getOffset() < a.getOffset() + a.getBytes();
-}
-
 /// Whether one product writes what the other reads or writes.
 bool depend(exec::ProductOp a, exec::ProductOp b) {
   auto touches = [](exec::ProductOp writer, exec::ProductOp other) {
     return llvm::any_of(other.getBatches(), [&](Attribute batch) {
-      return overlap(writer.getOut(), cast<exec::BatchAttr>(batch));
+      return plan::mayShareBytes(writer.getOut().toPlan(), cast<exec::BatchAttr>(batch).toPlan());
     });
   };
   return touches(a, b) || touches(b, a);

@@ -22,6 +22,8 @@ struct KernelOptions {
   std::string target;
 };
 
+/// Level 4 (scheduled) to level 5 (exec), without the proof.
+void buildCommandPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
 /// Level 4 (scheduled) to level 5 (exec).
 void buildExecPipeline(mlir::OpPassManager &manager, const KernelOptions &options);
 /// Level 5 (exec) to level 6 (llvm), for the target of the module. `isProven`: this process has made and

@@ -55,7 +55,7 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
   let options = [Option<
                      "target", "target", "std::string", "\"\"",
                      "what the code is for: cpu (this machine), cpu:<llvm cpu>, emulated:<gpu> or "
-                     "interpret:<llvm cpu>; without it this machine">,
+                     "interpret:<llvm cpu> or interpret:<gpu>; without it this machine">,
   ];
   let dependentDialects = ["::stepc::exec::ExecDialect", "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect",

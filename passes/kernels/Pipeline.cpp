@@ -19,7 +19,7 @@ static std::unique_ptr<Pass> verifyLevel(const char *level) {
   return createVerifyLevel(options);
 }
 
-void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
+void buildCommandPipeline(OpPassManager &manager, const KernelOptions &options) {
   LowerToExecOptions lower;
   lower.target = options.target;
   // The only pass that turns operations on memory into commands and kernels.
@@ -31,6 +31,10 @@ void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
   manager.addPass(createMergeDispatches());
   // Comes after algorithms are listed: a product that a library may compute begins by itself.
   manager.addPass(createJoinProducts());
+}
+
+void buildExecPipeline(OpPassManager &manager, const KernelOptions &options) {
+  buildCommandPipeline(manager, options);
   // No operation that computes may be left outside of a kernel.
   manager.addPass(verifyLevel("exec"));
   // The proof. Code is made from this text alone.

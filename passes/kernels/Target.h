@@ -2,6 +2,7 @@
 #ifndef STEPC_PASSES_KERNELS_TARGET_H
 #define STEPC_PASSES_KERNELS_TARGET_H
 
+#include "passes/cost/ProductRates.h"
 #include "passes/kernels/products/Products.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,8 +27,8 @@ public:
   virtual int64_t chunkElements() const = 0;
   /// The order in which a product of operands of these types adds up, for any batch and rank.
   virtual exec::Accumulation accumulation(mlir::Type lhs, mlir::Type rhs) const = 0;
-  /// How a product m × n of k steps is cut up. Only reports for people use it.
-  virtual ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  /// How a product is cut up. Only reports for people use it.
+  virtual ProductTile productTile(const cost::BlockProduct &product,
                                   exec::Accumulation accumulation) const = 0;
   /// Bytes of scratch that a command's kernels need per block. Must not exceed what earlier levels reserve
   /// (scratchBoundPerBlock).
@@ -67,7 +68,8 @@ private:
 };
 
 /// The target of a text as users write it: "cpu" (this machine), "cpu:<llvm cpu>", "cuda:<gpu>",
-/// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>". An error lists the known targets.
+/// "emulated:<gpu>", "interpret", "interpret:<llvm cpu>", "interpret:<gpu>". An error lists the known
+/// targets.
 llvm::Expected<std::unique_ptr<Target>> targetOfText(llvm::StringRef text);
 
 /// The target that a module at level exec or later is for. Fails with an error if the module names none.

@@ -56,6 +56,10 @@ constexpr StringLiteral kEmulated = "emulated", kInterpret = "interpret", kHost 
 
 bool isEmulated(StringRef chip) { return chip.starts_with(kEmulated); }
 bool isInterpreted(StringRef chip) { return chip.starts_with(kInterpret); }
+bool standsForGpu(StringRef chip) {
+  StringRef kind = kindOfChip(chip);
+  return (isEmulated(chip) || isInterpreted(chip)) && chip.drop_front(kind.size()).starts_with(":");
+}
 
 std::string programKey(StringRef chip) {
   StringRef kind = kindOfChip(chip), gpu = chip.substr(kind.size() + 1);
@@ -72,11 +76,33 @@ StringRef kindOfChip(StringRef chip) {
 bool looksForRaces(StringRef chip) {
   if (!isEmulated(chip))
     return false;
-  Expected<GpuTarget> gpu = emulatedTarget(chip);
+  Expected<GpuTarget> gpu = gpuOnHost(chip);
   if (gpu)
     return gpu->races;
   consumeError(gpu.takeError());
   return false;
+}
+
+/// The chip of a CPU in the place of a GPU, from the GPU as users write it.
+static Expected<std::string> chipInPlaceOf(StringRef gpu, StringRef kind) {
+  Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
+  if (!known)
+    return known.takeError();
+  std::string target = (kind + ":" + gpu).str();
+  if (known->ptx || known->bounded)
+    return createStringError(Twine("expected ") + (known->ptx ? "ptx" : "bounded") +
+                             " for target cuda alone, found '" + target + "'");
+  if (known->races && kind != kEmulated)
+    return refuseRaces(target);
+  Expected<std::string> chip = chipOfTarget("cpu");
+  if (!chip)
+    return chip;
+  return (kind + ":" + known->text(/*tensorCoresUnlessSaid=*/false) + kHost + *chip).str();
+}
+
+/// Whether a text names a GPU, right or wrong. No CPU of LLVM begins so or has a comma.
+static bool meansGpu(StringRef text) {
+  return text.starts_with_insensitive("sm") || text.contains(',');
 }
 
 Expected<std::string> chipOfTarget(StringRef target) {
@@ -88,19 +114,12 @@ Expected<std::string> chipOfTarget(StringRef target) {
     if (!gpu.consume_front(":"))
       return createStringError("expected target 'emulated' or 'emulated:<gpu>', found '" + target +
                                "'");
-    Expected<GpuTarget> known = parseGpuTarget(gpu, /*tensorCores=*/false);
-    if (!known)
-      return known.takeError();
-    if (known->ptx)
-      return createStringError("expected ptx for target cuda alone, found 'emulated:" + gpu + "'");
-    Expected<std::string> chip = chipOfTarget("cpu");
-    if (!chip)
-      return chip;
-    return kEmulated.str() + ":" + known->text(/*tensorCoresUnlessSaid=*/false) + kHost.str() +
-           *chip;
+    return chipInPlaceOf(gpu, kEmulated);
   }
   if (StringRef cpu = target;
       cpu.consume_front(kInterpret) && (cpu.empty() || cpu.front() == ':')) {
+    if (StringRef gpu = cpu; gpu.consume_front(":") && meansGpu(gpu))
+      return chipInPlaceOf(gpu, kInterpret);
     Expected<std::string> chip = chipOfTarget(("cpu" + cpu).str());
     if (!chip)
       return chip;
@@ -109,7 +128,8 @@ Expected<std::string> chipOfTarget(StringRef target) {
   bool host = target == "cpu";
   if (!host && !target.consume_front("cpu:"))
     return createStringError("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated', "
-                             "'emulated:<gpu>', 'interpret' or 'interpret:<llvm cpu>', found '" +
+                             "'emulated:<gpu>', 'interpret', 'interpret:<llvm cpu>' or "
+                             "'interpret:<gpu>', found '" +
                              target + "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
   auto info = subtarget(cpu, "");
@@ -129,10 +149,11 @@ Expected<std::string> chipOfTarget(StringRef target) {
   return cpu + ";" + join(features, ",");
 }
 
-Expected<GpuTarget> emulatedTarget(StringRef chip) {
-  StringRef gpu = chip.take_front(chip.find(kHost)).drop_front(kEmulated.size());
-  if (!gpu.consume_front(":"))
-    return createStringError("expected a chip 'emulated:<gpu> on <cpu>', found '" + chip + "'");
+Expected<GpuTarget> gpuOnHost(StringRef chip) {
+  StringRef gpu = chip.take_front(chip.find(kHost)).drop_front(kindOfChip(chip).size());
+  if (!standsForGpu(chip) || !gpu.consume_front(":"))
+    return createStringError("expected a chip '" + kindOfChip(chip) + ":<gpu> on <cpu>', found '" +
+                             chip + "'");
   return parseGpuTarget(gpu, /*tensorCores=*/false);
 }
 

@@ -2,8 +2,8 @@
 //
 // A chip is text: "<llvm cpu>;<features, comma separated>". It is in the plan and part of the plan's hash,
 // and the runtime compares it with the CPU that it runs on. If a CPU runs a GPU's code, the GPU comes first:
-// "emulated:sm_80 on <llvm cpu>;…". If a CPU interprets kernels, the text is "interpret on <llvm cpu>;…".
-// Kernels depend only on the chip's TargetShape.
+// "emulated:sm_80 on <llvm cpu>;…". If a CPU interprets kernels, the text is "interpret on <llvm cpu>;…" or,
+// for a GPU's plans, "interpret:sm_80 on <llvm cpu>;…". Kernels depend only on the chip's TargetShape.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_KERNELS_TARGETSHAPE_H
@@ -33,7 +33,8 @@ inline constexpr llvm::StringLiteral kChipAttr = "stepc.chip";
 /// Returns the chip of a target. "cpu" is this machine, "cpu:<llvm cpu>" a named CPU with all that LLVM knows
 /// it to have. "emulated" and "emulated:sm_<number>" are a GPU's code on this machine, "cuda:sm_<number>" is
 /// its code on the GPU (GpuChips.h). "interpret" and "interpret:<llvm cpu>" are kernels that this machine
-/// interprets, with the bits of that CPU. Any other text is an error that lists the known ones.
+/// interprets, with the bits of that CPU. "interpret:sm_<number>" has the plans and bits of "emulated" for
+/// that GPU. Any other text is an error that lists the known ones.
 llvm::Expected<std::string> chipOfTarget(llvm::StringRef target);
 
 /// Which kind of target a chip is of: "cpu", "cuda", "emulated" or "interpret".
@@ -47,8 +48,10 @@ bool isEmulated(llvm::StringRef chip);
 bool isInterpreted(llvm::StringRef chip);
 /// Whether a chip is a GPU's code on a CPU, and its kernels announce each load and store.
 bool looksForRaces(llvm::StringRef chip);
-/// The GPU of a chip for which isEmulated holds.
-llvm::Expected<GpuTarget> emulatedTarget(llvm::StringRef chip);
+/// Whether a chip is a CPU in the place of a GPU, whose kernels it runs or whose plans it interprets.
+bool standsForGpu(llvm::StringRef chip);
+/// The GPU of a chip for which standsForGpu holds.
+llvm::Expected<GpuTarget> gpuOnHost(llvm::StringRef chip);
 
 /// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. The part about a
 /// GPU or the interpreter is left out. For a chip of kind cuda, returns a plain CPU of the host.

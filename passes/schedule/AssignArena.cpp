@@ -6,6 +6,7 @@
 #include "dialects/optim/Saturate.h"
 #include "passes/plan/StepScratch.h"
 #include "passes/schedule/PackArena.h"
+#include "passes/schedule/Rounds.h"
 #include "runtime/plan/Tables.h"
 #include "runtime/text/Plural.h"
 
@@ -83,27 +84,39 @@ private:
 /// Finds batches that can share a pool. A run is a sequence of operations of one kind, none of which reads
 /// what another one of them writes. Batches whose first uses are in one run and whose last uses are in one
 /// run form a pool, because they live at the same time. If chains do their products one after another, all
-/// products count as one run. So for batches with a product at one end, only the other end decides.
+/// products count as one run. So for batches with a product at one end, only the other end decides. If chains
+/// stand side by side, products of one form that stand next to each other are in one run, so that they can
+/// share a launch.
 class PoolFinder {
 public:
   PoolFinder(Block &step, bool sideBySide) {
+    SmallVector<Operation *> ops;
+    for (Operation &op : step)
+      if (!isMemoryEffectFree(&op) && !isa<memref::AllocOp>(op))
+        ops.push_back(&op);
     llvm::DenseSet<Value> written;
-    Operation *last = nullptr;
+    auto reads = [&](Operation *op) {
+      return llvm::any_of(op->getOperands(), [&](Value v) { return written.contains(v); });
+    };
+    size_t together = 0; // behind the last of the products of one form
     int64_t run = 0;
-    for (Operation &op : step) {
-      if (isMemoryEffectFree(&op) || isa<memref::AllocOp>(op))
-        continue;
-      bool follows = last && last->getName() == op.getName() &&
-                     llvm::none_of(op.getOperands(), [&](Value v) { return written.contains(v); });
+    for (size_t i = 0; i < ops.size(); ++i) {
+      Operation *op = ops[i];
+      bool follows = i > 0 && ops[i - 1]->getName() == op->getName();
+      if (i >= together && sideBySide && isa<optim::ProductOp>(op)) {
+        together = endOfForm(ops, i);
+        follows &= llvm::none_of(ArrayRef(ops).slice(i, together - i), reads);
+      } else {
+        follows &= !reads(op);
+      }
       if (!follows) {
         ++run;
         written.clear();
-        firstOf[run] = &op;
+        firstOf[run] = op;
       }
-      runOf[&op] = isa<optim::ProductOp>(op) && !sideBySide ? 0 : run;
+      runOf[op] = isa<optim::ProductOp>(op) && !sideBySide ? 0 : run;
       if (auto writes = dyn_cast<DestinationStyleOpInterface>(op))
         written.insert_range(writes.getDpsInits());
-      last = &op;
     }
   }
 
@@ -135,6 +148,20 @@ public:
   }
 
 private:
+  /// Behind the products of one form that begin at `begin`, none of which reads what another one writes.
+  static size_t endOfForm(ArrayRef<Operation *> ops, size_t begin) {
+    schedule::ProductForm form = schedule::formOf(cast<optim::ProductOp>(ops[begin]));
+    llvm::DenseSet<Value> written;
+    for (size_t end = begin; end < ops.size(); ++end) {
+      auto product = dyn_cast<optim::ProductOp>(ops[end]);
+      if (!product || schedule::formOf(product) != form ||
+          llvm::any_of(product->getOperands(), [&](Value v) { return written.contains(v); }))
+        return end;
+      written.insert(product.getInit());
+    }
+    return ops.size();
+  }
+
   llvm::DenseMap<Operation *, int64_t> runOf;
   llvm::DenseMap<int64_t, Operation *> firstOf;
 };

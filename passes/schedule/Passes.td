@@ -47,12 +47,13 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     In a round that begins the way back, all chains first do the operations before their products side by
     side. That is, the first operation of each chain comes first, then the second of each, and so on. Then
     each chain does its products, and then all chains do their next operations side by side. So equal
-    operations of different chains are next to each other. All results are in memory at one time in any order,
-    because they travel together. If the module has `comm.side_by_side`, products stand side by side too, and
-    chains without exchanges are laid out in the same way, so that one launch may serve products of several
-    chains (`exec-join-products`). The pass decides nothing: this attribute, the `wave` of each segment and
-    the order of the chains fix the whole order. `comm.scalars` come first, and `comm.advance_steps` stays
-    last.
+    operations of different chains are next to each other. All results are in memory at one time in any
+    order, because they travel together. If the module has `comm.side_by_side`, products stand side by side
+    too, in columns of products of one form, as few as cost::columnsOf finds (passes/cost/SideBySide.h). A
+    form is the types, the transposes and the symmetry. Chains without exchanges are laid out in the same
+    way. So one launch may serve products of several chains (`exec-join-products`). The pass decides nothing:
+    this attribute, the `wave` of each segment and the order of the chains fix the whole order.
+    `comm.scalars` come first, and `comm.advance_steps` stays last.
 
     Remarks: `waves-pipelined` (passed) with the numbers of waves and exchanges; `exchange-exposed` (missed)
     for each exchange whose wait follows at once, because nothing is left to run while it travels.
@@ -79,13 +80,15 @@ def AssignArena : Pass<"comm-assign-arena", "::mlir::ModuleOp"> {
   let description = [{
     A buffer's size is the largest need of any rank. It lives from its first to its last use; sends and
     receives live until the wait. All sends of a start share one buffer, and so do all its receives
-    (runtime/plan/Parcels.h). Some batches of blocks also share a buffer, a pool. Operations of one kind, side
-    by side, write the batches of a pool first, and operations of one kind, side by side, use them last.
-    (Products count as side by side.) The size of a pool is the most that any one rank needs for all its
-    batches (`comm.buffer`). Buffers get their offsets in decreasing order of size, each the lowest offset
-    that is free while it lives. The arena and the scratch that a target may use after it
-    (passes/plan/StepScratch.h) together must keep the module's `comm.workspace_limit`. The pass only sets
-    attributes: offsets on the allocations, and the bytes of the arena on the step.
+    (runtime/plan/Parcels.h). Some batches of blocks also share a buffer, a pool. Operations of one kind,
+    side by side, write the batches of a pool first, and operations of one kind, side by side, use them last.
+    (Products count as side by side.) If the module has `comm.side_by_side`, buffers of neighbouring products
+    of one form live at the same time, so that one launch can serve these products. The size of a pool is the
+    most that any one rank needs for all its batches (`comm.buffer`). Buffers get their offsets in decreasing
+    order of size, each the lowest offset that is free while it lives. The arena and the scratch that a
+    target may use after it (passes/plan/StepScratch.h) together must keep the module's
+    `comm.workspace_limit`. The pass only sets attributes: offsets on the allocations, and the bytes of the
+    arena on the step.
 
     Remark (passed) `workspace-assigned`: the arena's bytes, the most scratch that a target may use, and the
     bytes of all buffers side by side.

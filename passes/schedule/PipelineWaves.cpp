@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/cost/SideBySide.h"
 #include "passes/schedule/Passes.h"
 #include "passes/schedule/Rounds.h"
 
@@ -187,35 +188,54 @@ private:
     });
   }
 
+  /// The steps of each chain in a phase: indices of operations.
+  using Steps = std::map<int64_t, std::vector<size_t>>;
+
+  cost::Chain chainOf(ArrayRef<Operation *> ops, ArrayRef<size_t> indices) {
+    cost::Chain chain;
+    for (size_t index : indices) {
+      auto product = cast<optim::ProductOp>(ops[index]);
+      int64_t number = forms.try_emplace(formOf(product), int64_t(forms.size())).first->second;
+      cost::ChainProduct &made = chain.emplace_back(cost::ChainProduct{number, {}});
+      for (auto [before, other] : llvm::enumerate(indices.take_front(chain.size() - 1)))
+        if (depend(cast<optim::ProductOp>(ops[other]), product))
+          made.after.push_back(before);
+    }
+    return chain;
+  }
+
   /// Places the operations of all chains before their products, then the products, then the next operations
   /// of all chains. So equal operations of different chains are next to each other. Products are placed chain
-  /// by chain or, if the module says so, also side by side: the first product of each chain, then the second
-  /// of each, and so on.
+  /// by chain or, if the module says so, also side by side: as many products of one form as possible are next
+  /// to each other.
   void placeSideBySide(ArrayRef<Operation *> ops) {
-    struct Progress {
-      int64_t chain, phase = 0, step = 0; // products are odd phases
-    };
-    llvm::MapVector<Attribute, Progress> chains;
-    using Key = std::array<int64_t, 4>; // the last number is the index in `ops`
-    SmallVector<std::pair<Key, Operation *>> order;
-    for (Operation *op : ops) {
-      auto [known, isNew] = chains.insert({segmentOf(op), Progress{int64_t(chains.size())}});
-      Progress &at = known->second;
-      bool multiplies = isa<optim::ProductOp>(op);
-      if (multiplies != (at.phase % 2 == 1)) {
-        ++at.phase;
-        at.step = 0;
-      }
-      auto index = int64_t(order.size());
-      bool isByChain = multiplies && !sideBySide;
-      order.push_back({isByChain ? Key{at.phase, at.chain, at.step, index}
-                                 : Key{at.phase, at.step, at.chain, index},
-                       op});
-      ++at.step;
+    llvm::MapVector<Attribute, std::pair<int64_t, int64_t>> chains; // its number, and its phase
+    std::map<int64_t, Steps> phases;                                // products are odd phases
+    for (auto [index, op] : llvm::enumerate(ops)) {
+      auto [known, isNew] = chains.insert({segmentOf(op), {int64_t(chains.size()), 0}});
+      auto &[chain, phase] = known->second;
+      phase += isa<optim::ProductOp>(op) != (phase % 2 == 1);
+      phases[phase][chain].push_back(index);
     }
-    llvm::sort(order, llvm::less_first());
-    for (auto [key, op] : order)
-      place(op);
+    for (auto &[phase, steps] : phases) {
+      bool multiplies = phase % 2 == 1;
+      std::vector<std::vector<size_t>> columns;
+      if (multiplies && sideBySide) {
+        std::vector<cost::Chain> found;
+        for (auto &[chain, indices] : steps)
+          found.push_back(chainOf(ops, indices));
+        columns = cost::columnsOf(found);
+      }
+      SmallVector<std::array<size_t, 3>> order; // the last number is the index in `ops`
+      for (auto [row, chain] : llvm::enumerate(steps))
+        for (auto [step, index] : llvm::enumerate(chain.second))
+          order.push_back(!multiplies  ? std::array{step, row, index}
+                          : sideBySide ? std::array{columns[row][step], row, index}
+                                       : std::array{row, step, index});
+      llvm::sort(order);
+      for (const auto &[column, row, index] : order)
+        place(ops[index]);
+    }
   }
 
   /// Places the operations of a round of a wave, its starts, and the waits for the round before.
@@ -336,6 +356,7 @@ private:
   StartMerger merger;
   OpBuilder builder;
   const bool sideBySide;
+  std::map<ProductForm, int64_t> forms;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
   size_t rounds =

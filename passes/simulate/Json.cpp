@@ -33,6 +33,8 @@ static Object toObject(const Report &report, size_t rank) {
                 {"exposed_seconds", one.exposed},
                 {"idle_seconds", report.result.idle(rank)},
                 {"work_seconds", one.work},
+                {"product_seconds", one.products},
+                {"product_launches", one.productLaunches},
                 {"flops", one.flops},
                 {"full_flops", one.fullFlops},
                 {"bytes_touched", one.touched},

@@ -63,6 +63,8 @@ std::string simulate::simulate(const plan::Plan &plan, const cost::Cluster &clus
   for (size_t rank = 0; rank < topology.ranks(); ++rank) {
     RankResult &one = result.ranks.emplace_back();
     one.work = work.total(rank).seconds;
+    one.products = work.total(rank).productSeconds;
+    one.productLaunches = work.total(rank).productLaunches;
     one.flops = work.total(rank).flops;
     one.fullFlops = work.total(rank).fullFlops;
     one.touched = work.total(rank).bytes;

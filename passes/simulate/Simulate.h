@@ -43,6 +43,8 @@ struct RankResult {
   double compute = 0;                  ///< time with commands under way
   double exposed = 0;                  ///< time in which its commands wait for messages
   double work = 0;                     ///< time that its commands would take on a device of its own
+  double products = 0;                 ///< of `work`, that of products
+  int64_t productLaunches = 0;         ///< launches of products
   double flops = 0;                    ///< that products and functions of blocks execute
   double fullFlops = 0;                ///< the same if symmetric results were whole
   double touched = 0;                  ///< bytes that its commands read and write

@@ -55,6 +55,8 @@ void printRanks(const Report &report, llvm::raw_ostream &os) {
   add("computes", [&](size_t r) { return ranks[r].compute; }, seconds);
   add("waits for messages", [&](size_t r) { return ranks[r].exposed; }, seconds);
   add("idle", [&](size_t r) { return result.idle(r); }, seconds);
+  add("products", [&](size_t r) { return ranks[r].products; }, seconds);
+  add("  launches", [&](size_t r) { return double(ranks[r].productLaunches); }, integer(count));
   add("FLOPs", [&](size_t r) { return ranks[r].flops; }, integer(flops));
   add("  of whole results", [&](size_t r) { return ranks[r].fullFlops; }, integer(flops));
   add("bytes touched", [&](size_t r) { return ranks[r].touched; }, integer(bytes));

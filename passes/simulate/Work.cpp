@@ -9,17 +9,27 @@
 using namespace stepc;
 using namespace stepc::simulate;
 
+Effort &Effort::operator+=(const Effort &other) {
+  seconds += other.seconds;
+  flops += other.flops;
+  fullFlops += other.fullFlops;
+  bytes += other.bytes;
+  productSeconds += other.productSeconds;
+  productLaunches += other.productLaunches;
+  return *this;
+}
+
 Work::Work(const plan::Plan &plan, plan::Expander &expander, const cost::Device &device)
-    : plan(plan), expander(expander), device(device), ranks(plan.world().size()),
+    : plan(plan), expander(expander), device(device), launches(device), ranks(plan.world().size()),
       times(plan.commands.size() * ranks), totals(ranks), shards(ranks), starts(plan.starts()) {
+  for (const cost::PlannedLaunch &launch : cost::plannedLaunches(plan))
+    for (size_t command : launch.commands)
+      launchOf[command] = launch;
   for (size_t at = 0; at < plan.commands.size(); ++at) {
-    std::vector<Effort> each = efforts(plan.commands[at]);
+    std::vector<Effort> each = efforts(at);
     for (size_t rank = 0; rank < each.size(); ++rank) {
       times[at * ranks + rank] = each[rank].seconds;
-      totals[rank].seconds += each[rank].seconds;
-      totals[rank].flops += each[rank].flops;
-      totals[rank].fullFlops += each[rank].fullFlops;
-      totals[rank].bytes += each[rank].bytes;
+      totals[rank] += each[rank];
     }
   }
   countShards();
@@ -69,7 +79,8 @@ const std::vector<Sums> &Work::sumsOf(int64_t table) {
 }
 
 /// What a command takes on each rank. Bytes follow from its effects. Without a table it works on every rank.
-std::vector<Effort> Work::efforts(const plan::Command &command) {
+std::vector<Effort> Work::efforts(size_t number) {
+  const plan::Command &command = plan.commands[number];
   if (std::holds_alternative<plan::Start>(command) || std::holds_alternative<plan::Await>(command))
     return {}; // the engine times exchanges
   std::vector<Effort> result(ranks);
@@ -99,21 +110,36 @@ std::vector<Effort> Work::efforts(const plan::Command &command) {
     result[rank].seconds = more.launch;
     if (hasTable)
       result[rank].seconds += device.seconds(more.operations, result[rank].bytes);
+    if (!std::holds_alternative<plan::Product>(command))
+      continue;
+    double launch = launchSeconds(number, rank);
+    result[rank].productLaunches = launch > 0;
+    result[rank].seconds += launch;
+    result[rank].productSeconds = result[rank].seconds;
   }
   return result;
 }
 
+double Work::launchSeconds(size_t number, size_t rank) {
+  const cost::PlannedLaunch &launch = launchOf.at(number);
+  cost::ProductLaunches::Products products;
+  for (size_t each : launch.commands) {
+    const auto &product = std::get<plan::Product>(plan.commands[each]);
+    int64_t blocks = sumsOf(product.table)[rank].blocks;
+    if (blocks == 0)
+      continue;
+    if (products.empty() && each != number)
+      return 0;
+    products.push_back({cost::blockProductOf(product), blocks});
+  }
+  return products.empty() ? 0 : launches.overhead(products, launch.besideMessages);
+}
+
 Work::Extra Work::extra(const plan::Product &product, const Sums &sums) const {
-  auto [m, n, k] = product.sizes();
-  cost::BlockProduct shape{m,
-                           n,
-                           k,
-                           product.symmetric,
-                           product.addend.has_value(),
-                           product.accumulation == plan::Accumulation::TensorCore};
+  cost::BlockProduct shape = cost::blockProductOf(product);
   auto blocks = double(sums.blocks);
-  return {device.once(shape), device.operations(shape) * blocks,
-          double(cost::executedFlops(shape)) * blocks, double(cost::fullFlops(shape)) * blocks};
+  return {0, device.operations(shape) * blocks, double(cost::executedFlops(shape)) * blocks,
+          double(cost::fullFlops(shape)) * blocks};
 }
 
 Work::Extra Work::extra(const plan::Apply &apply, const Sums &sums) const {

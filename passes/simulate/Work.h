@@ -2,7 +2,7 @@
 #ifndef STEPC_PASSES_SIMULATE_WORK_H
 #define STEPC_PASSES_SIMULATE_WORK_H
 
-#include "passes/cost/Cluster.h"
+#include "passes/cost/ProductLaunches.h"
 #include "runtime/plan/Tables.h"
 
 #include <map>
@@ -26,6 +26,10 @@ struct Sums {
 /// What a command does on one rank.
 struct Effort {
   double seconds = 0, flops = 0, fullFlops = 0, bytes = 0;
+  double productSeconds = 0;   ///< as seconds, of products alone
+  int64_t productLaunches = 0; ///< launches of products
+
+  Effort &operator+=(const Effort &other);
 };
 
 /// What every command takes on every rank, if each has a device of its own. Rows that ranks have in common
@@ -45,7 +49,10 @@ public:
 private:
   const std::vector<Sums> &sumsOf(int64_t table);
   Sums sum(const plan::RankTable &rows) const;
-  std::vector<Effort> efforts(const plan::Command &command);
+  std::vector<Effort> efforts(size_t number);
+  /// The launch that the product with this number begins on a rank: its seconds beside the products' work. 0
+  /// if an earlier product of the launch begins it, or if the rank has no blocks.
+  double launchSeconds(size_t number, size_t rank);
   // The launches (seconds) and operations of a command beside the bytes that it moves, from the sums of its
   // tables on a rank. `operations` take as long as the executed ones, at the device's figure.
   struct Extra {
@@ -55,7 +62,7 @@ private:
         : launch(launch), operations(operations), flops(flops), fullFlops(fullFlops) {}
     double launch, operations, flops, fullFlops;
   };
-  Extra extra(const plan::Product &, const Sums &) const;
+  Extra extra(const plan::Product &, const Sums &) const; // without its launch
   Extra extra(const plan::Apply &, const Sums &) const;
   Extra extra(const plan::Sum &, const Sums &) const;
   Extra extra(const plan::AdvanceSteps &, const Sums &) const;
@@ -74,6 +81,8 @@ private:
   const plan::Plan &plan;
   plan::Expander &expander;
   const cost::Device &device;
+  cost::ProductLaunches launches;
+  std::map<size_t, cost::PlannedLaunch> launchOf; // by product's number
   size_t ranks;
   std::vector<double> times;
   std::vector<Effort> totals;

@@ -119,15 +119,19 @@ Term Terms::product(const Product &p, Type element) {
     operands.push_back(*p.addend);
   Builder builder(context);
   auto factor = [&](double value) { return builder.getF32FloatAttr(float(value)); };
-  // In this case elements (i, j) and (j, i) add the same products in the same order, so mirroring changes
-  // nothing.
+  // A product reads the same elements of a symmetric operand as of its transpose.
+  bool transposeLhs = p.transposeLhs && !isSymmetric(p.lhs),
+       transposeRhs = p.transposeRhs && !isSymmetric(p.rhs);
+
+  // Elements (i, j) and (j, i) of a matrix times its transpose add the same products in the same order, so
+  // mirroring changes nothing.
   bool symmetric = p.lhs == p.rhs && p.rows == p.cols &&
                    (p.transposeLhs != p.transposeRhs || isSymmetric(p.lhs)) &&
                    (!p.addend || isSymmetric(*p.addend));
   bool isMirrored = p.isMirrored && !symmetric;
   Attribute detail =
-      builder.getArrayAttr({builder.getDenseI64ArrayAttr({p.transposeLhs, p.transposeRhs, p.rows,
-                                                          p.cols, p.inner, isMirrored}),
+      builder.getArrayAttr({builder.getDenseI64ArrayAttr(
+                                {transposeLhs, transposeRhs, p.rows, p.cols, p.inner, isMirrored}),
                             factor(p.alpha), factor(p.addend ? p.beta : 0.0), factor(p.shift)});
   return add("product", detail, element, operands, symmetric || isMirrored);
 }

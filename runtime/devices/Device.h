@@ -78,8 +78,9 @@ struct Launch {
   int64_t argumentCount = 0;
   int64_t items = 0;
   const plan::LaunchShape *shape = nullptr; ///< for a GPU; null if the plan gives none
-  int64_t grain = 0;    ///< items per piece of the loop; 0: computed from `elements`
-  int64_t elements = 0; ///< over all items
+  int64_t grain = 0;           ///< items per piece of the loop; 0: computed from `elements`
+  int64_t elements = 0;        ///< over all items
+  bool besideMessages = false; ///< over lists of tiles: messages may be under way beside it
   /// The record of item i's parameter is number parameters[i * stride]. The device leaves out items of
   /// skipped parameters. Null, with stride 0, if no item may be left out.
   const int64_t *parameters = nullptr;
@@ -104,8 +105,10 @@ struct MatrixStack {
   const void *address = nullptr;
   int64_t matrices = 0, rows = 0, columns = 0;
   plan::DType type = plan::DType::BF16;
-  int64_t boxRows = 0; ///< of a box of 64 columns, which a load or a store moves
+  int64_t boxRows = 0; ///< of a box, which a load or a store moves (plan::boxColumns)
 };
+/// Why tensor loads would refuse a stack; empty if they take it.
+std::string checkStack(const MatrixStack &stack);
 
 /// A product or a function of computed blocks: what it is, and the kernels that do it one after another.
 struct BatchWork {
@@ -211,10 +214,10 @@ struct stepc_device_table {
   /// that the library will compute in place of kernels. Returns why it cannot; empty if it can.
   std::string (*prepare)(Context &, stepc::runtime::BatchWork &) = nullptr;
   /// Only for devices whose kernels may work off lists of tiles. `lists` returns how many lists such a
-  /// launch takes, one for each cluster of GPU blocks that runs at a time. If messages may be under way
-  /// beside it, some multiprocessors are left to them. `mapMatrices` makes the map by which the kernel
+  /// launch takes, one for each cluster of GPU blocks that runs at a time. Beside messages, some
+  /// multiprocessors are left to them. `mapMatrices` makes the map by which the kernel
   /// finds matrices, and returns why it cannot; empty if it can.
-  int64_t (*lists)(Context &, const stepc::runtime::Launch &, bool besideMessages) = nullptr;
+  int64_t (*lists)(Context &, const stepc::runtime::Launch &) = nullptr;
   std::string (*mapMatrices)(Context &, const stepc::runtime::MatrixStack &,
                              stepc_tensor_map &map) = nullptr;
   /// Chooses the program that the options' device runs, if a library has several. Called before `open`.

@@ -4,15 +4,20 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/devices/InOrder.h"
+#include "runtime/emulated/Seed.h"
+#include "runtime/emulated/TileProducts.h"
 #include "runtime/interpret/Code.h"
 #include "runtime/plan/Images.h"
 #include "runtime/text/Text.h"
+
+#include <algorithm>
 
 namespace stepc::runtime {
 namespace {
 
 struct InterpretState : DeviceState {
   std::vector<std::unique_ptr<interpret::Code>> kernels; ///< in the order of the plan's kernels
+  int64_t clusters = 0; ///< that share out tiles, where the machine stands for a GPU
 };
 
 std::string damaged(const DeviceContext &context, const char *what) {
@@ -41,6 +46,14 @@ std::string openKernels(DeviceContext &context, const stepc_options &) {
   auto state = std::make_unique<InterpretState>();
   for (const interpret::NamedKernel &each : kernels)
     state->kernels.push_back(makeCode(each.kernel));
+  bool hasTiles = std::ranges::any_of(kernels, [](const interpret::NamedKernel &each) {
+    return std::holds_alternative<interpret::TilesKernel>(each.kernel);
+  });
+  std::string problem;
+  if (hasTiles)
+    state->clusters = drawnClusters(emulatedSeed(problem));
+  if (!problem.empty())
+    return problem;
   context.state = std::move(state);
   return {};
 }
@@ -60,6 +73,17 @@ std::string checkArguments(DeviceContext &context, const Launch &launch) {
                 (long long)launch.argumentCount);
 }
 
+int64_t listsOf(DeviceContext &context, const Launch &) {
+  return static_cast<const InterpretState &>(*context.state).clusters;
+}
+
+std::string mapStack(DeviceContext &, const MatrixStack &stack, stepc_tensor_map &map) {
+  std::string wrong = checkStack(stack);
+  if (wrong.empty())
+    writeMap(stack.address, {stack.columns, stack.rows, stack.matrices}, map);
+  return wrong;
+}
+
 void runInterpreted(const DeviceContext &context, const Launch &launch, int64_t first,
                     int64_t last) {
   codeOf(context, launch).run(launch.arguments, first, last);
@@ -70,5 +94,10 @@ void runInterpreted(const DeviceContext &context, const Launch &launch, int64_t 
 
 using namespace stepc::runtime;
 
-extern "C" constinit const stepc_device_table stepc_device_interpret =
-    InOrder<runInterpreted>::table("interpret", openKernels, checkArguments);
+extern "C" constinit const stepc_device_table stepc_device_interpret = [] {
+  stepc_device_table table =
+      InOrder<runInterpreted>::table("interpret", openKernels, checkArguments);
+  table.lists = listsOf;
+  table.mapMatrices = mapStack;
+  return table;
+}();

@@ -1,11 +1,13 @@
 //===- TileProducts.cpp - Products of lists of tiles, on this machine ------===//
 //
 // A kernel of tiles for NVIDIA's GPUs multiplies by warpgroups, which this machine does not emulate. Here the
-// same lists are worked off with the tensor cores' arithmetic, so plans for these GPUs run in tests.
+// same lists are worked off with the tensor cores' arithmetic, so plans for these GPUs run in tests. The
+// devices `emulated` and `interpret` share this.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/emulated/TileProducts.h"
+#include "runtime/emulated/Seed.h"
 #include "runtime/emulated/TensorCore.h"
 #include "runtime/interpret/Storage.h"
 #include "runtime/text/Text.h"
@@ -26,42 +28,36 @@ struct Stack {
   explicit Stack(const stepc_tensor_map &map)
       : address(reinterpret_cast<char *>(map.words[1])), columns(int64_t(map.words[2])),
         rows(int64_t(map.words[3])) {}
-  uint16_t *at(int64_t matrix, int64_t row, int64_t column) const {
-    return reinterpret_cast<uint16_t *>(address) + (matrix * rows + row) * columns + column;
+  std::byte *at(plan::DType type, int64_t matrix, int64_t row, int64_t column) const {
+    return reinterpret_cast<std::byte *>(address) +
+           ((matrix * rows + row) * columns + column) * (type == plan::DType::F32 ? 4 : 2);
   }
-  /// An element, or 0 past the ends.
+  /// An element of 16 bits, or 0 past the ends.
   uint16_t read(int64_t matrix, int64_t row, int64_t column) const {
-    return row < rows && column < columns ? *at(matrix, row, column) : uint16_t(0);
+    uint16_t bits = 0;
+    if (row < rows && column < columns)
+      std::memcpy(&bits, at(plan::DType::BF16, matrix, row, column), sizeof bits);
+    return bits;
   }
-};
-
-struct Form {
-  plan::DType type;
-  bool transposeLhs, transposeRhs, symmetric;
-
-  explicit Form(int32_t bits)
-      : type(bits & STEPC_TILES_OF_F16 ? plan::DType::F16 : plan::DType::BF16),
-        transposeLhs(bits & STEPC_TILES_TRANSPOSE_LHS),
-        transposeRhs(bits & STEPC_TILES_TRANSPOSE_RHS), symmetric(bits & STEPC_TILES_SYMMETRIC) {}
 };
 
 /// A part of 64 × 64 elements of a result.
 class Part {
 public:
-  Part(const Form &form, const stepc_product_problem &problem, const stepc_product_tile &tile,
+  Part(const TileForm &form, const stepc_product_problem &problem, const stepc_product_tile &tile,
        int64_t row, int64_t column)
       : form(form), problem(problem), tile(tile), lhs(problem.lhs), rhs(problem.rhs),
         out(problem.out), row(row), column(column) {}
 
   void compute(bool stores, bool mirrors) const {
-    for (int64_t i = 0; i < kEdge; i += kRows)
-      for (int64_t j = 0; j < kEdge; j += kColumns)
+    for (int64_t i = 0; i < kEdge; i += kFragmentRows)
+      for (int64_t j = 0; j < kEdge; j += kFragmentColumns)
         if (row + i < out.rows && column + j < out.columns)
           computeFragment(row + i, column + j, stores, mirrors);
   }
 
 private:
-  static constexpr int64_t kEdge = 64, kRows = 16, kColumns = 8, kSteps = 16;
+  static constexpr int64_t kEdge = 64;
 
   uint16_t left(int64_t line, int64_t step) const {
     return form.transposeLhs ? lhs.read(tile.matrix, step, line)
@@ -72,26 +68,14 @@ private:
                              : rhs.read(tile.matrix, step, line);
   }
 
-  /// The parts of a fragment that lanes have are those of mma.sync.m16n8k16.
   void computeFragment(int64_t firstRow, int64_t firstColumn, bool stores, bool mirrors) const {
-    WarpProduct product{};
-    int64_t steps = form.transposeLhs ? lhs.rows : lhs.columns;
-    for (int64_t step = 0; step < steps; step += kSteps) {
-      for (int64_t lane = 0; lane < 32; ++lane)
-        for (int64_t i = 0; i < 4; ++i) {
-          int64_t k = step + lane % 4 * 2 + i / 2 * 8, line = firstRow + lane / 4 + i % 2 * 8;
-          product.left[lane][i] = left(line, k) | uint32_t(left(line, k + 1)) << 16;
-          if (i >= 2)
-            continue;
-          k = step + lane % 4 * 2 + i * 8, line = firstColumn + lane / 4;
-          product.right[lane][i] = right(line, k) | uint32_t(right(line, k + 1)) << 16;
-        }
-      multiply(product, form.type == plan::DType::F16);
-    }
-    for (int64_t lane = 0; lane < 32; ++lane)
-      for (int64_t i = 0; i < 4; ++i)
-        store(firstRow + lane / 4 + i / 2 * 8, firstColumn + lane % 4 * 2 + i % 2,
-              std::bit_cast<float>(product.sums[lane][i]), stores, mirrors);
+    multiplyFragments(
+        form.transposeLhs ? lhs.rows : lhs.columns, form.type == plan::DType::F16,
+        [&](int64_t line, int64_t step) { return left(firstRow + line, step); },
+        [&](int64_t line, int64_t step) { return right(firstColumn + line, step); },
+        [&](int64_t i, int64_t j, float sum) {
+          store(firstRow + i, firstColumn + j, sum, stores, mirrors);
+        });
   }
 
   void store(int64_t i, int64_t j, float sum, bool stores, bool mirrors) const {
@@ -102,26 +86,25 @@ private:
     float value = sum * problem.alpha;
     if (tile.options & STEPC_TILE_HAS_ADDEND) {
       Stack addend(problem.addend);
-      float term = interpret::read(
-          form.type, reinterpret_cast<const std::byte *>(addend.at(tile.matrix, i, j)));
+      float term = interpret::read(form.type, addend.at(form.type, tile.matrix, i, j));
       value += term * problem.beta;
     }
     if (i == j && tile.options & STEPC_TILE_HAS_SHIFT)
       value += problem.shift;
     if (stores)
-      interpret::write(form.type, value, reinterpret_cast<std::byte *>(out.at(tile.matrix, i, j)));
+      interpret::write(form.result(), value, out.at(form.result(), tile.matrix, i, j));
     if (mirrors)
-      interpret::write(form.type, value, reinterpret_cast<std::byte *>(out.at(tile.matrix, j, i)));
+      interpret::write(form.result(), value, out.at(form.result(), tile.matrix, j, i));
   }
 
-  const Form &form;
+  const TileForm &form;
   const stepc_product_problem &problem;
   const stepc_product_tile &tile;
   Stack lhs, rhs, out;
   int64_t row, column;
 };
 
-void computeTile(const Form &form, const stepc_product_problem &problem,
+void computeTile(const TileForm &form, const stepc_product_problem &problem,
                  const stepc_product_tile &tile) {
   constexpr int64_t kEdge = 64, kDown = 4; // parts of a tile of two GPU blocks
   for (int64_t down = 0; down < kDown; ++down)
@@ -136,34 +119,36 @@ void computeTile(const Form &form, const stepc_product_problem &problem,
 
 } // namespace
 
-std::string writeMap(const void *address, const std::array<int64_t, 3> &sizes,
-                     stepc_tensor_map &map) {
-  constexpr int64_t kBytes = 16, kElementBytes = 2;
-  if (reinterpret_cast<uintptr_t>(address) % kBytes || sizes[0] * kElementBytes % kBytes)
-    return format("expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, found "
-                  "address %p and rows of %lld bytes",
-                  address, (long long)(sizes[0] * kElementBytes));
-  for (int64_t size : sizes)
-    if (size < 1)
-      return format("expected matrices with elements, found %lld of %lld x %lld",
-                    (long long)sizes[2], (long long)sizes[1], (long long)sizes[0]);
+void writeMap(const void *address, const std::array<int64_t, 3> &sizes, stepc_tensor_map &map) {
   map = {};
   map.words[0] = kMark;
   map.words[1] = reinterpret_cast<uintptr_t>(address);
   for (size_t i = 0; i < sizes.size(); ++i)
     map.words[2 + i] = uint64_t(sizes[i]);
-  return {};
+}
+
+void multiplyTiles(const TileForm &form, void *const *arguments, int64_t first, int64_t last) {
+  auto *problems = static_cast<const stepc_product_problem *>(arguments[0]);
+  auto *tiles = static_cast<const stepc_product_tile *>(arguments[1]);
+  auto *lists = static_cast<const stepc_tile_list *>(arguments[2]);
+  for (int64_t list = first; list < last; ++list)
+    for (int32_t i = lists[list].first; i < lists[list].last; ++i)
+      computeTile(form, problems[tiles[i].problem], tiles[i]);
+}
+
+int64_t drawnClusters(std::optional<uint64_t> seed) {
+  constexpr int64_t kUnlessDrawn = 3, kMost = 8;
+  return seed ? 1 + int64_t(Draws{*seed}.next(kMost)) : kUnlessDrawn;
 }
 
 } // namespace stepc::runtime
 
 extern "C" void stepc_rt_emulated_tiles(void *const *arguments, int64_t first, int64_t last,
                                         int32_t form) {
-  auto *problems = static_cast<const stepc_product_problem *>(arguments[0]);
-  auto *tiles = static_cast<const stepc_product_tile *>(arguments[2]);
-  auto *begins = static_cast<const int32_t *>(arguments[3]);
-  stepc::runtime::Form known(form);
-  for (int64_t list = first; list < last; ++list)
-    for (int32_t i = begins[list]; i < begins[list + 1]; ++i)
-      stepc::runtime::computeTile(known, problems[tiles[i].problem], tiles[i]);
+  using stepc::plan::DType;
+  stepc::runtime::multiplyTiles(
+      {form & STEPC_TILES_OF_F16 ? DType::F16 : DType::BF16, bool(form & STEPC_TILES_TRANSPOSE_LHS),
+       bool(form & STEPC_TILES_TRANSPOSE_RHS), bool(form & STEPC_TILES_SYMMETRIC),
+       bool(form & STEPC_TILES_TO_F32)},
+      arguments, first, last);
 }

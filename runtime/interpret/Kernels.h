@@ -212,9 +212,6 @@ struct SumKernel {
   std::unique_ptr<Code> code() const;
 };
 
-/// Rows of a product's result that one item computes.
-inline constexpr int64_t kProductRows = 8;
-
 /// The only kernel of a product (plan::Product). The result is m × n, and each element sums over k steps.
 /// The kernel needs no scratch.
 struct ProductKernel {
@@ -223,7 +220,7 @@ struct ProductKernel {
   plan::DType lhs = plan::DType::F32, rhs = plan::DType::F32, out = plan::DType::F32;
   std::optional<plan::DType> addend;
   bool transposeLhs = false, transposeRhs = false, symmetric = false;
-  bool isFused = true; ///< a multiply-add is rounded once
+  plan::Accumulation accumulation = plan::Accumulation::FusedChain;
   bool hasShift = false;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
@@ -237,14 +234,20 @@ struct ProductKernel {
     visit("transpose_lhs", self.transposeLhs);
     visit("transpose_rhs", self.transposeRhs);
     visit("symmetric", self.symmetric);
-    visit("fused", self.isFused);
+    visit("accumulation", self.accumulation);
     visit("has_shift", self.hasShift);
   }
-  int64_t itemsPerBlock() const { return (m + kProductRows - 1) / kProductRows; }
+  bool isOnTensorCores() const { return accumulation == plan::Accumulation::TensorCore; }
+  /// Rows of the result that one item computes. A tensor core's fragments have 16.
+  int64_t rowsPerItem() const { return isOnTensorCores() ? 16 : 8; }
+  int64_t itemsPerBlock() const { return (m + rowsPerItem() - 1) / rowsPerItem(); }
   std::string check() const {
     for (plan::DType each : {lhs, rhs, out, addend.value_or(out)})
       if (each == plan::DType::F64)
         return "expected operands of at most 32 bits, found f64";
+    if (isOnTensorCores() && (lhs != rhs || lhs == plan::DType::F32))
+      return "expected operands that are both bf16 or both f16 on tensor cores, found " +
+             std::string(plan::name(lhs)) + " and " + std::string(plan::name(rhs));
     if (symmetric && m != n)
       return "expected a square result of a symmetric product, found " + std::to_string(m) + " x " +
              std::to_string(n);
@@ -275,8 +278,32 @@ struct ReduceKernel {
   std::unique_ptr<Code> code() const;
 };
 
+/// A kernel of lists of tiles (kernel_abi.h), as GPUs have them. It serves products of all shapes, whose
+/// operands have one type.
+struct TilesKernel {
+  static constexpr std::string_view kName = "tiles";
+  plan::DType type = plan::DType::BF16;
+  bool transposeLhs = false, transposeRhs = false, symmetric = false;
+  bool toF32 = false; ///< results are f32; otherwise they have the operands' type
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("type", self.type);
+    visit("transpose_lhs", self.transposeLhs);
+    visit("transpose_rhs", self.transposeRhs);
+    visit("symmetric", self.symmetric);
+    visit("to_f32", self.toF32);
+  }
+  std::string check() const {
+    if (type == plan::DType::BF16 || type == plan::DType::F16)
+      return {};
+    return "expected bf16 or f16 in tiles, found " + std::string(plan::name(type));
+  }
+  std::unique_ptr<Code> code() const;
+};
+
 /// The order is part of the serialized form.
-using Kernel = std::variant<ChunkKernel, ParameterKernel, SumKernel, ProductKernel, ReduceKernel>;
+using Kernel =
+    std::variant<ChunkKernel, ParameterKernel, SumKernel, ProductKernel, ReduceKernel, TilesKernel>;
 
 /// "chunks", "parameters", …
 inline std::string_view name(const Kernel &kernel) {

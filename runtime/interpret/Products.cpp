@@ -2,9 +2,10 @@
 //
 // An element of the result is one chain of additions over increasing k. The chains of some rows and a strip
 // of columns run together, so that each element of the right operand is read and converted once for these
-// rows.
+// rows. Products on tensor cores are added up fragment by fragment, as a warp does.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/emulated/TensorCore.h"
 #include "runtime/interpret/Code.h"
 #include "runtime/interpret/Storage.h"
 #include "stepc/kernel_abi.h"
@@ -16,7 +17,7 @@
 namespace stepc::interpret {
 namespace {
 
-constexpr int64_t kColumns = 64; // of a strip
+constexpr int64_t kColumns = 64, kMostRows = 8; // of a strip
 
 /// sums[j] += left · right[j], rounded once.
 STEPC_FUSES void addFused(float *sums, float left, const float *right, int64_t count) {
@@ -29,12 +30,12 @@ void addRounded(float *sums, float left, const float *right, int64_t count) {
     sums[j] = sums[j] + left * right[j];
 }
 
+/// Arguments are the scratch, both operands, the addend if there is one, the out, the factors, and the shift
+/// if there is one.
 class ProductCode : public Code {
 public:
   explicit ProductCode(const ProductKernel &kernel) : kernel(kernel) {}
 
-  // The scratch, both operands, the addend if there is one, the out, the factors, and the shift if there is
-  // one.
   int64_t arguments() const override {
     return 5 + (kernel.addend ? 1 : 0) + (kernel.hasShift ? 1 : 0);
   }
@@ -42,12 +43,16 @@ public:
   void run(void *const *arguments, int64_t first, int64_t last) const override {
     int64_t items = kernel.itemsPerBlock();
     for (; first < last; ++first) {
-      int64_t slot = first / items, row = first % items * kProductRows;
+      int64_t slot = first / items, row = first % items * kernel.rowsPerItem();
       Block block = blockOf(arguments, slot);
-      int64_t rows = std::min(kProductRows, kernel.m - row);
+      int64_t rows = std::min(kernel.rowsPerItem(), kernel.m - row);
       int64_t end = kernel.symmetric ? row + rows : kernel.n;
-      for (int64_t column = 0; column < end; column += kColumns)
-        runStrip(block, row, rows, column, std::min(kColumns, end - column));
+      if (kernel.isOnTensorCores())
+        for (int64_t column = 0; column < end; column += runtime::kFragmentColumns)
+          runFragment(block, row, column);
+      else
+        for (int64_t column = 0; column < end; column += kColumns)
+          runStrip(block, row, rows, column, std::min(kColumns, end - column));
     }
   }
 
@@ -78,7 +83,7 @@ private:
 
   void runStrip(const Block &block, int64_t row, int64_t rows, int64_t column,
                 int64_t columns) const {
-    float sums[kProductRows][kColumns] = {}, right[kColumns];
+    float sums[kMostRows][kColumns] = {}, right[kColumns];
     for (int64_t step = 0; step < kernel.k; ++step) {
       for (int64_t j = 0; j < columns; ++j)
         right[j] = element(block.rhs, kernel.rhs, kernel.transposeRhs, step, column + j, kernel.k,
@@ -86,8 +91,9 @@ private:
       for (int64_t i = 0; i < rows; ++i) {
         float left =
             element(block.lhs, kernel.lhs, kernel.transposeLhs, row + i, step, kernel.m, kernel.k);
-        kernel.isFused ? addFused(sums[i], left, right, columns)
-                       : addRounded(sums[i], left, right, columns);
+        kernel.accumulation == plan::Accumulation::FusedChain
+            ? addFused(sums[i], left, right, columns)
+            : addRounded(sums[i], left, right, columns);
       }
     }
     for (int64_t i = 0; i < rows; ++i)
@@ -95,11 +101,40 @@ private:
         finish(block, row + i, column + j, sums[i][j]);
   }
 
-  /// Element (row, column) of an operand of rows × columns, or of one that is stored transposed.
+  void runFragment(const Block &block, int64_t row, int64_t column) const {
+    auto bits = [](const std::byte *from, int64_t at) {
+      uint16_t word;
+      std::memcpy(&word, from + at * sizeof(word), sizeof(word));
+      return word;
+    };
+    runtime::multiplyFragments(
+        kernel.k, kernel.lhs == plan::DType::F16,
+        [&](int64_t i, int64_t step) {
+          return row + i < kernel.m && step < kernel.k
+                     ? bits(block.lhs,
+                            placeOf(kernel.transposeLhs, row + i, step, kernel.m, kernel.k))
+                     : uint16_t(0);
+        },
+        [&](int64_t j, int64_t step) {
+          return column + j < kernel.n && step < kernel.k
+                     ? bits(block.rhs,
+                            placeOf(kernel.transposeRhs, step, column + j, kernel.k, kernel.n))
+                     : uint16_t(0);
+        },
+        [&](int64_t i, int64_t j, float sum) {
+          if (row + i < kernel.m && column + j < kernel.n)
+            finish(block, row + i, column + j, sum);
+        });
+  }
+
+  /// Number of element (row, column) of an operand of rows × columns, or of one that is stored transposed.
+  static int64_t placeOf(bool transposed, int64_t row, int64_t column, int64_t rows,
+                         int64_t columns) {
+    return transposed ? column * rows + row : row * columns + column;
+  }
   static float element(const std::byte *from, plan::DType type, bool transposed, int64_t row,
                        int64_t column, int64_t rows, int64_t columns) {
-    int64_t at = transposed ? column * rows + row : row * columns + column;
-    return read(type, from + at * bytesOf(type));
+    return read(type, from + placeOf(transposed, row, column, rows, columns) * bytesOf(type));
   }
 
   /// Applies the factors, the addend and the shift, and stores the element. A symmetric product computes one

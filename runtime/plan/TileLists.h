@@ -25,17 +25,27 @@ inline constexpr int64_t kTilePart = 64;
 /// Rows of a tile for each block of a cluster, and columns of a whole tile. Tiles of half as many columns
 /// end lists, so that no cluster waits long for the last one.
 inline constexpr int64_t kTileRows = 128, kTileColumns = 256;
+/// GPU blocks of a cluster. Tests also have clusters of one block.
+inline constexpr int64_t kTileBlocks = 2;
+/// Columns of a box, which one tensor load or store moves: rows of 128 bytes, which the swizzle turns.
+constexpr int64_t boxColumns(DType type) { return type == DType::F32 ? 32 : 64; }
 /// Steps of k of one stage, the stages that a kernel's ring has, and the least stages of a tile.
 inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 
+/// What lists of tiles take, in stages of whole tiles.
+struct ListTimes {
+  int64_t tiles = 0;
+  double longest = 0;    ///< of the longest list
+  double evenShare = 0;  ///< of all lists together, divided by their number
+  double wholeShare = 0; ///< as evenShare, if no tile were cut into halves
+};
+
 struct TileLists {
   std::vector<stepc_product_tile> tiles; ///< list by list
-  std::vector<int32_t> begins;           ///< per list its first tile; then the number of tiles
-  /// The time of the longest list, and of all lists together divided by their number, in stages of whole
-  /// tiles.
-  double longest = 0, evenShare = 0;
+  std::vector<stepc_tile_list> lists;
+  ListTimes times;
 
-  int64_t count() const { return static_cast<int64_t>(begins.size()) - 1; }
+  int64_t count() const { return static_cast<int64_t>(lists.size()); }
 };
 
 /// The halves of a whole tile, each of 128 columns, that store anything.
@@ -44,6 +54,37 @@ std::vector<stepc_product_tile> halves(const stepc_product_tile &tile);
 /// Shares the tiles of products out to `lists` clusters of `cluster` blocks each. Product i of the result's
 /// tiles is number i of `products`.
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
+
+/// The times of the lists that tileLists makes. This takes time per tile of a matrix, not of all matrices.
+ListTimes listTimes(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
+/// The tiles of a launch are numbered by 32 bits. `mostTiles` is a bound of a product's, which counts half
+/// tiles.
+inline constexpr double kMostTiles = 0x7fffffff;
+double mostTiles(const Product &product, int64_t matrices);
+
+/// The variable of a GPU's module that points to a word of the host, if the waits of a kernel of tiles are
+/// bounded. There a thread that has waited too long writes one more than its barrier's number.
+inline std::string stuckSymbol(const std::string &kernel) { return kernel + "_stuck"; }
+
+/// A matrix as it is stored.
+struct StoredMatrix {
+  DType type = DType::BF16;
+  int64_t rows = 0, cols = 0;
+
+  StoredMatrix() = default;
+  StoredMatrix(DType type, int64_t rows, int64_t cols) : type(type), rows(rows), cols(cols) {}
+  StoredMatrix(const Operand &batch) : StoredMatrix(batch.type, batch.rows, batch.cols) {}
+};
+struct TiledOperands {
+  StoredMatrix lhs, rhs;
+  std::optional<StoredMatrix> addend;
+  StoredMatrix out;
+};
+/// Why tensor maps and kernels of tiles cannot take these operands of a product; empty if they can. Operands
+/// have one type of 16 bits, the result has it too or is f32, and rows are whole 16 bytes. A result of f32
+/// has no addend, because no program adds to one.
+std::string checkTiles(const TiledOperands &operands);
+TiledOperands tiledOperands(const Product &product);
 
 /// Why a kernel of tiles cannot compute a product of `matrices` matrices; empty if it can.
 std::string checkTiled(const Product &product, int64_t matrices);

@@ -11,6 +11,9 @@
 //   STEPC_STUB_LAUNCHES  a file that is told how each kernel was started
 //   STEPC_STUB_FAILS  <function>:<n>: its n-th call, from 0, fails, as a fault that tests plant
 //   STEPC_STUB_CHIP   the GPU's chip, 80 unless told
+//   STEPC_STUB_STUCK     a kernel with bounded waits, which writes that it has waited for barrier 5
+//   STEPC_STUB_VERSION   the driver's, 13000 unless told
+//   STEPC_STUB_CLUSTERS  clusters that the GPU runs at a time
 //   STEPC_STUB_FOREIGN   streams are of another context
 //   STEPC_STUB_EMPTY     kernels and copies do nothing, so that what is left is the time of the host
 //
@@ -25,7 +28,10 @@ namespace {
 
 const Driver kDriver = {
     [](unsigned) -> Result { return 0; },
-    [](int *version) -> Result { return *version = 13000, 0; },
+    [](int *version) -> Result {
+      const char *given = std::getenv("STEPC_STUB_VERSION");
+      return *version = given ? std::atoi(given) : 13000, 0;
+    },
     [](Result result, const char **name) -> Result {
       *name = result == kNoMemory    ? "CUDA_ERROR_OUT_OF_MEMORY"
               : result == kInStep    ? "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
@@ -171,7 +177,20 @@ const Driver kDriver = {
       *function = reinterpret_cast<Function>(
           new HostKernel{reinterpret_cast<const stepc_kernel *>(module)[found++], isPerThread(name),
                          std::string_view(name).starts_with("stepc_tiles_")});
+      if (isStuck(name))
+        stuckKernel = *function;
       return beginSetup("cuModuleGetFunction");
+    },
+    [](Address *address, size_t *bytes, Module, const char *name) -> Result {
+      if (Result wrong = beginSetup("cuModuleGetGlobal_v2"))
+        return wrong;
+      constexpr std::string_view kEnding = "_stuck";
+      std::string_view kernel(name);
+      if (!kernel.ends_with(kEnding) || !isStuck(kernel.substr(0, kernel.size() - kEnding.size())))
+        return kNotFound;
+      *bytes = sizeof stuckWord;
+      *address = reinterpret_cast<Address>(&stuckWord);
+      return 0;
     },
     [](Function function, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
        unsigned sharedBytes, StreamHandle stream, void **parameters, void **) -> Result {
@@ -186,13 +205,27 @@ const Driver kDriver = {
       if (Result wrong = begin("cuLaunchKernelEx"))
         return wrong;
       unsigned blocks = config->grid[0], threads = config->block[0];
-      if (!function || config->count != 1 || config->attributes->id != 4 || threads == 0 ||
-          threads > 1024 || !isKnown(config->stream))
+      if (!function || config->count < 1 || threads == 0 || threads > 1024 ||
+          !isKnown(config->stream))
         return kInvalidValue;
-      unsigned cluster = config->attributes->cluster[0];
-      if (cluster < 2 || blocks == 0 || blocks % cluster || chip() < 90)
+      unsigned cluster = 1;
+      bool isDependent = false;
+      for (unsigned i = 0; i < config->count; ++i) {
+        const LaunchAttribute &attribute = config->attributes[i];
+        if (attribute.id != kClusterDimension && attribute.id != kDependent)
+          return kInvalidValue;
+        if (attribute.id == kClusterDimension)
+          cluster = attribute.cluster[0];
+        else
+          isDependent = attribute.isDependent == 1;
+      }
+      // Kernels of tiles alone wait for the kernels before them.
+      if (blocks == 0 || blocks % cluster || chip() < 90 ||
+          (isDependent && !reinterpret_cast<HostKernel *>(function)->takesLists))
         return kInvalidValue;
-      noteLaunch(blocks, threads, cluster, config->sharedBytes);
+      noteLaunch(blocks, threads, cluster, config->sharedBytes, isDependent);
+      if (function == stuckKernel && stuckWord)
+        *reinterpret_cast<uint32_t *>(stuckWord) = 6; // barrier 5
       return reinterpret_cast<HostKernel *>(function)->run(blocks, threads, cluster, parameters,
                                                            config->stream);
     },
@@ -207,7 +240,8 @@ const Driver kDriver = {
     },
     [](int *clusters, Function, const LaunchConfig *config) -> Result {
       // Two multiprocessors for a cluster of two.
-      *clusters = 108 / int(config->attributes->cluster[0]);
+      const char *given = std::getenv("STEPC_STUB_CLUSTERS");
+      *clusters = given ? std::atoi(given) : 108 / int(config->attributes->cluster[0]);
       return beginSetup("cuOccupancyMaxActiveClusters");
     },
     [](void *map, int type, unsigned rank, void *address, const uint64_t *sizes,
@@ -215,17 +249,19 @@ const Driver kDriver = {
        int) -> Result {
       if (Result wrong = beginSetup("cuTensorMapEncodeTiled"))
         return wrong;
-      bool isFit = (type == kMapF16 || type == kMapBF16) && rank == 3 && swizzle == kSwizzle128 &&
-                   reinterpret_cast<uintptr_t>(map) % 64 == 0 && strides[0] == 2 * sizes[0] &&
-                   strides[1] == strides[0] * sizes[1] && box[0] == 64 && box[1] <= 256 &&
-                   box[1] >= 1 && box[2] == 1;
+      bool isWide = type == kMapF32;
+      uint64_t elementBytes = isWide ? 4 : 2;
+      bool isFit = (isWide || type == kMapF16 || type == kMapBF16) && rank == 3 &&
+                   swizzle == kSwizzle128 && reinterpret_cast<uintptr_t>(map) % 64 == 0 &&
+                   strides[0] == elementBytes * sizes[0] && strides[1] == strides[0] * sizes[1] &&
+                   box[0] == 128 / elementBytes && box[1] <= 256 && box[1] >= 1 && box[2] == 1;
       auto bytes = strides[1] * sizes[2];
-      if (!isFit || !isKnown(reinterpret_cast<Address>(address), bytes))
+      isFit &= reinterpret_cast<uintptr_t>(address) % 16 == 0 && strides[0] % 16 == 0;
+      if (!isFit || bytes == 0 || !isKnown(reinterpret_cast<Address>(address), bytes))
         return kInvalidValue;
-      std::string problem =
-          writeMap(address, {int64_t(sizes[0]), int64_t(sizes[1]), int64_t(sizes[2])},
-                           *static_cast<stepc_tensor_map *>(map));
-      return problem.empty() ? 0 : kInvalidValue;
+      writeMap(address, {int64_t(sizes[0]), int64_t(sizes[1]), int64_t(sizes[2])},
+               *static_cast<stepc_tensor_map *>(map));
+      return 0;
     },
     [](int *mode) -> Result {
       std::swap(*mode, captureMode);

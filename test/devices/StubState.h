@@ -56,6 +56,14 @@ void enqueue(StreamHandle stream, std::function<void()> work) {
   });
 }
 
+/// The kernel of STEPC_STUB_STUCK, and its variable.
+Function stuckKernel = nullptr;
+Address stuckWord = 0;
+bool isStuck(std::string_view kernel) {
+  const char *given = std::getenv("STEPC_STUB_STUCK");
+  return given && kernel == given;
+}
+
 thread_local int64_t entered = 0, inStep = 0, called = 0, found = 0;
 thread_local int captureMode = 0;
 
@@ -90,7 +98,7 @@ Result beginSetup(const char *name) {
 }
 
 bool isKnown(Address address, size_t bytes) {
-  if (isLent(address, bytes))
+  if (isLent(address, bytes) || address == reinterpret_cast<Address>(&stuckWord))
     return true;
   std::lock_guard lock(world().mutex);
   auto after = world().memory.upper_bound(address);
@@ -182,14 +190,15 @@ int chip() {
 }
 
 /// Notes how a kernel is started.
-void noteLaunch(unsigned blocks, unsigned threads, unsigned cluster, unsigned dynamicBytes) {
+void noteLaunch(unsigned blocks, unsigned threads, unsigned cluster, unsigned dynamicBytes,
+                bool isDependent = false) {
   const char *path = std::getenv("STEPC_STUB_LAUNCHES");
   if (!path)
     return;
   std::lock_guard lock(world().mutex);
   std::FILE *file = std::fopen(path, "a");
-  std::fprintf(file, "%u blocks, %u threads, cluster %u, %u bytes\n", blocks, threads, cluster,
-               dynamicBytes);
+  std::fprintf(file, "%u blocks, %u threads, cluster %u, %u bytes%s\n", blocks, threads, cluster,
+               dynamicBytes, isDependent ? ", dependent" : "");
   std::fclose(file);
 }
 

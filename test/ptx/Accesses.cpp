@@ -46,6 +46,7 @@ bool load(Warp &warp, const Instruction &i, uint32_t mask) {
     const uint8_t *from = nullptr;
     switch (resolve(i.b, address, bytes)) {
     case Global:
+      warp.expectWaited(lane);
       from = warp.machine().memory.read(address, bytes);
       break;
     case Shared:
@@ -87,6 +88,7 @@ bool store(Warp &warp, const Instruction &i, uint32_t mask) {
         std::memcpy(all + e * i.a, warp.at<uint32_t>(i.sources[e]) + lane, i.a);
     switch (resolve(i.b, address, bytes)) {
     case Global:
+      warp.expectWaited(lane);
       warp.machine().memory.write(address, all, bytes);
       break;
     case Shared:

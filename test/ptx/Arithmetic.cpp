@@ -258,12 +258,13 @@ void addPredicates(Table &table) {
 
 /// A clock in nanoseconds: an instruction of any warp takes one.
 bool readClock(Warp &warp, const Instruction &i, uint32_t mask) {
+  uint64_t now = warp.machine().clock + warp.machine().slept;
   for (int lane = 0; lane < 32; ++lane)
     if (mask >> lane & 1) {
       if (i.a == 64)
-        warp.at<uint64_t>(i.destinations[0])[lane] = warp.machine().clock;
+        warp.at<uint64_t>(i.destinations[0])[lane] = now;
       else
-        warp.at<uint32_t>(i.destinations[0])[lane] = uint32_t(warp.machine().clock);
+        warp.at<uint32_t>(i.destinations[0])[lane] = uint32_t(now);
     }
   return true;
 }

@@ -45,6 +45,7 @@ void checkPlace(const TensorMap &map, uint64_t address) {
 
 TensorMap mapAt(Warp &warp, uint64_t address, uint32_t lane, uint32_t rank) {
   TensorMap map;
+  warp.expectWaited(lane);
   if (address >= kParameterWindow) {
     uint64_t offset = address - kParameterWindow;
     if (offset % 64 || offset + 128 > warp.cta->cluster->parameters->size())

@@ -263,6 +263,7 @@ private:
         opcode += " pack" + std::to_string(from.parts.size());
       else if (from.name.starts_with("%globaltimer") || from.name.starts_with("%clock"))
         opcode += " " + from.name;
+      program.readsTime |= from.name.starts_with("%globaltimer");
     }
     // An opcode may have forms with different numbers of operands.
     auto found = table().find(opcode + "/" + std::to_string(statement.operands.size()));

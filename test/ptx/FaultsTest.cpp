@@ -89,6 +89,30 @@ TEST(Deletions, AreFound) {
   }
 }
 
+/// Bounded waits end with a trap, behind which the host finds the number of the barrier.
+TEST(BoundedWaits, EndWhereNothingArrives) {
+  size_t tried = 0;
+  for (const ProductKernel &kernel : kernels()) {
+    if (!kernel.name.ends_with("_bounded"))
+      continue;
+    ++tried;
+    // Nobody releases a stage, so the threads of both sides wait for each other.
+    auto errorWithout = [&](const char *opcode) {
+      std::string text = kernel.text, message;
+      size_t at = text.find(opcode), begin = text.rfind('\n', at) + 1;
+      EXPECT_NE(at, std::string::npos) << opcode;
+      text.erase(begin, text.find('\n', at) - begin);
+      EXPECT_TRUE(seedThatFinds(withText(kernel, text), problemsFor(kernel), {}, message));
+      return message;
+    };
+    EXPECT_THAT(
+        errorWithout(kernel.cluster() > 1 ? "mbarrier.arrive.shared::cluster.b64"
+                                          : "mbarrier.arrive.shared::cta.b64"),
+        testing::ContainsRegex("the kernel stops by a trap(.|\n)*it waited for barrier [0-7]"));
+  }
+  EXPECT_GE(tried, 2u);
+}
+
 struct ListFault {
   const char *name, *message;
   void (*edit)(std::vector<Tile> &);

@@ -51,7 +51,12 @@ ProductKernel readKernel(const std::string &description, const std::string &text
   made.transposesLhs = take("transpose_lhs") == "1";
   made.transposesRhs = take("transpose_rhs") == "1";
   made.isSymmetric = take("symmetric") == "1";
-  made.type = take("type") == "f16" ? Type::F16 : Type::Bf16;
+  auto takeType = [&](const char *key) {
+    std::string name = take(key);
+    return name == "f32" ? Type::F32 : name == "f16" ? Type::F16 : Type::Bf16;
+  };
+  made.type = takeType("type");
+  made.result = takeType("result");
   if (!of.empty())
     fail("expected no property of a kernel called '", of.begin()->first, "'");
   made.text = text;

@@ -8,7 +8,9 @@
 
 namespace stepc::ptx {
 
-enum class Type { Bf16, F16 };
+enum class Type { Bf16, F16, F32 };
+
+inline uint32_t bytesOf(Type type) { return type == Type::F32 ? 4 : 2; }
 
 /// A kernel of passes/kernels/gpu/WarpgroupProduct.h, and what it computes.
 struct ProductKernel {
@@ -17,7 +19,8 @@ struct ProductKernel {
   uint32_t sharedBytes = 0; ///< dynamic memory of a block
   bool transposesLhs = false, transposesRhs = false;
   bool isSymmetric = false; ///< it computes half of the result and stores mirrored copies
-  Type type = Type::Bf16;   ///< of all operands
+  Type type = Type::Bf16;   ///< of operands
+  Type result = Type::Bf16; ///< the same, or f32, for which there is no addend
 
   uint32_t cluster() const { return program.kernel.clusterBlocks; }
 };
@@ -26,6 +29,7 @@ Kernel kernelCalled(const std::vector<Kernel> &parsed, const std::string &name);
 
 /// The kernel of a file's text. `description` is a line of kernels.txt:
 ///   file=FILE entry=NAME shared=BYTES transpose_lhs=0|1 transpose_rhs=0|1 symmetric=0|1 type=bf16|f16
+///   result=bf16|f16|f32
 ProductKernel readKernel(const std::string &description, const std::string &text);
 
 /// The kernels of the folder that STEPC_PTX_KERNELS names (a variable of the environment, or of the build), as its

@@ -29,10 +29,10 @@ plan::TileLists makeLists(const std::vector<plan::TiledProduct> &products, uint3
         .push_back(tiles[i]);
   plan::TileLists made;
   for (const std::vector<Tile> &list : lists) {
-    made.begins.push_back(int32_t(made.tiles.size()));
+    auto first = int32_t(made.tiles.size());
     made.tiles.insert(made.tiles.end(), list.begin(), list.end());
+    made.lists.push_back({first, int32_t(made.tiles.size()), int32_t(products.size()), 0});
   }
-  made.begins.push_back(int32_t(made.tiles.size()));
   return made;
 }
 

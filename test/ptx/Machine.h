@@ -55,6 +55,7 @@ struct Wait {
 struct Lanes {
   uint32_t mask = 0, pc = 0;
   Wait wait;
+  bool givesUp = false; ///< it has waited for an mbarrier as long as an instruction may
 };
 
 /// An access by a thread that no fence of the proxy has followed.
@@ -110,7 +111,9 @@ struct Warp {
   std::map<uint64_t, uint32_t> acquired;
   std::optional<uint32_t> clusterArrival;
   uint32_t registers = 0; ///< as setmaxnreg says
-  uint32_t slowness = 1;  ///< in how many of its turns it goes on
+  /// Lanes that have waited for the kernels before this one.
+  uint32_t hasWaited = 0;
+  uint32_t slowness = 1; ///< in how many of its turns it goes on
 
   template <class Container> Container *at(Slot slot) {
     return reinterpret_cast<Container *>(&file[slot.offset]);
@@ -123,6 +126,8 @@ struct Warp {
     return base + uint64_t(operand.offset);
   }
   Machine &machine();
+  /// Refuses an access of the GPU's memory, as long as kernels before this one may run.
+  void expectWaited(uint32_t lane);
 };
 
 struct Cta {
@@ -171,6 +176,7 @@ struct Launch {
   uint32_t clusters = 1;
   uint32_t dynamicBytes = 0;
   std::vector<uint8_t> parameters;
+  bool isDependent = false; ///< it begins while kernels before it run
 };
 
 class Machine {
@@ -182,6 +188,9 @@ public:
   uint64_t clock = 0; ///< instructions of all warps
   /// A launch that carries out more is taken to have no end.
   uint64_t mostInstructions = 200'000'000;
+  bool isDependent = false; ///< the launch that runs
+  /// The GPU's time in nanoseconds, beside one for each instruction.
+  uint64_t slept = 0;
   /// Clusters that run beside each other.
   uint32_t residentClusters = 1;
 
@@ -214,6 +223,7 @@ private:
   void leave(Warp &warp, size_t group, uint32_t mask);
   void finishStores(Warp &warp);
   void endOf(Warp &warp);
+  bool passTime(const Launch &launch, const std::vector<std::unique_ptr<Cluster>> &clusters);
   [[noreturn]] void deadlock(const std::vector<std::unique_ptr<Cluster>> &clusters);
 };
 

@@ -6,6 +6,7 @@
 
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/gpu/WarpgroupProduct.h"
+#include "passes/kernels/products/ProductKernels.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -18,12 +19,15 @@ using namespace stepc;
 
 namespace {
 
-/// The PTX of a kernel in a module of its own; empty after an error.
-std::string ptxOf(MLIRContext &context, const kernels::WarpgroupForm &form) {
+/// The PTX of a kernel in a module of its own, and the kernel's name; empty after an error.
+std::string ptxOf(MLIRContext &context, const kernels::WarpgroupForm &form, bool isBounded,
+                  std::string &name) {
   Location loc = UnknownLoc::get(&context);
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   gpu::GPUModuleOp code = kernels::makeGpuModule(*module, "sm_90a", "+ptx86");
-  kernels::addWarpgroupKernel(code, form, loc);
+  if (isBounded)
+    code->setAttr(kernels::kBoundedAttr, UnitAttr::get(&context));
+  name = kernels::addWarpgroupKernel(code, form, loc).getName().str();
   PassManager manager(&context);
   kernels::buildPtxPipeline(manager);
   if (failed(manager.run(*module)))
@@ -59,24 +63,40 @@ int main(int argc, char **argv) {
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   Type bf16 = BFloat16Type::get(&context), f16 = Float16Type::get(&context);
+  Type f32 = Float32Type::get(&context);
   // All products of matrices and their transposes, the symmetric ones X Xᵀ, Xᵀ X and A A, and some of these for
-  // clusters of one block and for f16.
+  // clusters of one block, for f16 and for results of f32.
   const kernels::WarpgroupForm forms[] = {
-      {bf16, false, false, false}, {bf16, false, true, false},     {bf16, true, false, false},
-      {bf16, true, true, false},   {bf16, false, true, true},      {bf16, true, false, true},
-      {bf16, false, false, true},  {bf16, false, false, false, 1}, {bf16, false, true, true, 1},
-      {f16, false, false, false},  {f16, false, true, true},       {f16, true, false, true}};
-  for (const kernels::WarpgroupForm &form : forms) {
-    std::string name = form.name(), ptx = ptxOf(context, form);
+      {bf16, bf16, false, false, false},  {bf16, bf16, false, true, false},
+      {bf16, bf16, true, false, false},   {bf16, bf16, true, true, false},
+      {bf16, bf16, false, true, true},    {bf16, bf16, true, false, true},
+      {bf16, bf16, false, false, true},   {bf16, bf16, false, false, false, 1},
+      {bf16, bf16, false, true, true, 1}, {f16, f16, false, false, false},
+      {f16, f16, false, true, true},      {f16, f16, true, false, true},
+      {bf16, f32, false, true, true},     {bf16, f32, true, false, true},
+      {bf16, f32, false, false, false},   {f16, f32, false, true, true, 1},
+      {f16, f32, false, false, true}};
+  // These also with waits that end in a trap, as tests on a GPU have them.
+  const kernels::WarpgroupForm bounded[] = {{bf16, bf16, false, true, true},
+                                            {f16, f32, false, true, true}};
+  auto add = [&](const kernels::WarpgroupForm &form, bool isBounded) {
+    std::string name, ptx = ptxOf(context, form, isBounded, name);
     if (ptx.empty() || !write(folder + "/" + name + ".ptx", ptx))
-      return 1;
+      return false;
     llvm::raw_string_ostream line(list);
     line << "file=" << name << ".ptx entry=" << name
          << " shared=" << kernels::warpgroupLaunch(form).dynamicBytes
          << " transpose_lhs=" << form.transposeLhs << " transpose_rhs=" << form.transposeRhs
-         << " symmetric=" << form.symmetric << " type=" << (form.type == f16 ? "f16" : "bf16")
-         << "\n";
-  }
+         << " symmetric=" << form.symmetric << " type=" << kernels::typeName(form.type)
+         << " result=" << kernels::typeName(form.result) << "\n";
+    return true;
+  };
+  for (const kernels::WarpgroupForm &form : forms)
+    if (!add(form, /*isBounded=*/false))
+      return 1;
+  for (const kernels::WarpgroupForm &form : bounded)
+    if (!add(form, /*isBounded=*/true))
+      return 1;
   // Last, because it is what the build waits for.
   return write(folder + "/kernels.txt", list) ? 0 : 1;
 }

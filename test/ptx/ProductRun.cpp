@@ -6,6 +6,7 @@
 #include "test/ptx/Numbers.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -37,12 +38,12 @@ addScaled(double *acc, double a, const double *row, size_t count) {
 TensorMap mapOf(const Matrices &of, uint64_t address, uint32_t boxRows) {
   TensorMap map;
   map.address = address;
-  map.elementBytes = 2;
+  map.elementBytes = of.elementBytes();
   map.rank = 3;
   map.dimensions = {of.columns, of.rows, of.batches};
   uint64_t row = uint64_t(of.rowElements()) * map.elementBytes;
   map.strides = {row, row * of.rows};
-  map.box = {64, boxRows, 1};
+  map.box = {128 / map.elementBytes, boxRows, 1};
   return map;
 }
 
@@ -97,12 +98,24 @@ public:
                           of.hasAddend, of.hasShift});
     plan::TileLists lists = makeLists(products, kernel.cluster(), options.lists, machine.random);
     Launch launch;
-    launch.program = &kernel.program;
+    Program program = kernel.program;
+    uint64_t stuck = pointToWord(program);
+    launch.program = &program;
+    launch.isDependent = true;
     launch.clusters = options.lists.lists;
     launch.dynamicBytes = kernel.sharedBytes;
     launch.parameters = parameters(lists);
     machine.residentClusters = options.resident;
-    machine.run(launch);
+    try {
+      machine.run(launch);
+    } catch (const Error &error) {
+      uint32_t number = 0;
+      if (stuck)
+        std::memcpy(&number, machine.memory.at(stuck).bytes.data(), sizeof number);
+      if (!number)
+        throw;
+      fail(error.what(), "; it waited for barrier ", number - 1);
+    }
     return check();
   }
 
@@ -119,7 +132,19 @@ private:
   }
 
   static Matrices emptyOut(const ProductKernel &kernel, const ProductShape &shape) {
-    return Matrices(kernel.type, shape.batches, shape.m, shape.n);
+    return Matrices(kernel.result, shape.batches, shape.m, shape.n);
+  }
+
+  /// Lets a kernel with bounded waits write the number of a barrier to a word, whose address this returns.
+  uint64_t pointToWord(Program &program) {
+    uint64_t word = 0;
+    for (GlobalArray &array : program.kernel.globalArrays)
+      if (array.name == plan::stuckSymbol(kernel.name)) {
+        word = machine.memory.allocate("the host's word", nullptr, 4, true);
+        array.initial.resize(sizeof word);
+        std::memcpy(array.initial.data(), &word, sizeof word);
+      }
+    return word;
   }
 
   void place() {
@@ -148,17 +173,19 @@ private:
       };
       set(table[p].lhs, mapOf(of.lhs, placed[p].lhs, kernel.transposesLhs ? 64 : 128));
       set(table[p].rhs, mapOf(of.rhs, placed[p].rhs, 64));
-      set(table[p].out, mapOf(out, placed[p].out, 64));
-      set(table[p].addend, mapOf(of.hasAddend ? of.addend : out, placed[p].addend, 64));
+      // A box of a result is square.
+      uint32_t edge = 128 / out.elementBytes();
+      set(table[p].out, mapOf(out, placed[p].out, edge));
+      set(table[p].addend, mapOf(of.hasAddend ? of.addend : out, placed[p].addend, edge));
       table[p].alpha = of.alpha, table[p].beta = of.beta, table[p].shift = of.shift;
     }
     auto upload = [&](const char *name, const void *bytes, size_t size) {
       return machine.memory.allocate(name, bytes, size, false);
     };
     uint64_t arguments[] = {
-        upload("the problems", table.data(), table.size() * sizeof table[0]), problems.size(),
+        upload("the problems", table.data(), table.size() * sizeof table[0]),
         upload("the tiles", lists.tiles.data(), lists.tiles.size() * sizeof(Tile)),
-        upload("the lists", lists.begins.data(), lists.begins.size() * 4)};
+        upload("the lists", lists.lists.data(), lists.lists.size() * sizeof lists.lists[0])};
     std::vector<uint8_t> bytes(sizeof arguments);
     std::memcpy(bytes.data(), arguments, sizeof arguments);
     return bytes;
@@ -174,7 +201,7 @@ private:
       out.bytes = memory.bytes;
       checkWrites(p, out, memory);
       double error = errorOf(kernel, of, out);
-      if (!(error < 4e-3))
+      if (!(error < (kernel.result == Type::F32 ? 4e-4 : 4e-3)))
         fail("the result of problem ", p, " has the relative error ", error);
       result.error = std::max(result.error, error);
       if (kernel.isSymmetric)
@@ -185,12 +212,13 @@ private:
   }
 
   static void checkWrites(size_t p, const Matrices &out, const GlobalMemory::Allocation &memory) {
-    uint32_t row = out.rowElements();
+    // Writes are counted in pieces of 16 bits.
+    uint32_t pieces = out.elementBytes() / 2, row = out.rowElements();
     for (size_t i = 0; i < memory.writes.size(); ++i) {
-      uint32_t column = uint32_t(i % row);
+      size_t element = i / pieces, column = element % row;
       if (memory.writes[i] != (column < out.columns ? 1 : 0))
-        fail("element ", column, " of row ", i / row, " of problem ", p, "'s results is written ",
-             int(memory.writes[i]), " times");
+        fail("element ", column, " of row ", element / row, " of problem ", p,
+             "'s results is written ", int(memory.writes[i]), " times");
     }
   }
 
@@ -209,24 +237,30 @@ private:
 Matrices::Matrices(Type type, uint32_t batches, uint32_t rows, uint32_t columns)
     : type(type), batches(batches), rows(rows), columns(columns) {
   // What nothing sets is undefined.
-  bytes.assign(size_t(batches) * rows * rowElements() * 2, 0xff);
+  bytes.assign(size_t(batches) * rows * rowElements() * elementBytes(), 0xff);
 }
 
-uint32_t Matrices::rowElements() const { return (columns + 7) / 8 * 8; }
+uint32_t Matrices::rowElements() const {
+  uint32_t access = 16 / elementBytes();
+  return (columns + access - 1) / access * access;
+}
 
-uint16_t Matrices::bits(uint32_t batch, uint32_t row, uint32_t column) const {
+uint32_t Matrices::bits(uint32_t batch, uint32_t row, uint32_t column) const {
   size_t index = (size_t(batch) * rows + row) * rowElements() + column;
-  uint16_t value;
-  std::memcpy(&value, &bytes[index * 2], 2);
+  uint32_t value = 0;
+  std::memcpy(&value, &bytes[index * elementBytes()], elementBytes());
   return value;
 }
 
 double Matrices::at(uint32_t batch, uint32_t row, uint32_t column) const {
-  uint16_t value = bits(batch, row, column);
-  return type == Type::F16 ? fromF16(value) : fromBf16(value);
+  uint32_t value = bits(batch, row, column);
+  return type == Type::F32   ? std::bit_cast<float>(value)
+         : type == Type::F16 ? fromF16(uint16_t(value))
+                             : fromBf16(uint16_t(value));
 }
 
 void Matrices::set(uint32_t batch, uint32_t row, uint32_t column, float value) {
+  // Only operands are set, whose elements have 16 bits.
   size_t index = (size_t(batch) * rows + row) * rowElements() + column;
   uint16_t word = type == Type::F16 ? toF16(value) : toBf16(value);
   std::memcpy(&bytes[index * 2], &word, 2);
@@ -268,7 +302,7 @@ ProductProblem drawProblem(const ProductKernel &kernel, ProductShape shape, uint
   if (kernel.isSymmetric)
     makeSymmetric(made.addend);
   made.alpha = 0.51f, made.beta = -2.77f;
-  made.hasAddend = true;
+  made.hasAddend = kernel.result == kernel.type;
   made.hasShift = kernel.isSymmetric;
   if (made.hasShift)
     made.shift = 3.5f;

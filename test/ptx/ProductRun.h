@@ -15,10 +15,11 @@ struct Matrices {
 
   Matrices() = default;
   Matrices(Type type, uint32_t batches, uint32_t rows, uint32_t columns);
+  uint32_t elementBytes() const { return bytesOf(type); }
   uint32_t rowElements() const;
   double at(uint32_t batch, uint32_t row, uint32_t column) const;
   void set(uint32_t batch, uint32_t row, uint32_t column, float value);
-  uint16_t bits(uint32_t batch, uint32_t row, uint32_t column) const;
+  uint32_t bits(uint32_t batch, uint32_t row, uint32_t column) const;
 };
 
 struct ProductShape {
@@ -34,7 +35,8 @@ struct ProductProblem {
   Matrices lhs, rhs, addend;
 };
 
-/// Elements are drawn. For a symmetric kernel n is m, and the addend is symmetric. If it transposes neither or both, both
+/// Elements are drawn, also those of an addend if the kernel takes one. For a symmetric kernel n is m, and the addend is
+/// symmetric. If it transposes neither or both, both
 /// operands are symmetric, and other matrices for odd seeds. Otherwise the rhs is the lhs.
 ProductProblem drawProblem(const ProductKernel &kernel, ProductShape shape, uint64_t seed);
 

@@ -76,6 +76,7 @@ struct Program {
   std::vector<Constant> constants;
   std::vector<std::pair<Slot, Special>> specials;
   uint32_t fileWords = 0, registerCount = 0;
+  bool readsTime = false;
   uint32_t dynamicBegin = 0; ///< the address of the launch's dynamic memory
 };
 

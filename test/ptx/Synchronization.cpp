@@ -116,13 +116,14 @@ bool waitParity(Warp &warp, const Instruction &i, uint32_t mask) {
       fail("expected the parity 0 or 1, found ", parity);
     if ((warp.cta->barrier(address).phase & 1) != parity) {
       done |= uint32_t(1) << lane;
-    } else if (i.a && !mustWait) {
+    } else if (i.a && !mustWait && !warp.current->givesUp) {
       mustWait = true;
       warp.current->wait = {Wait::Kind::Mbarrier, address, parity, i.line};
     }
   });
   if (mustWait)
     return false;
+  warp.current->givesUp = false;
   uint32_t &result = warp.predicate(i.destinations[0]);
   result = (result & ~mask) | done;
   return true;
@@ -221,10 +222,16 @@ bool acquireMap(Warp &warp, const Instruction &i, uint32_t mask) {
     uint64_t address = warp.address(i.addresses[0], lane);
     if (address % 64)
       fail("expected a tensor map at a multiple of 64, found ", address);
+    warp.expectWaited(lane);
     if (address < kSharedWindow)
       warp.machine().memory.read(address, 128);
     warp.acquired[address] |= uint32_t(1) << lane;
   });
+  return true;
+}
+
+bool waitForKernels(Warp &warp, const Instruction &, uint32_t mask) {
+  warp.hasWaited |= mask;
   return true;
 }
 
@@ -335,8 +342,9 @@ void addSynchronization(Table &table) {
   table["fence.proxy.tensormap::generic.acquire.sys"] = {"m i", acquireMap};
   for (const char *name : {"fence.acq_rel.cta", "fence.acq_rel.cluster", "fence.acq_rel.gpu",
                            "fence.sc.cta", "fence.sc.cluster", "fence.sc.gpu", "membar.cta",
-                           "membar.gl", "griddepcontrol.wait", "griddepcontrol.launch_dependents"})
+                           "membar.gl", "membar.sys", "griddepcontrol.launch_dependents"})
     table[name] = {"", nothing};
+  table["griddepcontrol.wait"] = {"", waitForKernels};
   table["nanosleep.u32"] = {"s32", nothing};
   table["trap"] = {"", trap};
   table["setmaxnreg.inc.sync.aligned.u32"] = aligned({"i", setRegisters});

@@ -126,3 +126,37 @@ def test_owner_of_one_block(spec):
     # Both values share a message.
     assert cost["messages_sent"] == {"min": 1, "max": 3}
     assert group["blocks"] == 1 and group["waves"] == 1
+
+
+@pytest.mark.parametrize("chip", ["h200", "h100"])
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+@pytest.mark.parametrize(("form", "most"), [("precision = bf16", 20), ("precision = f16, form = auto", 24)])
+def test_a_layer_of_llama_has_few_launches_of_products(tmp_path, form, most, ranks, chip):
+    """In each form, by default. What explain prints of launches agrees with itself and with simulate."""
+    sys.path.insert(0, str(ROOT / "test" / "gpu"))
+    from libraries import LLAMA_8B, MUON, manifest, parameter
+
+    placements = ["R"] if ranks == 1 else ["S(0)"]
+    layer = [parameter(name, shape, "bf16", placements=placements) for name, shape in LLAMA_8B.items()]
+    (tmp_path / "m.json").write_text(json.dumps(manifest(layer, sizes=(ranks,))))
+    (tmp_path / "step.optim").write_text(MUON.replace("precision = bf16", form))
+    options = (tmp_path / "step.optim", tmp_path / "m.json", "--cluster", chip, "--target", "cuda:sm_90a")
+    report = explain(*options)
+    launches = report["launches"]
+    assert launches["count"] <= most
+    each = launches["list"]
+    assert launches["count"] == sum(one["times"] for one in each)
+    for total, one_key in (("flops", "flops"), ("modelled_seconds", "modelled_seconds")):
+        assert launches[total] == pytest.approx(sum(one["times"] * one[one_key] for one in each), rel=1e-9)
+    # The rank's operations are those of its products, and two for each element of a norm.
+    rank = next(one for one in report["ranks"] if one["global_rank"] == launches["global_rank"])
+    assert 0 <= rank["flops"] - launches["flops"] <= 2 * sum(a * b for a, b in LLAMA_8B.values())
+    assert launches["clusters"] == 66 and launches["clusters_beside_messages"] == 58
+    for one in each:
+        assert one["clusters"] == (58 if one["beside_messages"] else 66)
+        assert one["even_share"] <= one["longest_list"] * 1.000001
+        assert one["tiles"] > 0 and one["modelled_seconds"] > 0
+    step = json.loads(stepc("simulate", options[0], "-m", *options[1:], "--json", "-"))
+    same = next(one for one in step["ranks"] if one["global_rank"] == launches["global_rank"])
+    assert same["product_launches"] == launches["count"]
+    assert same["product_seconds"] == pytest.approx(launches["modelled_seconds"], rel=0.02)

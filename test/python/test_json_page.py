@@ -134,6 +134,7 @@ def outputs(tmp_path_factory):
         [*example],
         [*example, "--workspace-limit", "64MiB"],
         [*example, "--target", "cuda:sm_90,ptx"],
+        [*example, "--target", "cuda:sm_90a"],
         [*blocks],
     ):
         made["explain"].append(json.loads(run("explain", *options, "--json")))

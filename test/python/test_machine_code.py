@@ -115,17 +115,32 @@ def test_a_kernel(ptx, tmp_path):
     assert sass.warnings(report) == []
     assert sass.usages(report) == {ptx.stem: sass.Usage(registers=168, stack=0, spilled_stores=0, spilled_loads=0)}
     function = sass.disassemble(tmp_path / "kernel.cubin")[ptx.stem]
+    # All accesses of the GPU's memory stand behind the wait for the kernels before.
+    codes = function.opcodes()
+    assert codes.count("ACQBULK") == 1 and codes.count("PREEXIT") == 1
+    before = set(codes[: codes.index("ACQBULK")])
+    assert not before & {"LDG", "STG", "LD", "ST", "UTMALDG", "UTMASTG", "UTMAPF", "UTMACCTL"}, before
+    is_bounded = ptx.stem.endswith("_bounded")
+    # Product kernels have no instruction of a bounded wait: no trap, no clock, no store of a thread.
+    assert ("BPT" in function.opcodes()) == is_bounded
+    if is_bounded:
+        return
     assert sass.faults(function) == [] and sass.addend_faults(function) == []
     assert len(sass.loops(function)) == 2, "of whole tiles and of half ones"
-    copies = 2 if "symmetric" in ptx.stem else 1
-    # Four chunks of 64 columns, for both widths of the tile that is multiplied beside.
-    assert sass.stores_between_products(function) == 2 * 4 * copies
-    # Threads read a tile's entry and a list's bounds. All matrices move by tensor copies.
+    # Results of f32 are stored before the next tile. The others are stored beside it: four chunks of 64 columns, for both
+    # widths of the tile that is multiplied.
+    if "_to_f32" not in ptx.stem:
+        copies = 2 if "symmetric" in ptx.stem else 1
+        assert sass.stores_between_products(function) == 2 * 4 * copies
+    # Threads read a list's bounds, tiles' entries and factors. All matrices move by tensor copies.
     assert {opcode for opcode, _ in sass.global_accesses(function)} == {"LDG"}
+    # A list's bounds are the first access, and one of 16 bytes. The first tile's entry follows.
+    loads = [one.split()[0] for one in function.instructions if sass.opcode(one) == "LDG"]
+    assert all(one.startswith("LDG.E.128") for one in loads[:2]), loads
 
 
 @pytest.mark.tier("land")
 def test_kernels_are_there():
     if not (ROOT / "build" / "bin" / "unit" / "ptx-tests").is_file():
         pytest.skip("ptx-tests was not built")
-    assert len(KERNELS) >= 12
+    assert len(KERNELS) >= 19

@@ -76,8 +76,8 @@ std::string driver::checkTarget(const std::string &text) {
     return "";
   if (text.rfind("cuda", 0) == 0)
     return "";
-  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated, emulated:<gpu>,…, interpret or "
-         "interpret:<llvm cpu>, found '" +
+  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated, emulated:<gpu>,…, interpret, "
+         "interpret:<llvm cpu> or interpret:<gpu>,…, found '" +
          text + "'";
 }
 

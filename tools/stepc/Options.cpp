@@ -49,9 +49,9 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option_function(
          "--target", std::function<void(const std::vector<std::string> &)>(take),
          "cpu (the default) or cpu:CHIP; cuda:GPU,… such as cuda:sm_80,sm_90a, a step for each; "
-         "emulated:GPU, a GPU's "
-         "kernels on this machine; or interpret or interpret:CHIP, the bits of cpu without "
-         "generated code. docs/gpu.md has all forms for GPUs" +
+         "emulated:GPU, a GPU's kernels on this machine; or interpret, interpret:CHIP or "
+         "interpret:GPU, the bits of cpu or emulated without generated code. docs/gpu.md has all "
+         "forms for GPUs" +
              std::string(targetsHelp))
       ->check(checkTarget)
       ->expected(1)
@@ -433,7 +433,7 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
     for (const CLI::App *sub : app.get_subcommands()) {
       name += " " + sub->get_name();
       suggestion = suggestOption(*sub, words);
-      // CLI11 would list the words from the last to the first, and name what lacks before them.
+      // CLI11 would list unknown words from the last to the first, and only after a missing one.
       bool lacks = error.get_exit_code() == int(CLI::ExitCodes::RequiredError);
       if (std::string absent = refuseAbsence(*sub); lacks && !absent.empty())
         message = absent;

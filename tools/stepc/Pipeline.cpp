@@ -229,11 +229,55 @@ bool checkLimits(mlir::ModuleOp module) {
   return succeeded(program) && succeeded(blameParameters(module, *program));
 }
 
+/// The first target whose products of 16-bit operands run on tensor cores. Empty if there is none.
+StringRef firstWithTensorCores(mlir::MLIRContext *context, const CompileOptions &options) {
+  mlir::Type type = mlir::Float16Type::get(context);
+  for (StringRef text : options.targets) {
+    auto target = llvm::cantFail(kernels::targetOfText(text), "it was checked");
+    if (target->accumulation(type, type) == exec::Accumulation::TensorCore)
+      return text;
+  }
+  return {};
+}
+
+/// Refuses the Gram form of f32 for a target with tensor cores. They do not multiply f32, and the form is
+/// asked for because it is fast. Only level decided has both forms and shapes. False after an error.
+bool checkForms(mlir::ModuleOp module, const CompileOptions &options, Report &report) {
+  StringRef target = firstWithTensorCores(module.getContext(), options);
+  if (target.empty())
+    return true;
+  llvm::DenseSet<mlir::Location> refused; // of rules that several routes have
+  for (auto group : module.getOps<optim::GroupOp>()) {
+    auto rule =
+        mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
+    rule.walk([&](optim::OrthogonalizeOp op) {
+      bool isGram = op.isGram(group.getRows(), group.getCols());
+      if (!isGram || !op.getType().getElementType().isF32() || !refused.insert(op.getLoc()).second)
+        return;
+      {
+        mlir::InFlightDiagnostic error = op.emitError()
+                                         << "expected 'precision = f16' or 'precision = bf16' with "
+                                            "'form = gram' for the tensor cores of target '"
+                                         << target << "', found 'precision = f32'";
+        if (op.getForm() == optim::Form::Auto)
+          error.attachNote() << "'form = auto' is gram for blocks of " << group.getRows() << " x "
+                             << group.getCols() << ", as in parameter '"
+                             << group.getExemplar().getSymName() << "'";
+      }
+      report.hint("tensor cores do not multiply f32: 'form = standard' and targets with 'chain' do "
+                  "without them");
+    });
+  }
+  return refused.empty();
+}
+
 /// Lowers a module from one level to another. Returns an exit code.
 int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering, Report &report) {
   const CompileOptions &options = lowering.options;
   mlir::MLIRContext *context = module.getContext();
   Progress progress("stepc");
+  if (from == Level::Decided && !checkForms(module, options, report))
+    return kInputError;
   for (const Rung &rung : kRungs) {
     if (rung.to <= from || rung.to > to)
       continue;
@@ -252,7 +296,11 @@ int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
     if (mlir::failed(rung.build(manager, module, lowering)) || mlir::failed(manager.run(module)) ||
         mlir::failed(mlir::verify(module)))
       return codeOfFailure(rung.to, options, report);
-    if (rung.to == Level::Decided && !isModulePath(options.input) && !checkLimits(module))
+    if (rung.to != Level::Decided)
+      continue;
+    if (!checkForms(module, options, report))
+      return kInputError;
+    if (!isModulePath(options.input) && !checkLimits(module))
       return kInputError;
   }
   return kSuccess;

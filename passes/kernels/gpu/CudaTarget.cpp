@@ -41,9 +41,9 @@ public:
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return gpuAccumulation(target.tensorCores, lhs, rhs);
   }
-  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  ProductTile productTile(const cost::BlockProduct &product,
                           exec::Accumulation accumulation) const override {
-    return gpuProductTile(target, m, n, k, accumulation);
+    return gpuProductTile(target, product, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     return gpuScratchBytesPerBlock(command);
@@ -81,8 +81,12 @@ private:
   gpu::GPUModuleOp codeOf(ModuleOp module) const {
     for (auto known : module.getOps<gpu::GPUModuleOp>())
       return known;
-    return target.hasWarpgroups() ? makeGpuModule(module, target.chip.name, "+ptx86")
-                                  : makeGpuModule(module, ptxChipOf(target.chip), "+ptx80");
+    gpu::GPUModuleOp made = target.hasWarpgroups()
+                                ? makeGpuModule(module, target.chip.name, "+ptx86")
+                                : makeGpuModule(module, ptxChipOf(target.chip), "+ptx80");
+    if (target.bounded)
+      made->setAttr(kBoundedAttr, UnitAttr::get(made.getContext()));
+    return made;
   }
 
   static LLVM::LLVMFuncOp declare(ModuleOp module, gpu::GPUFuncOp kernel) {

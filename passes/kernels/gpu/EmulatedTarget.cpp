@@ -38,9 +38,9 @@ public:
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return gpuAccumulation(gpu.tensorCores, lhs, rhs);
   }
-  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  ProductTile productTile(const cost::BlockProduct &product,
                           exec::Accumulation accumulation) const override {
-    return gpuProductTile(gpu, m, n, k, accumulation);
+    return gpuProductTile(gpu, product, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     return gpuScratchBytesPerBlock(command);
@@ -87,7 +87,8 @@ private:
     int32_t bits = (form.type.isF16() ? STEPC_TILES_OF_F16 : 0) |
                    (form.transposeLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
                    (form.transposeRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
-                   (form.symmetric ? STEPC_TILES_SYMMETRIC : 0);
+                   (form.symmetric ? STEPC_TILES_SYMMETRIC : 0) |
+                   (form.isWide() ? STEPC_TILES_TO_F32 : 0);
     SmallVector<Value> arguments(made.getArguments());
     arguments.push_back(arith::ConstantIntOp::create(b, loc, bits, 32));
     LLVM::LLVMFuncOp carryOut = declare(cast<ModuleOp>(symbols.getOp()), "stepc_rt_emulated_tiles",
@@ -120,7 +121,7 @@ private:
 } // namespace
 
 llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(StringRef chip) {
-  llvm::Expected<GpuTarget> gpu = emulatedTarget(chip);
+  llvm::Expected<GpuTarget> gpu = gpuOnHost(chip);
   if (!gpu)
     return gpu.takeError();
   auto [cpu, features] = splitChip(chip);

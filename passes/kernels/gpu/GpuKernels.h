@@ -2,6 +2,7 @@
 #ifndef STEPC_PASSES_KERNELS_GPU_GPUKERNELS_H
 #define STEPC_PASSES_KERNELS_GPU_GPUKERNELS_H
 
+#include "passes/cost/ProductRates.h"
 #include "passes/kernels/KernelBuilder.h"
 #include "passes/kernels/products/Products.h"
 #include "stepc/kernel_abi.h"
@@ -18,6 +19,8 @@ namespace stepc::kernels {
 
 /// Threads of a GPU block, in all kernels of this folder that do not say another number.
 inline constexpr int32_t kThreads = 256;
+/// Marks a gpu.module whose kernels bound their waits (GpuTarget::bounded).
+inline constexpr llvm::StringLiteral kBoundedAttr = "stepc.bounded";
 /// The address space of a GPU's global memory.
 inline constexpr unsigned kGlobal = 1;
 
@@ -56,7 +59,7 @@ int64_t gpuScratchBytesPerBlock(exec::BatchOpInterface command);
 exec::Accumulation gpuAccumulation(bool tensorCores, mlir::Type lhs, mlir::Type rhs);
 /// How a GPU's chains and mma.sync cut up a product m × n, and how the kernels for a target do. For
 /// clusters of blocks the tile is the cluster's.
-ProductTile gpuProductTile(const GpuTarget &target, int64_t m, int64_t n, int64_t k,
+ProductTile gpuProductTile(const GpuTarget &target, const cost::BlockProduct &product,
                            exec::Accumulation accumulation);
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation);
 /// The kernels of a product with accumulation fused_chain or tensorcore. Arguments are the scratch, which

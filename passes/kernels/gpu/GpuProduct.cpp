@@ -157,13 +157,13 @@ exec::Accumulation gpuAccumulation(bool tensorCores, Type lhs, Type rhs) {
                                                                    : exec::Accumulation::FusedChain;
 }
 
-ProductTile gpuProductTile(const GpuTarget &target, int64_t m, int64_t n, int64_t k,
+ProductTile gpuProductTile(const GpuTarget &target, const cost::BlockProduct &product,
                            exec::Accumulation accumulation) {
-  bool isTensorCore = accumulation == exec::Accumulation::TensorCore;
-  if (isTensorCore &&
-      cost::kernelOf(target.products(), {m, n, k}) == cost::ProductKernel::Warpgroup)
-    return {2 * plan::kTileRows, plan::kTileColumns, plan::kTileSteps, plan::kTileStages};
-  return gpuProductTile(m, n, accumulation);
+  if (accumulation == exec::Accumulation::TensorCore &&
+      cost::kernelOf(target.products(), product) == cost::ProductKernel::Warpgroup)
+    return {plan::kTileBlocks * plan::kTileRows, plan::kTileColumns, plan::kTileSteps,
+            plan::kTileStages};
+  return gpuProductTile(product.m, product.n, accumulation);
 }
 
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation) {

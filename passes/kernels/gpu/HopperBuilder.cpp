@@ -52,6 +52,14 @@ void HopperBuilder::syncCluster() {
 
 Value HopperBuilder::elect() { return NVVM::ElectSyncOp::create(*this, loc, getI1Type(), Value()); }
 
+void HopperBuilder::waitForKernels() {
+  NVVM::GriddepcontrolOp::create(*this, loc, NVVM::GridDepActionKind::wait);
+}
+
+void HopperBuilder::letKernelsBegin() {
+  NVVM::GriddepcontrolOp::create(*this, loc, NVVM::GridDepActionKind::launch_dependents);
+}
+
 void HopperBuilder::setRegisters(int64_t count, bool more) {
   NVVM::SetMaxRegisterOp::create(*this, loc, uint32_t(count),
                                  more ? NVVM::SetMaxRegisterAction::increase
@@ -136,9 +144,38 @@ void HopperBuilder::arrive(Value barrier, Value predicate) {
                             "mbarrier.arrive.shared::cta.b64 _, [$0];", predicate);
 }
 
-void HopperBuilder::wait(Value barrier, Value parity) {
+void HopperBuilder::wait(Value barrier, Value parity, int64_t first, Value number) {
   constexpr int64_t kNanoseconds = 10000000; // after which the hardware looks again
-  NVVM::MBarrierTryWaitParityOp::create(*this, loc, barrier, parity, word(kNanoseconds));
+  if (!stuck) {
+    NVVM::MBarrierTryWaitParityOp::create(*this, loc, barrier, parity, word(kNanoseconds));
+    return;
+  }
+  constexpr StringLiteral kText = R"({
+.reg .pred done;
+.reg .b64 begun, now;
+mbarrier.try_wait.parity.shared.b64 done, [$0], $1, $2;
+@done bra DONE;
+mov.u64 begun, %globaltimer;
+AGAIN:
+mbarrier.try_wait.parity.shared.b64 done, [$0], $1, $2;
+@done bra DONE;
+mov.u64 now, %globaltimer;
+sub.s64 now, now, begun;
+setp.lt.u64 done, now, 2000000000;
+@done bra AGAIN;
+ld.global.b64 now, [$3];
+setp.ne.s64 done, now, 0;
+@done st.relaxed.sys.global.b32 [now], $4;
+membar.sys;
+trap;
+DONE:
+})";
+  SmallVector<Value> operands = {barrier, parity, word(kNanoseconds), stuck,
+                                 add(number, first + 1)};
+  // Inline PTX of the dialect nvvm cannot name %globaltimer.
+  LLVM::InlineAsmOp::create(*this, loc, TypeRange(), operands, kText, "l,r,r,l,r,~{memory}",
+                            /*has_side_effects=*/true, /*is_align_stack=*/false,
+                            LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr());
 }
 
 Value HopperBuilder::descriptor(Value address, const Operand &operand) {

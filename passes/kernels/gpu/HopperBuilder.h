@@ -50,6 +50,7 @@ public:
   }
   Value below(Value a, int64_t b) { return compare(mlir::arith::CmpIPredicate::ult, a, word(b)); }
   Value above(Value a, Value b) { return compare(mlir::arith::CmpIPredicate::ugt, a, b); }
+  Value isFalse() { return mlir::arith::ConstantIntOp::create(*this, loc, 0, 1); }
   Value select(Value condition, Value a, Value b) {
     return mlir::arith::SelectOp::create(*this, loc, condition, a, b);
   }
@@ -69,6 +70,11 @@ public:
   void syncCluster();
   /// True in one lane of the warp.
   Value elect();
+  /// Waits until all kernels before this one have ended. A dependent launch may begin earlier. LLVM may move
+  /// loads to places before the wait, so only what never changes may be loaded by plain loads behind it.
+  void waitForKernels();
+  /// Lets the next kernel begin, which then waits for the end of this one.
+  void letKernelsBegin();
   void setRegisters(int64_t count, bool more);
 
   //===--- memory ---===//
@@ -105,8 +111,12 @@ public:
   /// Arrives at the barrier at the same place in a block of the cluster.
   void arriveAt(Value barrier, Value block, Value predicate);
   void arrive(Value barrier, Value predicate);
-  /// Waits until the barrier has completed the phase of this parity.
-  void wait(Value barrier, Value parity);
+  /// Waits until the barrier has completed the phase of this parity. The barrier's number, for messages, is
+  /// `first` + `number`.
+  void wait(Value barrier, Value parity, int64_t first, Value number);
+  /// The address of a pointer, if waits are bounded. After 2 seconds a thread writes one more than the
+  /// barrier's number to where it points, unless it is null, and ends the kernel by a trap.
+  Value stuck;
 
   //===--- products of a warpgroup ---===//
   /// How an operand lies in shared memory, in the swizzle of 128 bytes. `alongK`: neighbours are steps of k.

@@ -8,6 +8,9 @@
 // the next tile's first stages, so that tensor cores do not wait for them. The addend comes through the
 // ring, behind the last stage of its tile.
 //
+// Results of f32 take twice the registers, so they are stored before the next tile is begun, in chunks of
+// half as many columns.
+//
 //===----------------------------------------------------------------------===//
 
 #include "passes/kernels/gpu/WarpgroupProduct.h"
@@ -24,6 +27,7 @@ namespace stepc::kernels {
 
 std::string WarpgroupForm::name() const {
   std::string text = "stepc_tiles_" + typeName(type);
+  text += isWide() ? "_to_" + typeName(result) : "";
   text += transposeLhs ? "_lt" : "";
   text += transposeRhs ? "_rt" : "";
   text += symmetric ? "_symmetric" : "";
@@ -31,20 +35,19 @@ std::string WarpgroupForm::name() const {
 }
 
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
-  constexpr int64_t kAccessBytes = 16;
-  Type type = op.getOut().getType();
   if (op.getAccumulation() != exec::Accumulation::TensorCore)
     return std::nullopt;
-  for (Attribute each : op.getBatches()) {
-    auto batch = cast<exec::BatchAttr>(each);
-    if (batch.getType() != type || batch.getCols() * 2 % kAccessBytes != 0)
-      return std::nullopt;
-  }
+  plan::TiledOperands operands{
+      op.getLhs().toPlan(), op.getRhs().toPlan(), {}, op.getOut().toPlan()};
+  if (op.getAddend())
+    operands.addend = op.getAddend()->toPlan();
   auto [m, n, k] = op.getSizes();
-  if (cost::kernelOf(cost::ProductKernel::Warpgroup, {m, n, k, op.getSymmetric()}) !=
-      cost::ProductKernel::Warpgroup)
+  cost::BlockProduct product{m, n, k, op.getSymmetric()};
+  product.isTiled = plan::checkTiles(operands).empty();
+  if (cost::kernelOf(cost::ProductKernel::Warpgroup, product) != cost::ProductKernel::Warpgroup)
     return std::nullopt;
-  return WarpgroupForm{type, op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()};
+  return WarpgroupForm{op.getLhs().getType(), op.getOut().getType(), op.getTransposeLhs(),
+                       op.getTransposeRhs(), op.getSymmetric()};
 }
 
 bool areOfOneWarpgroupForm(exec::ProductOp one, exec::ProductOp other) {
@@ -73,6 +76,8 @@ constexpr int64_t kStageBytes = kLeftBytes + kRightBytes;
 constexpr int64_t kFewRegisters = 24, kManyRegisters = 240;
 /// Words in which a thread keeps its results of a tile.
 constexpr int64_t kResultWords = kTileColumns / 4;
+/// Rows and columns of a box of f32, and its bytes. A chunk of results has two boxes.
+constexpr int64_t kWideEdge = plan::boxColumns(plan::DType::F32), kWideBytes = kPartBytes / 2;
 /// The swizzle of 128 bytes repeats after this many bytes, of which stages and staging are multiples.
 constexpr int64_t kSwizzleBytes = 1024;
 
@@ -122,6 +127,11 @@ private:
 
   Value full(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers)); }
   Value empty(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers + 8 * kStages)); }
+  // Barriers are numbered for messages: first those of stages that have landed, then those of free ones.
+  void waitFull(Stage stage) { b.wait(full(stage.number), stage.parity, 0, stage.number); }
+  void waitEmpty(Stage stage) {
+    b.wait(empty(stage.number), b.bitXor(stage.parity, 1), kStages, stage.number);
+  }
   Value stageAt(Value stage) { return b.at(base, b.mul(stage, kStageBytes)); }
   Stage next(Stage stage);
   Tile tileAt(Value number);
@@ -143,9 +153,13 @@ private:
   Values multiply(const Tile &tile, Stage stage, const Results &old, int64_t columns);
   /// alpha · sum + beta · addend, and the shift.
   Values finish(const Tile &tile, Value sums, Stage stage, int64_t columns, bool hasAddend);
-  void shiftDiagonal(const Tile &tile, int64_t chunk, MutableArrayRef<Value> numbers, Value shift);
+  std::array<Value, 3> factorsOf(const Tile &tile);
+  void shiftDiagonal(const Tile &tile, int64_t first, MutableArrayRef<Value> numbers, Value shift);
   void store(const Results &results, int64_t chunk);
-  void mirrorDiagonal();
+  void mirrorDiagonal(int64_t box);
+  void setUpWide();
+  void finishWide(const Tile &tile, Value sums, int64_t columns);
+  void storeWide(const Tile &tile, int64_t chunk, ArrayRef<Value> numbers);
   void release(Value stage) {
     // With a cluster lane 0 releases the stage of block 0, and lane 1 that of block 1.
     if (form.cluster > 1)
@@ -158,14 +172,15 @@ private:
   WarpgroupForm form;
   HopperBuilder::Operand left, right;
   const int64_t stagingBytes, barriers;
-  Value problems, problemCount, tiles, begins; // the arguments
-  Value base;                                  // of shared memory
-  Value thread, warpgroup, rank; // rank: the block's number in its cluster; null without
-  Value first, last;             // the tiles of the cluster's list
+  Value problems, tiles, lists;    // the arguments
+  Value base;                      // of shared memory
+  Value thread, warpgroup, rank;   // rank: the block's number in its cluster; null without
+  Value first, last, problemCount; // the cluster's list
   // A consumer's number, the lane, the warp in the warpgroup, the staging and the barrier of the
   // warpgroup, whether the thread stores boxes, and whether it releases stages.
   Value consumer, lane, warp, staging, barrier, leads, releases;
   Value rowOffset, mirrorOffset, laneRow, laneHalf, addendOffset, addendTurn;
+  Value wideOffset, wideTurn, wideMirrorOffset, wideMirrorTurn; // of results of f32
 };
 
 WarpgroupProduct::Stage WarpgroupProduct::next(Stage stage) {
@@ -234,18 +249,20 @@ void WarpgroupProduct::setUp(LLVM::GlobalOp memory) {
   } else {
     NVVM::Barrier0Op::create(b, b.loc);
   }
-  auto beginOf = [&](Value list) {
-    return b.loadInvariant(b.getI32Type(), b.at(begins, b.left(list, 2)), /*alignment=*/4);
-  };
-  first = beginOf(cluster);
-  last = beginOf(b.add(cluster, 1));
+  // All of the GPU's memory is read and written behind this.
+  b.waitForKernels();
+  b.letKernelsBegin();
+  Value list = b.loadInvariant(VectorType::get({4}, b.getI32Type()),
+                               b.at(lists, b.mul(cluster, int64_t(sizeof(stepc_tile_list)))), 16);
+  first = vector::ExtractOp::create(b, b.loc, list, 0);
+  last = vector::ExtractOp::create(b, b.loc, list, 1);
+  problemCount = vector::ExtractOp::create(b, b.loc, list, 2);
 }
 
 void WarpgroupProduct::emit(gpu::GPUFuncOp function, LLVM::GlobalOp memory) {
   problems = function.getArgument(0);
-  problemCount = arith::TruncIOp::create(b, b.loc, b.getI32Type(), function.getArgument(1));
-  tiles = function.getArgument(2);
-  begins = function.getArgument(3);
+  tiles = function.getArgument(1);
+  lists = function.getArgument(2);
   setUp(memory);
   b.when(b.equal(warpgroup, 0), [&] { produce(); }, [&] { consume(); });
 }
@@ -280,7 +297,7 @@ WarpgroupProduct::Stage WarpgroupProduct::load(const Tile &tile, Stage stage) {
   Values after = b.loop(
       b.word(0), tile.steps, {stage.number, stage.parity}, [&](Value k, ArrayRef<Value> carried) {
         Stage now{carried[0], carried[1]};
-        b.wait(empty(now.number), b.bitXor(now.parity, 1));
+        waitEmpty(now);
         Value barrier = full(now.number), to = stageAt(now.number), step = b.mul(k, kTileSteps);
         b.arriveExpecting(barrier, bytes);
         if (left.alongK)
@@ -296,7 +313,8 @@ WarpgroupProduct::Stage WarpgroupProduct::load(const Tile &tile, Stage stage) {
         Stage following = next(now);
         return Values{following.number, following.parity};
       });
-  return loadAddend(tile, {after[0], after[1]});
+  Stage following{after[0], after[1]};
+  return form.isWide() ? following : loadAddend(tile, following);
 }
 
 /// Loads the addend, in stages of 128 columns of both consumers' rows.
@@ -307,7 +325,7 @@ WarpgroupProduct::Stage WarpgroupProduct::loadAddend(const Tile &tile, Stage sta
   Values after = b.loop(
       b.word(0), runs, {stage.number, stage.parity}, [&](Value run, ArrayRef<Value> carried) {
         Stage now{carried[0], carried[1]};
-        b.wait(empty(now.number), b.bitXor(now.parity, 1));
+        waitEmpty(now);
         Value barrier = full(now.number), to = stageAt(now.number);
         b.arriveExpecting(barrier, b.word(4 * kPartBytes));
         for (int64_t across = 0; across < 2; ++across)
@@ -337,7 +355,7 @@ void WarpgroupProduct::produce() {
       // The other block of the cluster releases stages of this one, so this one stays until all are released.
       Stage stage{after[0], after[1]};
       for (int64_t i = 0; i < kStages; ++i) {
-        b.wait(empty(stage.number), b.bitXor(stage.parity, 1));
+        waitEmpty(stage);
         stage = next(stage);
       }
     });
@@ -366,6 +384,8 @@ void WarpgroupProduct::setUpConsumer() {
   rowOffset = b.mul(b.add(b.add(b.mul(warp, 16), b.mul(low, 8)), laneRow), 128);
   mirrorOffset = b.add(b.mul(b.add(b.mul(laneHalf, 8), laneRow), 128),
                        b.left(b.bitXor(b.add(b.mul(warp, 2), low), laneRow), 4));
+  if (form.isWide())
+    return setUpWide();
   Value row = b.right(lane, 2);
   addendTurn = b.left(row, 4);
   addendOffset = b.add(b.add(b.mul(b.add(b.mul(warp, 16), row), 128), b.left(b.bitAnd(lane, 3), 2)),
@@ -405,7 +425,7 @@ void WarpgroupProduct::store(const Results &results, int64_t chunk) {
     }
     if (mirrors)
       b.when(b.equal(results.row, b.add(results.column, kTilePart * chunk)),
-             [&] { mirrorDiagonal(); });
+             [&] { mirrorDiagonal(/*box=*/0); });
     b.fenceTensorAccess();
     b.syncWarpgroup(barrier);
     Value map = mapOf(results.problem, 2), column = b.add(results.column, kTilePart * chunk);
@@ -422,28 +442,35 @@ void WarpgroupProduct::store(const Results &results, int64_t chunk) {
   });
 }
 
-/// Replaces the elements above the diagonal of a staged part by those below it, which stand at the same
-/// places of the mirrored part. The operands may be two matrices, whose sums above the diagonal may round
-/// otherwise. Two threads take a row.
-void WarpgroupProduct::mirrorDiagonal() {
+/// Replaces the elements above the diagonal of a staged box by those below it, which stand at the same
+/// places of the mirrored box. The operands may be two matrices, whose sums above the diagonal may round
+/// otherwise. Two threads take a row of 64, and four a row of 32.
+void WarpgroupProduct::mirrorDiagonal(int64_t box) {
+  bool isWide = form.isWide();
+  int64_t sharers = isWide ? 2 : 1, units = isWide ? 2 : 4; // sharers: a power of two
   b.syncWarpgroup(barrier);
-  Value own = b.bitAnd(thread, kWarpgroup - 1), row = b.right(own, 1);
-  Value line = b.at(staging, b.mul(row, 128)), turn = b.bitAnd(row, 7);
-  Value firstUnit = b.left(b.bitAnd(own, 1), 2);
+  Value own = b.bitAnd(thread, kWarpgroup - 1), row = b.right(own, sharers);
+  Value line = b.at(staging, b.add(b.mul(row, 128), box * kWideBytes)), turn = b.bitAnd(row, 7);
+  Value firstUnit = b.mul(b.bitAnd(own, (1 << sharers) - 1), units);
   auto four = VectorType::get({4}, b.getI32Type());
-  b.loop(b.word(0), b.word(4), {}, [&](Value i, ArrayRef<Value>) {
+  b.loop(b.word(0), b.word(units), {}, [&](Value i, ArrayRef<Value>) {
     Value unit = b.add(firstUnit, i);
     Value plain = b.at(line, b.left(b.bitXor(unit, turn), 4));
     Value kept = b.load(four, plain, /*alignment=*/16);
     Value mirrored = b.load(four, b.at(plain, kPartBytes), /*alignment=*/16);
     Values words;
     for (int64_t word = 0; word < 4; ++word) {
+      Value one = vector::ExtractOp::create(b, b.loc, kept, word);
+      Value other = vector::ExtractOp::create(b, b.loc, mirrored, word);
+      if (isWide) {
+        Value column = b.add(b.left(unit, 2), word);
+        words.push_back(b.select(b.above(column, row), other, one));
+        continue;
+      }
       Value column = b.add(b.left(unit, 3), 2 * word);
       Value mask = arith::OrIOp::create(
           b, b.loc, b.select(b.above(column, row), b.word(0xffff), b.word(0)),
           b.select(b.above(b.add(column, 1), row), b.word(int32_t(0xffff0000u)), b.word(0)));
-      Value one = vector::ExtractOp::create(b, b.loc, kept, word);
-      Value other = vector::ExtractOp::create(b, b.loc, mirrored, word);
       Value changed = b.bitAnd(b.bitXor(one, other), mask);
       words.push_back(b.bitXor(one, changed));
     }
@@ -452,47 +479,55 @@ void WarpgroupProduct::mirrorDiagonal() {
   });
 }
 
-/// Adds the shift to the elements of a chunk that are on the diagonal. A thread has at most one in each of
-/// its rows: in row i / 4 + 8h of its warp, which is column i / 4 of part 2 · warp + h.
-void WarpgroupProduct::shiftDiagonal(const Tile &tile, int64_t chunk,
+/// Adds the shift to those of `numbers` that are on the diagonal. They are parts of 8 columns, from the
+/// tile's part `first` on. A thread has at most one element of the diagonal in each of its rows: in row
+/// i / 4 + 8h of its warp, which is column i / 4 of part 2 · warp + h of 64 columns.
+void WarpgroupProduct::shiftDiagonal(const Tile &tile, int64_t first,
                                      MutableArrayRef<Value> numbers, Value shift) {
+  constexpr int64_t kParts = kTilePart / 8;
   Value row = b.right(lane, 2);
   Value isThread = b.equal(b.bitAnd(lane, 3), b.right(row, 1));
   Value odd = b.bitAnd(row, 1), mine = b.select(isThread, b.mul(warp, 2), b.word(-2));
-  Value isHere = b.equal(tile.row, b.add(tile.column, kTilePart * chunk));
+  Value isHere = b.equal(tile.row, b.add(tile.column, kTilePart * (first / kParts)));
   isHere = arith::AndIOp::create(b, b.loc, isHere, b.isSet(tile.options, STEPC_TILE_HAS_SHIFT));
   Values kept(numbers.begin(), numbers.end());
   Values moved = b.choose(
       isHere,
       [&] {
         Values result = kept;
-        for (int64_t part = 0; part < 8; ++part)
-          for (int64_t half = 0; half < 2; ++half)
-            for (int64_t e = 0; e < 2; ++e) {
-              Value &number = result[4 * part + 2 * half + e];
-              Value isElement =
-                  arith::AndIOp::create(b, b.loc, b.equal(mine, part - half), b.equal(odd, e));
-              number = b.select(isElement, arith::AddFOp::create(b, b.loc, number, shift), number);
-            }
+        for (size_t i = 0; i < result.size(); ++i) {
+          int64_t part = (first + int64_t(i) / 4) % kParts, half = i / 2 % 2, e = i % 2;
+          Value &number = result[i];
+          Value isElement =
+              arith::AndIOp::create(b, b.loc, b.equal(mine, part - half), b.equal(odd, e));
+          number = b.select(isElement, arith::AddFOp::create(b, b.loc, number, shift), number);
+        }
         return result;
       },
       [&] { return kept; });
   llvm::copy(moved, numbers.begin());
 }
 
-WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, Stage stage,
-                                                  int64_t columns, bool hasAddend) {
+/// alpha, beta and the shift of a tile's product.
+std::array<Value, 3> WarpgroupProduct::factorsOf(const Tile &tile) {
   Value record = b.at(problems, b.mul(tile.problem, int64_t(sizeof(stepc_product_problem))));
   Value factors = b.loadInvariant(VectorType::get({4}, b.getF32Type()),
                                   b.at(record, int64_t(offsetof(stepc_product_problem, alpha))),
                                   /*alignment=*/16);
-  auto factor = [&](int64_t i) -> Value { return vector::ExtractOp::create(b, b.loc, factors, i); };
-  Value alpha = factor(0), beta = factor(1), shift = factor(2);
+  std::array<Value, 3> made;
+  for (int64_t i = 0; i < 3; ++i)
+    made[i] = vector::ExtractOp::create(b, b.loc, factors, i);
+  return made;
+}
+
+WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, Stage stage,
+                                                  int64_t columns, bool hasAddend) {
+  auto [alpha, beta, shift] = factorsOf(tile);
   Values words;
   for (int64_t chunk = 0; chunk < columns / kTilePart; ++chunk) {
     bool isEven = chunk % 2 == 0;
     if (hasAddend && isEven)
-      b.wait(full(stage.number), stage.parity);
+      waitFull(stage);
     Value at = hasAddend ? stageAt(stage.number) : Value();
     Values numbers;
     for (int64_t part = 0; part < 8; ++part) {
@@ -518,7 +553,7 @@ WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, 
       }
     }
     if (form.symmetric)
-      shiftDiagonal(tile, chunk, numbers, shift);
+      shiftDiagonal(tile, 8 * chunk, numbers, shift);
     for (size_t i = 0; i < numbers.size(); i += 2)
       words.push_back(b.narrowPair(form.type, numbers[i], numbers[i + 1]));
     if (hasAddend && !isEven) {
@@ -534,29 +569,120 @@ WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, 
   return all;
 }
 
+//===----------------------------------------------------------------------===//
+// Results of f32
+//===----------------------------------------------------------------------===//
+
+/// A chunk has 64 rows and 32 columns, its mirror 32 rows and 64 columns. Both are two boxes of 32 × 32,
+/// whose rows have 128 bytes. Lane i has columns 2 (i % 4) and the next of row i / 4, and eight rows further
+/// down.
+void WarpgroupProduct::setUpWide() {
+  Value row = b.right(lane, 2), pair = b.bitAnd(lane, 3);
+  wideOffset = b.add(b.mul(b.add(b.mul(warp, 16), row), 128), b.left(b.bitAnd(lane, 1), 3));
+  wideTurn = b.left(b.bitXor(b.right(pair, 1), row), 4);
+  // In the mirror, the lane's row is a column, and its columns are rows 2 (i % 4) and the next.
+  wideMirrorOffset = b.add(b.add(b.mul(b.right(warp, 1), kWideBytes), b.mul(pair, 2 * 128)),
+                           b.left(b.bitAnd(row, 3), 2));
+  Value unit = b.add(b.left(b.bitAnd(warp, 1), 2), b.right(lane, 4));
+  wideMirrorTurn = b.left(b.bitXor(unit, b.left(pair, 1)), 4);
+}
+
+/// alpha · sum and the shift, chunk by chunk.
+void WarpgroupProduct::finishWide(const Tile &tile, Value sums, int64_t columns) {
+  auto [alpha, beta, shift] = factorsOf(tile);
+  int64_t count = kWideEdge / 2; // a thread's elements of a chunk
+  for (int64_t chunk = 0; chunk < columns / kWideEdge; ++chunk) {
+    Values numbers;
+    for (int64_t i = 0; i < count; ++i) {
+      Value sum = LLVM::ExtractValueOp::create(b, b.loc, sums, chunk * count + i);
+      numbers.push_back(arith::MulFOp::create(b, b.loc, sum, alpha));
+    }
+    if (form.symmetric)
+      shiftDiagonal(tile, chunk * kWideEdge / 8, numbers, shift);
+    storeWide(tile, chunk, numbers);
+  }
+}
+
+/// Stores a chunk of 32 columns as the tile says. In a part on the diagonal, the last box of the left chunk
+/// is also stored above the diagonal, in the place of the first box of the right one.
+void WarpgroupProduct::storeWide(const Tile &tile, int64_t chunk, ArrayRef<Value> numbers) {
+  constexpr int64_t kMirrored = 4; // the first bit that says so
+  bool mirrors = form.symmetric;
+  int64_t part = chunk / 2, side = chunk % 2;
+  int64_t plainBit = 1 << part, mirrorBit = 1 << (part + kMirrored);
+  auto pair = VectorType::get({2}, b.getF32Type());
+  b.when(b.isSet(tile.stores, mirrors ? plainBit | mirrorBit : plainBit), [&] {
+    b.when(leads, [&] { b.waitStores(/*read=*/true); });
+    b.syncWarp();
+    b.syncWarpgroup(barrier);
+    for (int64_t eight = 0; eight < 4; ++eight)
+      for (int64_t half = 0; half < 2; ++half) {
+        ArrayRef<Value> two = numbers.slice(4 * eight + 2 * half, 2);
+        Value plain = b.add(wideOffset, b.bitXor(wideTurn, eight << 5));
+        b.store(vector::FromElementsOp::create(b, b.loc, pair, two),
+                b.at(staging, b.add(plain, half * 8 * 128)), /*alignment=*/8);
+        for (int64_t e = 0; mirrors && e < 2; ++e) {
+          Value turned = b.add(wideMirrorOffset, b.bitXor(wideMirrorTurn, half << 5 | e << 4));
+          b.store(two[e], b.at(staging, b.add(turned, kPartBytes + (8 * eight + e) * 128)),
+                  /*alignment=*/4);
+        }
+      }
+    Value isOnDiagonal;
+    if (mirrors) {
+      isOnDiagonal = b.equal(tile.row, b.add(tile.column, kTilePart * part));
+      b.when(isOnDiagonal, [&] { mirrorDiagonal(/*box=*/side); });
+    }
+    b.fenceTensorAccess();
+    b.syncWarpgroup(barrier);
+    Value map = mapOf(tile.problem, 2), column = b.add(tile.column, kWideEdge * chunk);
+    b.when(leads, [&] {
+      for (int64_t box = 0; box < 2; ++box) {
+        Value from = b.at(staging, box * kWideBytes), row = b.add(tile.row, box * kWideEdge);
+        Value stores = b.isSet(tile.stores, plainBit);
+        if (mirrors && side == 1 && box == 0)
+          stores = b.select(isOnDiagonal, b.isFalse(), stores);
+        b.when(stores, [&] { b.storeBox(map, from, {column, row, tile.matrix}); });
+        if (!mirrors)
+          continue;
+        stores = b.isSet(tile.stores, mirrorBit);
+        if (side == 0 && box == 1)
+          stores = arith::OrIOp::create(b, b.loc, stores, isOnDiagonal);
+        b.when(stores,
+               [&] { b.storeBox(map, b.at(from, kPartBytes), {row, column, tile.matrix}); });
+      }
+      b.commitStores();
+    });
+    b.syncWarp();
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// A tile
+//===----------------------------------------------------------------------===//
+
 WarpgroupProduct::Values WarpgroupProduct::multiply(const Tile &tile, Stage stage,
                                                     const Results &old, int64_t columns) {
   Type type = b.sumsType(columns);
   Value sums = LLVM::UndefOp::create(b, b.loc, type);
-  b.wait(full(stage.number), stage.parity);
+  waitFull(stage);
   sums = multiplyStage(sums, stage, /*isFirst=*/true, columns);
   Value used = stage.number;
   stage = next(stage);
   auto go = [&] {
-    b.wait(full(stage.number), stage.parity);
+    waitFull(stage);
     sums = multiplyStage(sums, stage, /*isFirst=*/false, columns);
     // Products before the last group are done, so their stage is free.
     b.waitProducts(1);
     release(used);
   };
-  constexpr int64_t kChunks = kTileColumns / kTilePart;
-  for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
+  const int64_t chunks = form.isWide() ? 0 : kTileColumns / kTilePart; // of the tile before
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     go();
     store(old, chunk);
     used = stage.number;
     stage = next(stage);
   }
-  Values after = b.loop(b.word(kChunks + 1), tile.steps, {sums, stage.number, stage.parity, used},
+  Values after = b.loop(b.word(chunks + 1), tile.steps, {sums, stage.number, stage.parity, used},
                         [&](Value, ArrayRef<Value> carried) {
                           sums = carried[0];
                           stage = {carried[1], carried[2]};
@@ -569,6 +695,10 @@ WarpgroupProduct::Values WarpgroupProduct::multiply(const Tile &tile, Stage stag
   stage = {after[1], after[2]};
   b.waitProducts(0);
   release(after[3]);
+  if (form.isWide()) {
+    finishWide(tile, sums, columns);
+    return {stage.number, stage.parity};
+  }
   Values results = b.choose(
       b.isSet(tile.options, STEPC_TILE_HAS_ADDEND),
       [&] { return finish(tile, sums, stage, columns, /*hasAddend=*/true); },
@@ -583,12 +713,14 @@ void WarpgroupProduct::consume() {
   setUpConsumer();
   acquireMaps();
   Value zero = b.word(0);
-  Results nothing{zero, zero, zero, zero, zero, Values(kResultWords, zero)};
+  // Results of f32 are stored with their tile, so none are carried.
+  Results nothing{zero, zero, zero, zero, zero, Values(form.isWide() ? 0 : kResultWords, zero)};
   Values carried = {zero, zero};
-  carried.append(nothing.flat());
+  if (!form.isWide())
+    carried.append(nothing.flat());
   Values after = b.loop(first, last, carried, [&](Value number, ArrayRef<Value> given) {
     Stage stage{given[0], given[1]};
-    Results old = Results::of(given.drop_front(2));
+    Results old = form.isWide() ? nothing : Results::of(given.drop_front(2));
     Tile tile = tileAt(number);
     tile.row = b.add(tile.row, b.mul(consumer, kTilePart));
     tile.stores = b.right(tile.stores, b.mul(consumer, 8));
@@ -596,15 +728,18 @@ void WarpgroupProduct::consume() {
         b.equal(tile.columns, kTileColumns),
         [&] { return multiply(tile, stage, old, kTileColumns); },
         [&] { return multiply(tile, stage, old, kHalf); });
-    Results results{tile.stores, tile.row,     tile.column,
-                    tile.matrix, tile.problem, Values(ArrayRef(made).drop_front(2))};
     Values next = {made[0], made[1]};
-    next.append(results.flat());
+    if (!form.isWide())
+      next.append(Results{tile.stores, tile.row, tile.column, tile.matrix, tile.problem,
+                          Values(ArrayRef(made).drop_front(2))}
+                      .flat());
     return next;
   });
-  Results last = Results::of(ArrayRef(after).drop_front(2));
-  for (int64_t chunk = 0; chunk < kTileColumns / kTilePart; ++chunk)
-    store(last, chunk);
+  if (!form.isWide()) {
+    Results last = Results::of(ArrayRef(after).drop_front(2));
+    for (int64_t chunk = 0; chunk < kTileColumns / kTilePart; ++chunk)
+      store(last, chunk);
+  }
   b.when(leads, [&] { b.waitStores(/*read=*/false); });
 }
 
@@ -620,6 +755,15 @@ LLVM::GlobalOp dynamicMemory(gpu::GPUModuleOp code, HopperBuilder &b) {
                                 /*alignment=*/kSwizzleBytes, b.shared.getAddressSpace());
 }
 
+/// Where the runtime puts the address of a word of the host for a kernel (plan::stuckSymbol).
+LLVM::GlobalOp stuckPointer(gpu::GPUModuleOp code, StringRef kernel, HopperBuilder &b) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(code.getBody());
+  return LLVM::GlobalOp::create(b, b.loc, b.getI64Type(), /*isConstant=*/false,
+                                LLVM::Linkage::External, plan::stuckSymbol(kernel.str()),
+                                b.getI64IntegerAttr(0), /*alignment=*/8, kGlobal);
+}
+
 } // namespace
 
 plan::LaunchShape warpgroupLaunch(const WarpgroupForm &form) {
@@ -630,14 +774,16 @@ plan::LaunchShape warpgroupLaunch(const WarpgroupForm &form) {
 }
 
 gpu::GPUFuncOp addWarpgroupKernel(gpu::GPUModuleOp code, const WarpgroupForm &form, Location loc) {
-  std::string name = form.name();
+  bool isBounded = code->hasAttr(kBoundedAttr);
+  std::string name = form.name() + (isBounded ? "_bounded" : "");
   if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(name))
     return known;
   HopperBuilder b(code.getContext(), loc);
   WarpgroupProduct product(b, form);
-  SmallVector<Type> arguments(4, b.pointer);
-  arguments[1] = b.getI64Type();
+  SmallVector<Type> arguments(3, b.pointer);
   gpu::GPUFuncOp function = beginGpuKernel(code, name, arguments, b, warpgroupLaunch(form));
+  if (isBounded)
+    b.stuck = LLVM::AddressOfOp::create(b, b.loc, stuckPointer(code, name, b));
   product.emit(function, dynamicMemory(code, b));
   return function;
 }

@@ -13,16 +13,18 @@ namespace stepc::kernels {
 
 /// The properties that a kernel's code depends on.
 struct WarpgroupForm {
-  mlir::Type type;                 ///< of all operands: bf16 or f16
+  mlir::Type type;                 ///< of operands: bf16 or f16
+  mlir::Type result;               ///< the same, or f32
   bool transposeLhs, transposeRhs; ///< as of exec.product
   bool symmetric;
   int64_t cluster = 2; ///< GPU blocks that share the loads of the right operand: 1 or 2
 
+  bool isWide() const { return result != type; }
   std::string name() const;
 };
 
-/// The form of a product that warpgroups compute, otherwise nullopt. They compute products on tensor cores of
-/// the shapes that cost::kernelOf says, if all operands have one type and rows of whole 16 bytes.
+/// The form of a product that warpgroups compute, otherwise nullopt. They compute products on tensor cores
+/// of the shapes that cost::kernelOf says and the operands that plan::checkTiles says.
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op);
 
 /// Whether warpgroups compute both products by the same kernel.

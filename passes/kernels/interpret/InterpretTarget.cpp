@@ -1,13 +1,17 @@
 //===- InterpretTarget.cpp - Kernels that the runtime interprets -------------===//
 //
 // No code is generated. Results have the bits of the processor that the chip names: its order in products,
-// and its expansions of functions and conversions.
+// and its expansions of functions and conversions. If the chip names a GPU, products add up as the GPU's do
+// and begin together as they do there, and lists of tiles are worked off as the GPU's clusters do.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/kernels/BlockKernels.h"
+#include "passes/kernels/GpuChips.h"
 #include "passes/kernels/SumKernel.h"
 #include "passes/kernels/Target.h"
+#include "passes/kernels/gpu/GpuKernels.h"
+#include "passes/kernels/gpu/WarpgroupProduct.h"
 #include "passes/kernels/interpret/Records.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -19,16 +23,17 @@ namespace {
 
 class InterpretTarget : public Target {
 public:
-  InterpretTarget(std::string chip, std::unique_ptr<Target> host)
-      : Target(std::move(chip)), host(std::move(host)) {}
+  InterpretTarget(std::string chip, std::optional<GpuTarget> gpu, std::unique_ptr<Target> host)
+      : Target(std::move(chip)), gpu(std::move(gpu)), host(std::move(host)) {}
 
   int64_t chunkElements() const override { return host->chunkElements(); }
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
-    return host->accumulation(lhs, rhs);
+    return gpu ? gpuAccumulation(gpu->tensorCores, lhs, rhs) : host->accumulation(lhs, rhs);
   }
-  ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  ProductTile productTile(const cost::BlockProduct &product,
                           exec::Accumulation accumulation) const override {
-    return host->productTile(m, n, k, accumulation);
+    return gpu ? gpuProductTile(*gpu, product, accumulation)
+               : host->productTile(product, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface) const override { return 0; }
 
@@ -58,13 +63,30 @@ public:
         .Default(Kernels());
   }
 
+  bool canJoin(exec::ProductOp one, exec::ProductOp other) const override {
+    return hasWarpgroups() && areOfOneWarpgroupForm(one, other);
+  }
   void addKernelPasses(OpPassManager &) const override {} // embed-plan leaves no kernel
-  bool fuses() const override { return host->fuses(); }
+  bool fuses() const override { return gpu || host->fuses(); }
   /// The interpreter converts f16 by integer operations on every chip.
   bool convertsHalf() const override { return false; }
 
 private:
-  static Kernels product(SymbolTable &symbols, exec::ProductOp op) {
+  bool hasWarpgroups() const { return gpu && gpu->hasWarpgroups(); }
+
+  static Kernels tiles(SymbolTable &symbols, const WarpgroupForm &form, Location loc) {
+    interpret::TilesKernel record{*optim::toPlan(form.type), form.transposeLhs, form.transposeRhs,
+                                  form.symmetric, form.isWide()};
+    LLVM::LLVMFuncOp made = recordFunction(symbols, loc, {form.name(), record});
+    made->setAttr(exec::kLaunchAttr,
+                  exec::LaunchAttr::get(made.getContext(), warpgroupLaunch(form)));
+    return {{made, 1}};
+  }
+
+  Kernels product(SymbolTable &symbols, exec::ProductOp op) const {
+    if (hasWarpgroups())
+      if (std::optional<WarpgroupForm> form = warpgroupForm(op))
+        return tiles(symbols, *form, op.getLoc());
     auto [m, n, k] = op.getSizes();
     interpret::ProductKernel record;
     std::tie(record.m, record.n, record.k) = std::tuple(m, n, k);
@@ -76,7 +98,7 @@ private:
     record.transposeLhs = op.getTransposeLhs();
     record.transposeRhs = op.getTransposeRhs();
     record.symmetric = op.getSymmetric();
-    record.isFused = op.getAccumulation() == exec::Accumulation::FusedChain;
+    record.accumulation = op.getAccumulation();
     record.hasShift = !op.getShift().isZero();
     if (m == 0 || n == 0)
       return {};
@@ -88,9 +110,11 @@ private:
     name += record.hasShift ? "_shifted" : "";
     if (record.addend)
       name += "_plus_" + std::string(plan::name(*record.addend));
+    name += record.isOnTensorCores() ? "_tensorcore" : "";
     return {{recordFunction(symbols, op.getLoc(), {name, record}), record.itemsPerBlock()}};
   }
 
+  std::optional<GpuTarget> gpu; ///< for which plans are made
   std::unique_ptr<Target> host;
 };
 
@@ -101,7 +125,14 @@ llvm::Expected<std::unique_ptr<Target>> makeInterpretTarget(StringRef chip) {
   llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(cpu + ";" + features);
   if (!host)
     return host.takeError();
-  return std::make_unique<InterpretTarget>(chip.str(), std::move(*host));
+  std::optional<GpuTarget> gpu;
+  if (standsForGpu(chip)) {
+    llvm::Expected<GpuTarget> named = gpuOnHost(chip);
+    if (!named)
+      return named.takeError();
+    gpu = std::move(*named);
+  }
+  return std::make_unique<InterpretTarget>(chip.str(), std::move(gpu), std::move(*host));
 }
 
 } // namespace stepc::kernels

@@ -23,13 +23,11 @@ public:
       return;
     lendList(lists, tiles->problems);
     lendList(lists, tiles->lists.tiles);
-    lendList(lists, tiles->lists.begins);
+    lendList(lists, tiles->lists.lists);
   }
   std::string place(const AddressOf &addressOf) override {
-    // The second argument of a kernel of tiles is a number.
-    for (size_t i = 0; i < tileArguments.size(); ++i)
-      if (i != 1)
-        tileArguments[i] = const_cast<void *>(addressOf(tileArguments[i]));
+    for (void *&argument : tileArguments)
+      argument = const_cast<void *>(addressOf(argument));
     batch.arguments = arguments.data();
     for (Launch &kernel : batch.kernels)
       if (std::string wrong = checkLaunch(instance, kernel, tiles ? tileArguments : arguments);
@@ -65,8 +63,9 @@ std::string describe(stepc_instance &instance, const plan::Product &product, int
   stepc_tensor_map *maps[] = {&problem.lhs, &problem.rhs, &problem.addend, &problem.out};
   for (size_t i = 0; i < std::size(maps); ++i) {
     size_t operand = i < 2 ? i : operands.size() - 1 - (hasAddend && i == 2);
-    int64_t boxRows = i == 0 && !product.transposeLhs ? plan::kTileRows : plan::kTilePart;
     const plan::Operand &batch = *operands[operand];
+    int64_t boxRows =
+        i == 0 && !product.transposeLhs ? plan::kTileRows : plan::boxColumns(batch.type);
     MatrixStack stack{addresses[operand + 1], blocks, batch.rows, batch.cols, batch.type, boxRows};
     if (std::string wrong = instance.device().mapMatrices(instance.deviceContext, stack, *maps[i]);
         !wrong.empty())
@@ -92,12 +91,11 @@ void shareOutTiles(PreparedMatrix &first, bool besideMessages) {
   stepc_instance &instance = first.instance;
   Launch &launch = first.batch.kernels.front();
   PreparedMatrix::Tiles &tiles = *first.tiles;
-  launch.items = tiles.products.empty()
-                     ? 0
-                     : instance.device().lists(instance.deviceContext, launch, besideMessages);
+  launch.besideMessages = besideMessages;
+  launch.items =
+      tiles.products.empty() ? 0 : instance.device().lists(instance.deviceContext, launch);
   tiles.lists = plan::tileLists(tiles.products, launch.items, launch.shape->cluster);
-  first.tileArguments = {tiles.problems.data(), reinterpret_cast<void *>(tiles.problems.size()),
-                         tiles.lists.tiles.data(), tiles.lists.begins.data()};
+  first.tileArguments = {tiles.problems.data(), tiles.lists.tiles.data(), tiles.lists.lists.data()};
 }
 
 } // namespace

@@ -11,6 +11,7 @@
 #include "runtime/devices/gpu/CudaPointers.h"
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/LibraryProducts.h"
+#include "runtime/plan/TileLists.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -54,6 +55,8 @@ public:
         driver.cuEventDestroy_v2(event->handle);
     if (module)
       driver.cuModuleUnload(module);
+    for (const BoundedKernel &kernel : bounded)
+      driver.cuMemFreeHost(kernel.stuck);
     exit();
     driver.cuDevicePrimaryCtxRelease_v2(chip.device);
   }
@@ -63,6 +66,8 @@ public:
     ordinal = options.device_ordinal;
     ChosenImage chosen;
     std::string problem = readMostClusters();
+    if (problem.empty())
+      problem = readDependentLaunches();
     if (problem.empty())
       problem = askChip(driver, ordinal, chip);
     if (problem.empty())
@@ -136,27 +141,29 @@ public:
 
   void *streamHandle(Stream stream) override { return at(stream); }
 
-  int64_t lists(const Launch &launch, bool besideMessages) const override {
+  int64_t lists(const Launch &launch) const override {
     int64_t cluster = launch.shape->cluster;
     int64_t blocks = functions[size_t(launch.number)].residentBlocks;
-    if (besideMessages)
+    if (launch.besideMessages)
       blocks -= plan::kMessageBlocks;
     return std::clamp(blocks / cluster, int64_t(1), mostClusters);
   }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
-    constexpr unsigned kBoxColumns = 64; // 128 bytes, which the swizzle turns
-    const int64_t elementBytes = 2;
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
+    const int64_t elementBytes = byteSize(stack.type);
+    const int type = stack.type == plan::DType::F32   ? kMapF32
+                     : stack.type == plan::DType::F16 ? kMapF16
+                                                      : kMapBF16;
     alignas(64) stepc_tensor_map made{};
     uint64_t rowBytes = uint64_t(stack.columns * elementBytes);
     uint64_t sizes[] = {uint64_t(stack.columns), uint64_t(stack.rows), uint64_t(stack.matrices)};
     uint64_t strides[] = {rowBytes, rowBytes * uint64_t(stack.rows)};
-    unsigned box[] = {kBoxColumns, unsigned(stack.boxRows), 1}, every[] = {1, 1, 1};
+    unsigned box[] = {unsigned(plan::boxColumns(stack.type)), unsigned(stack.boxRows), 1},
+             every[] = {1, 1, 1};
     enter();
     if (check("describing matrices",
-              driver.cuTensorMapEncodeTiled(
-                  &made, stack.type == plan::DType::F16 ? kMapF16 : kMapBF16, 3,
-                  const_cast<void *>(stack.address), sizes, strides, box, every, /*interleave=*/0,
-                  kSwizzle128, kPromote256, /*outside=*/0)))
+              driver.cuTensorMapEncodeTiled(&made, type, 3, const_cast<void *>(stack.address),
+                                            sizes, strides, box, every, /*interleave=*/0,
+                                            kSwizzle128, kPromote256, /*outside=*/0)))
       map = made;
     exit();
   }
@@ -171,13 +178,18 @@ public:
     auto blocks = unsigned(blockCount(launch)), threads = unsigned(shape.threads);
     auto dynamic = unsigned(shape.dynamicBytes);
     cuda::Function function = functions[size_t(launch.number)].handle;
-    if (shape.cluster == 1) {
+    LaunchAttribute attributes[2];
+    unsigned count = 0;
+    if (shape.cluster > 1)
+      attributes[count++] = LaunchAttribute::ofCluster(shape.cluster);
+    if (isDependent(launch))
+      attributes[count++] = LaunchAttribute::ofDependent();
+    if (count == 0) {
       check("starting a kernel", driver.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1,
                                                        dynamic, at(stream), parameters, nullptr));
       return;
     }
-    LaunchAttribute cluster = LaunchAttribute::ofCluster(shape.cluster);
-    LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, dynamic, at(stream), &cluster, 1};
+    LaunchConfig config{{blocks, 1, 1}, {threads, 1, 1}, dynamic, at(stream), attributes, count};
     check("starting a kernel", driver.cuLaunchKernelEx(&config, function, parameters, nullptr));
   }
   ProductLibrary library() const override { return products.found(); }
@@ -322,8 +334,39 @@ private:
 
   bool check(const char *doing, Result result) {
     if (result)
-      fail(format("%s failed: %s", doing, describe(driver, result).c_str()));
+      fail(format("%s failed: %s%s", doing, describe(driver, result).c_str(),
+                  whatIsStuck().c_str()));
     return result == 0;
+  }
+
+  /// Which kernel has ended by a trap, because it waited too long; empty if none has.
+  std::string whatIsStuck() const {
+    for (const BoundedKernel &kernel : bounded)
+      if (uint32_t number = *static_cast<volatile uint32_t *>(kernel.stuck))
+        return format("; kernel '%s' waited 2 s for its barrier %u", kernel.name.c_str(),
+                      number - 1);
+    return {};
+  }
+
+  /// Tells a kernel whose waits are bounded where to write the number of a barrier.
+  void openBounded(const std::string &kernel) {
+    Address variable = 0;
+    size_t bytes = 0;
+    Result result =
+        driver.cuModuleGetGlobal_v2(&variable, &bytes, module, plan::stuckSymbol(kernel).c_str());
+    if (result == kNotFound)
+      return;
+    void *word = nullptr;
+    if (!check("finding a kernel's variable", result) ||
+        !check("allocating staging memory", driver.cuMemAllocHost_v2(&word, sizeof word)))
+      return;
+    // The copy reads the word's address from the word itself, which no kernel uses yet.
+    std::memcpy(word, &word, sizeof word);
+    check("copying to the GPU",
+          driver.cuMemcpyHtoDAsync_v2(variable, word, sizeof word, at(Stream::Compute)));
+    check("copying to the GPU", driver.cuStreamSynchronize(at(Stream::Compute)));
+    std::memset(word, 0, sizeof word);
+    bounded.push_back({kernel, static_cast<uint32_t *>(word)});
   }
 
   /// Finds a kernel in the module, and checks that the GPU has the threads and memory that it needs.
@@ -349,8 +392,10 @@ private:
                   &resident, opened.handle, int(shape.threads), size_t(shape.dynamicBytes))))
       opened.residentBlocks =
           int64_t(resident) * chip.multiprocessors / shape.cluster * shape.cluster;
-    if (shape.grid == plan::Grid::Lists)
+    if (shape.grid == plan::Grid::Lists) {
       opened.residentBlocks = shape.cluster * residentClusters(opened.handle, shape);
+      openBounded(kernel.name);
+    }
   }
 
   /// STEPC_MOST_CLUSTERS lets products run on fewer clusters than the GPU has. Results are the same.
@@ -364,6 +409,28 @@ private:
                ? ""
                : format("expected a whole number of at least 1 in STEPC_MOST_CLUSTERS, found '%s'",
                         given);
+  }
+
+  /// STEPC_DEPENDENT_LAUNCHES=0 lets no kernel begin before the kernels before it are done. Results are the
+  /// same.
+  std::string readDependentLaunches() {
+    constexpr int kLeastVersion = 12030; // older drivers do not capture such launches
+    int version = 0;
+    driver.cuDriverGetVersion(&version);
+    std::string given = "1";
+    if (const char *text = std::getenv("STEPC_DEPENDENT_LAUNCHES"); text && *text)
+      given = text;
+    launchesDependents = given == "1" && version >= kLeastVersion;
+    return given == "0" || given == "1"
+               ? ""
+               : format("expected 0 or 1 in STEPC_DEPENDENT_LAUNCHES, found '%s'", given.c_str());
+  }
+
+  /// Whether a launch may begin while the kernel before it ends. Only kernels of tiles wait for that kernel
+  /// (kernel_abi.h). Beside messages none begins early, because its blocks would hold multiprocessors that
+  /// are left to messages.
+  bool isDependent(const Launch &launch) const {
+    return launchesDependents && launch.shape->grid == plan::Grid::Lists && !launch.besideMessages;
   }
 
   int64_t residentClusters(cuda::Function function, const plan::LaunchShape &shape) {
@@ -434,6 +501,12 @@ private:
     int64_t residentBlocks = 0;
   };
   std::vector<OpenedKernel> functions; // in the plan's order
+  /// A kernel whose waits are bounded, and a word of the host: 0, or one more than a barrier's number.
+  struct BoundedKernel {
+    std::string name;
+    uint32_t *stuck;
+  };
+  std::vector<BoundedKernel> bounded;
   StreamHandle streams[2] = {};
   // The ends of a step on both streams. A captured step uses `captured`, because captured events cannot be
   // queried.
@@ -444,6 +517,7 @@ private:
   CudaPointers pointers{driver};
   LibraryProducts products;
   int64_t mostClusters = INT_MAX; // for lists of tiles
+  bool launchesDependents = false;
   int64_t entered = 0;
   bool isCurrent = false, hasJoined = false;
 };

@@ -63,6 +63,7 @@ struct Loaded {
     STEPC_LOAD(cuModuleLoadData);
     STEPC_LOAD(cuModuleUnload);
     STEPC_LOAD(cuModuleGetFunction);
+    STEPC_LOAD(cuModuleGetGlobal_v2);
     STEPC_LOAD(cuLaunchKernel);
     STEPC_LOAD(cuLaunchKernelEx);
     STEPC_LOAD(cuFuncSetAttribute);

@@ -26,7 +26,7 @@ using GraphHandle = struct GraphOpaque *;
 using GraphExecHandle = struct GraphExecOpaque *; // a graph that is ready to run
 using UserObject = struct UserObjectOpaque *;
 
-inline constexpr Result kNotReady = 600;
+inline constexpr Result kNotFound = 500, kNotReady = 600;
 inline constexpr int kMajor = 75, kMinor = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_…
 inline constexpr int kMultiprocessors = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 inline constexpr int kBlockThreads = 1;        // CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK
@@ -39,24 +39,37 @@ inline constexpr int kRelaxed = 2;                                  // CU_STREAM
 inline constexpr int kNone = 0, kInvalidated = 2;                   // CU_STREAM_CAPTURE_STATUS_…
 inline constexpr unsigned kNoDestructorSync = 1, kMove = 1; // of user objects, of references
 
-/// CUlaunchAttribute, of which only the size of a cluster is used.
+/// CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, …_PROGRAMMATIC_STREAM_SERIALIZATION.
+inline constexpr int kClusterDimension = 4, kDependent = 6;
+
+/// CUlaunchAttribute, of which two kinds are used.
 struct LaunchAttribute {
-  int id = 4; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+  int id = 0;
   char padding[4] = {};
   union {
     unsigned cluster[3];
+    int isDependent;
     char bytes[64];
   };
 
   static LaunchAttribute ofCluster(int64_t blocks) {
     LaunchAttribute made;
+    made.id = kClusterDimension;
     made.cluster[0] = unsigned(blocks);
     made.cluster[1] = made.cluster[2] = 1;
     return made;
   }
+  /// Lets the kernel begin while the kernel before it in the stream ends. It must wait for that kernel
+  /// itself.
+  static LaunchAttribute ofDependent() {
+    LaunchAttribute made;
+    made.id = kDependent;
+    made.isDependent = 1;
+    return made;
+  }
 };
 /// Values of a tensor map: CU_TENSOR_MAP_DATA_TYPE_…, …_SWIZZLE_128B, …_L2_PROMOTION_L2_256B.
-inline constexpr int kMapF16 = 6, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;
+inline constexpr int kMapF16 = 6, kMapF32 = 7, kMapBF16 = 9, kSwizzle128 = 3, kPromote256 = 3;
 
 /// CUlaunchConfig.
 struct LaunchConfig {
@@ -104,6 +117,8 @@ struct Driver {
   Result (*cuModuleLoadData)(Module *, const void *image);
   Result (*cuModuleUnload)(Module);
   Result (*cuModuleGetFunction)(Function *, Module, const char *name);
+  /// kNotFound if the module has no such variable.
+  Result (*cuModuleGetGlobal_v2)(Address *, size_t *bytes, Module, const char *name);
   Result (*cuLaunchKernel)(Function, unsigned gridX, unsigned gridY, unsigned gridZ,
                            unsigned blockX, unsigned blockY, unsigned blockZ, unsigned sharedBytes,
                            StreamHandle, void **parameters, void **extra);

@@ -36,11 +36,7 @@ void runKernel(void *argument, int64_t first, int64_t last) {
 
 class Emulated : public Gpu {
 public:
-  Emulated(Parallel &parallel, std::optional<uint64_t> seed) : parallel(parallel), seed(seed) {
-    // Without a seed three clusters share out tiles, otherwise one to eight.
-    StreamQueues::Random random(seed.value_or(0) + 1);
-    clusters = seed ? 1 + int64_t(random() % 8) : 3;
-  }
+  Emulated(Parallel &parallel, std::optional<uint64_t> seed) : parallel(parallel), seed(seed) {}
 
   void *allocate(int64_t bytes) override {
     constexpr size_t kAlignment = 256;
@@ -57,9 +53,9 @@ public:
     return launch.kernel ? "" : "expected a kernel for each command, found none";
   }
 
-  int64_t lists(const Launch &, bool) const override { return clusters; }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
-    fail(writeMap(stack.address, {stack.columns, stack.rows, stack.matrices}, map));
+  int64_t lists(const Launch &) const override { return drawnClusters(seed); }
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
+    writeMap(stack.address, {stack.columns, stack.rows, stack.matrices}, map);
   }
 
   void launch(Stream stream, const Launch &launch) override {
@@ -119,7 +115,6 @@ private:
 
   Parallel &parallel;
   const std::optional<uint64_t> seed;
-  int64_t clusters = 0; // that work off lists of tiles
   uint64_t rounds = 0;
   StreamQueues streams;
   StreamQueues step; // as it was recorded

@@ -48,9 +48,10 @@ public:
   virtual void multiply(Stream, const BatchWork &) {}
 
   // Launches over lists of tiles (Device.h). `lists` is how many the GPU works off at a time.
-  // `mapMatrices` makes a map of matrices.
-  virtual int64_t lists(const Launch &, bool besideMessages) const = 0;
-  virtual void mapMatrices(const MatrixStack &, stepc_tensor_map &) = 0;
+  // `mapMatrices` makes a map of matrices by `makeMap`, if no tensor load would refuse them.
+  virtual int64_t lists(const Launch &) const = 0;
+  void mapMatrices(const MatrixStack &, stepc_tensor_map &);
+  virtual void makeMap(const MatrixStack &, stepc_tensor_map &) = 0;
 
   /// The stream as the driver's functions take it; null on this machine.
   virtual void *streamHandle(Stream) { return nullptr; }

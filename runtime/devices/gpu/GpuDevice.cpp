@@ -2,6 +2,9 @@
 
 #include "runtime/devices/gpu/GpuDevice.h"
 #include "runtime/devices/gpu/GpuState.h"
+#include "runtime/text/Text.h"
+
+#include <algorithm>
 
 namespace stepc::runtime {
 namespace {
@@ -197,9 +200,7 @@ std::string checkLaunch(DeviceContext &context, const Launch &launch) {
   return gpuOf(context).checkLaunch(launch);
 }
 
-int64_t lists(DeviceContext &context, const Launch &launch, bool besideMessages) {
-  return gpuOf(context).lists(launch, besideMessages);
-}
+int64_t lists(DeviceContext &context, const Launch &launch) { return gpuOf(context).lists(launch); }
 
 std::string mapMatrices(DeviceContext &context, const MatrixStack &stack, stepc_tensor_map &map) {
   gpuOf(context).mapMatrices(stack, map);
@@ -212,6 +213,12 @@ std::string prepare(DeviceContext &context, BatchWork &work) {
 }
 
 } // namespace
+
+void Gpu::mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) {
+  if (std::string wrong = checkStack(stack); !wrong.empty())
+    return fail(wrong);
+  makeMap(stack, map);
+}
 
 std::string openGpuDevice(DeviceContext &context, const stepc_options &options, OpenGpu openGpu) {
   std::string problem;

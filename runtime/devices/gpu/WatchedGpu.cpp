@@ -45,11 +45,9 @@ public:
       Races::running = nullptr;
     });
   }
-  int64_t lists(const Launch &launch, bool besideMessages) const override {
-    return gpu->lists(launch, besideMessages);
-  }
-  void mapMatrices(const MatrixStack &stack, stepc_tensor_map &map) override {
-    gpu->mapMatrices(stack, map);
+  int64_t lists(const Launch &launch) const override { return gpu->lists(launch); }
+  void makeMap(const MatrixStack &stack, stepc_tensor_map &map) override {
+    gpu->makeMap(stack, map);
     settle();
   }
   void fill(Stream stream, void *memory, int64_t bytes) override {

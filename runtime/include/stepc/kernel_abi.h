@@ -35,9 +35,10 @@
  *    workspace. A product then has stepc_factors, so that products that differ only in these share a
  *    kernel. A product that adds a shift has stepc_shift behind them;
  *  - lists of tiles (runtime/plan/TileLists.h): an item is a list, which a cluster of a GPU's blocks
- *    works off. arguments[0] = stepc_product_problems; [1] = how many there are, in the place of an
- *    address; [2] = stepc_product_tiles, list by list; [3] = for each list the number of its first
- *    tile, and then that of all tiles, as int32. One launch serves products of all shapes;
+ *    works off. arguments[0] = stepc_product_problems; [1] = stepc_product_tiles, list by list; [2] = a
+ *    stepc_tile_list for each list. One launch serves products of all shapes. On NVIDIA's
+ *    GPUs, its threads wait for the kernels before it (griddepcontrol.wait) before they touch the GPU's
+ *    memory. So a device may begin it while these kernels end;
  *  - seals: the kernel of a start puts seals on the messages that it sends, an item per seal. The
  *    kernel of an await compares the seals of all messages that came, as one item. Only devices whose
  *    messages the host may not touch have these kernels. arguments[0] = rows, each a stepc_seal_row;
@@ -54,7 +55,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 13
+#define STEPC_KERNEL_ABI_VERSION 14
 
 /* The layout is that of plan::Chunk: 12 × int64. */
 typedef struct stepc_chunk {
@@ -107,6 +108,12 @@ typedef struct stepc_product_tile {
   uint32_t stores;
   int32_t columns, options;
 } stepc_product_tile;
+
+/* The tiles [first, last) of a launch's tiles, and how many problems the launch has: 16 bytes, which a GPU's
+ * thread reads at once. */
+typedef struct stepc_tile_list {
+  int32_t first, last, problems, reserved;
+} stepc_tile_list;
 
 /* A seal is four sums, modulo STEPC_SEAL_PRIME, of the step counts and hyperparameters of some parameters,
  * each times a weight (runtime/core/Agreement.h). A seal of zeros says that a rank knows no numbers. The
@@ -203,6 +210,7 @@ void stepc_rt_emulated_wait_group(stepc_emulated_block *, int32_t groups);
 #define STEPC_TILES_TRANSPOSE_LHS 2
 #define STEPC_TILES_TRANSPOSE_RHS 4
 #define STEPC_TILES_SYMMETRIC 8
+#define STEPC_TILES_TO_F32 16 /* results; otherwise they have the operands' type */
 void stepc_rt_emulated_tiles(void *const *arguments, int64_t first, int64_t last, int32_t form);
 /* Called before each load and store if the target asks for races. Returns where to load or store: the
  * address or, if the command does not declare the access, other memory. */

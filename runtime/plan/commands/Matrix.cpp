@@ -108,12 +108,6 @@ bool Product::isOfForm(const Product &other) const {
   return form(*this) == form(other);
 }
 
-/// Whether two batches may share bytes. Members of a pool never do.
-static bool overlap(const Operand &a, const Operand &b) {
-  bool isBeside = !a.pool.isNone() && a.pool == b.pool && a.member != b.member;
-  return !isBeside && a.value < b.value + b.bytes && b.value < a.value + a.bytes;
-}
-
 std::string Product::checkJoined(const ProgramChecks &checks) const {
   for (int64_t i = checks.number - 1;; --i) {
     const auto *other =
@@ -143,7 +137,7 @@ std::string Product::checkJoined(const ProgramChecks &checks) const {
              std::to_string(pinned.empty() ? i : checks.number);
     for (auto [writer, reader] : {std::pair(this, other), std::pair(other, this)})
       for (const Operand *operand : reader->operands())
-        if (overlap(writer->out, *operand))
+        if (mayShareBytes(writer->out, *operand))
           return "expected products that join, none of which writes what another reads or writes, "
                  "found that commands " +
                  std::to_string(i) + " and " + std::to_string(checks.number) +
@@ -152,6 +146,19 @@ std::string Product::checkJoined(const ProgramChecks &checks) const {
     if (!other->joins)
       return {};
   }
+}
+
+std::string Product::checkJoinedTiles(ProgramChecks &checks) const {
+  double tiles = mostTiles(*this, checks.groupOf(table).blockCount());
+  const Product *last = this;
+  for (int64_t i = checks.number - 1; last->joins; --i) {
+    last = &std::get<Product>(checks.plan.commands[static_cast<size_t>(i)]);
+    tiles += mostTiles(*last, checks.groupOf(last->table).blockCount());
+  }
+  return tiles <= kMostTiles
+             ? Check()
+             : "expected products that join of fewer than 2^31 tiles, found about " +
+                   std::to_string(static_cast<int64_t>(tiles));
 }
 
 std::string Product::check(ProgramChecks &checks) const {
@@ -173,9 +180,12 @@ std::string Product::check(ProgramChecks &checks) const {
            " kernels and " + std::to_string(kernels.front().items) + " items per block";
   if (Check wrong = checkTiled(*this, checks.groupOf(table).blockCount()); !wrong.empty())
     return wrong;
+  if (Check wrong = joins ? checkJoinedTiles(checks) : Check(); !wrong.empty())
+    return wrong;
   // A kernel of tiles takes products of one form, and of all shapes.
   return checks.kernel(kernels.front().kernel,
-                       {transposeLhs, transposeRhs, symmetric, static_cast<int64_t>(out.type)});
+                       {transposeLhs, transposeRhs, symmetric, static_cast<int64_t>(lhs.type),
+                        static_cast<int64_t>(out.type)});
 }
 
 void Product::effects(const Plan &plan, Effects &list) const {

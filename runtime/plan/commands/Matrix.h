@@ -123,6 +123,7 @@ struct Product : MatrixCommand {
 
 private:
   std::string checkJoined(const ProgramChecks &) const;
+  std::string checkJoinedTiles(ProgramChecks &) const;
 };
 
 /// A function of whole blocks, for every computed block (optim::BlockFunctionAttrInterface). Its kernels

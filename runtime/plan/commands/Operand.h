@@ -95,6 +95,12 @@ struct Operand {
   }
 };
 
+/// Whether two batches may share bytes. Members of one pool never do.
+inline bool mayShareBytes(const Operand &a, const Operand &b) {
+  bool isBeside = !a.pool.isNone() && a.pool == b.pool && a.member != b.member;
+  return !isBeside && a.value < b.value + b.bytes && b.value < a.value + a.bytes;
+}
+
 } // namespace stepc::plan
 
 #endif

@@ -22,18 +22,18 @@ comm.segment @u group @i all
 // CHECK-LABEL: func.func @wide
 // CHECK: %[[X:.*]] = comm.stage
 // CHECK: %[[R:.*]] = optim.product %[[X]], %[[X]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
-// CHECK: %[[Z:.*]] = optim.product %[[R]], %[[R]] plus %[[R]] outs({{.*}}) {alpha = 3.000000e+00 : f64, beta = 2.000000e+00 : f64, symmetric}
+// CHECK: %[[Z:.*]] = optim.product %[[R]], %[[R]] plus %[[R]] outs({{.*}}) {alpha = 3.000000e+00 : f64, beta = 2.000000e+00 : f64, symmetric, transpose_rhs}
 // CHECK: %[[Y:.*]] = optim.product %[[Z]], %[[X]] plus %[[X]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 1.000000e+00 : f64}
 // CHECK: %[[R1:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
-// CHECK: %[[Z1:.*]] = optim.product %[[R1]], %[[R1]] plus %[[R1]] outs({{.*}}) {alpha = 6.000000e+00 : f64, beta = 5.000000e+00 : f64, symmetric}
-// CHECK: %[[W1:.*]] = optim.product %[[R1]], %[[Z1]] plus %[[R1]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 4.000000e+00 : f64, symmetric}
-// CHECK: %[[R2:.*]] = optim.product %[[Z1]], %[[W1]] plus %[[W1]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 4.000000e+00 : f64, symmetric}
-// CHECK: %[[P:.*]] = optim.product %[[R2]], %[[R2]] plus %[[R2]] outs({{.*}}) {alpha = 9.000000e+00 : f64, beta = 8.000000e+00 : f64, shift = 7.000000e+00 : f64, symmetric}
-// CHECK: %[[Q:.*]] = optim.product %[[Z1]], %[[P]] plus %[[P]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 4.000000e+00 : f64, symmetric}
-// CHECK: %[[W2:.*]] = optim.product %[[R2]], %[[P]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 7.000000e+00 : f64, symmetric}
-// CHECK: %[[R3:.*]] = optim.product %[[P]], %[[W2]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 7.000000e+00 : f64, symmetric}
-// CHECK: %[[Z3:.*]] = optim.product %[[R3]], %[[R3]] plus %[[R3]] outs({{.*}}) {alpha = 1.200000e+01 : f64, beta = 1.100000e+01 : f64, symmetric}
-// CHECK: %[[Q3:.*]] = optim.product %[[Q]], %[[Z3]] plus %[[Q]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 1.000000e+01 : f64, symmetric}
+// CHECK: %[[Z1:.*]] = optim.product %[[R1]], %[[R1]] plus %[[R1]] outs({{.*}}) {alpha = 6.000000e+00 : f64, beta = 5.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[W1:.*]] = optim.product %[[R1]], %[[Z1]] plus %[[R1]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 4.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[R2:.*]] = optim.product %[[Z1]], %[[W1]] plus %[[W1]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 4.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[P:.*]] = optim.product %[[R2]], %[[R2]] plus %[[R2]] outs({{.*}}) {alpha = 9.000000e+00 : f64, beta = 8.000000e+00 : f64, shift = 7.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[Q:.*]] = optim.product %[[Z1]], %[[P]] plus %[[P]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 4.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[W2:.*]] = optim.product %[[R2]], %[[P]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 7.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[R3:.*]] = optim.product %[[P]], %[[W2]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 7.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[Z3:.*]] = optim.product %[[R3]], %[[R3]] plus %[[R3]] outs({{.*}}) {alpha = 1.200000e+01 : f64, beta = 1.100000e+01 : f64, symmetric, transpose_rhs}
+// CHECK: %[[Q3:.*]] = optim.product %[[Q]], %[[Z3]] plus %[[Q]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 1.000000e+01 : f64, symmetric, transpose_rhs}
 // CHECK-NOT: optim.product {{.*}} symmetric
 // CHECK: %[[O:.*]] = optim.product %[[Q3]], %[[Y]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64}
 // CHECK: return %[[O]]
@@ -47,10 +47,10 @@ func.func @wide(%x: tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>) -> tensor
 // CHECK-LABEL: func.func @tall
 // CHECK: %[[X:.*]] = comm.stage
 // CHECK: %[[R:.*]] = optim.product %[[X]], %[[X]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_lhs}
-// CHECK: %[[W:.*]] = optim.product %[[R]], %[[R]] plus %[[R]] outs({{.*}}) {alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, symmetric}
-// CHECK: %[[R2:.*]] = optim.product %[[R]], %[[W]] plus %[[W]] outs({{.*}}) {alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, symmetric}
-// CHECK: %[[P:.*]] = optim.product %[[R2]], %[[R2]] plus %[[R2]] outs({{.*}}) {alpha = 0.000000e+00 : f64, beta = 4.000000e+00 : f64, shift = 3.000000e+00 : f64, symmetric}
-// CHECK: %[[Q:.*]] = optim.product %[[R]], %[[P]] plus %[[P]] outs({{.*}}) {alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, symmetric}
+// CHECK: %[[W:.*]] = optim.product %[[R]], %[[R]] plus %[[R]] outs({{.*}}) {alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[R2:.*]] = optim.product %[[R]], %[[W]] plus %[[W]] outs({{.*}}) {alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[P:.*]] = optim.product %[[R2]], %[[R2]] plus %[[R2]] outs({{.*}}) {alpha = 0.000000e+00 : f64, beta = 4.000000e+00 : f64, shift = 3.000000e+00 : f64, symmetric, transpose_rhs}
+// CHECK: %[[Q:.*]] = optim.product %[[R]], %[[P]] plus %[[P]] outs({{.*}}) {alpha = 2.000000e+00 : f64, beta = 1.000000e+00 : f64, symmetric, transpose_rhs}
 // CHECK: %[[O:.*]] = optim.product %[[X]], %[[Q]] outs({{.*}}) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64}
 // CHECK: return %[[O]]
 func.func @tall(%x: tensor<?x6x4xf16, #comm.place<@t, full, blocks>>) -> tensor<?x6x4xf16, #comm.place<@t, full, blocks>> {

@@ -51,7 +51,7 @@ comm.segment @s group @g all
 // CHECK: comm.all_gather %[[C]] sends({{.*}} : tensor<?xf32, #comm.place<@s, gram, ranges to blocks, sent>>)
 // CHECK: %[[G:.*]] = comm.copy ins({{.*}}) outs(%{{.*}} : tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>)
 // CHECK: %[[A:.*]] = comm.stage @s over blocks ins(%[[G]] : {{.*}}) outs(%{{.*}} : tensor<?x4x4xbf16, #comm.place<@s, gram, blocks>>)
-// CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]] {{.*}}symmetric}
+// CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]] {{.*}}symmetric, transpose_rhs}
 // CHECK: %[[O:.*]] = optim.product %[[Y]], %[[B]] plus %[[Y]]
 // CHECK: return %[[O]]
 func.func @slabs(%x: tensor<?x4x4xbf16, #comm.place<@s, full, blocks>>) -> tensor<?x4x4xbf16, #comm.place<@s, full, blocks>> {

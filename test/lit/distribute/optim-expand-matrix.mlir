@@ -36,7 +36,7 @@ comm.segment @t group @h all
 // CHECK-NEXT: %[[T:.*]] = arith.mulf %[[Q]], %[[SCALE]] : f32
 // CHECK-NEXT: arith.truncf %[[T]] : f32 to bf16
 // CHECK: %[[A:.*]] = optim.product %[[Y]], %[[Y]] outs({{.*}} : tensor<?x4x4xbf16, #comm.place<@s, gram, blocks>>) {alpha = 1.000000e+00 : f64, beta = 0.000000e+00 : f64, symmetric, transpose_rhs}
-// CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]] outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric}
+// CHECK: %[[B:.*]] = optim.product %[[A]], %[[A]] plus %[[A]] outs(%{{.*}}) {alpha = 2.031500e+00 : f64, beta = -4.775000e+00 : f64, symmetric, transpose_rhs}
 // CHECK: %[[O:.*]] = optim.product %[[B]], %[[Y]] plus %[[Y]] outs(%{{.*}}) {alpha = 1.000000e+00 : f64, beta = 3.444500e+00 : f64}
 // CHECK: return %[[O]] : tensor<?x4x6xbf16, #comm.place<@s, full, blocks>>
 // CHECK-NOT: optim.orthogonalize

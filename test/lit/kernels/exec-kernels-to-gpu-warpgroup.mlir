@@ -4,8 +4,10 @@
 // RUN: FileCheck %s --check-prefix=CHOICE < %t
 // RUN: stepc-opt %t --stepc-ptx | FileCheck %s --check-prefix=PTX
 
-// Rows of no whole 16 bytes, few rows and other chips keep mma.sync.
+// Rows of no whole 16 bytes, few rows, results of f32 with an addend and other chips keep mma.sync.
 // CHOICE-DAG: gpu.func @stepc_tiles_bf16_rt_symmetric(
+// CHOICE-DAG: gpu.func @stepc_tiles_bf16_to_f32_rt_symmetric(
+// CHOICE-DAG: gpu.func @stepc_product_264x264x128_bf16_bf16t_f32_symmetric_plus_f32_tensorcore(
 // CHOICE-DAG: gpu.func @stepc_tiles_bf16(
 // CHOICE-DAG: gpu.func @stepc_product_100x100x100_bf16_bf16_bf16_plus_bf16_tensorcore(
 // CHOICE-DAG: gpu.func @stepc_product_64x512x64_bf16_bf16_bf16_tensorcore(
@@ -17,7 +19,7 @@
 
 // CHECK: llvm.mlir.global external @stepc_dynamic_memory() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 // CHECK-LABEL: gpu.func @stepc_tiles_bf16_rt_symmetric(
-// CHECK-SAME: %[[PROBLEMS:.*]]: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>) kernel
+// CHECK-SAME: %[[PROBLEMS:.*]]: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>) kernel
 // CHECK-SAME: exec.launch = #exec.launch<grid = lists, threads = 384, cluster = 2, dynamic = 230464>
 // CHECK-SAME: known_cluster_size = array<i32: 2, 1, 1>
 
@@ -29,6 +31,12 @@
 // CHECK-COUNT-6: nvvm.mbarrier.init
 // CHECK-NOT: nvvm.mbarrier.init
 // CHECK: nvvm.fence.mbarrier.init
+
+// All threads wait for the kernels before, and let the next one begin.
+// CHECK: nvvm.cluster.wait
+// CHECK-NEXT: {{.*}}nvvm.read.ptx.sreg.cluster
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
 
 // One thread loads. The left operand is the block's own, and of the right one both blocks get each box.
 // CHECK: nvvm.setmaxregister decrease 24
@@ -77,6 +85,8 @@ module @net attributes {stepc.chip = "cuda:sm_90a", stepc.level = "exec"} {
     exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 524288, block = tensor<512x512xbf16>> by <offset = 524288, bytes = 262144, block = tensor<512x256xbf16>> plus <offset = 524288, bytes = 262144, block = tensor<512x256xbf16>> to <offset = 1048576, bytes = 262144, block = tensor<512x256xbf16>> {alpha = 1.0 : f64, beta = 2.0 : f64}
     exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 20000, block = tensor<100x100xbf16>> by <offset = 32768, bytes = 20000, block = tensor<100x100xbf16>> plus <offset = 65536, bytes = 20000, block = tensor<100x100xbf16>> to <offset = 1048576, bytes = 20000, block = tensor<100x100xbf16>> {alpha = 1.0 : f64, beta = 2.0 : f64}
     exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 8192, block = tensor<64x64xbf16>> by <offset = 32768, bytes = 65536, block = tensor<64x512xbf16>> to <offset = 1048576, bytes = 65536, block = tensor<64x512xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64}
+    exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 67584, block = tensor<264x128xbf16>> by <offset = 0, bytes = 67584, block = tensor<264x128xbf16>> to <offset = 1048576, bytes = 278784, block = tensor<264x264xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, transpose_rhs}
+    exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 67584, block = tensor<264x128xbf16>> by <offset = 0, bytes = 67584, block = tensor<264x128xbf16>> plus <offset = 524288, bytes = 278784, block = tensor<264x264xf32>> to <offset = 1048576, bytes = 278784, block = tensor<264x264xf32>> {alpha = 1.0 : f64, beta = 1.0 : f64, symmetric, transpose_rhs}
     exec.advance_steps
   }
 }

@@ -408,7 +408,7 @@ func.func @f(%x: tensor<?x?xf32>) {
 
 // The last restart has a step after it.
 func.func @f(%x: tensor<?x?xf32>) {
-  // expected-error @below {{expected ascending restarts between 1 and 1, the last step but one, found 2}}
+  // expected-error @below {{expected restart 1, the only one that 2 steps have a place for, found 2}}
   %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [1.5, -0.5, 0.0]] eps 1.0e-07 form gram restarts [1, 2] : tensor<?x?xf32>
   return
 }
@@ -417,7 +417,7 @@ func.func @f(%x: tensor<?x?xf32>) {
 
 // The first restart has a step before it.
 func.func @f(%x: tensor<?x?xf32>) {
-  // expected-error @below {{expected ascending restarts between 1 and 1, the last step but one, found 0}}
+  // expected-error @below {{expected restart 1, the only one that 2 steps have a place for, found 0}}
   %0 = optim.orthogonalize %x coefficients [[1.5, -0.5, 0.0], [1.5, -0.5, 0.0]] eps 1.0e-07 form auto restarts [0, 1] : tensor<?x?xf32>
   return
 }

@@ -190,7 +190,7 @@ def state_shape(layout, kind):
 
 def random_batch(seed, count, divided=2, forms=True):
     """`count` cases; strategies, dtypes and classes take turns, so that each comes often. The last `divided`
-    of them are matrices of several blocks: what is drawn before does not depend on them."""
+    of them are matrices of several blocks: what is drawn before does not depend on them. `forms` as in random_rule."""
     source = random.Random(seed)
     meshes = random_meshes(source, source.choice(TOTALS[1:] if source.random() < 0.95 else TOTALS))
     flavors = ["elementwise", "vector", "matrix", "matrix"]

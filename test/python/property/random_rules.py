@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 KINDS = ("full", "rows", "cols", "one", "scalar")
 SHAPES = {"full": "", "rows": "[rows]", "cols": "[cols]", "one": "[]"}
+ON_CORES = "on tensor cores"  # forms that targets with tensor cores take
 
 
 def meet(a, b):
@@ -180,7 +181,7 @@ class Generator:
             options += f", eps = {self.random.choice(['1e-3', '1e-7', '0.5'])}"
         source = self.full(1)
         if self.forms:
-            options += random_form(options, steps)
+            options += random_form(options, steps, self.forms == ON_CORES)
         return f"orthogonalize({source}, {options})"
 
     # --- statements ---
@@ -260,10 +261,13 @@ class Generator:
         self.values[name] = kind
 
 
-def random_form(options, steps):
-    """The form of a call with these options, drawn from their text: what else is drawn does not depend on it."""
+def random_form(options, steps, cores):
+    """The form of a call with these options, drawn from their text: what else is drawn does not depend on it. Targets
+    with tensor cores refuse the Gram form in f32."""
     source = randomness.Random(options)
     form = source.choice(["", "standard", "gram", "auto"])
+    if cores and "precision = f32" in options:
+        form = form and "standard"
     if "f16" in options and ("cans" in options or "polar_express" in options):
         form = form and "standard"  # their bounds are above the largest f16
     if form in ("", "standard"):
@@ -280,7 +284,7 @@ def random_form(options, steps):
 def random_rule(random, name, flavor, idle=False, forms=False):
     """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave
     the parameter alone; then nothing may need a whole matrix, whatever the flavor. `forms`: orthogonalize may
-    have a form."""
+    have a form; if it is ON_CORES, one that targets with tensor cores take."""
     rule = Generator(random, name, flavor, idle, forms).make()
     named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

@@ -13,7 +13,7 @@ from compiler import ROOT, STEPC, CompilerFailed, run, save, stepc, tensor
 from test_bits import differences
 from test_buckets import reduced
 
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))  # behind: its models.py is another one
 import ways  # noqa: E402
 
 pytestmark = [

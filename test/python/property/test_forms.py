@@ -18,7 +18,6 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-CASES = draws(6)
 SPECTRA = ("flat", 1e-2, 1e-4, 1e-7, 1e-10, "rank", "one large", "gauss")
 SAFE = [(a / 1.01, b / 1.01**3, c / 1.01**5) for a, b, c in POLAR_EXPRESS]
 SETS = {"simple": SIMPLE, "polar_express, steps = 5, safety = 1.01": SAFE}
@@ -58,16 +57,24 @@ def results(folder, given, options, *command):
     }
 
 
-def test_the_gram_form_in_f16_is_more_accurate_than_bf16(tmp_path, capsys):
-    """Each ratio is that of geometric means over matrices of one spectrum: the error of one matrix is luck."""
-    draw, generator = random.Random(f"{SEED}-forms"), np.random.default_rng(int(SEED) % 2**32)
+# Targets, and how many matrices of each spectrum they orthogonalize: their products add up in different orders.
+TARGETS = {"cpu": draws(2), "interpret": draws(8), "emulated:sm_90a,tensorcore": draws(1)}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_gram_form_in_f16_is_more_accurate_than_bf16(tmp_path, target, capsys):
+    """The error of the Gram form in f16 is at most that of the standard form in bf16, in the geometric mean over the
+    matrices of one spectrum. It is at most 1.5 times as large for every single matrix."""
+    draw, generator = random.Random(f"{SEED}-forms-{target}"), np.random.default_rng([int(SEED), len(target)])
     given = {}
     for spectrum in SPECTRA:
-        for index in range(CASES):
+        for index in range(TARGETS[target]):
             small = draw.randint(24, 72)
             large = draw.randint(-(-3 * small // 2), 4 * small)
             shape = (small, large) if draw.random() < 0.5 else (large, small)
-            given[f"{spectrum}.{index}"] = np.float32(drawn(generator, *shape, spectrum))
+            # Largest and smallest norms that f32 can hold, and that eps leaves alone.
+            scale = 10.0 ** draw.choice((0, 0, -5, 20, 36))
+            given[f"{spectrum}.{index}"] = np.float32(scale * drawn(generator, *shape, spectrum))
     every = []
     for coefficients, steps in SETS.items():
         (folder := tmp_path / coefficients[:6]).mkdir()
@@ -75,21 +82,64 @@ def test_the_gram_form_in_f16_is_more_accurate_than_bf16(tmp_path, capsys):
             f"coefficients = {coefficients}, {more}"
             for more in ("precision = bf16", "precision = f16, form = auto")
         ]
-        found = results(folder, given, forms)
+        found = results(folder, given, forms, "--target", target)
         for spectrum in SPECTRA:
             ratios = []
             for name in (name for name in given if name.startswith(f"{spectrum}.")):
                 exact = orthogonalize(given[name], steps)
                 standard, gram = (np.linalg.norm(found[form, name].array() - exact) for form in forms)
                 ratios.append(gram / standard)
-            every.append((coefficients, spectrum, float(np.exp(np.mean(np.log(ratios))))))
+            every.append((coefficients, spectrum, float(np.exp(np.mean(np.log(ratios)))), max(ratios)))
     with capsys.disabled():
-        print(f"\nSTEPC_SEED={SEED}: errors of gram in f16 divided by those of standard in bf16")
-        for coefficients, spectrum, ratio in every:
-            print(f"  {coefficients[:13]:13} {spectrum!s:9} {ratio:.2f}")
-    ratios = [ratio for *_, ratio in every]
-    assert float(np.exp(np.mean(np.log(ratios)))) <= 1, every
-    assert max(ratios) <= 1.5, every
+        print(f"\nSTEPC_SEED={SEED}, {target}: errors of gram in f16 divided by those of standard in bf16, mean and worst")
+        for coefficients, spectrum, mean, worst in every:
+            print(f"  {coefficients[:13]:13} {spectrum!s:9} {mean:.2f} {worst:.2f}")
+    for coefficients, spectrum, mean, worst in every:
+        assert mean <= 1 and worst <= 1.5, (coefficients, spectrum, mean, worst)
+
+
+def test_ranks_of_larger_matrices(tmp_path, capsys):
+    """Of 256 x 384, with equal singular values up to the rank. In the Gram form rounding adds to R where it is 0, so
+    these are the hardest matrices. Polar Express needs two restarts for them."""
+    generator, draw = np.random.default_rng([int(SEED), 6]), random.Random(f"{SEED}-ranks")
+    left, right = (np.linalg.qr(generator.normal(size=(n, 256)))[0] for n in (256, 384))
+    given = {f"{rank}": np.float32((left * (np.arange(256) < rank)) @ right.T) for rank in draw.sample(range(8, 257), 8)}
+    ratios = {}
+    for coefficients, steps in SETS.items():
+        (folder := tmp_path / coefficients[:6]).mkdir()
+        restarts = "" if steps is SIMPLE else ", restarts = [1, 3]"
+        forms = [f"coefficients = {coefficients}, precision = {each}" for each in ("bf16", f"f16, form = gram{restarts}")]
+        found = results(folder, given, forms)
+        for name, x in given.items():
+            exact = orthogonalize(x, steps)
+            standard, gram = (np.linalg.norm(found[form, name].array() - exact) for form in forms)
+            ratios[coefficients[:6], name] = gram / standard
+    with capsys.disabled():
+        print(f"\nSTEPC_SEED={SEED}: by rank of 256:", {" ".join(key): round(float(one), 2) for key, one in ratios.items()})
+    assert max(ratios.values()) <= 1.5, ratios
+
+
+def test_norms_below_eps(tmp_path):
+    """Such a matrix is divided by eps, so that little is left of it: f16 cuts off what is below 2^-25. The error is
+    then at most that times the factors a of all steps, which is less than a thousandth of an orthogonal matrix."""
+    generator, draw = np.random.default_rng([int(SEED), 5]), random.Random(f"{SEED}-below")
+    given = {"zero": np.zeros((30, 50), np.float32)}
+    for exponent in (-7, -8, -9, -10, -11, -13, -20, -30, -38):
+        small = draw.randint(24, 48)
+        x = generator.normal(size=(small, draw.randint(-(-3 * small // 2), 3 * small)))
+        given[f"1e{exponent}"] = np.float32(10.0**exponent * x / np.linalg.norm(x))
+    for coefficients, steps in SETS.items():
+        (folder := tmp_path / coefficients[:6]).mkdir()
+        forms = [f"coefficients = {coefficients}, precision = {each}" for each in ("bf16", "f16, form = auto")]
+        found = results(folder, given, forms, "--target", "interpret")
+        for name, x in given.items():
+            exact = orthogonalize(np.float64(x), steps)
+            standard, gram = (np.linalg.norm(found[form, name].array() - exact) for form in forms)
+            cut = np.sqrt(x.size) * 2.0**-25 * np.prod([a for a, *_ in steps])
+            assert gram <= max(1.5 * standard, 1.1 * cut), (coefficients, name, gram, standard, cut)
+            assert cut <= 1e-3 * np.sqrt(min(x.shape)), (coefficients, name)
+            if name == "zero":
+                assert gram == standard == 0
 
 
 def test_a_run_of_one_step_is_the_standard_step(tmp_path):
@@ -166,6 +216,6 @@ def test_f16_holds_what_the_bound_allows(tmp_path, form):
 
 def test_longer_runs_are_refused_in_f16(tmp_path):
     with pytest.raises(
-        CompilerFailed, match="expected coefficients that keep all numbers within f16, at most 65504"
+        CompilerFailed, match="expected restarts that keep all numbers within f16, at most 65504"
     ):
         results(tmp_path, {"w": np.ones((3, 5))}, ["precision = f16, form = gram, restarts = [4]"])

@@ -15,6 +15,7 @@ from collections import Counter
 import pytest
 from cases import STEPS, apart, random_batch
 from compiler import ROOT, STEPC, run, save, stepc
+from random_rules import ON_CORES
 from stub_driver import STUB
 from test_accuracy import document, tensors
 from test_bits import SEED, differences
@@ -41,7 +42,7 @@ def of_all(batch, strategy):
 @pytest.mark.parametrize("index", range(BATCHES))
 def test_random_programs(tmp_path, index, capsys):
     for attempt in range(20):
-        batch = random_batch(f"{SEED}-cores-{index}-{attempt}", PER_BATCH)
+        batch = random_batch(f"{SEED}-cores-{index}-{attempt}", PER_BATCH, forms=ON_CORES)
         batch.write(tmp_path)
         products = accumulations(tmp_path, batch)
         if products["tensorcore"] >= 3:
@@ -56,6 +57,11 @@ def test_random_programs(tmp_path, index, capsys):
                     steps=STEPS, STEPC_EMULATED_SEED=10 * index + number)  # fmt: skip
         wrong = differences(found, expected)
         assert not wrong, f"STEPC_SEED={SEED}, batch {index}, {way}:\n" + "\n".join(wrong)
+    for chip in ("sm_80", "sm_90a"):
+        target = ("--target", f"interpret:{chip},tensorcore")
+        found = run(spec, tmp_path / "many.json", inputs, tmp_path / "interpreted.safetensors", *target, *batch.options(), steps=STEPS)
+        wrong = differences(found, expected)
+        assert not wrong, f"STEPC_SEED={SEED}, batch {index}, interpreted for {chip}:\n" + "\n".join(wrong)
     beside = run(spec, tmp_path / "both.json", tmp_path / "both.safetensors", tmp_path / "both.out", *CORES, *batch.options(),
                  steps=STEPS, STEPC_EMULATED_SEED=index)  # fmt: skip
     for found in apart(beside):

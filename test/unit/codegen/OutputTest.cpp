@@ -126,7 +126,8 @@ TEST(Output, RefusalsSayWhy) {
   compiled = compile({input("adamw.mlir"), "gpu"});
   EXPECT_NE(compiled.error.find(
                 "expected target 'cpu' (this machine), 'cpu:<llvm cpu>', "
-                "'emulated', 'emulated:<gpu>', 'interpret' or 'interpret:<llvm cpu>', found 'gpu'"),
+                "'emulated', 'emulated:<gpu>', 'interpret', 'interpret:<llvm cpu>' or "
+                "'interpret:<gpu>', found 'gpu'"),
             std::string::npos)
       << compiled.error;
 }

@@ -34,9 +34,9 @@ public:
   exec::Accumulation accumulation(Type lhs, Type rhs) const override {
     return real->accumulation(lhs, rhs);
   }
-  kernels::ProductTile productTile(int64_t m, int64_t n, int64_t k,
+  kernels::ProductTile productTile(const cost::BlockProduct &product,
                                    exec::Accumulation accumulation) const override {
-    return real->productTile(m, n, k, accumulation);
+    return real->productTile(product, accumulation);
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     auto product = dyn_cast<exec::ProductOp>(*command);
@@ -169,6 +169,7 @@ TEST(Target, TextsOfGpusAreSpelledInOneWay) {
             "expected one way to multiply, found 'chain' and 'tensorcore'");
   EXPECT_EQ(text("ptx,sm_80,tensorcore", true), "sm_80,ptx");
   EXPECT_EQ(text("sm_80,ptx,chain", true), "sm_80,chain,ptx");
+  EXPECT_EQ(text("bounded,sm_90a", true), "sm_90a,bounded");
   EXPECT_EQ(text("ptx", true), "expected a GPU, say 'sm_80,ptx', found 'ptx'");
   EXPECT_EQ(text("chain", true), "expected a GPU, say 'sm_80,chain', found 'chain'");
   EXPECT_THAT(text("sm_75", true), testing::EndsWith("found 'sm_75'"));
@@ -183,6 +184,10 @@ TEST(Target, EachGpuIsATargetOfItsOwn) {
   using testing::ElementsAre;
   EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx,sm_80,chain,sm_90a,sm_86"),
               ElementsAre("cuda:sm_90a,chain,ptx", "cuda:sm_80,chain,ptx", "cuda:sm_86,chain"));
+  EXPECT_THAT(targetsByChip("cuda:sm_80,sm_90a,bounded"),
+              ElementsAre("cuda:sm_80", "cuda:sm_90a,bounded"));
+  EXPECT_THAT(targetsByChip("cuda:sm_80,sm_86,bounded"),
+              ElementsAre("cuda:sm_80,bounded", "cuda:sm_86,bounded"));
   // Products of warpgroups are for sm_90a alone, so another program has the PTX.
   EXPECT_THAT(targetsByChip("cuda:sm_90a,ptx"), ElementsAre("cuda:sm_90a", "cuda:sm_90,ptx"));
   EXPECT_THAT(targetsByChip("cuda:sm_100,sm_90a,ptx"),

@@ -129,7 +129,7 @@ TEST(Pipeline, ResultsAreSentBeforeOthersAreTakenIn) {
 double oneAndTwoHops(const cost::Cluster &cluster, size_t waves) {
   WavePipeline pipeline(cluster, {});
   WaveLoads loads(cluster, 1, 5);
-  loads.round(0, 1).compute = 7; // of the first group
+  loads.round(0, 1).compute = 7;    // of the first group
   loads.round(0, 2) = {0, 5, 0, 1}; // of the second one; and the end of the first one
   loads.round(0, 4).out = 1;
   loads.travel(0, 0, /*back=*/false, {1}, 1, 10);

@@ -41,7 +41,8 @@ std::vector<NamedKernel> oneOfEach() {
           {"scalars", parameters},
           {"sum", SumKernel{plan::DType::F16, 8}},
           {"product", product},
-          {"norm", reduce}};
+          {"norm", reduce},
+          {"tiles", TilesKernel{plan::DType::F16, true, false, true, true}}};
 }
 
 TEST(Records, ComeBackAsTheyWere) {
@@ -49,10 +50,12 @@ TEST(Records, ComeBackAsTheyWere) {
   std::vector<uint8_t> bytes = encode(oneOfEach());
   ASSERT_EQ(decoded(bytes, kernels), "");
   EXPECT_EQ(encode(kernels), bytes);
-  ASSERT_EQ(kernels.size(), 5u);
+  ASSERT_EQ(kernels.size(), 6u);
   EXPECT_EQ(name(kernels[0].kernel), "chunks");
   EXPECT_EQ(std::get<ReduceKernel>(kernels[4].kernel).reduction.exponent, -24);
   EXPECT_EQ(std::get<ProductKernel>(kernels[3].kernel).addend, plan::DType::BF16);
+  EXPECT_TRUE(std::get<TilesKernel>(kernels[5].kernel).transposeLhs);
+  EXPECT_TRUE(std::get<TilesKernel>(kernels[5].kernel).toF32);
   EXPECT_LT(bytes.size(), 200u); // most numbers take one byte
 }
 

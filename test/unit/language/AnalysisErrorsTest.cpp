@@ -141,10 +141,12 @@ TEST(KindErrors, All) {
       {"let x = decay(param, grad, 1)",
        {"2:22: error: expected a scalar, found a tensor shaped like the "
         "parameter"}},
-      {"let x = [(1, 2, 3)]", {"2:9: error: expected a value, found '['"}},
+      {"let x = [(1, 2, 3)]",
+       {"2:9: error: expected a value, found '['",
+        "  hint: only 'coefficients' and 'restarts' of 'orthogonalize' are lists"}},
       {"let x = abs([(1, 2, 3)])",
        {"2:13: error: expected a value, found a list",
-        "  hint: a list stands after 'coefficients =' of 'orthogonalize'"}},
+        "  hint: only 'coefficients' and 'restarts' of 'orthogonalize' are lists"}},
   });
 }
 
@@ -196,26 +198,38 @@ TEST(CallErrors, All) {
        {"2:53: error: expected a list of restarts, found 2",
         "  hint: a restart is how many steps are done before it: 'restarts = [2]'"}},
       {"let x = orthogonalize(grad, form = gram, restarts = [0])",
-       {"2:54: error: expected ascending restarts, each a whole number from 1 to 4, before the "
-        "last of 5 steps, found 0"}},
+       {"2:54: error: expected restarts from 1 to 4, whole numbers before the last of 5 steps, "
+        "found 0"}},
       {"let x = orthogonalize(grad, form = gram, restarts = [1.5])",
-       {"2:54: error: expected ascending restarts, each a whole number from 1 to 4, before the "
-        "last of 5 steps, found 1.5"}},
-      {"let x = orthogonalize(grad, form = auto, restarts = [1, 5])",
-       {"2:57: error: expected ascending restarts, each a whole number from 2 to 4, before the "
-        "last of 5 steps, found 5"}},
+       {"2:54: error: expected restarts from 1 to 4, whole numbers before the last of 5 steps, "
+        "found 1.5"}},
+      {"let x = orthogonalize(grad, form = auto, restarts = [4, 5])",
+       {"2:57: error: expected restarts from 1 to 4, whole numbers before the last of 5 steps, "
+        "found 5"}},
       {"let x = orthogonalize(grad, form = gram, restarts = [3, 3])",
-       {"2:57: error: expected ascending restarts, each a whole number from 4 to 4, before the "
-        "last of 5 steps, found 3"}},
+       {"2:57: error: expected ascending restarts, here one above 3, found 3"}},
+      {"let x = orthogonalize(grad, form = gram, restarts = [1, 4, 2])",
+       {"2:60: error: expected no restart behind 4, the last one that 5 steps have a place for, "
+        "found 2"}},
+      {"let x = orthogonalize(grad, form = gram, steps = 1, restarts = [1])",
+       {"2:65: error: expected no restart, because one step leaves no place for it, found 1"}},
+      {"let x = orthogonalize(grad, form = auto, coefficients = [(2, -1, 0), (2, -1, 0)], "
+       "restarts = [2])",
+       {"2:95: error: expected restart 1, the only one that 2 steps have a place for, found 2"}},
+      // The caret is below the option that is to blame, given or not.
       {"let x = orthogonalize(grad, form = gram, precision = f16, restarts = [])",
-       {"2:23: error: expected coefficients that keep all numbers within f16, at most 65504, "
-        "found up to 2.40288e+12 in step 5",
+       {"2:70: error: expected restarts that keep all numbers within f16, at most 65504, found up "
+        "to 2.40288e+12 in step 5",
+        "  hint: give more restarts, or 'precision = bf16'"}},
+      {"let x = orthogonalize(grad, form = gram, precision = f16, steps = 30)",
+       {"2:67: error: expected restarts that keep all numbers within f16, at most 65504, found no "
+        "bound in step 9",
         "  hint: give more restarts, or 'precision = bf16'"}},
       {"let x = orthogonalize(grad, form = gram, precision = f16, coefficients = cans)",
        {"2:74: warning: coefficients 'cans' can diverge in f16", "  hint: give 'precision = f32'",
         "2:74: error: expected coefficients that keep all numbers within f16, at most 65504, "
         "found up to 2.48026e+93 in step 5",
-        "  hint: give more restarts, or 'precision = bf16'"}},
+        "  hint: give 'form = standard', or 'precision = bf16'"}},
       {"let x = orthogonalize(grad, precision = f16, coefficients = [(9, 1, 1), (9, 1, 1), (9, "
        "1, 1)])",
        {"2:61: error: expected coefficients that keep all numbers within f16, at most 65504, "

@@ -463,6 +463,54 @@ TEST(Hints, Coefficients) {
           {"let o = orthogonalize(grad, coefficients = [[3.4, -4.7, 2]])",
            "2:45: error: expected '(', found '['",
            "the triple of a step stands in parentheses: [(a, b, c), ...]"},
+          {"let o = orthogonalize(grad, coefficients = [(3.4, -4.7, 2), 2])",
+           "2:61: error: expected '(', found '2'",
+           "the triple of a step stands in parentheses: [(a, b, c), ...]"},
+          {"let o = orthogonalize(grad, coefficients = [2])", "2:44" + found + "[2]'",
+           "a list has a triple for each step: [(a, b, c), ...]"},
+      },
+      /*isSyntax=*/false);
+}
+
+TEST(Hints, Restarts) {
+  const std::string numbers = "restarts are numbers of steps: [1, 3]",
+                    lists = "only 'coefficients' and 'restarts' of 'orthogonalize' are lists",
+                    options =
+                        "give further arguments by name: steps, coefficients, precision, eps, "
+                        "safety, form, restarts",
+                    call = "2:9: error: expected 1 argument of 'orthogonalize', found 2";
+  expectHints(
+      {
+          {"let o = orthogonalize(grad, form = gram, restarts = (1, 3))",
+           "2:53: error: expected a list of restarts, found '(1, 3)'",
+           "a list stands in brackets: [1, 3]"},
+          {"let o = orthogonalize(grad, form = gram, restarts = (2))",
+           "2:53: error: expected a list of restarts, found '(2)'",
+           "a list stands in brackets: [2]"},
+          {"let o = orthogonalize(grad, form = gram, restarts = [(1, 2, 3)])",
+           "2:54: error: expected a number, found '('", numbers},
+          {"let o = orthogonalize(grad, form = gram, restarts = [[1]])",
+           "2:54: error: expected a number, found '['", numbers},
+          {"let o = orthogonalize(grad, form = gram, restarts = [1, lr])",
+           "2:57: error: expected a number, found 'lr'", numbers},
+          {"let o = orthogonalize(grad, form = [gram])",
+           "2:36: error: expected a value of 'form', found '['", lists},
+          {"let o = orthogonalize(grad, form = [1])",
+           "2:36: error: expected standard, gram or auto, found a list", ""},
+          {"let o = orthogonalize(grad, precision = [(1, 2, 3)])",
+           "2:41: error: expected f32, bf16 or f16, found a list", ""},
+          {"let o = orthogonalize(grad, precision = F16)",
+           "2:41: error: expected f32, bf16 or f16, found 'F16'", "did you mean 'f16'?"},
+          {"let o = orthogonalize(grad, precision = Half)",
+           "2:41: error: expected f32, bf16 or f16, found 'Half'", "did you mean 'f16'?"},
+          {"let o = orthogonalize(grad, shift = 1)",
+           "2:29: error: unknown argument 'shift' of 'orthogonalize'",
+           "it takes steps, coefficients, precision, eps, safety, form or restarts"},
+          {"let o = orthogonalize(grad, gram)", call, options},
+          {"let o = orthogonalize(grad, form)", call, options},
+          {"let o = orthogonalize(grad, lr)", call, options},
+          {"let o = lr * [2]", "2:14: error: expected a value, found '['", lists},
+          {"let o = lr * [gram]", "2:14: error: expected a value, found '['", lists},
       },
       /*isSyntax=*/false);
 }

@@ -56,13 +56,43 @@ Counted count(const TileLists &lists, const std::vector<TiledProduct> &products,
   return counted;
 }
 
+/// Expects the times that the tiles of each list add up to, and that these are known without the lists.
+void expectTimes(const TileLists &made, const std::vector<TiledProduct> &products,
+                 int64_t cluster) {
+  double longest = 0, sum = 0;
+  for (int64_t list = 0; list < made.count(); ++list) {
+    double load = 0;
+    for (int32_t i = made.lists[size_t(list)].first; i < made.lists[size_t(list)].last; ++i) {
+      const stepc_product_tile &tile = made.tiles[size_t(i)];
+      load += tile.steps * (tile.columns == kTileColumns ? 1 : 0.6) + 4;
+    }
+    longest = std::max(longest, load);
+    sum += load;
+  }
+  EXPECT_EQ(made.times.tiles, int64_t(made.tiles.size()));
+  EXPECT_NEAR(made.times.longest, longest, 1e-6 * longest);
+  EXPECT_NEAR(made.times.evenShare, sum / double(made.count()), 1e-6 * longest);
+  EXPECT_GE(made.times.longest * 1.000001, made.times.evenShare);
+  // Two halves take longer than a tile, but one of them may store nothing.
+  EXPECT_GE(made.times.longest * 1.000001, made.times.wholeShare * 0.6);
+  ListTimes times = listTimes(products, made.count(), cluster);
+  EXPECT_EQ(times.tiles, made.times.tiles);
+  EXPECT_EQ(times.longest, made.times.longest);
+  EXPECT_EQ(times.evenShare, made.times.evenShare);
+  EXPECT_EQ(times.wholeShare, made.times.wholeShare);
+}
+
 void expectEachPartOnce(const std::vector<TiledProduct> &products, int64_t lists, int64_t cluster) {
   TileLists made = tileLists(products, lists, cluster);
   ASSERT_EQ(made.count(), lists);
-  EXPECT_EQ(made.begins.front(), 0);
-  EXPECT_EQ(made.begins.back(), int64_t(made.tiles.size()));
-  EXPECT_TRUE(std::is_sorted(made.begins.begin(), made.begins.end()));
-  EXPECT_GE(made.longest * 1.000001, made.evenShare);
+  int32_t next = 0;
+  for (const stepc_tile_list &list : made.lists) {
+    EXPECT_EQ(list.first, next);
+    EXPECT_EQ(list.problems, int64_t(products.size()));
+    next = list.last;
+  }
+  EXPECT_EQ(next, int64_t(made.tiles.size()));
+  expectTimes(made, products, cluster);
   Counted counted = count(made, products, cluster);
   Stored expected;
   int64_t flops = 0;
@@ -111,7 +141,7 @@ TEST(TileLists, OfManyTilesAreNearlyEven) {
       for (const TiledProduct &product : stepOf(shape.matrices, shape.rows, shape.columns)) {
         TileLists made = tileLists({&product, 1}, clusters, 2);
         if (int64_t(made.tiles.size()) >= 8 * clusters)
-          EXPECT_LE(made.longest, 1.06 * made.evenShare)
+          EXPECT_LE(made.times.longest, 1.06 * made.times.evenShare)
               << shape.matrices << " of " << product.m << " x " << product.n << " x " << product.k
               << " on " << clusters;
       }
@@ -123,7 +153,7 @@ TEST(TileLists, OfUnequalProductsShareALaunch) {
       {2, 4096, 4096, 4096, true}, {2, 1024, 1024, 4096, true}, {3, 4096, 4096, 14336, true}};
   expectEachPartOnce(layer, 66, 2);
   TileLists made = tileLists(layer, 66, 2);
-  EXPECT_LE(made.longest, 1.06 * made.evenShare);
+  EXPECT_LE(made.times.longest, 1.06 * made.times.evenShare);
   EXPECT_LT(made.tiles.size() * sizeof(stepc_product_tile), size_t(64) << 10);
 }
 
@@ -146,13 +176,49 @@ TEST(TileLists, OfRandomProductsStoreEachPartOnce) {
   }
 }
 
+TEST(TileLists, HaveTimesInNoTimeForManyMatrices) {
+  // Ten thousand parameters: 1.4 million tiles, of which only a matrix is looked at.
+  TiledProduct many{10000, 4096, 4096, 4096, true};
+  ListTimes times = listTimes({&many, 1}, 66, 2);
+  EXPECT_GE(times.tiles, 1360000);
+  EXPECT_LE(times.longest, 1.0001 * times.evenShare);
+  EXPECT_EQ(listTimes({}, 66, 2).tiles, 0);
+  EXPECT_EQ(listTimes({}, 0, 2).longest, 0);
+}
+
+TEST(TileLists, TakeOperandsThatTensorMapsDescribe) {
+  using enum DType;
+  StoredMatrix left{BF16, 200, 136}, right{BF16, 72, 136}, out{BF16, 200, 72};
+  EXPECT_EQ(checkTiles({left, right, out, out}), "");
+  // The rows of a transposed operand may have any number, because only its columns are 16 bytes together.
+  EXPECT_EQ(checkTiles({{BF16, 101, 200}, {BF16, 101, 72}, {}, out}), "");
+  EXPECT_EQ(checkTiles({left, right, {}, {F32, 200, 68}}), "");
+  StoredMatrix wrong{BF16, 72, 132};
+  EXPECT_EQ(checkTiles({left, wrong, {}, out}),
+            "expected rows of whole 16 bytes for a kernel of tiles, found 132 elements of bf16");
+  EXPECT_EQ(checkTiles({left, {F16, 72, 136}, {}, out}),
+            "expected operands that are all bf16 or all f16 for a kernel of tiles, found f16 "
+            "beside bf16");
+  EXPECT_EQ(checkTiles({left, right, {}, {F16, 200, 72}}),
+            "expected operands that are all bf16 or all f16 for a kernel of tiles, found f16 "
+            "beside bf16");
+  EXPECT_EQ(
+      checkTiles({{F32, 200, 136}, {F32, 72, 136}, {}, {F32, 200, 72}}),
+      "expected operands that are all bf16 or all f16 for a kernel of tiles, found f32 beside f32");
+  EXPECT_EQ(checkTiles({left, right, out, {F32, 200, 72}}),
+            "expected no addend of a result of f32 for a kernel of tiles, found one of bf16");
+  EXPECT_EQ(checkTiles({left, {BF16, int64_t(1) << 31, 8}, {}, out}),
+            "expected operands of fewer than 2^31 rows and columns for a kernel of tiles, found "
+            "2147483648 x 8");
+}
+
 TEST(TileLists, EndInHalvesIfThatIsShorter) {
   // 136 whole tiles on 66 clusters: some clusters would have three, others two.
   TiledProduct gram{1, 4096, 4096, 4096, true};
   TileLists made = tileLists({&gram, 1}, 66, 2);
   auto isHalf = [](const stepc_product_tile &tile) { return tile.columns == kTileColumns / 2; };
   EXPECT_TRUE(std::any_of(made.tiles.begin(), made.tiles.end(), isHalf));
-  EXPECT_GE(made.evenShare / made.longest, 0.78);
+  EXPECT_GE(made.times.evenShare / made.times.longest, 0.78);
   // Eight tiles for each of eight clusters need none.
   TiledProduct even{1, 2048, 2048, 512, false};
   made = tileLists({&even, 1}, 8, 2);

@@ -408,9 +408,20 @@ TEST(Plan, ValidationOfKernelsOfTilesNamesWhatIsWrong) {
   auto expect = [&](const std::string &wrong, auto change) {
     EXPECT_EQ(message(change), "command 4 (product): " + wrong);
   };
-  expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found f16 beside "
-         "bf16",
+  expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found bf16 beside "
+         "f16",
          [](Plan &, Product &p) { p.lhs.type = DType::F16; });
+  auto widen = [](Product &p) {
+    p.out.type = DType::F32;
+    p.out.bytes *= 2;
+  };
+  expect("expected no addend of a result of f32 for a kernel of tiles, found one of bf16",
+         [&](Plan &, Product &p) { widen(p); });
+  EXPECT_EQ(message([&](Plan &, Product &p) {
+              widen(p);
+              p.addend.reset();
+            }),
+            "");
   expect("expected operands that are all bf16 or all f16 for a kernel of tiles, found f32 beside "
          "f32",
          [](Plan &, Product &p) {
@@ -439,6 +450,21 @@ TEST(Plan, ValidationOfKernelsOfTilesNamesWhatIsWrong) {
            p.addend.reset();
            p.lhs.rows = p.out.rows = int64_t(1) << 31;
          });
+  // Products that join share the numbers of tiles. Each of these has 1,200 million at most.
+  EXPECT_EQ(
+      message([](Plan &p, Product &product) {
+        product.symmetric = false;
+        product.shift = 0;
+        product.addend.reset();
+        forEach<Operand>(product, [](Operand &operand) { operand.rows = operand.cols = 2560000; });
+        p.arenaBytes = 4096;
+        Product other = product;
+        other.joins = true;
+        other.out.value = 1024;
+        p.commands.insert(p.commands.begin() + kProduct + 1, other);
+      }),
+      "command 5 (product): expected products that join of fewer than 2^31 tiles, found about "
+      "2400360012");
   // A kernel of tiles takes products of one form.
   EXPECT_EQ(message([](Plan &p, Product &product) {
               Product other = product;

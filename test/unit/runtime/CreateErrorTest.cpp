@@ -156,7 +156,7 @@ TEST(Create, RefusesAProgramOfAnotherAbi) {
   stepc_options options = defaultOptions();
   Created result = create(load(1, "abi"), &options);
   EXPECT_EQ(result.status, STEPC_ERROR_ABI);
-  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 12"));
+  EXPECT_THAT(result.message, HasSubstr("compiled for kernel ABI 99, expected 13"));
   EXPECT_EQ(load(1, "abi")->parameter_count(), 0);
 }
 

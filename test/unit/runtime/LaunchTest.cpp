@@ -38,20 +38,22 @@ protected:
   }
 
   /// Opens a program of one kernel. Null, and `problem` set, if the GPU cannot run it.
-  std::unique_ptr<Gpu> open(const plan::LaunchShape &shape) {
-    plan.kernels = {{"count", shape}};
+  std::unique_ptr<Gpu> open(const plan::LaunchShape &shape, const char *name = "count") {
+    plan.kernels = {{name, shape}};
     stepc_options options{};
     return openDriver({parallel, counters, plan, program, records, inactive}, options, problem);
   }
 
   /// Starts the kernel over so many items, and tells how.
-  std::string launch(const plan::LaunchShape &shape, int64_t items) {
-    std::unique_ptr<Gpu> gpu = open(shape);
+  std::string launch(const plan::LaunchShape &shape, int64_t items, const char *name = "count",
+                     bool besideMessages = false) {
+    std::unique_ptr<Gpu> gpu = open(shape, name);
     EXPECT_TRUE(gpu) << problem;
     Launch one;
     one.number = 0;
     one.shape = &*plan.kernels[0].launch;
     one.items = items;
+    one.besideMessages = besideMessages;
     EXPECT_EQ(gpu->checkLaunch(one), "");
     gpu->join(false);
     gpu->launch(Stream::Compute, one);
@@ -107,7 +109,8 @@ TEST_F(Launches, OverListsHaveAClusterForEach) {
     Launch one;
     one.number = 0;
     one.shape = &*plan.kernels[0].launch;
-    return gpu ? gpu->lists(one, besideMessages) : 0;
+    one.besideMessages = besideMessages;
+    return gpu ? gpu->lists(one) : 0;
   };
   // 108 multiprocessors, of which messages get 16.
   EXPECT_EQ(mostLists(false), 54);
@@ -124,6 +127,32 @@ TEST_F(Launches, OverListsHaveAClusterForEach) {
   unsetenv("STEPC_MOST_CLUSTERS");
 }
 
+TEST_F(Launches, OverListsMayBeginWhileOthersEnd) {
+  plan::LaunchShape lists{
+      .grid = plan::Grid::Lists, .threads = 384, .cluster = 2, .dynamicBytes = 230464};
+  const char *name = "stepc_tiles_bf16";
+  const std::string plain = "6 blocks, 384 threads, cluster 2, 230464 bytes";
+  EXPECT_EQ(launch(lists, 3, name), plain + ", dependent\n");
+  // Messages have multiprocessors of their own.
+  EXPECT_EQ(launch(lists, 3, name, /*besideMessages=*/true), plain + "\n");
+  // No other kernel waits for those before it, and the driver refuses what it is told of them.
+  EXPECT_EQ(launch({.threads = 384, .cluster = 2, .dynamicBytes = 230464}, 6), plain + "\n");
+  lists.cluster = 1;
+  EXPECT_EQ(launch(lists, 3, name), "3 blocks, 384 threads, cluster 1, 230464 bytes, dependent\n");
+  lists.cluster = 2;
+  setenv("STEPC_STUB_VERSION", "12020", 1);
+  EXPECT_EQ(launch(lists, 3, name), plain + "\n");
+  setenv("STEPC_STUB_VERSION", "12030", 1);
+  EXPECT_EQ(launch(lists, 3, name), plain + ", dependent\n");
+  unsetenv("STEPC_STUB_VERSION");
+  setenv("STEPC_DEPENDENT_LAUNCHES", "0", 1);
+  EXPECT_EQ(launch(lists, 3, name), plain + "\n");
+  setenv("STEPC_DEPENDENT_LAUNCHES", "yes", 1);
+  EXPECT_FALSE(open(lists, name));
+  EXPECT_EQ(problem, "expected 0 or 1 in STEPC_DEPENDENT_LAUNCHES, found 'yes'");
+  unsetenv("STEPC_DEPENDENT_LAUNCHES");
+}
+
 TEST_F(Launches, DescribeMatricesAsTheDriverTakesThem) {
   std::unique_ptr<Gpu> gpu = open({.threads = 384});
   ASSERT_TRUE(gpu) << problem;
@@ -132,10 +161,24 @@ TEST_F(Launches, DescribeMatricesAsTheDriverTakesThem) {
   gpu->mapMatrices({memory, 2, 16, 8, plan::DType::BF16, 64}, map);
   EXPECT_EQ(gpu->takeProblem(), "");
   EXPECT_NE(map.words[0], 0u);
-  // Rows of no whole 16 bytes, a base of no whole 16 bytes, and more than the memory has.
-  for (MatrixStack wrong : {MatrixStack{memory, 2, 16, 12, plan::DType::F16, 64},
-                            MatrixStack{static_cast<char *>(memory) + 8, 2, 16, 8},
-                            MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64}}) {
+  gpu->mapMatrices({memory, 2, 16, 4, plan::DType::F32, 32}, map);
+  EXPECT_EQ(gpu->takeProblem(), "");
+  // Rows of no whole 16 bytes, a base of no whole 16 bytes, and no matrices.
+  auto refused = [&](const MatrixStack &stack) {
+    gpu->mapMatrices(stack, map);
+    return gpu->takeProblem();
+  };
+  EXPECT_EQ(refused({nullptr, 2, 16, 12, plan::DType::F16, 64}),
+            "expected matrices at a multiple of 16 bytes with rows of whole 16 bytes, found "
+            "address (nil) and rows of 24 bytes");
+  EXPECT_THAT(refused({static_cast<char *>(memory) + 8, 2, 16, 8}),
+              testing::MatchesRegex("expected matrices at a multiple of 16 bytes with rows of "
+                                    "whole 16 bytes, found address 0x[0-9a-f]*8 and rows of 16 "
+                                    "bytes"));
+  EXPECT_EQ(refused({memory, 0, 16, 8}), "expected matrices with elements, found 0 of 16 x 8");
+  // What the driver refuses: more than the memory has.
+  for (MatrixStack wrong : {MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64},
+                            MatrixStack{memory, 9, 16, 8, plan::DType::F32, 32}}) {
     gpu->mapMatrices(wrong, map);
     EXPECT_EQ(gpu->takeProblem(),
               "describing matrices failed: CUDA_ERROR_INVALID_VALUE, said the stub");
@@ -153,6 +196,39 @@ TEST_F(Launches, AreRefusedByNameWhereTheGpuLacksWhatTheyNeed) {
   EXPECT_FALSE(open({.threads = 384, .dynamicBytes = 204800}));
   EXPECT_EQ(problem, "kernel 'count' on sm_80: expected at most 166912 bytes of shared memory for "
                      "a block, found 204800");
+}
+
+TEST_F(Launches, OverListsNeedAClusterThatFits) {
+  setenv("STEPC_STUB_CLUSTERS", "0", 1);
+  EXPECT_FALSE(
+      open({.grid = plan::Grid::Lists, .threads = 384, .cluster = 2, .dynamicBytes = 230464}));
+  EXPECT_EQ(problem, "expected a GPU that runs clusters of 2 blocks with 230464 bytes of shared "
+                     "memory, found one that runs none");
+  unsetenv("STEPC_STUB_CLUSTERS");
+}
+
+TEST_F(Launches, ThatWaitTooLongAreNamed) {
+  setenv("STEPC_STUB_STUCK", "stepc_tiles_bf16_bounded", 1);
+  std::unique_ptr<Gpu> gpu =
+      open({.grid = plan::Grid::Lists, .threads = 384, .cluster = 2, .dynamicBytes = 230464},
+           "stepc_tiles_bf16_bounded");
+  ASSERT_TRUE(gpu) << problem;
+  Launch one;
+  one.number = 0;
+  one.shape = &*plan.kernels[0].launch;
+  one.items = 1;
+  gpu->join(false);
+  gpu->launch(Stream::Compute, one);
+  gpu->leave();
+  gpu->drain();
+  EXPECT_EQ(gpu->takeProblem(), "");
+  // What fails then names the kernel.
+  stepc_tensor_map map{};
+  gpu->mapMatrices({nullptr, 2, 16, 8, plan::DType::F16, 64}, map);
+  EXPECT_EQ(gpu->takeProblem(),
+            "describing matrices failed: CUDA_ERROR_INVALID_VALUE, said the stub; kernel "
+            "'stepc_tiles_bf16_bounded' waited 2 s for its barrier 5");
+  unsetenv("STEPC_STUB_STUCK");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- SimulateTest.cpp - Steps whose times are found by hand -------------===//
 
 #include "passes/simulate/Simulate.h"
+#include "passes/cost/ProductLaunches.h"
 #include "test/unit/plan/RandomPlan.h"
 
 #include <gmock/gmock.h>
@@ -385,6 +386,47 @@ TEST(Simulate, AMessageThatNobodySendsIsAnError) {
   Result result;
   EXPECT_EQ(simulate::simulate(program.plan, network(2), {}, 0, result),
             "rank 0 waits for exchange 1, whose messages never come");
+}
+
+TEST(Simulate, ProductsThatJoinHaveOneLaunch) {
+  Program program = shardedRows(2, {512, 512});
+  auto multiply = [&](bool joins) {
+    program.product(512);
+    auto &product = std::get<Product>(program.plan.commands.back());
+    product.accumulation = Accumulation::TensorCore;
+    product.lhs.type = product.rhs.type = product.out.type = DType::BF16;
+    product.joins = joins;
+  };
+  multiply(false);
+  multiply(false);
+  cost::Cluster cluster = network(2);
+  cluster.device = {.flops = 780e12, .memory = kNever, .capacity = 0, .launch = 1, .threads = 132};
+  cluster.device.products = cost::ProductKernel::Warpgroup;
+  // Only the owner, rank 0, has blocks.
+  cost::ProductLaunches launches(cluster.device);
+  cost::ProductLaunches::Products one = {{{512, 512, 512}, 1}}, two = {{{512, 512, 512}, 2}};
+  auto expected = [&](const cost::ProductLaunches::Products &products, bool besideMessages) {
+    return launches.work(products) + launches.overhead(products, besideMessages);
+  };
+  Result apart = program.run(cluster);
+  EXPECT_DOUBLE_EQ(apart.latency, 2 * expected(one, false));
+  EXPECT_EQ(apart.ranks[0].productLaunches, 2);
+  EXPECT_DOUBLE_EQ(apart.ranks[0].products, apart.latency);
+  EXPECT_EQ(apart.ranks[1].productLaunches, 0);
+  program.plan.commands.pop_back();
+  multiply(true);
+  Result together = program.run(cluster);
+  EXPECT_DOUBLE_EQ(together.latency, expected(two, false));
+  EXPECT_LT(together.latency, apart.latency - 0.9);
+  EXPECT_EQ(together.ranks[0].productLaunches, 1);
+  EXPECT_EQ(together.ranks[0].flops, apart.ranks[0].flops);
+  // While messages travel, lists leave multiprocessors to them.
+  program.plan.commands.clear();
+  program.start(program.tables.scatter);
+  multiply(false);
+  multiply(true);
+  program.await(0);
+  EXPECT_DOUBLE_EQ(program.run(cluster).ranks[0].products, expected(two, true));
 }
 
 } // namespace

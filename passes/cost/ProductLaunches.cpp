@@ -1,0 +1,88 @@
+//===- ProductLaunches.cpp - What launches of products take -----------------===//
+
+#include "passes/cost/ProductLaunches.h"
+
+#include "runtime/plan/Kernel.h"
+
+#include <algorithm>
+
+namespace stepc::cost {
+
+int64_t ProductLaunches::lists(bool besideMessages) const {
+  auto blocks = static_cast<int64_t>(device.threads);
+  if (besideMessages)
+    blocks -= plan::kMessageBlocks;
+  return std::max<int64_t>(1, blocks / plan::kTileBlocks);
+}
+
+plan::ListTimes ProductLaunches::times(const Products &products, bool besideMessages) {
+  // Equal products share an entry. The order of products makes no difference to times.
+  std::map<BlockProduct, int64_t> blocks;
+  for (const LaunchedProduct &each : products)
+    blocks[each.shape] += each.blocks;
+  std::pair<bool, Products> key{besideMessages, {}};
+  for (auto [shape, count] : blocks)
+    if (count > 0)
+      key.second.push_back({shape, count});
+  auto [found, isNew] = known.try_emplace(std::move(key));
+  if (isNew) {
+    std::vector<plan::TiledProduct> tiled;
+    for (const auto &[shape, count] : found->first.second)
+      tiled.push_back({count, shape.m, shape.n, shape.k, shape.isSymmetric, shape.hasAddend});
+    found->second = plan::listTimes(tiled, lists(besideMessages), plan::kTileBlocks);
+  }
+  return found->second;
+}
+
+double ProductLaunches::work(const Products &products) const {
+  double seconds = 0;
+  for (const LaunchedProduct &each : products)
+    seconds += static_cast<double>(each.blocks) * device.operations(each.shape) / device.flops;
+  return seconds;
+}
+
+double ProductLaunches::overhead(const Products &products, bool besideMessages) {
+  if (!std::all_of(products.begin(), products.end(),
+                   [&](const LaunchedProduct &each) { return canJoin(each.shape); })) {
+    double most = 0;
+    for (const LaunchedProduct &each : products)
+      most = std::max(most, device.once(each.shape));
+    return most;
+  }
+  plan::ListTimes listed = times(products, besideMessages);
+  if (listed.tiles == 0)
+    return 0;
+  // All lists together have the device's rate. Fewer lists have a part of it.
+  double share = listed.wholeShare * static_cast<double>(lists(besideMessages)) /
+                 static_cast<double>(lists(false));
+  return device.launch + work(products) * (listed.longest / share - 1);
+}
+
+std::vector<PlannedLaunch> plannedLaunches(const plan::Plan &plan) {
+  std::vector<PlannedLaunch> launches;
+  int64_t underWay = 0;
+  for (size_t at = 0; at < plan.commands.size(); ++at) {
+    const plan::Command &command = plan.commands[at];
+    underWay += std::holds_alternative<plan::Start>(command);
+    underWay -= std::holds_alternative<plan::Await>(command);
+    if (const auto *product = std::get_if<plan::Product>(&command)) {
+      if (!product->joins || launches.empty())
+        launches.push_back({{}, underWay > 0});
+      launches.back().commands.push_back(at);
+    }
+  }
+  return launches;
+}
+
+BlockProduct blockProductOf(const plan::Product &product) {
+  auto [m, n, k] = product.sizes();
+  return {m,
+          n,
+          k,
+          product.symmetric,
+          product.addend.has_value(),
+          product.accumulation == plan::Accumulation::TensorCore,
+          plan::checkTiles(plan::tiledOperands(product)).empty()};
+}
+
+} // namespace stepc::cost

@@ -1,0 +1,63 @@
+//===- ProductLaunches.h - What launches of products take -------*- C++ -*-===//
+//
+// The choice of waves, stepc simulate and stepc explain ask here what a launch of products takes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_PASSES_COST_PRODUCTLAUNCHES_H
+#define STEPC_PASSES_COST_PRODUCTLAUNCHES_H
+
+#include "passes/cost/Cluster.h"
+#include "runtime/plan/Plan.h"
+#include "runtime/plan/TileLists.h"
+
+#include <map>
+
+namespace stepc::cost {
+
+/// Equal products of `blocks` blocks.
+struct LaunchedProduct {
+  BlockProduct shape;
+  int64_t blocks = 0;
+  auto operator<=>(const LaunchedProduct &) const = default;
+};
+
+/// Launches of products on a device, and their times. Times are computed once for each launch that differs.
+class ProductLaunches {
+public:
+  using Products = std::vector<LaunchedProduct>;
+
+  explicit ProductLaunches(const Device &device) : device(device) {}
+
+  /// Whether the product's kernel works off lists of tiles, which have the products of a launch.
+  bool canJoin(const BlockProduct &shape) const {
+    return kernelOf(device.products, shape) == ProductKernel::Warpgroup;
+  }
+  /// The number of lists of tiles in a launch of products that join. `besideMessages`: whether messages
+  /// travel meanwhile, to which lists leave multiprocessors.
+  int64_t lists(bool besideMessages) const;
+  /// The times of the lists of a launch.
+  plan::ListTimes times(const Products &, bool besideMessages);
+  /// Seconds that the products' operations take at the rates of their kernels.
+  double work(const Products &) const;
+  /// Seconds of a launch beside its work: its start, and the wait for its last multiprocessor.
+  double overhead(const Products &, bool besideMessages);
+
+private:
+  Device device;
+  std::map<std::pair<bool, Products>, plan::ListTimes> known;
+};
+
+/// A launch that serves one or several products of a plan.
+struct PlannedLaunch {
+  std::vector<size_t> commands; ///< numbers of the products, one after another
+  bool besideMessages = false;  ///< whether an exchange is under way
+};
+/// The launches of a plan's products, in the order of its commands.
+std::vector<PlannedLaunch> plannedLaunches(const plan::Plan &plan);
+
+/// The product of one block of a command.
+BlockProduct blockProductOf(const plan::Product &product);
+
+} // namespace stepc::cost
+
+#endif
