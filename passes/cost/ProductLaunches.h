@@ -39,7 +39,8 @@ public:
   plan::ListTimes times(const Products &, bool besideMessages);
   /// Seconds that the products' operations take at the rates of their kernels.
   double work(const Products &) const;
-  /// Seconds of a launch beside its work: its start, and the wait for its last multiprocessor.
+  /// Seconds of a launch beside its work: its start, and the wait for its last multiprocessor. They may be
+  /// below 0, because the rates of kernels are those of whole tiles. Half tiles of narrow results take less.
   double overhead(const Products &, bool besideMessages);
 
 private:
