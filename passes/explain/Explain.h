@@ -86,7 +86,8 @@ struct ProductReport {
   std::string notPinned;                     ///< with a table: why `pinned` is empty
 };
 
-/// Equal launches of products on one rank. Each has a list of tiles for each of some clusters of GPU blocks.
+/// Launches of equal products on one rank that take equal time. Each has a list of tiles for each of some
+/// clusters of GPU blocks.
 struct LaunchReport {
   struct Product {
     cost::LaunchedProduct product;

@@ -68,8 +68,9 @@ public:
         one.lists = launches.lists(launch.besideMessages);
         one.tiles = launches.times(products, launch.besideMessages);
       }
+      // Products with an addend take more time, and look the same here.
       auto same = llvm::find_if(made.launches, [&](const LaunchReport &other) {
-        return other.besideMessages == one.besideMessages &&
+        return other.besideMessages == one.besideMessages && other.seconds == one.seconds &&
                llvm::equal(other.products, one.products, [](const auto &a, const auto &b) {
                  return a.product == b.product && a.groups == b.groups;
                });
