@@ -163,7 +163,7 @@ cost::BlockProduct blockProductOf(optim::ProductOp op);
 mlir::LogicalResult addProducts(mlir::ModuleOp module, const ProgramPlan &program,
                                 const kernels::Target &target, Report &report);
 
-/// What shares a launch on a target with kernels that take lists of tiles.
+/// What shares a launch on a target of a GPU with kernels that take lists of tiles.
 mlir::FailureOr<LaunchesReport> launchesOf(mlir::ModuleOp module, const kernels::Target &target,
                                            const cost::Device &device);
 

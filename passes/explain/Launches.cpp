@@ -2,6 +2,7 @@
 
 #include "passes/explain/Explain.h"
 #include "passes/kernels/Passes.h"
+#include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanOfProgram.h"
 
 using namespace mlir;
@@ -144,7 +145,7 @@ FailureOr<LaunchesReport> explain::launchesOf(ModuleOp module, const kernels::Ta
                                               const cost::Device &device) {
   OwningOpRef<ModuleOp> program = module.clone();
   PassManager manager(module.getContext());
-  kernels::buildCommandPipeline(manager, {target.chip()});
+  kernels::buildCommandPipeline(manager, {gpuTargetOfChip(target.chip())});
   if (failed(manager.run(*program)))
     return failure();
   FailureOr<plan::Plan> plan = planOfProgram(*program);
