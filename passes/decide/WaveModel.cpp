@@ -303,13 +303,16 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves, bool sideBySide) const {
   return saturatingAdd(saturatingAdd(most, gaps), scratch);
 }
 
-WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) {
+WaveCosts WaveModel::cost(ArrayRef<int64_t> wavesOf) {
   std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
   for (auto [item, wave] : llvm::zip(items, wavesOf))
     blocks[{wave, item.group}].push_back(item.block);
   std::vector<Wave> waves;
   WaveLoads loads(cluster, numberByRank.size(), mostRounds);
-  WavePipeline pipeline(cluster, fill), sideBySide(cluster, fill, /*joins=*/true);
+  WavePipeline pipeline(cluster, fill);
+  std::optional<WavePipeline> sideBySide;
+  if (llvm::count_if(listed, [](const Listed &of) { return !of.chain.empty(); }) > 1)
+    sideBySide.emplace(cluster, fill, /*joins=*/true);
   ComputedAt computed;
   bool exchanges = llvm::any_of(geometries, [](const GroupGeometry &geometry) {
     return !geometry.group.hops.empty() || !geometry.group.slabs.factors.empty();
@@ -322,7 +325,8 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) {
       waves.back().whole = std::max(waves.back().whole, loads.work(rank).whole);
     addLaunches(computed, exchanges, severalWaves, loads);
     pipeline.add(loads);
-    sideBySide.add(loads);
+    if (sideBySide)
+      sideBySide->add(loads);
     loads.clear();
     computed.clear();
   };
@@ -342,7 +346,8 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) {
       wave.between = saturatingAdd(wave.between, saturatingMul(2, last.held));
   }
   close();
-  return {workspace(waves, /*sideBySide=*/false), workspace(waves, /*sideBySide=*/true),
-          pipeline.finish(), sideBySide.finish(),
-          llvm::any_of(waves, [](const Wave &wave) { return wave.needs.size() > 1; })};
+  WaveCosts costs{{workspace(waves, /*sideBySide=*/false), pipeline.finish()}, {}};
+  if (sideBySide)
+    costs.sideBySide = {workspace(waves, /*sideBySide=*/true), sideBySide->finish()};
+  return costs;
 }
