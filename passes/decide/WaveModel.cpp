@@ -110,19 +110,24 @@ void WaveModel::add(GroupOp group) {
   list(MatrixWork(rule, MatrixExtents(rows, cols)));
 }
 
-/// Adds the last group's products that work off lists of tiles. addLaunches has their launches, so these
+/// Adds the last group's products if some work off lists of tiles. addLaunches has their launches, so these
 /// leave the seconds of the chain.
 void WaveModel::list(const MatrixWork &work) {
+  auto hasList = [&](const MatrixStep &step) {
+    return step.isProduct && launches.canJoin(step.shape);
+  };
+  if (llvm::none_of(work.steps, hasList))
+    return;
   std::map<size_t, size_t> places; // by step: its place in the chain
   for (auto [number, step] : llvm::enumerate(work.steps)) {
-    if (!step.isProduct || !launches.canJoin(step.shape))
+    if (!step.isProduct)
       continue;
-    seconds.back().chain -= cluster.device.once(step.shape);
+    if (hasList(step))
+      seconds.back().chain -= cluster.device.once(step.shape);
     int64_t form = forms.try_emplace(step.form, int64_t(forms.size())).first->second;
     cost::ChainProduct product{form, {}};
     for (size_t before : step.after)
-      if (auto found = places.find(before); found != places.end())
-        product.after.push_back(found->second);
+      product.after.push_back(places.at(before));
     places[number] = listed.back().chain.size();
     listed.back().chain.push_back(std::move(product));
     listed.back().shapes.push_back(step.shape);
@@ -201,7 +206,8 @@ WaveLoads::Launches WaveModel::launchesOf(const Computed &computed, bool besideM
   if (!isNew)
     return found->second;
   auto add = [&](double &sum, const cost::ProductLaunches::Products &products) {
-    sum += launches.overhead(products, besideMessages);
+    if (launches.canJoin(products.front().shape)) // the products of a launch have one form
+      sum += launches.overhead(products, besideMessages);
   };
   Computed whole; // Products of slabs wait for sums, and share no launches.
   std::vector<cost::Chain> chains;

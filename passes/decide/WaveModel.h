@@ -76,7 +76,7 @@ private:
     SlabRanks slabs = {};
   };
 
-  /// The products of a block that work off lists of tiles.
+  /// The products of a block, if some work off lists of tiles.
   struct Listed {
     std::vector<cost::BlockProduct> shapes;
     cost::Chain chain;
@@ -158,7 +158,7 @@ private:
   std::vector<Listed> listed;        // per group
   cost::ProductLaunches launches;
   std::map<std::pair<bool, Computed>, WaveLoads::Launches> knownLaunches;
-  std::map<decltype(MatrixStep::form), int64_t> forms;
+  std::map<cost::ProductForm, int64_t> forms;
 };
 
 } // namespace stepc::decide

@@ -13,6 +13,7 @@
 #include "passes/kernels/Target.h"
 #include "passes/plan/MoveKinds.h"
 #include "passes/plan/PlanFromIR.h"
+#include "passes/plan/ProductForms.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -154,9 +155,6 @@ struct Report {
 /// The report of a module at level scheduled. If `target` is not null, the report also says how the target
 /// computes products. Emits an error if the module is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
-
-/// The product of one block of an operation.
-cost::BlockProduct blockProductOf(optim::ProductOp op);
 
 /// Adds equal products of blocks to a report, in the order of their first use, with what the module's table
 /// of pinned products (if any) has for them.
