@@ -1,6 +1,6 @@
-//===- ProductLaunches.h - What launches of products take -------*- C++ -*-===//
+//===- ProductLaunches.h - Times of launches of products --------*- C++ -*-===//
 //
-// The choice of waves, stepc simulate and stepc explain ask here what a launch of products takes.
+// The choice of waves, stepc simulate and stepc explain ask here for the time of a launch of products.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_COST_PRODUCTLAUNCHES_H
@@ -26,7 +26,7 @@ class ProductLaunches {
 public:
   using Products = std::vector<LaunchedProduct>;
 
-  explicit ProductLaunches(const Device &device) : device(device) {}
+  explicit ProductLaunches(const Device &device) : device(device), timer(plan::kTileBlocks) {}
 
   /// Whether the product's kernel works off lists of tiles, which have the products of a launch.
   bool canJoin(const BlockProduct &shape) const {
@@ -45,6 +45,7 @@ public:
 
 private:
   Device device;
+  plan::ListTimer timer;
   std::map<std::pair<bool, Products>, plan::ListTimes> known;
 };
 

@@ -96,7 +96,8 @@ private:
     const plan::Product &product = productAt(command);
     auto [blocks, isNew] = known.try_emplace({product.table.value, rank}, 0);
     if (isNew)
-      blocks->second = expander.common(plan.tables[size_t(product.table.value)], rank).rows->blocks;
+      blocks->second =
+          expander.computedBlocks(plan.tables[size_t(product.table.value)].from.segment, rank);
     return {cost::blockProductOf(product), blocks->second};
   }
 
