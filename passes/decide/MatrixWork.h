@@ -18,7 +18,7 @@ struct MatrixStep {
   bool isProduct = false;
   cost::BlockProduct shape = {}; ///< of a product
   cost::ProductForm form = {};   ///< of a product
-  /// Of a product: numbers of the products from whose results its operands are computed.
+  /// Numbers of the products from whose results the operands of a product are computed.
   std::vector<size_t> after = {};
   int64_t flops = 0;    ///< floating-point operations that are executed
   int64_t scratch = 0;  ///< the most bytes that its kernels may take for a block

@@ -148,7 +148,8 @@ public:
   }
 
 private:
-  /// Behind the products of one form that begin at `begin`, none of which reads what another one writes.
+  /// Returns the end of a run of products of one form that begins at `begin`. None of them reads what another
+  /// one writes.
   static size_t endOfForm(ArrayRef<Operation *> ops, size_t begin) {
     cost::ProductForm form = formOf(cast<optim::ProductOp>(ops[begin]));
     llvm::DenseSet<Value> written;
