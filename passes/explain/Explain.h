@@ -161,7 +161,7 @@ mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *ta
 mlir::LogicalResult addProducts(mlir::ModuleOp module, const ProgramPlan &program,
                                 const kernels::Target &target, Report &report);
 
-/// What shares a launch on a target of a GPU with kernels that take lists of tiles.
+/// The products that share each launch, for a GPU whose kernels take lists of tiles.
 mlir::FailureOr<LaunchesReport> launchesOf(mlir::ModuleOp module, const kernels::Target &target,
                                            const cost::Device &device);
 
