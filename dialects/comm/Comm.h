@@ -102,8 +102,8 @@ void setLevel(mlir::ModuleOp module, llvm::StringRef level);
 inline constexpr llvm::StringLiteral kArenaAttr = "comm.arena_bytes";
 /// Set on the module: the user's limit of workspace bytes per rank.
 inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
-/// Set on the module by optim-assign-waves: the chains of a wave do their products step by step, side by
-/// side, so that one launch may serve products of several chains.
+/// Set on the module by optim-assign-waves: the chains of a wave do their products side by side, in columns
+/// of one form (passes/cost/SideBySide.h). So one launch may serve products of several chains.
 inline constexpr llvm::StringLiteral kSideBySideAttr = "comm.side_by_side";
 /// Set on allocations by comm-assign-arena: their offset in the workspace and their size, in bytes.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";

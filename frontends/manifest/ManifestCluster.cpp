@@ -194,7 +194,9 @@ cost::Cluster Cluster::resolve(const cost::Cluster &base) const {
     result.device.launch = *launch / 1e6;
   // A GPU has streams, whatever figures describe it, so `overlaps` of the base holds in any case.
   result.device.overlaps |= base.device.overlaps;
-  result.device.products = base.device.products; // the kernels are the target's
+  // The kernels are the target's. A CPU in the place of a GPU has the GPU's kernels, which count on a GPU.
+  result.device.products =
+      result.device.overlaps ? base.device.products : cost::ProductKernel::Stated;
   if (isComplete())
     result.profile.clear();
   return result;

@@ -1,4 +1,4 @@
-//===- ProductLaunches.cpp - What launches of products take -----------------===//
+//===- ProductLaunches.cpp - Times of launches of products ------------------===//
 
 #include "passes/cost/ProductLaunches.h"
 
@@ -16,7 +16,7 @@ int64_t ProductLaunches::lists(bool besideMessages) const {
 }
 
 plan::ListTimes ProductLaunches::times(const Products &products, bool besideMessages) {
-  // Equal products share an entry. The order of products makes no difference to times.
+  // Equal products share an entry. plan::ListTimer says that order makes no difference to times.
   std::map<BlockProduct, int64_t> blocks;
   for (const LaunchedProduct &each : products)
     blocks[each.shape] += each.blocks;
@@ -29,7 +29,7 @@ plan::ListTimes ProductLaunches::times(const Products &products, bool besideMess
     std::vector<plan::TiledProduct> tiled;
     for (const auto &[shape, count] : found->first.second)
       tiled.push_back({count, shape.m, shape.n, shape.k, shape.isSymmetric, shape.hasAddend});
-    found->second = plan::listTimes(tiled, lists(besideMessages), plan::kTileBlocks);
+    found->second = timer.times(tiled, lists(besideMessages));
   }
   return found->second;
 }

@@ -1,6 +1,6 @@
-//===- ProductLaunches.h - What launches of products take -------*- C++ -*-===//
+//===- ProductLaunches.h - Times of launches of products --------*- C++ -*-===//
 //
-// The choice of waves, stepc simulate and stepc explain ask here what a launch of products takes.
+// The choice of waves, stepc simulate and stepc explain ask here for the time of a launch of products.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_PASSES_COST_PRODUCTLAUNCHES_H
@@ -26,7 +26,7 @@ class ProductLaunches {
 public:
   using Products = std::vector<LaunchedProduct>;
 
-  explicit ProductLaunches(const Device &device) : device(device) {}
+  explicit ProductLaunches(const Device &device) : device(device), timer(plan::kTileBlocks) {}
 
   /// Whether the product's kernel works off lists of tiles, which have the products of a launch.
   bool canJoin(const BlockProduct &shape) const {
@@ -39,11 +39,13 @@ public:
   plan::ListTimes times(const Products &, bool besideMessages);
   /// Seconds that the products' operations take at the rates of their kernels.
   double work(const Products &) const;
-  /// Seconds of a launch beside its work: its start, and the wait for its last multiprocessor.
+  /// Seconds of a launch beside its work: its start, and the wait for its last multiprocessor. They may be
+  /// below 0, because the rates of kernels are those of whole tiles. Half tiles of narrow results take less.
   double overhead(const Products &, bool besideMessages);
 
 private:
   Device device;
+  plan::ListTimer timer;
   std::map<std::pair<bool, Products>, plan::ListTimes> known;
 };
 

@@ -66,15 +66,18 @@ int64_t fullFlops(const BlockProduct &shape) {
   return saturatingMul(saturatingMul(saturatingMul(2, shape.m), shape.n), shape.k);
 }
 
-ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape) {
+bool isForWarpgroups(const BlockProduct &shape) {
   constexpr int64_t kSmall = 64;
+  return shape.isNarrow && shape.isTiled && std::min(shape.m, shape.n) > kSmall && shape.k > 0;
+}
+
+ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape) {
   if (fastest == ProductKernel::Stated)
     return fastest;
   if (!shape.isNarrow)
     return ProductKernel::Chain;
-  bool isForWarpgroups = shape.isTiled && std::min(shape.m, shape.n) > kSmall && shape.k > 0;
-  return fastest == ProductKernel::Warpgroup && !isForWarpgroups ? ProductKernel::TensorCore
-                                                                 : fastest;
+  return fastest == ProductKernel::Warpgroup && !isForWarpgroups(shape) ? ProductKernel::TensorCore
+                                                                        : fastest;
 }
 
 ProductPart partOf(ProductKernel kernel, const BlockProduct &shape) {

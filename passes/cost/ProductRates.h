@@ -34,8 +34,12 @@ int64_t executedFlops(const BlockProduct &shape);
 /// Floating-point operations if the whole result is computed. At most the largest int64_t.
 int64_t fullFlops(const BlockProduct &shape);
 
+/// Whether a kernel on warpgroups takes the product, if the device has such kernels: a product of narrow
+/// operands with tiles and of more than 64 rows and columns.
+bool isForWarpgroups(const BlockProduct &shape);
+
 /// The kernel for a product, on a device whose fastest kernels are `fastest`. Tensor cores take only narrow
-/// operands. Warpgroups take products of more than 64 rows and columns.
+/// operands.
 ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape);
 
 /// Rows and columns of the result that one multiprocessor computes at a time, and how many multiprocessors

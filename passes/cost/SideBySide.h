@@ -2,13 +2,25 @@
 #ifndef STEPC_PASSES_COST_SIDEBYSIDE_H
 #define STEPC_PASSES_COST_SIDEBYSIDE_H
 
+#include "runtime/plan/Plan.h"
+
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace stepc::cost {
 
-/// A product of a chain. Kernels may serve products of one form together.
+/// The properties that products of one launch have in common: types, transposes, symmetry, and whether a
+/// kernel on warpgroups takes them. Such a kernel serves all shapes.
+struct ProductForm {
+  plan::DType lhs = {}, rhs = {}, out = {};
+  bool transposeLhs = false, transposeRhs = false, isSymmetric = false;
+  bool isForWarpgroups = false;
+  auto operator<=>(const ProductForm &) const = default;
+};
+
+/// A product of a chain. Kernels may serve products of one form together, which has a number.
 struct ChainProduct {
   int64_t form = 0;
   std::vector<size_t> after; ///< the earlier products of the chain that it has to wait for

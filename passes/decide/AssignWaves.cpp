@@ -54,9 +54,9 @@ private:
   struct Division {
     std::vector<int64_t> waveOf;
     int64_t waves = 0;
-    WaveCost cost;
+    WaveCosts costs;
     bool sideBySide = false; // whether the chains of each wave are computed side by side
-    double seconds = 0;
+    WaveCost cost;           // of chains side by side or in turn
   };
 
   /// The chosen division, and figures for comparison.
@@ -84,17 +84,19 @@ private:
     return isLimit ? bound - bound / 4 : bound;
   }
 
-  /// On a GPU, chains stand side by side if the workspace stays within the bound. One launch may then serve
-  /// products of several chains. Only a GPU gains time, because it loses time at the end of each launch.
+  /// Chains are computed side by side if that is faster and the workspace stays within the bound. Only
+  /// kernels that serve products of several chains in one launch gain time.
   Division divide(WaveModel &model, int64_t count, int64_t bound, bool isLimit) {
     Division division;
     division.waveOf = model.assign(count);
     division.waves = *llvm::max_element(division.waveOf) + 1;
-    division.cost = model.cost(division.waveOf);
-    division.sideBySide = clusterOf(getOperation()).device.overlaps && division.cost.hasChains &&
-                          division.cost.bytesSideBySide <= mostSideBySide(bound, isLimit);
-    division.seconds =
-        division.sideBySide ? division.cost.secondsSideBySide : division.cost.seconds;
+    division.costs = model.cost(division.waveOf);
+    division.cost = division.costs.inTurn;
+    const std::optional<WaveCost> &other = division.costs.sideBySide;
+    division.sideBySide = other && other->seconds < division.cost.seconds &&
+                          other->bytes <= mostSideBySide(bound, isLimit);
+    if (division.sideBySide)
+      division.cost = *other;
     return division;
   }
 
@@ -132,7 +134,7 @@ private:
       if (any && count > kMostFreeWaves)
         break;
       // More waves take more time. Without a limit, less workspace is not worth that much time.
-      if (!isLimit && !found.empty() && found.back().seconds > fastest * kWorthless)
+      if (!isLimit && !found.empty() && found.back().cost.seconds > fastest * kWorthless)
         break;
       Division division = divide(model, count, bound, isLimit);
       // Skips a division that equals the last one. Two divisions with equally many waves may still differ in
@@ -140,7 +142,7 @@ private:
       if (!found.empty() && division.waveOf == found.back().waveOf)
         continue;
       any |= division.cost.bytes <= bound;
-      fastest = std::min(fastest, division.seconds);
+      fastest = std::min(fastest, division.cost.seconds);
       least = std::min(least, division.cost.bytes);
       found.push_back(std::move(division));
     }
@@ -149,10 +151,10 @@ private:
     choice.best = std::numeric_limits<double>::infinity();
     for (const Division &d : found)
       if (allowed(d))
-        choice.best = std::min(choice.best, d.seconds);
+        choice.best = std::min(choice.best, d.cost.seconds);
     const Division *chosen = nullptr;
     for (const Division &d : found)
-      if (allowed(d) && d.seconds * 100 <= choice.best * (100 + kTolerancePercent) &&
+      if (allowed(d) && d.cost.seconds * 100 <= choice.best * (100 + kTolerancePercent) &&
           (!chosen || d.cost.bytes < chosen->cost.bytes))
         chosen = &d;
     choice.division = *chosen;
@@ -184,11 +186,11 @@ private:
                                          name));
     remark::passed(loc, named("waves-assigned"))
         << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
-        << remark::metric("modelled-ns", cost::picoseconds(chosen.seconds) / 1000)
+        << remark::metric("modelled-ns", cost::picoseconds(chosen.cost.seconds) / 1000)
         << remark::metric("one-wave-bytes", choice.oneWave) << remark::metric("target-bytes", bound)
-        << remark::metric("time-percent-of-best",
-                          choice.best > 0 ? int64_t(std::round(100 * chosen.seconds / choice.best))
-                                          : 100)
+        << remark::metric(
+               "time-percent-of-best",
+               choice.best > 0 ? int64_t(std::round(100 * chosen.cost.seconds / choice.best)) : 100)
         << remark::metric("waves", chosen.waves)
         << (waves > 0 ? remark::reason("forced by option waves")
             : needed > bound && isLimit
@@ -208,19 +210,22 @@ private:
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("optim-assign-waves");
     };
-    if (!clusterOf(getOperation()).device.overlaps || !chosen.cost.hasChains)
+    const std::optional<WaveCost> &other = chosen.costs.sideBySide;
+    if (!other)
       return;
     if (!chosen.sideBySide) {
       remark::missed(getOperation().getLoc(), named("chains-side-by-side"))
-          << remark::metric("modelled-bytes", chosen.cost.bytesSideBySide)
+          << remark::metric("modelled-bytes", other->bytes)
           << remark::metric("most-bytes", mostSideBySide(bound, isLimit))
-          << remark::reason("all chains of a wave at the same time take more workspace");
+          << (other->seconds < chosen.cost.seconds
+                  ? remark::reason("all chains of a wave at the same time take more workspace")
+                  : remark::reason("no launch would have products of several chains"));
       return;
     }
     getOperation()->setAttr(comm::kSideBySideAttr, UnitAttr::get(&getContext()));
     remark::passed(getOperation().getLoc(), named("chains-side-by-side"))
-        << remark::metric("modelled-bytes", chosen.cost.bytesSideBySide)
-        << remark::metric("bytes-in-turn", chosen.cost.bytes);
+        << remark::metric("modelled-bytes", chosen.cost.bytes)
+        << remark::metric("bytes-in-turn", chosen.costs.inTurn.bytes);
   }
 
   void runOnOperation() override {

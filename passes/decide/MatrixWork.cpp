@@ -7,6 +7,7 @@
 #include "runtime/plan/TileLists.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace stepc;
@@ -26,7 +27,7 @@ public:
     MatrixStep step;
     auto blocks =
         llvm::map_to_vector(sources, [&](const MatrixValue &value) { return blockOf(value); });
-    MatrixValue out = make(kind, element);
+    MatrixValue out = make(kind, element, sources);
     step.flops = function.flops(blocks, blockOf(out));
     step.scratch = function.scratchBound(blocks, blockOf(out));
     step.bytes = element.getIntOrFloatBitWidth() / 8;
@@ -55,9 +56,13 @@ public:
                   product.addend.has_value(),
                   lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
                   isTiled(product)};
-    step.form = {
-        lhs.getAsOpaquePointer(), rhs.getAsOpaquePointer(), product.element.getAsOpaquePointer(),
-        product.transposeLhs,     product.transposeRhs,     product.isSymmetric};
+    step.form = {*optim::toPlan(lhs),
+                 *optim::toPlan(rhs),
+                 *optim::toPlan(product.element),
+                 product.transposeLhs,
+                 product.transposeRhs,
+                 product.isSymmetric,
+                 cost::isForWarpgroups(step.shape)};
     step.flops = cost::executedFlops(step.shape);
     step.scratch = cost::productScratchBound(m, n, step.shape.k);
     step.bytes = product.element.getIntOrFloatBitWidth() / 8;
@@ -67,11 +72,10 @@ public:
     SmallVector<MatrixValue> values = {product.lhs, product.rhs};
     if (product.addend)
       values.push_back(*product.addend);
-    MatrixValue result = make(product.kind, product.element);
-    for (const MatrixValue &value : values)
-      if (auto found = madeBy.find(value.number); found != madeBy.end())
-        step.after.push_back(found->second);
-    madeBy[result.number] = steps.size();
+    MatrixValue result = make(product.kind, product.element, values);
+    std::set<size_t> &behind = productsBehind[result.number];
+    step.after.assign(behind.begin(), behind.end());
+    behind = {steps.size()};
     values.push_back(result);
     llvm::SmallDenseSet<int64_t> seen;
     for (const MatrixValue &value : values) {
@@ -86,11 +90,19 @@ public:
     return result;
   }
 
-  MatrixValue stage(ArrayRef<MatrixValue>, ValueKind kind, Type element, Body) override {
-    return make(kind, element);
+  MatrixValue stage(ArrayRef<MatrixValue> ins, ValueKind kind, Type element, Body) override {
+    return make(kind, element, ins);
   }
 
-  MatrixValue make(ValueKind kind, Type element) { return {Value(), kind, element, ++made}; }
+  /// A new value that is computed from others.
+  MatrixValue make(ValueKind kind, Type element, ArrayRef<MatrixValue> from) {
+    std::set<size_t> behind;
+    for (const MatrixValue &value : from)
+      if (auto found = productsBehind.find(value.number); found != productsBehind.end())
+        behind.insert(found->second.begin(), found->second.end());
+    productsBehind[++made] = std::move(behind);
+    return {Value(), kind, element, made};
+  }
 
   bool isTiled(const MatrixProduct &product) const {
     auto stored = [&](const MatrixValue &value) {
@@ -114,24 +126,34 @@ private:
   plan::Division::Axis cut;
   std::vector<MatrixStep> &steps;
   int64_t made = 0;
-  std::map<int64_t, size_t> madeBy; // by value's number: the step of a product
+  // By value's number: the last products from whose results it is computed, as numbers of steps.
+  std::map<int64_t, std::set<size_t>> productsBehind;
 };
 
 } // namespace
 
 MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division::Axis cut) {
   Counter counter(extents, cut, steps);
-  rule.walk([&](MatrixOpInterface op) {
-    size_t before = steps.size();
+  llvm::DenseMap<Value, MatrixValue> known;
+  auto kind = [](Value value) { return kindOf(value.getType()).value_or(ValueKind::Full); };
+  rule.walk([&](Operation *op) {
     SmallVector<MatrixValue> operands;
-    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-      size_t same = llvm::find(op->getOperands(), operand) - op->operand_begin();
-      operands.push_back(same < index
-                             ? operands[same]
-                             : counter.make(kindOf(operand.getType()).value_or(ValueKind::Full),
-                                            getElementTypeOrSelf(operand)));
+    for (Value operand : op->getOperands()) {
+      MatrixValue &value = known[operand];
+      if (value.number == 0) // an argument of the rule
+        value = counter.make(kind(operand), getElementTypeOrSelf(operand), {});
+      operands.push_back(value);
     }
-    op.expand(counter, operands, kindOf(op->getResult(0).getType()).value_or(ValueKind::Full));
+    auto matrixOp = dyn_cast<MatrixOpInterface>(op);
+    if (!matrixOp) {
+      for (Value result : op->getResults())
+        known[result] = counter.make(kind(result), getElementTypeOrSelf(result), operands);
+      return;
+    }
+    Value result = op->getResult(0);
+    size_t before = steps.size();
+    MatrixValue made = matrixOp.expand(counter, operands, kind(result));
+    known[result] = {Value(), kind(result), getElementTypeOrSelf(result), made.number};
     if (std::any_of(steps.begin() + before, steps.end(), isProduct))
       sourceBytes = operands[0].element.getIntOrFloatBitWidth() / 8;
   });

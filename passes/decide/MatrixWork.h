@@ -9,8 +9,7 @@
 
 #include "dialects/optim/Optim.h"
 #include "passes/cost/Cluster.h"
-
-#include <tuple>
+#include "passes/cost/SideBySide.h"
 
 namespace stepc::decide {
 
@@ -18,12 +17,12 @@ namespace stepc::decide {
 struct MatrixStep {
   bool isProduct = false;
   cost::BlockProduct shape = {}; ///< of a product
-  /// Of a product: the types of its operands and its result, transposes, and whether the result is symmetric.
-  std::tuple<const void *, const void *, const void *, bool, bool, bool> form = {};
-  std::vector<size_t> after = {}; ///< numbers of the steps whose results a product reads
-  int64_t flops = 0;              ///< floating-point operations that are executed
-  int64_t scratch = 0;            ///< the most bytes that its kernels may take for a block
-  int64_t bytes = 0;              ///< bytes of an element of the result
+  cost::ProductForm form = {};   ///< of a product
+  /// Numbers of the products from whose results the operands of a product are computed.
+  std::vector<size_t> after = {};
+  int64_t flops = 0;    ///< floating-point operations that are executed
+  int64_t scratch = 0;  ///< the most bytes that its kernels may take for a block
+  int64_t bytes = 0;    ///< bytes of an element of the result
   int64_t elements = 0; ///< of a product: those of the result and of all different operands, summed
   int64_t elementsOfBlock = 0; ///< as `elements`, but only of values that have the block's extents
   /// Whether ranks add up what each slab contributes.

@@ -207,9 +207,10 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     blocks are left out of the numbering. A group whose gradient or states have placements of their own has
     waves even without a matrix space, because moves between these shards also take workspace.
 
-    On GPUs the chains of a wave are computed side by side if the modelled workspace allows it, under a limit
-    three quarters of it: then the module gets the attribute `comm.side_by_side`. One launch can then serve
-    products of several chains, and fewer multiprocessors wait at the ends of launches.
+    The chains of a wave are computed side by side if that is faster by the model and the workspace allows it.
+    Under a limit it may take three quarters of the limit. The module gets the attribute `comm.side_by_side`.
+    One launch can then serve products of several chains, and fewer multiprocessors wait at the ends of
+    launches. All other figures of a number of waves are then those of chains side by side.
 
     Remarks: `waves-assigned` (passed) has the number of waves, the reason, and the workspace of one wave;
     `chains-side-by-side` (passed, or missed) has the workspace for that;

@@ -110,19 +110,24 @@ void WaveModel::add(GroupOp group) {
   list(MatrixWork(rule, MatrixExtents(rows, cols)));
 }
 
-/// Adds the last group's products that work off lists of tiles. addLaunches has their launches, so these
+/// Adds the last group's products if some work off lists of tiles. addLaunches has their launches, so these
 /// leave the seconds of the chain.
 void WaveModel::list(const MatrixWork &work) {
+  auto hasList = [&](const MatrixStep &step) {
+    return step.isProduct && launches.canJoin(step.shape);
+  };
+  if (llvm::none_of(work.steps, hasList))
+    return;
   std::map<size_t, size_t> places; // by step: its place in the chain
   for (auto [number, step] : llvm::enumerate(work.steps)) {
-    if (!step.isProduct || !launches.canJoin(step.shape))
+    if (!step.isProduct)
       continue;
-    seconds.back().chain -= cluster.device.once(step.shape);
+    if (hasList(step))
+      seconds.back().chain -= cluster.device.once(step.shape);
     int64_t form = forms.try_emplace(step.form, int64_t(forms.size())).first->second;
     cost::ChainProduct product{form, {}};
     for (size_t before : step.after)
-      if (auto found = places.find(before); found != places.end())
-        product.after.push_back(found->second);
+      product.after.push_back(places.at(before));
     places[number] = listed.back().chain.size();
     listed.back().chain.push_back(std::move(product));
     listed.back().shapes.push_back(step.shape);
@@ -201,7 +206,8 @@ WaveLoads::Launches WaveModel::launchesOf(const Computed &computed, bool besideM
   if (!isNew)
     return found->second;
   auto add = [&](double &sum, const cost::ProductLaunches::Products &products) {
-    sum += launches.overhead(products, besideMessages);
+    if (launches.canJoin(products.front().shape)) // the products of a launch have one form
+      sum += launches.overhead(products, besideMessages);
   };
   Computed whole; // Products of slabs wait for sums, and share no launches.
   std::vector<cost::Chain> chains;
@@ -303,13 +309,16 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves, bool sideBySide) const {
   return saturatingAdd(saturatingAdd(most, gaps), scratch);
 }
 
-WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) {
+WaveCosts WaveModel::cost(ArrayRef<int64_t> wavesOf) {
   std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
   for (auto [item, wave] : llvm::zip(items, wavesOf))
     blocks[{wave, item.group}].push_back(item.block);
   std::vector<Wave> waves;
   WaveLoads loads(cluster, numberByRank.size(), mostRounds);
-  WavePipeline pipeline(cluster, fill), sideBySide(cluster, fill, /*joins=*/true);
+  WavePipeline pipeline(cluster, fill);
+  std::optional<WavePipeline> sideBySide;
+  if (llvm::count_if(listed, [](const Listed &of) { return !of.chain.empty(); }) > 1)
+    sideBySide.emplace(cluster, fill, /*joins=*/true);
   ComputedAt computed;
   bool exchanges = llvm::any_of(geometries, [](const GroupGeometry &geometry) {
     return !geometry.group.hops.empty() || !geometry.group.slabs.factors.empty();
@@ -322,7 +331,8 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) {
       waves.back().whole = std::max(waves.back().whole, loads.work(rank).whole);
     addLaunches(computed, exchanges, severalWaves, loads);
     pipeline.add(loads);
-    sideBySide.add(loads);
+    if (sideBySide)
+      sideBySide->add(loads);
     loads.clear();
     computed.clear();
   };
@@ -342,7 +352,8 @@ WaveCost WaveModel::cost(ArrayRef<int64_t> wavesOf) {
       wave.between = saturatingAdd(wave.between, saturatingMul(2, last.held));
   }
   close();
-  return {workspace(waves, /*sideBySide=*/false), workspace(waves, /*sideBySide=*/true),
-          pipeline.finish(), sideBySide.finish(),
-          llvm::any_of(waves, [](const Wave &wave) { return wave.needs.size() > 1; })};
+  WaveCosts costs{{workspace(waves, /*sideBySide=*/false), pipeline.finish()}, {}};
+  if (sideBySide)
+    costs.sideBySide = {workspace(waves, /*sideBySide=*/true), sideBySide->finish()};
+  return costs;
 }

@@ -10,16 +10,23 @@
 #include "passes/decide/WavePipeline.h"
 
 #include <limits>
+#include <optional>
 #include <set>
 
 namespace stepc::decide {
 
-/// Workspace per rank in bytes, and time of a step in seconds. A wave's chains, each of the matrix operations
-/// of a group, are computed in turn or side by side. If they are side by side, their products share launches.
+/// Workspace per rank in bytes, and time of a step in seconds.
 struct WaveCost {
-  int64_t bytes = 0, bytesSideBySide = 0;
-  double seconds = 0, secondsSideBySide = 0;
-  bool hasChains = false; ///< whether a wave has several chains
+  int64_t bytes = 0;
+  double seconds = 0;
+};
+
+/// A wave's chains, each of the matrix operations of a group, are computed in turn or side by side. If they
+/// are side by side, their products share launches.
+struct WaveCosts {
+  WaveCost inTurn;
+  /// Nullopt if no launch can have products of several chains.
+  std::optional<WaveCost> sideBySide;
 };
 
 /// The blocks of all groups whose waves are to be decided, and a model of what waves cost.
@@ -37,7 +44,7 @@ public:
   /// The wave of each block, with at most `count` waves. Each rank's bytes are divided evenly, in order, and
   /// no wave is empty.
   std::vector<int64_t> assign(int64_t count) const;
-  WaveCost cost(llvm::ArrayRef<int64_t> wavesOf);
+  WaveCosts cost(llvm::ArrayRef<int64_t> wavesOf);
 
 private:
   /// A block, and the bytes that its computation takes. `rank` is the rank at the block's base. In a group
@@ -69,7 +76,7 @@ private:
     SlabRanks slabs = {};
   };
 
-  /// The products of a block that work off lists of tiles.
+  /// The products of a block, if some work off lists of tiles.
   struct Listed {
     std::vector<cost::BlockProduct> shapes;
     cost::Chain chain;
@@ -151,7 +158,7 @@ private:
   std::vector<Listed> listed;        // per group
   cost::ProductLaunches launches;
   std::map<std::pair<bool, Computed>, WaveLoads::Launches> knownLaunches;
-  std::map<decltype(MatrixStep::form), int64_t> forms;
+  std::map<cost::ProductForm, int64_t> forms;
 };
 
 } // namespace stepc::decide

@@ -104,7 +104,8 @@ public:
         return failure();
       if (isCuda(target->chip()))
         report.gpu = llvm::cantFail(cudaTarget(target->chip()));
-      if (report.gpu && report.gpu->hasWarpgroups() && !report.products.empty()) {
+      if (std::optional<GpuTarget> gpu = gpuOfChip(target->chip());
+          gpu && gpu->hasWarpgroups() && !report.products.empty()) {
         FailureOr<LaunchesReport> launches = launchesOf(module, *target, report.cluster.device);
         if (failed(launches))
           return failure();

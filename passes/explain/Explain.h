@@ -13,6 +13,7 @@
 #include "passes/kernels/Target.h"
 #include "passes/plan/MoveKinds.h"
 #include "passes/plan/PlanFromIR.h"
+#include "passes/plan/ProductForms.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -86,7 +87,8 @@ struct ProductReport {
   std::string notPinned;                     ///< with a table: why `pinned` is empty
 };
 
-/// Equal launches of products on one rank. Each has a list of tiles for each of some clusters of GPU blocks.
+/// Launches of equal products on one rank that take equal time. Each has a list of tiles for each of some
+/// clusters of GPU blocks.
 struct LaunchReport {
   struct Product {
     cost::LaunchedProduct product;
@@ -154,15 +156,12 @@ struct Report {
 /// computes products. Emits an error if the module is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
 
-/// The product of one block of an operation.
-cost::BlockProduct blockProductOf(optim::ProductOp op);
-
 /// Adds equal products of blocks to a report, in the order of their first use, with what the module's table
 /// of pinned products (if any) has for them.
 mlir::LogicalResult addProducts(mlir::ModuleOp module, const ProgramPlan &program,
                                 const kernels::Target &target, Report &report);
 
-/// What shares a launch on a target with kernels that take lists of tiles.
+/// The products that share each launch, for a GPU whose kernels take lists of tiles.
 mlir::FailureOr<LaunchesReport> launchesOf(mlir::ModuleOp module, const kernels::Target &target,
                                            const cost::Device &device);
 

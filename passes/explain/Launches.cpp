@@ -2,6 +2,7 @@
 
 #include "passes/explain/Explain.h"
 #include "passes/kernels/Passes.h"
+#include "passes/kernels/TargetShape.h"
 #include "passes/plan/PlanOfProgram.h"
 
 using namespace mlir;
@@ -68,8 +69,9 @@ public:
         one.lists = launches.lists(launch.besideMessages);
         one.tiles = launches.times(products, launch.besideMessages);
       }
+      // Products with an addend take more time, and look the same here.
       auto same = llvm::find_if(made.launches, [&](const LaunchReport &other) {
-        return other.besideMessages == one.besideMessages &&
+        return other.besideMessages == one.besideMessages && other.seconds == one.seconds &&
                llvm::equal(other.products, one.products, [](const auto &a, const auto &b) {
                  return a.product == b.product && a.groups == b.groups;
                });
@@ -94,7 +96,8 @@ private:
     const plan::Product &product = productAt(command);
     auto [blocks, isNew] = known.try_emplace({product.table.value, rank}, 0);
     if (isNew)
-      blocks->second = expander.common(plan.tables[size_t(product.table.value)], rank).rows->blocks;
+      blocks->second =
+          expander.computedBlocks(plan.tables[size_t(product.table.value)].from.segment, rank);
     return {cost::blockProductOf(product), blocks->second};
   }
 
@@ -143,7 +146,7 @@ FailureOr<LaunchesReport> explain::launchesOf(ModuleOp module, const kernels::Ta
                                               const cost::Device &device) {
   OwningOpRef<ModuleOp> program = module.clone();
   PassManager manager(module.getContext());
-  kernels::buildCommandPipeline(manager, {target.chip()});
+  kernels::buildCommandPipeline(manager, {gpuTargetOfChip(target.chip())});
   if (failed(manager.run(*program)))
     return failure();
   FailureOr<plan::Plan> plan = planOfProgram(*program);

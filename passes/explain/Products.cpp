@@ -17,26 +17,6 @@ static std::string typeOf(Type shaped, bool transposed) {
   return text;
 }
 
-cost::BlockProduct explain::blockProductOf(optim::ProductOp op) {
-  auto [m, n, k] = op.getSizes();
-  auto stored = [](Value batch) {
-    auto type = cast<ShapedType>(batch.getType());
-    return plan::StoredMatrix{*optim::toPlan(type.getElementType()), type.getDimSize(1),
-                              type.getDimSize(2)};
-  };
-  plan::TiledOperands operands{stored(op.getLhs()), stored(op.getRhs()), {}, stored(op.getInit())};
-  if (op.getAddend())
-    operands.addend = stored(op.getAddend());
-  Type lhs = getElementTypeOrSelf(op.getLhs()), rhs = getElementTypeOrSelf(op.getRhs());
-  return {m,
-          n,
-          k,
-          op.getSymmetric(),
-          bool(op.getAddend()),
-          lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
-          plan::checkTiles(operands).empty()};
-}
-
 LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
                                    const kernels::Target &target, Report &report) {
   FailureOr<ArrayAttr> table = kernels::tableOfModule(module);

@@ -3,6 +3,7 @@
 #include "dialects/exec/Exec.h"
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/Target.h"
+#include "runtime/plan/TileLists.h"
 
 namespace stepc::kernels {
 #define GEN_PASS_DEF_JOINPRODUCTS
@@ -23,7 +24,25 @@ bool depend(exec::ProductOp a, exec::ProductOp b) {
 
 struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
   /// Products that begin together. They stand one after another.
-  using Together = SmallVector<exec::ProductOp>;
+  struct Together {
+    SmallVector<exec::ProductOp> products;
+    double tiles = 0; // at most
+  };
+
+  /// A bound of the product's tiles, for any rank.
+  double mostTiles(exec::ProductOp product) {
+    Attribute name = product.getTable().getFrom().getSymbol();
+    auto [blocks, isNew] = blocksOf.try_emplace(name, 0);
+    if (isNew) {
+      auto segment = SymbolTable::lookupNearestSymbolFrom<comm::SegmentOp>(
+          product, cast<FlatSymbolRefAttr>(name));
+      auto group =
+          SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(product, segment.getGroupAttr());
+      blocks->second = group.toPlan().blockCount();
+    }
+    plan::Operand out = product.getOut().toPlan();
+    return plan::mostTiles(out.rows, out.cols, blocks->second);
+  }
 
   void join(exec::ProgramOp program, const Target &target) {
     SmallVector<Together> run; // since the last other command
@@ -35,21 +54,24 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
       }
       Together *joined = nullptr;
       for (Together &before : llvm::reverse(run)) {
-        if (llvm::any_of(before, [&](exec::ProductOp other) { return depend(other, product); }))
+        if (llvm::any_of(before.products,
+                         [&](exec::ProductOp other) { return depend(other, product); }))
           break;
-        if (!product.getPinned() && !before.front().getPinned() &&
-            target.canJoin(before.front(), product)) {
+        exec::ProductOp first = before.products.front();
+        if (!product.getPinned() && !first.getPinned() && target.canJoin(first, product) &&
+            before.tiles + mostTiles(product) <= plan::kMostTiles) {
           joined = &before;
           break;
         }
       }
       if (!joined) {
-        run.push_back({product});
+        run.push_back({{product}, mostTiles(product)});
         continue;
       }
-      product->moveAfter(joined->back());
+      product->moveAfter(joined->products.back());
       product.setJoins(true);
-      joined->push_back(product);
+      joined->products.push_back(product);
+      joined->tiles += mostTiles(product);
       ++joinedProducts;
     }
   }
@@ -61,6 +83,8 @@ struct JoinProducts : impl::JoinProductsBase<JoinProducts> {
     for (auto program : getOperation().getOps<exec::ProgramOp>())
       join(program, **target);
   }
+
+  llvm::DenseMap<Attribute, int64_t> blocksOf; // blocks of a segment's group
 };
 
 } // namespace

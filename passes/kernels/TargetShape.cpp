@@ -157,6 +157,16 @@ Expected<GpuTarget> gpuOnHost(StringRef chip) {
   return parseGpuTarget(gpu, /*tensorCores=*/false);
 }
 
+std::optional<GpuTarget> gpuOfChip(StringRef chip) {
+  if (isCuda(chip))
+    return cantFail(cudaTarget(chip));
+  if (standsForGpu(chip))
+    return cantFail(gpuOnHost(chip));
+  return std::nullopt;
+}
+
+std::string gpuTargetOfChip(StringRef chip) { return chip.take_front(chip.find(kHost)).str(); }
+
 std::pair<std::string, std::string> splitChip(StringRef chip) {
   // A library for GPUs has only plain calls in its code for the host.
   if (isCuda(chip))

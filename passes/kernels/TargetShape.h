@@ -13,6 +13,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace stepc {
@@ -52,6 +53,10 @@ bool looksForRaces(llvm::StringRef chip);
 bool standsForGpu(llvm::StringRef chip);
 /// The GPU of a chip for which standsForGpu holds.
 llvm::Expected<GpuTarget> gpuOnHost(llvm::StringRef chip);
+/// The GPU of a target's chip, or in whose place the chip is. Nullopt if there is none.
+std::optional<GpuTarget> gpuOfChip(llvm::StringRef chip);
+/// The target of such a chip, as users write it.
+std::string gpuTargetOfChip(llvm::StringRef chip);
 
 /// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. The part about a
 /// GPU or the interpreter is left out. For a chip of kind cuda, returns a plain CPU of the host.

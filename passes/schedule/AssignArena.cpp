@@ -4,9 +4,9 @@
 
 #include "dialects/comm/Comm.h"
 #include "dialects/optim/Saturate.h"
+#include "passes/plan/ProductForms.h"
 #include "passes/plan/StepScratch.h"
 #include "passes/schedule/PackArena.h"
-#include "passes/schedule/Rounds.h"
 #include "runtime/plan/Tables.h"
 #include "runtime/text/Plural.h"
 
@@ -148,13 +148,14 @@ public:
   }
 
 private:
-  /// Behind the products of one form that begin at `begin`, none of which reads what another one writes.
+  /// Returns the end of a run of products of one form that begins at `begin`. None of them reads what another
+  /// one writes.
   static size_t endOfForm(ArrayRef<Operation *> ops, size_t begin) {
-    schedule::ProductForm form = schedule::formOf(cast<optim::ProductOp>(ops[begin]));
+    cost::ProductForm form = formOf(cast<optim::ProductOp>(ops[begin]));
     llvm::DenseSet<Value> written;
     for (size_t end = begin; end < ops.size(); ++end) {
       auto product = dyn_cast<optim::ProductOp>(ops[end]);
-      if (!product || schedule::formOf(product) != form ||
+      if (!product || formOf(product) != form ||
           llvm::any_of(product->getOperands(), [&](Value v) { return written.contains(v); }))
         return end;
       written.insert(product.getInit());

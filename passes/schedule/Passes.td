@@ -50,10 +50,10 @@ def PipelineWaves : Pass<"comm-pipeline-waves", "::mlir::ModuleOp"> {
     operations of different chains are next to each other. All results are in memory at one time in any
     order, because they travel together. If the module has `comm.side_by_side`, products stand side by side
     too, in columns of products of one form, as few as cost::columnsOf finds (passes/cost/SideBySide.h). A
-    form is the types, the transposes and the symmetry. Chains without exchanges are laid out in the same
-    way. So one launch may serve products of several chains (`exec-join-products`). The pass decides nothing:
-    this attribute, the `wave` of each segment and the order of the chains fix the whole order.
-    `comm.scalars` come first, and `comm.advance_steps` stays last.
+    form is the types, the transposes, the symmetry, and whether kernels on warpgroups take the product.
+    Chains without exchanges are laid out in the same way. So one launch may serve products of several chains
+    (`exec-join-products`). The pass decides nothing: this attribute, the `wave` of each segment and the order
+    of the chains fix the whole order. `comm.scalars` come first, and `comm.advance_steps` stays last.
 
     Remarks: `waves-pipelined` (passed) with the numbers of waves and exchanges; `exchange-exposed` (missed)
     for each exchange whose wait follows at once, because nothing is left to run while it travels.

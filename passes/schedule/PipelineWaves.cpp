@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/cost/SideBySide.h"
+#include "passes/plan/ProductForms.h"
 #include "passes/schedule/Passes.h"
 #include "passes/schedule/Rounds.h"
 
@@ -356,7 +356,7 @@ private:
   StartMerger merger;
   OpBuilder builder;
   const bool sideBySide;
-  std::map<ProductForm, int64_t> forms;
+  std::map<cost::ProductForm, int64_t> forms;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
   size_t rounds =

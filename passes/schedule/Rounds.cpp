@@ -7,12 +7,6 @@ using namespace stepc;
 using namespace stepc::comm;
 using namespace stepc::schedule;
 
-ProductForm schedule::formOf(optim::ProductOp product) {
-  auto type = [](Value value) { return getElementTypeOrSelf(value).getAsOpaquePointer(); };
-  return {type(product.getLhs()),    type(product.getRhs()),    type(product.getInit()),
-          product.getTransposeLhs(), product.getTransposeRhs(), product.getSymmetric()};
-}
-
 bool schedule::depend(optim::ProductOp a, optim::ProductOp b) {
   return llvm::is_contained(b->getOperands(), a.getInit()) ||
          llvm::is_contained(a->getOperands(), b.getInit());

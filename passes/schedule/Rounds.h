@@ -4,8 +4,6 @@
 
 #include "passes/schedule/MergeStarts.h"
 
-#include <tuple>
-
 namespace stepc::schedule {
 
 /// A start that is under way, and the segments of its values.
@@ -33,10 +31,6 @@ struct Wave {
   llvm::SmallVector<mlir::Operation *> local; // all operations of chains without exchanges
 };
 
-/// What products have in common that a kernel for products of several shapes may serve: the types of both
-/// operands and the result, the transposes, and whether the result is symmetric.
-using ProductForm = std::tuple<const void *, const void *, const void *, bool, bool, bool>;
-ProductForm formOf(optim::ProductOp product);
 /// Whether one product writes a buffer that the other reads or writes.
 bool depend(optim::ProductOp a, optim::ProductOp b);
 

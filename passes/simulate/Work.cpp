@@ -112,15 +112,15 @@ std::vector<Effort> Work::efforts(size_t number) {
       result[rank].seconds += device.seconds(more.operations, result[rank].bytes);
     if (!std::holds_alternative<plan::Product>(command))
       continue;
-    double launch = launchSeconds(number, rank);
-    result[rank].productLaunches = launch > 0;
-    result[rank].seconds += launch;
+    std::optional<double> launch = launchSeconds(number, rank);
+    result[rank].productLaunches = launch.has_value();
+    result[rank].seconds += launch.value_or(0);
     result[rank].productSeconds = result[rank].seconds;
   }
   return result;
 }
 
-double Work::launchSeconds(size_t number, size_t rank) {
+std::optional<double> Work::launchSeconds(size_t number, size_t rank) {
   const cost::PlannedLaunch &launch = launchOf.at(number);
   cost::ProductLaunches::Products products;
   for (size_t each : launch.commands) {
@@ -129,10 +129,12 @@ double Work::launchSeconds(size_t number, size_t rank) {
     if (blocks == 0)
       continue;
     if (products.empty() && each != number)
-      return 0;
+      return {};
     products.push_back({cost::blockProductOf(product), blocks});
   }
-  return products.empty() ? 0 : launches.overhead(products, launch.besideMessages);
+  if (products.empty())
+    return {};
+  return launches.overhead(products, launch.besideMessages);
 }
 
 Work::Extra Work::extra(const plan::Product &product, const Sums &sums) const {

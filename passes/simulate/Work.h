@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace stepc::simulate {
 
@@ -50,9 +51,9 @@ private:
   const std::vector<Sums> &sumsOf(int64_t table);
   Sums sum(const plan::RankTable &rows) const;
   std::vector<Effort> efforts(size_t number);
-  /// The launch that the product with this number begins on a rank: its seconds beside the products' work. 0
-  /// if an earlier product of the launch begins it, or if the rank has no blocks.
-  double launchSeconds(size_t number, size_t rank);
+  /// The seconds of a launch beside its products' work, if the product with this number begins it on a rank.
+  /// An earlier product of the launch may begin it, or the rank may have no blocks.
+  std::optional<double> launchSeconds(size_t number, size_t rank);
   // The launches (seconds) and operations of a command beside the bytes that it moves, from the sums of its
   // tables on a rank. `operations` take as long as the executed ones, at the device's figure.
   struct Extra {

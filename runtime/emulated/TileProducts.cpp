@@ -44,8 +44,8 @@ struct Stack {
 /// A part of 64 × 64 elements of a result.
 class Part {
 public:
-  Part(const TileForm &form, const stepc_product_problem &problem, const stepc_product_tile &tile,
-       int64_t row, int64_t column)
+  Part(const interpret::TilesKernel &form, const stepc_product_problem &problem,
+       const stepc_product_tile &tile, int64_t row, int64_t column)
       : form(form), problem(problem), tile(tile), lhs(problem.lhs), rhs(problem.rhs),
         out(problem.out), row(row), column(column) {}
 
@@ -97,14 +97,14 @@ private:
       interpret::write(form.result(), value, out.at(form.result(), tile.matrix, j, i));
   }
 
-  const TileForm &form;
+  const interpret::TilesKernel &form;
   const stepc_product_problem &problem;
   const stepc_product_tile &tile;
   Stack lhs, rhs, out;
   int64_t row, column;
 };
 
-void computeTile(const TileForm &form, const stepc_product_problem &problem,
+void computeTile(const interpret::TilesKernel &form, const stepc_product_problem &problem,
                  const stepc_product_tile &tile) {
   constexpr int64_t kEdge = 64, kDown = 4; // parts of a tile of two GPU blocks
   for (int64_t down = 0; down < kDown; ++down)
@@ -127,7 +127,8 @@ void writeMap(const void *address, const std::array<int64_t, 3> &sizes, stepc_te
     map.words[2 + i] = uint64_t(sizes[i]);
 }
 
-void multiplyTiles(const TileForm &form, void *const *arguments, int64_t first, int64_t last) {
+void multiplyTiles(const interpret::TilesKernel &form, void *const *arguments, int64_t first,
+                   int64_t last) {
   auto *problems = static_cast<const stepc_product_problem *>(arguments[0]);
   auto *tiles = static_cast<const stepc_product_tile *>(arguments[1]);
   auto *lists = static_cast<const stepc_tile_list *>(arguments[2]);

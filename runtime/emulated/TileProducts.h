@@ -2,7 +2,7 @@
 #ifndef STEPC_RUNTIME_EMULATED_TILEPRODUCTS_H
 #define STEPC_RUNTIME_EMULATED_TILEPRODUCTS_H
 
-#include "runtime/model/Model.h"
+#include "runtime/interpret/Kernels.h"
 #include "stepc/kernel_abi.h"
 
 #include <array>
@@ -10,17 +10,9 @@
 
 namespace stepc::runtime {
 
-/// The properties of a kernel of tiles. Operands have one type, bf16 or f16.
-struct TileForm {
-  plan::DType type;
-  bool transposeLhs, transposeRhs, symmetric;
-  bool toF32; ///< results are f32; otherwise they have the operands' type
-
-  plan::DType result() const { return toF32 ? plan::DType::F32 : type; }
-};
-
 /// Works off the lists [first, last) of a launch. `arguments` are those of lists of tiles in kernel_abi.h.
-void multiplyTiles(const TileForm &form, void *const *arguments, int64_t first, int64_t last);
+void multiplyTiles(const interpret::TilesKernel &form, void *const *arguments, int64_t first,
+                   int64_t last);
 
 /// The number of clusters among which tiles are shared out: one to eight, drawn from a seed, otherwise three.
 int64_t drawnClusters(std::optional<uint64_t> seed);

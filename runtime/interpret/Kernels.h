@@ -293,6 +293,7 @@ struct TilesKernel {
     visit("symmetric", self.symmetric);
     visit("to_f32", self.toF32);
   }
+  plan::DType result() const { return toF32 ? plan::DType::F32 : type; }
   std::string check() const {
     if (type == plan::DType::BF16 || type == plan::DType::F16)
       return {};

@@ -7,17 +7,15 @@ namespace {
 
 class TilesCode : public Code {
 public:
-  explicit TilesCode(const TilesKernel &kernel)
-      : form{kernel.type, kernel.transposeLhs, kernel.transposeRhs, kernel.symmetric,
-             kernel.toF32} {}
+  explicit TilesCode(const TilesKernel &kernel) : kernel(kernel) {}
 
   int64_t arguments() const override { return 3; } // problems, tiles and lists
   void run(void *const *arguments, int64_t first, int64_t last) const override {
-    runtime::multiplyTiles(form, arguments, first, last);
+    runtime::multiplyTiles(kernel, arguments, first, last);
   }
 
 private:
-  runtime::TileForm form;
+  TilesKernel kernel;
 };
 
 } // namespace

@@ -64,18 +64,19 @@ std::vector<Tile> tilesOf(const TiledProduct &product, size_t number, int64_t cl
   return tiles;
 }
 
+using Tiles = std::shared_ptr<const std::vector<Tile>>;
+
 /// Equal products of a launch, whose matrices have equal tiles.
 struct Stack {
-  std::vector<Tile> tiles; // of one matrix
+  TiledProduct product;
+  Tiles shared; // of one matrix
   int64_t matrices = 0;
-};
 
-std::vector<Stack> stacksOf(std::span<const TiledProduct> products, int64_t cluster) {
-  std::vector<Stack> stacks;
-  for (size_t i = 0; i < products.size(); ++i)
-    stacks.push_back({tilesOf(products[i], i, cluster), products[i].matrices});
-  return stacks;
-}
+  Stack(const TiledProduct &product, Tiles tiles)
+      : product(product), shared(std::move(tiles)), matrices(product.matrices) {}
+  const std::vector<Tile> &tiles() const { return *shared; }
+  auto shape() const { return std::tuple(product.m, product.n, product.k, product.symmetric); }
+};
 
 /// Tiles of equal time.
 struct Equal {
@@ -122,15 +123,15 @@ struct Cut {
   int64_t made = 0;              // tiles, where halves count as tiles
 };
 
-/// The numbers of stacks, those of the cheapest tiles first, and the last of equally cheap ones first.
+/// The numbers of stacks, those of the cheapest tiles first. The shape decides between equally cheap ones, so
+/// that the order of products makes no difference to times.
 std::vector<size_t> cheapestFirst(const std::vector<Stack> &stacks) {
   std::vector<size_t> order;
   for (size_t i = 0; i < stacks.size(); ++i)
-    if (!stacks[i].tiles.empty() && stacks[i].matrices > 0)
+    if (!stacks[i].tiles().empty() && stacks[i].matrices > 0)
       order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(cost(stacks[a].tiles[0]), b) < std::pair(cost(stacks[b].tiles[0]), a);
-  });
+  auto key = [&](size_t i) { return std::tuple(cost(stacks[i].tiles()[0]), stacks[i].shape(), i); };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
   return order;
 }
 
@@ -139,7 +140,7 @@ std::vector<size_t> cheapestFirst(const std::vector<Stack> &stacks) {
 Cut cutOf(const std::vector<Stack> &stacks, int64_t lists) {
   int64_t tiles = 0;
   for (const Stack &stack : stacks)
-    tiles += stack.matrices * static_cast<int64_t>(stack.tiles.size());
+    tiles += stack.matrices * static_cast<int64_t>(stack.tiles().size());
   if (tiles == 0)
     return {};
   const std::vector<size_t> order = cheapestFirst(stacks);
@@ -148,19 +149,19 @@ Cut cutOf(const std::vector<Stack> &stacks, int64_t lists) {
     std::map<int64_t, int64_t> counts; // by cost
     for (size_t i : order) {
       const Stack &stack = stacks[i];
-      auto size = static_cast<int64_t>(stack.tiles.size());
+      auto size = static_cast<int64_t>(stack.tiles().size());
       int64_t all = stack.matrices * size, here = std::min(cut, all);
       cut -= here;
       auto halvesFrom = [&](int64_t first) {
         int64_t count = 0;
         for (int64_t tile = first; here > 0 && tile < size; ++tile)
-          count += static_cast<int64_t>(halves(stack.tiles[static_cast<size_t>(tile)]).size());
+          count += static_cast<int64_t>(halves(stack.tiles()[static_cast<size_t>(tile)]).size());
         return count;
       };
       int64_t halved = here / size * halvesFrom(0) + halvesFrom(size - here % size);
-      Tile half = stack.tiles[0];
+      Tile half = stack.tiles()[0];
       half.columns = static_cast<int32_t>(kTileColumns / 2);
-      int64_t whole = cost(stack.tiles[0]);
+      int64_t whole = cost(stack.tiles()[0]);
       counts[whole] += all - here;
       counts[cost(half)] += halved;
       made.sum += whole * (all - here) + cost(half) * halved;
@@ -186,19 +187,19 @@ Cut cutOf(const std::vector<Stack> &stacks, int64_t lists) {
 std::vector<Tile> allTiles(const std::vector<Stack> &stacks, int64_t cut) {
   std::vector<int64_t> halved(stacks.size(), 0);
   for (size_t i : cheapestFirst(stacks)) {
-    halved[i] = std::min(cut, stacks[i].matrices * static_cast<int64_t>(stacks[i].tiles.size()));
+    halved[i] = std::min(cut, stacks[i].matrices * static_cast<int64_t>(stacks[i].tiles().size()));
     cut -= halved[i];
   }
   std::vector<Tile> tiles;
   for (size_t i = 0; i < stacks.size(); ++i) {
-    int64_t whole = stacks[i].matrices * static_cast<int64_t>(stacks[i].tiles.size()) - halved[i];
+    int64_t whole = stacks[i].matrices * static_cast<int64_t>(stacks[i].tiles().size()) - halved[i];
     for (int64_t matrix = 0; matrix < stacks[i].matrices; ++matrix)
-      for (Tile tile : stacks[i].tiles) {
+      for (Tile tile : stacks[i].tiles()) {
         tile.matrix = static_cast<int32_t>(matrix);
         if (whole-- > 0) {
           tiles.push_back(tile);
         } else {
-          std::vector<Tile> parts = halves(tile);
+          TileHalves parts = halves(tile);
           tiles.insert(tiles.end(), parts.begin(), parts.end());
         }
       }
@@ -240,26 +241,36 @@ std::vector<std::vector<size_t>> shareOut(const std::vector<Tile> &tiles, int64_
 
 } // namespace
 
-std::vector<Tile> halves(const Tile &tile) {
+TileHalves halves(const Tile &tile) {
   constexpr uint32_t kFirstColumns = 0x33333333; // two of each four bits
-  std::vector<Tile> made;
+  TileHalves made;
   for (int half = 0; half < 2; ++half) {
     Tile part = tile;
     part.stores = tile.stores >> 2 * half & kFirstColumns;
     part.column += static_cast<int32_t>(half * kTileColumns / 2);
     part.columns = static_cast<int32_t>(kTileColumns / 2);
     if (part.stores)
-      made.push_back(part);
+      made.parts[made.count++] = part;
   }
   return made;
 }
 
-ListTimes listTimes(std::span<const TiledProduct> products, int64_t lists, int64_t cluster) {
-  return timesOf(cutOf(stacksOf(products, cluster), lists), lists);
+ListTimes ListTimer::times(std::span<const TiledProduct> products, int64_t lists) {
+  std::vector<Stack> stacks;
+  for (const TiledProduct &product : products) {
+    Tiles &tiles = known[{product.m, product.n, product.k, product.symmetric}];
+    if (!tiles)
+      tiles = std::make_shared<const std::vector<Tile>>(tilesOf(product, 0, cluster));
+    stacks.emplace_back(product, tiles);
+  }
+  return timesOf(cutOf(stacks, lists), lists);
 }
 
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster) {
-  std::vector<Stack> stacks = stacksOf(products, cluster);
+  std::vector<Stack> stacks;
+  for (size_t i = 0; i < products.size(); ++i)
+    stacks.emplace_back(
+        products[i], std::make_shared<const std::vector<Tile>>(tilesOf(products[i], i, cluster)));
   Cut cut = cutOf(stacks, lists);
   std::vector<Tile> tiles = allTiles(stacks, cut.tiles);
   TileLists made;
@@ -306,11 +317,10 @@ TiledOperands tiledOperands(const Product &product) {
   return made;
 }
 
-double mostTiles(const Product &product, int64_t matrices) {
+double mostTiles(int64_t rows, int64_t columns, int64_t matrices) {
   // Half tiles are twice as many.
   auto across = [](int64_t extent, int64_t tile) { return double(extent) / double(tile) + 1; };
-  return 2 * double(matrices) * across(product.out.rows, kTileRows) *
-         across(product.out.cols, kTileColumns);
+  return 2 * double(matrices) * across(rows, kTileRows) * across(columns, kTileColumns);
 }
 
 std::string checkTiled(const Product &product, int64_t matrices) {
@@ -319,7 +329,7 @@ std::string checkTiled(const Product &product, int64_t matrices) {
   if (product.accumulation != Accumulation::TensorCore)
     return "expected a product on tensor cores for a kernel of tiles, found one of accumulation " +
            std::string(name(product.accumulation));
-  if (mostTiles(product, matrices) > kMostTiles)
+  if (mostTiles(product.out.rows, product.out.cols, matrices) > kMostTiles)
     return "expected a product of fewer than 2^31 tiles, found " + std::to_string(matrices) +
            " matrices of " + std::to_string(product.out.rows) + " x " +
            std::to_string(product.out.cols);

@@ -10,7 +10,12 @@
 #include "runtime/plan/commands/Matrix.h"
 #include "stepc/kernel_abi.h"
 
+#include <array>
+#include <map>
+#include <memory>
 #include <span>
+#include <tuple>
+#include <vector>
 
 namespace stepc::plan {
 
@@ -32,7 +37,7 @@ constexpr int64_t boxColumns(DType type) { return type == DType::F32 ? 32 : 64; 
 /// Steps of k of one stage, the stages that a kernel's ring has, and the least stages of a tile.
 inline constexpr int64_t kTileSteps = 64, kTileStages = 4, kLeastTileStages = 5;
 
-/// What lists of tiles take, in stages of whole tiles.
+/// Times of lists of tiles, in stages of whole tiles.
 struct ListTimes {
   int64_t tiles = 0;
   double longest = 0;    ///< of the longest list
@@ -49,18 +54,39 @@ struct TileLists {
 };
 
 /// The halves of a whole tile, each of 128 columns, that store anything.
-std::vector<stepc_product_tile> halves(const stepc_product_tile &tile);
+struct TileHalves {
+  std::array<stepc_product_tile, 2> parts;
+  size_t count = 0;
+
+  const stepc_product_tile *begin() const { return parts.data(); }
+  const stepc_product_tile *end() const { return parts.data() + count; }
+  size_t size() const { return count; }
+};
+TileHalves halves(const stepc_product_tile &tile);
 
 /// Shares the tiles of products out to `lists` clusters of `cluster` blocks each. Product i of the result's
 /// tiles is number i of `products`.
 TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
 
-/// The times of the lists that tileLists makes. This takes time per tile of a matrix, not of all matrices.
-ListTimes listTimes(std::span<const TiledProduct> products, int64_t lists, int64_t cluster);
-/// The tiles of a launch are numbered by 32 bits. `mostTiles` is a bound of a product's, which counts half
-/// tiles.
+/// The times of the lists that tileLists makes, for clusters of one size. They depend neither on the order of
+/// the products nor on whether equal products are one. The tiles of a shape are found once, and of all
+/// matrices only one is looked at.
+class ListTimer {
+public:
+  explicit ListTimer(int64_t cluster) : cluster(cluster) {}
+  ListTimes times(std::span<const TiledProduct> products, int64_t lists);
+
+private:
+  /// m, n, k and symmetry.
+  using Shape = std::tuple<int64_t, int64_t, int64_t, bool>;
+  int64_t cluster;
+  std::map<Shape, std::shared_ptr<const std::vector<stepc_product_tile>>> known;
+};
+
+/// The tiles of a launch are numbered by 32 bits. `mostTiles` is a bound of those of matrices of so many rows
+/// and columns, which counts half tiles.
 inline constexpr double kMostTiles = 0x7fffffff;
-double mostTiles(const Product &product, int64_t matrices);
+double mostTiles(int64_t rows, int64_t columns, int64_t matrices);
 
 /// The variable of a GPU's module that points to a word of the host, if the waits of a kernel of tiles are
 /// bounded. There a thread that has waited too long writes one more than its barrier's number.

@@ -15,7 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "test" / "python" / "property"))
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))  # behind: its models.py is another one
 
 import orthogonalize  # noqa: E402
 from cases import random_batch  # noqa: E402

@@ -160,3 +160,18 @@ def test_a_layer_of_llama_has_few_launches_of_products(tmp_path, form, most, ran
     same = next(one for one in step["ranks"] if one["global_rank"] == launches["global_rank"])
     assert same["product_launches"] == launches["count"]
     assert same["product_seconds"] == pytest.approx(launches["modelled_seconds"], rel=0.02)
+
+
+def test_launches_of_square_matrices_differ_by_their_addend(tmp_path):
+    """X Xᵀ and the polynomial of it have one shape. The polynomial has an addend, and takes more time."""
+    sys.path.insert(0, str(ROOT / "test" / "gpu"))
+    from libraries import MUON, manifest, parameter
+
+    square = parameter("w", (4096, 4096), "bf16", placements=["R"])
+    (tmp_path / "m.json").write_text(json.dumps(manifest([square], sizes=(1,))))
+    (tmp_path / "step.optim").write_text(MUON)
+    options = (tmp_path / "step.optim", tmp_path / "m.json", "--cluster", "h200", "--target", "cuda:sm_90a")
+    gram, polynomial, last = explain(*options)["launches"]["list"]
+    assert gram["times"] == polynomial["times"] == last["times"] == 5
+    assert gram["products"] == polynomial["products"] != last["products"]
+    assert gram["modelled_seconds"] < polynomial["modelled_seconds"]

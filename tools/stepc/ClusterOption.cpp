@@ -12,15 +12,17 @@ using llvm::StringRef;
 cost::Cluster driver::profileOf(const CompileOptions &options) {
   StringRef first = options.targets.empty() ? StringRef("cpu") : options.targets.front();
   llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(first);
-  if (!target)
+  if (!target) {
     llvm::consumeError(target.takeError()); // the check of the options reports this error
-  else if (isCuda((*target)->chip())) {
-    GpuTarget gpu = llvm::cantFail(cudaTarget((*target)->chip()));
-    cost::Cluster cluster = cost::gpuProfile(gpu.number());
-    cluster.device.products = gpu.products();
-    return cluster;
+    return cost::cpuProfile();
   }
-  return cost::cpuProfile();
+  std::optional<GpuTarget> gpu = gpuOfChip((*target)->chip());
+  if (!gpu)
+    return cost::cpuProfile();
+  cost::Cluster cluster =
+      isCuda((*target)->chip()) ? cost::gpuProfile(gpu->number()) : cost::cpuProfile();
+  cluster.device.products = gpu->products();
+  return cluster;
 }
 
 std::optional<manifest::Cluster> driver::readClusterOption(const std::string &text,

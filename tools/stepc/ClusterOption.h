@@ -9,7 +9,8 @@
 namespace stepc::driver {
 
 /// The profile for the target of the options, or for the first of several targets. Levels that know of no
-/// target are decided once for all of them.
+/// target are decided once for all of them. A CPU in the place of a GPU has the GPU's kernels for products;
+/// manifest::Cluster::resolve says when they count.
 cost::Cluster profileOf(const CompileOptions &options);
 
 /// Reads what `--cluster` names: a profile, a file, or the JSON itself, for these meshes. Returns nothing

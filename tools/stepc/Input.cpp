@@ -205,7 +205,7 @@ bool Input::allowNoMatch(mlir::ModuleOp module, llvm::ArrayRef<std::string> patt
 
 bool Input::setCluster(mlir::ModuleOp module, const CompileOptions &options) {
   if (module.getOps<optim::ClusterOp>().empty())
-    decide::setCluster(module, profileOf(options), module.getLoc());
+    decide::setCluster(module, manifest::Cluster().resolve(profileOf(options)), module.getLoc());
   if (options.cluster.empty())
     return true;
   // The verifier compares the cluster with the module's meshes, so none are needed here.

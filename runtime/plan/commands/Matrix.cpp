@@ -149,11 +149,15 @@ std::string Product::checkJoined(const ProgramChecks &checks) const {
 }
 
 std::string Product::checkJoinedTiles(ProgramChecks &checks) const {
-  double tiles = mostTiles(*this, checks.groupOf(table).blockCount());
+  auto tilesOf = [&](const Product &product) {
+    return mostTiles(product.out.rows, product.out.cols,
+                     checks.groupOf(product.table).blockCount());
+  };
+  double tiles = tilesOf(*this);
   const Product *last = this;
   for (int64_t i = checks.number - 1; last->joins; --i) {
     last = &std::get<Product>(checks.plan.commands[static_cast<size_t>(i)]);
-    tiles += mostTiles(*last, checks.groupOf(last->table).blockCount());
+    tiles += tilesOf(*last);
   }
   return tiles <= kMostTiles
              ? Check()

@@ -181,3 +181,34 @@ module @writes attributes {stepc.chip = "cuda:sm_90a", stepc.level = "exec"} {
     exec.advance_steps
   }
 }
+
+// -----
+
+// Tiles of a launch are numbered by 32 bits. A second product of 240 million matrices begins another launch, which a product of one matrix joins.
+// CHECK-LABEL: module @many
+// CHECK: exec.product {{.*}} to <offset = 7864320000000, {{.*}} symmetric, transpose_rhs}
+// CHECK-NEXT: exec.product {{.*}} to <offset = 23592960000000, {{.*}} symmetric, transpose_rhs}
+// CHECK-NEXT: exec.product {{.*}} to <offset = 31457280032768, {{.*}} joins{{.*}}
+module @many attributes {stepc.chip = "cuda:sm_90a", stepc.level = "exec"} {
+  optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+  optim.rule @R hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error
+  optim.parameter @w0 shape [60000000, 128, 128] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
+  optim.parameter @w1 shape [60000000, 128, 128] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
+  optim.parameter @w2 shape [60000000, 128, 128] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
+  optim.parameter @w3 shape [60000000, 128, 128] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
+  optim.parameter @v shape [128, 128] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @R
+  optim.group @g rule @R parameters [@w0, @w1, @w2, @w3]
+  optim.group @h rule @R parameters [@v]
+  comm.segment @s group @g all
+  comm.segment @t group @h all
+  exec.program arena 39321600000000 {
+    exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 7864320000000, block = tensor<128x128xbf16>> by <offset = 0, bytes = 7864320000000, block = tensor<128x128xbf16>> to <offset = 7864320000000, bytes = 7864320000000, block = tensor<128x128xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, transpose_rhs}
+    exec.product tensorcore of <kind = block_chunks, from = <@s, full, blocks>> <offset = 15728640000000, bytes = 7864320000000, block = tensor<128x128xbf16>> by <offset = 15728640000000, bytes = 7864320000000, block = tensor<128x128xbf16>> to <offset = 23592960000000, bytes = 7864320000000, block = tensor<128x128xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, transpose_rhs}
+    exec.product tensorcore of <kind = block_chunks, from = <@t, full, blocks>> <offset = 31457280000000, bytes = 32768, block = tensor<128x128xbf16>> by <offset = 31457280000000, bytes = 32768, block = tensor<128x128xbf16>> to <offset = 31457280032768, bytes = 32768, block = tensor<128x128xbf16>> {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, transpose_rhs}
+    exec.advance_steps
+  }
+}

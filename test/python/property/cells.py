@@ -143,8 +143,9 @@ def drawn(source, meshes, rule, strategy, role, kind):
         shape, batch, flatten = random_flattened(source, batched)
     else:
         shape, batch = random_shape(source, rule.matrix, batched, rule.elementwise)
-    if strategy == "agrs" and shape:  # shards of one size, of few blocks
-        shape, batch = (*[1] * batch, *(source.randint(1, 2) * len(mesh.ranks) for _ in shape[batch:])), batch
+    if strategy == "agrs" and shape:  # shards of one size, of few blocks; more long axes were too many elements
+        long = source.sample(range(batch, len(shape)), min(3, len(shape) - batch))
+        shape = tuple(source.randint(1, 2) * len(mesh.ranks) if i in long else 1 for i in range(len(shape)))
     dims = list(range(len(shape)))
     of_state = state_dims(strategy, shape, batch, flatten, source)
     for _ in range(60):

@@ -5,6 +5,7 @@
 #include "dialects/comm/Comm.h"
 #include "passes/cost/Cluster.h"
 #include "passes/distribute/Passes.h"
+#include "passes/plan/ProductForms.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -53,6 +54,12 @@ std::vector<Step> stepsOf(ModuleOp module) {
   return steps;
 }
 
+std::vector<cost::ProductForm> formsOf(ModuleOp module) {
+  std::vector<cost::ProductForm> forms;
+  module.walk([&](optim::ProductOp product) { forms.push_back(formOf(product)); });
+  return forms;
+}
+
 /// A rule that orthogonalizes with these coefficients, in bf16 if `isNarrow`, and then takes a norm.
 std::string moduleOf(int64_t rows, int64_t cols, const std::string &coefficients,
                      const std::string &decided, bool isNarrow = false,
@@ -91,7 +98,9 @@ TEST(MatrixWork, CountsWhatIsBuilt) {
   context.loadAllAvailableDialects();
   std::mt19937 random(7);
   for (int draw = 0; draw < 40; ++draw) {
-    auto rows = int64_t(random() % 60 + 1), cols = int64_t(random() % 60 + 1);
+    // Kernels on warpgroups take some of these.
+    auto rows = int64_t(random() % 60 + 1) * (random() % 2 ? 1 : 8);
+    auto cols = int64_t(random() % 60 + 1) * (random() % 2 ? 1 : 8);
     std::string coefficients;
     for (unsigned step = random() % 4 + 1; step > 0; --step)
       coefficients += std::string(coefficients.empty() ? "" : ", ") +
@@ -112,8 +121,13 @@ TEST(MatrixWork, CountsWhatIsBuilt) {
     distribute::buildDistributePipeline(manager);
     ASSERT_TRUE(succeeded(manager.run(*module)));
     std::vector<Step> counted;
-    for (const MatrixStep &step : work.steps)
+    std::vector<cost::ProductForm> forms;
+    for (const MatrixStep &step : work.steps) {
       counted.push_back(stepOf(step));
+      if (step.isProduct)
+        forms.push_back(step.form);
+    }
+    EXPECT_TRUE(forms == formsOf(*module)) << rows << " x " << cols << ", " << form;
     EXPECT_THAT(counted, testing::ElementsAreArray(stepsOf(*module)))
         << rows << " x " << cols << ", " << coefficients << ", " << form;
   }
@@ -190,6 +204,36 @@ TEST(MatrixWork, CountsAFactorOnce) {
   EXPECT_EQ(stepOf(work.steps[1]), product({4, 6, 4, false, false, false}));
   EXPECT_EQ(work.steps[0].elements, 24 + 16);
   EXPECT_EQ(work.steps[1].elements, 16 + 24 + 24);
+}
+
+/// Through other operations of the rule, and through a function of blocks.
+TEST(MatrixWork, KnowsWhatAProductWaitsFor) {
+  MLIRContext context;
+  context.loadDialect<optim::OptimDialect, arith::ArithDialect>();
+  auto module = parseSourceString<ModuleOp>(R"(
+      optim.rule @R hyperparameters [] states [] {
+      ^bb0(%p: tensor<?x?xf32>, %g: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+        %s = optim.matmul %g, %g {transpose_rhs} : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+        %t = optim.matmul %g, %g {transpose_lhs} : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[cols, cols]>>
+        %a = optim.matmul %s, %g : tensor<?x?xf32, #optim.kind<[rows, rows]>>, tensor<?x?xf32> -> tensor<?x?xf32>
+        %b = arith.negf %a : tensor<?x?xf32>
+        %c = optim.matmul %b, %t : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, cols]>> -> tensor<?x?xf32>
+        %n = optim.reduce norm %c : tensor<?x?xf32> to tensor<1x1xf32>
+        %m = optim.broadcast %n : tensor<1x1xf32> to tensor<?x?xf32>
+        %d = arith.divf %g, %m : tensor<?x?xf32>
+        %e = optim.matmul %d, %d {transpose_rhs} : tensor<?x?xf32>, tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[rows, rows]>>
+        %f = optim.matmul %e, %p : tensor<?x?xf32, #optim.kind<[rows, rows]>>, tensor<?x?xf32> -> tensor<?x?xf32>
+        optim.yield %f : tensor<?x?xf32>
+      })",
+                                            &context);
+  ASSERT_TRUE(module);
+  MatrixWork work(*module->getOps<optim::RuleOp>().begin(), optim::MatrixExtents(4, 6));
+  std::vector<std::vector<size_t>> after;
+  for (const MatrixStep &step : work.steps)
+    if (step.isProduct)
+      after.push_back(step.after);
+  // Step 4 is the norm.
+  EXPECT_EQ(after, (std::vector<std::vector<size_t>>{{}, {}, {0}, {1, 2}, {3}, {5}}));
 }
 
 } // namespace

@@ -44,7 +44,7 @@ protected:
         "", {{"network", cost::Level::kAll, {1, 1, 1e30}}}, {1e30, 1e30, 1e30, 0, 1}};
     WaveModel model(cluster);
     model.add(group);
-    return model.cost({0}).seconds;
+    return model.cost({0}).inTurn.seconds;
   }
 
   MLIRContext context;
@@ -118,7 +118,7 @@ TEST_F(Model, RanksComputeWhatTheyBringTogether) {
         "", {{"network", cost::Level::kAll, {1e-9, 1e-9, 1e30}}}, {1, 1e30, 1e30, 0, 1}};
     WaveModel model(cluster);
     model.add(group);
-    return model.cost({0, 0});
+    return model.cost({0, 0}).inTurn;
   };
   WaveCost subgroup = costOf("<1, 1, 4>"), all = costOf("<0, 1, 2>, <1, 1, 4>");
   EXPECT_NEAR(all.seconds / subgroup.seconds, 2, 1e-3);

@@ -75,7 +75,7 @@ void expectTimes(const TileLists &made, const std::vector<TiledProduct> &product
   EXPECT_GE(made.times.longest * 1.000001, made.times.evenShare);
   // Two halves take longer than a tile, but one of them may store nothing.
   EXPECT_GE(made.times.longest * 1.000001, made.times.wholeShare * 0.6);
-  ListTimes times = listTimes(products, made.count(), cluster);
+  ListTimes times = ListTimer(cluster).times(products, made.count());
   EXPECT_EQ(times.tiles, made.times.tiles);
   EXPECT_EQ(times.longest, made.times.longest);
   EXPECT_EQ(times.evenShare, made.times.evenShare);
@@ -179,11 +179,37 @@ TEST(TileLists, OfRandomProductsStoreEachPartOnce) {
 TEST(TileLists, HaveTimesInNoTimeForManyMatrices) {
   // Ten thousand parameters: 1.4 million tiles, of which only a matrix is looked at.
   TiledProduct many{10000, 4096, 4096, 4096, true};
-  ListTimes times = listTimes({&many, 1}, 66, 2);
+  ListTimer timer(2);
+  ListTimes times = timer.times({&many, 1}, 66);
   EXPECT_GE(times.tiles, 1360000);
   EXPECT_LE(times.longest, 1.0001 * times.evenShare);
-  EXPECT_EQ(listTimes({}, 66, 2).tiles, 0);
-  EXPECT_EQ(listTimes({}, 0, 2).longest, 0);
+  EXPECT_EQ(timer.times({}, 66).tiles, 0);
+  EXPECT_EQ(timer.times({}, 0).longest, 0);
+}
+
+/// All tiles of these take equal time, but a tile of a symmetric result may have one half.
+TEST(TileLists, HaveTimesInAnyOrderOfTheirProducts) {
+  std::vector<TiledProduct> products = {
+      {2, 4096, 4096, 4096, true}, {3, 1152, 1152, 4096, true}, {1, 2176, 4224, 4096}};
+  ListTimer timer(2);
+  ListTimes first = timer.times(products, 66);
+  std::vector<size_t> order = {0, 1, 2};
+  do {
+    std::vector<TiledProduct> permuted;
+    for (size_t i : order)
+      permuted.push_back(products[i]);
+    ListTimes times = timer.times(permuted, 66), made = tileLists(permuted, 66, 2).times;
+    for (const ListTimes &each : {times, made}) {
+      EXPECT_EQ(each.tiles, first.tiles);
+      EXPECT_EQ(each.longest, first.longest);
+      EXPECT_EQ(each.evenShare, first.evenShare);
+    }
+    // Equal products as two stacks.
+    --permuted.front().matrices;
+    permuted.push_back(permuted.front());
+    permuted.back().matrices = 1;
+    EXPECT_EQ(timer.times(permuted, 66).tiles, first.tiles);
+  } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST(TileLists, TakeOperandsThatTensorMapsDescribe) {

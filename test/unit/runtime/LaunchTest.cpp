@@ -176,7 +176,7 @@ TEST_F(Launches, DescribeMatricesAsTheDriverTakesThem) {
                                     "whole 16 bytes, found address 0x[0-9a-f]*8 and rows of 16 "
                                     "bytes"));
   EXPECT_EQ(refused({memory, 0, 16, 8}), "expected matrices with elements, found 0 of 16 x 8");
-  // What the driver refuses: more than the memory has.
+  // The driver refuses stacks that are larger than their memory.
   for (MatrixStack wrong : {MatrixStack{memory, 17, 16, 8, plan::DType::BF16, 64},
                             MatrixStack{memory, 9, 16, 8, plan::DType::F32, 32}}) {
     gpu->mapMatrices(wrong, map);
@@ -222,7 +222,7 @@ TEST_F(Launches, ThatWaitTooLongAreNamed) {
   gpu->leave();
   gpu->drain();
   EXPECT_EQ(gpu->takeProblem(), "");
-  // What fails then names the kernel.
+  // A failure behind that launch names its kernel.
   stepc_tensor_map map{};
   gpu->mapMatrices({nullptr, 2, 16, 8, plan::DType::F16, 64}, map);
   EXPECT_EQ(gpu->takeProblem(),

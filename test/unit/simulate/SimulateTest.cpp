@@ -388,6 +388,26 @@ TEST(Simulate, AMessageThatNobodySendsIsAnError) {
             "rank 0 waits for exchange 1, whose messages never come");
 }
 
+/// Half tiles take less time than the rate of whole tiles says, so a launch of many narrow matrices takes less
+/// than its work at that rate.
+TEST(Simulate, ALaunchThatIsFasterThanItsRateCounts) {
+  Program program(simplePlan({1}, {S0}, {128, 2048}, 0, test::Strategy::Owner, 128));
+  program.product(128);
+  auto &product = std::get<Product>(program.plan.commands.back());
+  product.accumulation = Accumulation::TensorCore;
+  product.symmetric = product.transposeRhs = true;
+  product.lhs.cols = product.rhs.cols = 2048;
+  product.lhs.type = product.rhs.type = product.out.type = DType::BF16;
+  cost::Cluster cluster = network(1);
+  cluster.device = {.flops = 780e12, .memory = kNever, .capacity = 0, .launch = 0, .threads = 132};
+  cluster.device.products = cost::ProductKernel::Warpgroup;
+  cost::ProductLaunches launches(cluster.device);
+  ASSERT_LT(launches.overhead({{{128, 128, 2048, true}, 128}}, false), 0);
+  Result result = program.run(cluster);
+  EXPECT_EQ(result.ranks[0].productLaunches, 1);
+  EXPECT_GT(result.ranks[0].products, 0);
+}
+
 TEST(Simulate, ProductsThatJoinHaveOneLaunch) {
   Program program = shardedRows(2, {512, 512});
   auto multiply = [&](bool joins) {
