@@ -16,7 +16,7 @@ using sums::Remains;
 
 constexpr int64_t kWarps = kThreads / kWarp;
 /// The numbers of a line that a lane loads before it adds them up.
-constexpr int64_t kAhead = 16;
+constexpr int64_t kAhead = 8;
 constexpr int64_t kRun = kAhead * kWarp;
 /// The numbers of a column that a thread adds up at once.
 constexpr int64_t kDown = 64;

@@ -140,13 +140,13 @@ module attributes {stepc.chip = "emulated:sm_80 on x86-64-v3;+avx2,+fma"} {
 
 // CHECK: llvm.func internal @stepc_reduce_max_one_whole_16x32_f32(%[[LIST:.*]]: !llvm.ptr, %[[FIRST:.*]]: i64, %[[LAST:.*]]: i64)
 // CHECK-DAG: %[[THREADS:.*]] = arith.constant 256 : i64
-// CHECK-DAG: %[[BYTES:.*]] = arith.constant 64 : i64
+// CHECK-DAG: %[[BYTES:.*]] = arith.constant 1024 : i64
 // CHECK-DAG: %[[THREAD:.*]] = llvm.mlir.addressof @stepc_reduce_max_one_whole_16x32_f32_thread
 // CHECK: llvm.call @stepc_rt_emulate(%[[THREAD]], %[[LIST]], %[[FIRST]], %[[LAST]], %[[THREADS]], %[[BYTES]], %{{.*}})
 // CHECK: llvm.func internal @stepc_reduce_max_one_whole_16x32_f32_thread(%[[BLOCK:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr)
 // CHECK-NOT: ptr<
-// CHECK: llvm.call @stepc_rt_emulated_shuffle(%[[BLOCK]], %{{.*}}, %{{.*}}, %{{.*}})
 // CHECK: llvm.call @stepc_rt_emulated_barrier(%[[BLOCK]], %{{.*}})
+// CHECK: llvm.call @stepc_rt_emulated_shuffle(%[[BLOCK]], %{{.*}}, %{{.*}}, %{{.*}})
 // CHECK: llvm.func internal @stepc_reduce_sum_columns_whole_16x70_f32(
 // CHECK: llvm.func internal @stepc_advance_steps(
 
