@@ -219,9 +219,15 @@ SmallVector<Value> StageOp::getStaged() {
   SmallVector<Value> staged;
   for (Value value :
        llvm::concat<Value>(SmallVector<Value>(getIns()), SmallVector<Value>(getOuts())))
-    if (!isa<ShardsType>(value.getType()))
+    if (!isa<ShardsType>(value.getType()) && !isLine(value))
       staged.push_back(value);
   return staged;
+}
+
+bool StageOp::isLine(Value input) {
+  PlaceAttr place = placeOf(input);
+  return place && getVisited().isShards() && !place.isScalars() && place.getEnd() == End::Kept &&
+         place.getValue() != ValueKind::Full && llvm::is_contained(getIns(), input);
 }
 
 /// Verifies a stage over blocks: operands broadcast to the extents that the stage runs over, outs have these.
@@ -272,6 +278,12 @@ LogicalResult StageOp::verify() {
         return emitOpError("expected shards that stand in ")
                << plan::name(getIteration()) << ", found " << shards;
     }
+  for (Value value : getIns())
+    if (PlaceAttr place = placeOf(value);
+        isLine(value) && (place.getSymbol() != getSegmentAttr() || place.getFrom() != getVisited()))
+      return emitOpError("expected lines of segment ")
+             << getSegmentAttr() << " that stand in " << plan::name(getVisited())
+             << ", found one in " << place;
   for (Value value : getStaged()) {
     PlaceAttr place = placeOf(value);
     if (place.isScalars() || place.getSymbol() != getSegmentAttr() ||

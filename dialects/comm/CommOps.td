@@ -239,7 +239,9 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
   let description = [{
     Over `shards` (or `gradient_shards`, `state_shards`) the stage visits every element that this rank holds
     of the segment's blocks in that distribution, for active parameters. Staged operands give or take the same
-    element of the block. They are packed or kept values on the same ranks, or whole blocks. Over `blocks` the
+    element of the block. They are packed or kept values on the same ranks, or whole blocks. An input may also
+    be a *line*: a kept copy of a rows, cols or one value, of which the element's row, column or block has one
+    number. Over `blocks` the
     stage visits every element of the rank's computed blocks. Operands are batches and broadcast: [?, R, C],
     [?, R, 1], [?, 1, C] or [?, 1, 1]. Region arguments: one per input (its element type), then the columns
     of the scalar table (f32) for the element's parameter. Yields: one per operand of `writes`, then one per
@@ -262,8 +264,9 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     } -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
     ```
     Constraints: argument and yield types as above. Over shards, a stage has active flags, and its shard
-    operands have the distribution that it visits. Over blocks, it has neither flags nor shard operands. The
-    place of every staged operand names the segment and is addressable from the visited distribution. The
+    operands and lines have the distribution that it visits. Over blocks, it has neither flags nor shard
+    operands. The place of every staged operand names the segment and is addressable from the visited
+    distribution. The
     scalars are those of the segment's group. Over blocks, operands that are not 1 along an axis agree on it,
     and outs have that extent. One result per out tensor.
   }];
@@ -282,8 +285,10 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getOutsMutable(); }
     /// The distribution whose elements the stage visits.
     plan::Distribution getVisited() { return getIteration(); }
-    /// Inputs and outs with a place.
+    /// Inputs and outs with a place, except for lines.
     ::llvm::SmallVector<::mlir::Value> getStaged();
+    /// Over shards: whether an input is a copy of a rows, cols or one value.
+    bool isLine(::mlir::Value input);
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &symbols);
   }];
   let hasVerifier = 1;

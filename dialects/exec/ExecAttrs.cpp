@@ -129,6 +129,10 @@ LogicalResult ScalarsAttr::verify(EmitError emitError, int64_t offset, int64_t c
   return verifyPart(emitError, offset, columns, "column");
 }
 
+LogicalResult LineAttr::verify(EmitError emitError, int64_t offset, int64_t bytes) {
+  return verifyPart(emitError, offset, bytes, "byte");
+}
+
 LogicalResult ShardsAttr::verify(EmitError emitError, plan::ShardsKind kind, StringAttr state) {
   if (kind == plan::ShardsKind::Reduced)
     return emitError() << "expected shards that are bound, found " << plan::name(kind);
@@ -165,8 +169,8 @@ FailureOr<plan::Operand> ScalarsAttr::lower(Operation *, const plan::Plan &, int
                        getColumns() * int64_t(sizeof(float))};
 }
 
-FailureOr<plan::Operand> BlockRowsAttr::lower(Operation *, const plan::Plan &, int64_t) const {
-  return plan::Operand{plan::OperandKind::BlockRows};
+FailureOr<plan::Operand> LineAttr::lower(Operation *, const plan::Plan &, int64_t) const {
+  return plan::Operand{plan::OperandKind::Line, getOffset(), getBytes()};
 }
 
 FailureOr<plan::Operand> ShardsAttr::lower(Operation *op, const plan::Plan &plan,

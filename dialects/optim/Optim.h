@@ -168,16 +168,18 @@ inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
 /// The space of an operation of a decided rule. Returns nullopt if `op` is null or has no space.
 std::optional<Space> spaceOf(mlir::Operation *op);
 
-/// Whether an operation of a rule has a space. Operations with a tensor result have one, except splats and
-/// conditions. Splats and conditions are computed wherever they are used: every rank knows the scalars, and
-/// conditions are never sent.
+/// Whether an operation of a rule has a space. Matrix operations have one, and elementwise operations with a
+/// full result. Splats, conditions, broadcasts and what is computed from values per row, column or block
+/// alone are computed wherever they are used: every rank knows the scalars, and conditions are never sent.
 bool hasSpace(mlir::Operation *op);
-/// The placed tensors that an operation of a rule reads. A tensor is placed if it is an argument of the rule
-/// or the result of an operation with a space. Each is listed once, in the order of operands. An operand that
-/// is not placed (a condition or a splat) is replaced by the placed tensors that its operation reads.
-llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op);
+/// The placed tensors that an operation of a rule reads. A tensor is placed if it is an argument of the rule,
+/// the result of an operation with a space, or in `placed`. Each is listed once, in the order of operands. An
+/// operand that is not placed is replaced by the placed tensors that its operation reads.
+llvm::SmallVector<mlir::Value> placedOperands(mlir::Operation *op,
+                                              const llvm::DenseSet<mlir::Value> &placed = {});
 /// The placed tensor that `operand` is, or those that its operation reads.
-llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand);
+llvm::SmallVector<mlir::Value> placedOperands(mlir::Value operand,
+                                              const llvm::DenseSet<mlir::Value> &placed = {});
 /// Set on the yield of a decided rule: per yielded value, the SpaceAttr in which it is stored, or unit if the
 /// value does not change.
 inline constexpr llvm::StringLiteral kWritesAttr = "optim.writes";

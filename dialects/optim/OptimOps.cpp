@@ -44,7 +44,9 @@ bool optim::hasSpace(Operation *op) {
   if (op->getNumResults() != 1 || isa<SplatOp>(op))
     return false;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  return type && !type.getElementType().isInteger(1);
+  if (!type || type.getElementType().isInteger(1))
+    return false;
+  return isa<MatrixOpInterface>(op) || (kindOf(type) == ValueKind::Full && !isa<BroadcastOp>(op));
 }
 
 std::optional<Space> optim::spaceOf(Operation *op) {
@@ -62,29 +64,30 @@ Writes optim::writesOf(RuleOp rule) {
   return result;
 }
 
-static void collectPlaced(Value value, llvm::DenseSet<Value> &seen, SmallVectorImpl<Value> &found) {
+static void collectPlaced(Value value, const llvm::DenseSet<Value> &placed,
+                          llvm::DenseSet<Value> &seen, SmallVectorImpl<Value> &found) {
   if (!isa<RankedTensorType>(value.getType()) || !seen.insert(value).second)
     return;
   Operation *op = value.getDefiningOp();
-  if (!op || hasSpace(op))
+  if (!op || hasSpace(op) || placed.contains(value))
     found.push_back(value);
   else
     for (Value operand : op->getOperands())
-      collectPlaced(operand, seen, found);
+      collectPlaced(operand, placed, seen, found);
 }
 
-SmallVector<Value> optim::placedOperands(Operation *op) {
+SmallVector<Value> optim::placedOperands(Operation *op, const llvm::DenseSet<Value> &placed) {
   llvm::DenseSet<Value> seen;
   SmallVector<Value> found;
   for (Value operand : op->getOperands())
-    collectPlaced(operand, seen, found);
+    collectPlaced(operand, placed, seen, found);
   return found;
 }
 
-SmallVector<Value> optim::placedOperands(Value operand) {
+SmallVector<Value> optim::placedOperands(Value operand, const llvm::DenseSet<Value> &placed) {
   llvm::DenseSet<Value> seen;
   SmallVector<Value> found;
-  collectPlaced(operand, seen, found);
+  collectPlaced(operand, placed, seen, found);
   return found;
 }
 

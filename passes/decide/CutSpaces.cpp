@@ -2,9 +2,9 @@
 //
 // Tensor operations that need whole blocks, or lie between two of these, are the core. Operations that lead
 // to the core run in `in` or `matrix`, operations that follow from it in `matrix` or `out`. On each side a
-// minimum cut decides, over the bytes per element of values that cross. Scalars, splats and conditions run
-// wherever they are used and get no label. An operation that uses a condition counts as a reader of its
-// operands.
+// minimum cut decides, over the bytes per element of values that cross. Scalars, splats, conditions,
+// broadcasts and what is computed from values per row, column or block run wherever they are used and get no
+// label. An operation that uses one counts as a reader of its operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +37,6 @@ int64_t crossingCost(Value value) {
 }
 
 bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
-
-bool needsBlocks(Operation *op, ArrayRef<Value> reads) {
-  if (isa<MatrixOpInterface>(op))
-    return true;
-  auto isPart = [](Value value) { return kindOf(value.getType()) != ValueKind::Full; };
-  return llvm::any_of(reads, isPart) || isPart(op->getResult(0));
-}
 
 class Cutter {
 public:
@@ -81,7 +74,7 @@ private:
   void findCore() {
     llvm::DenseSet<Operation *> required;
     for (Operation *op : ops)
-      if (needsBlocks(op, reads[op]))
+      if (isa<MatrixOpInterface>(op))
         required.insert(op);
     // Program order is topological, so one sweep in each direction is enough.
     for (Operation *op : ops)

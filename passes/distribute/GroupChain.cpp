@@ -21,23 +21,58 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   auto yield = cast<optim::YieldOp>(body.getTerminator());
   unsigned firstScalar = rule.getFirstScalarArgument();
   optim::Writes writes = optim::writesOf(rule);
-  llvm::DenseSet<Value> usedOut; // values that `out` reads or stores
-  for (auto [index, value] : llvm::enumerate(yield.getOperands()))
-    if (writes[index] == Space::Out)
-      usedOut.insert(value);
-  // Notes a value that matrix space reads, if another space computes it.
-  auto bringIn = [&](Value value) {
+  /// The state of kind rows, cols or one whose old value this is.
+  auto lineState = [&](Value value) -> std::optional<unsigned> {
     auto argument = dyn_cast<BlockArgument>(value);
     if (argument && argument.getArgNumber() >= 2 && argument.getArgNumber() < firstScalar &&
         rule.getState(argument.getArgNumber() - 2).getKind() != ValueKind::Full)
-      result.statesIn.insert(argument.getArgNumber() - 2);
+      return argument.getArgNumber() - 2;
+    return std::nullopt;
+  };
+  // Matrix space makes new states of kind rows, cols and one. Stages over shards read those of f32 instead of
+  // computing them once more.
+  llvm::DenseSet<Value> made;
+  llvm::DenseMap<Value, unsigned> stateOf;
+  for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
+    if (Value value = yield.getOperand(i + 1); writes[i + 1] == Space::Matrix &&
+                                               rule.getState(i).getType().isF32() &&
+                                               value.getDefiningOp()) {
+      made.insert(value);
+      stateOf.try_emplace(value, i);
+    }
+  llvm::DenseSet<Value> usedOut; // full values that `out` reads or stores
+  // Notes the values that a stage over shards reads.
+  auto readOnShards = [&](ArrayRef<Value> values, Space space) {
+    for (Value value : values) {
+      if (std::optional<unsigned> state = lineState(value))
+        result.oldStates.insert(*state);
+      else if (auto state = stateOf.find(value); space == Space::Out && state != stateOf.end())
+        result.newStates.insert(state->second);
+      else if (kindOf(value.getType()) != ValueKind::Full)
+        result.linesOut.insert(value);
+      else if (space == Space::Out)
+        usedOut.insert(value);
+    }
+  };
+  for (auto [index, value] : llvm::enumerate(yield.getOperands()))
+    if (writes[index] == Space::In || writes[index] == Space::Out)
+      readOnShards(optim::placedOperands(value, *writes[index] == Space::Out
+                                                    ? made
+                                                    : llvm::DenseSet<Value>()),
+                   *writes[index]);
+  // Notes a value that matrix space reads, if another space computes it.
+  auto bringIn = [&](Value value) {
+    if (std::optional<unsigned> state = lineState(value))
+      result.statesIn.insert(*state);
     else if (spaceOf(value.getDefiningOp()) != Space::Matrix)
       result.fullIn.insert(value);
   };
   for (Operation &op : body) {
     std::optional<Space> space = spaceOf(&op);
     if (space == Space::Out)
-      usedOut.insert_range(optim::placedOperands(&op));
+      readOnShards(optim::placedOperands(&op, made), Space::Out);
+    if (space == Space::In)
+      readOnShards(optim::placedOperands(&op), Space::In);
     if (space != Space::Matrix)
       continue;
     result.hasMatrix = true;
@@ -154,6 +189,10 @@ bool GroupChain::addWrites(StageBuilder &stage, Space space) {
 Value GroupChain::emptyCopy(Type element) { return emptyCopy(element, home); }
 Value GroupChain::emptyCopy(Type element, Distribution in) {
   return empty(PlaceAttr::packed(segment, ValueKind::Full, in, in, End::Kept), element);
+}
+
+Value GroupChain::emptyLine(ValueKind kind, Type element) {
+  return empty(PlaceAttr::packed(segment, kind, home, home, End::Kept), element);
 }
 
 Value GroupChain::reduce(Value contributions) {
@@ -291,6 +330,7 @@ void GroupChain::build(FlatSymbolRefAttr name) {
   back.clear();
   extents.clear();
   copies.clear();
+  lines.clear();
   buildIn();
   if (!crossings.hasMatrix)
     return;
@@ -299,7 +339,13 @@ void GroupChain::build(FlatSymbolRefAttr name) {
 }
 
 void GroupChain::buildIn() {
-  llvm::DenseMap<Value, Value> leaves;
+  // Copied first, because `out` also reads old states, which have new values by then.
+  for (unsigned state : crossings.oldStates) {
+    optim::StateAttr attr = rule.getState(state);
+    lines[rule.getStateArgument(state)] =
+        copy(stateShards(state), emptyLine(attr.getKind(), attr.getType()));
+  }
+  llvm::DenseMap<Value, Value> leaves = lines;
   addShardLeaves(leaves);
   StageBuilder stage(leaves, columns);
   Moves moves = movesThere(layout, home);
@@ -353,6 +399,8 @@ void GroupChain::buildOut() {
   for (Value value : crossings.fullOut)
     results.push_back(back[value]);
   llvm::append_range(results, states);
+  for (Value value : crossings.linesOut)
+    results.push_back(materialize(value, elementOf(value)));
   for (auto [from, to] : movesBack(layout, home)) {
     if (results.empty())
       break;
@@ -360,17 +408,27 @@ void GroupChain::buildOut() {
       value = copy(value, send(placeOf(value).getValue(), from, to, elementOf(value)));
     results = exchange(results);
   }
-  for (auto [value, result] : llvm::zip(crossings.fullOut, results))
-    back[value] = result;
-  states.assign(results.begin() + crossings.fullOut.size(), results.end());
-  for (auto [state, value] : llvm::zip(crossings.statesOut, states))
+  ArrayRef<Value> arrived = results;
+  for (Value value : crossings.fullOut)
+    back[value] = arrived.consume_front();
+  auto keep = [&](Value line, Value arrived) {
+    lines[line] = copy(arrived, emptyLine(placeOf(arrived).getValue(), elementOf(arrived)));
+  };
+  for (unsigned state : crossings.statesOut) {
+    Value value = arrived.consume_front(), line = yield.getOperand(state + 1);
+    if (crossings.newStates.contains(state))
+      keep(line, value);
     copy(value, stateShards(state));
+  }
+  for (Value line : crossings.linesOut)
+    keep(line, arrived.consume_front());
 
   if (apart)
     for (Value value : crossings.fullOut)
       back[value] = copy(back[value], emptyCopy(elementOf(value)));
 
   llvm::DenseMap<Value, Value> leaves = back;
+  leaves.insert(lines.begin(), lines.end());
   addShardLeaves(leaves);
   for (auto [value, state] : crossings.stored)
     leaves[value] = stateShards(state);

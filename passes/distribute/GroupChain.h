@@ -13,6 +13,10 @@ struct Crossings {
   llvm::SetVector<unsigned> statesIn;    ///< rows, cols and one states that matrix operations read
   llvm::SetVector<mlir::Value> fullOut;  ///< full values made in matrix space, used on shards
   llvm::SmallVector<unsigned> statesOut; ///< rows, cols and one states with new values
+  // The lines (values of kind rows, cols or one) that stages over shards read.
+  llvm::SetVector<unsigned> oldStates;   ///< states as they were
+  llvm::SetVector<unsigned> newStates;   ///< states of f32 with new values, of `statesOut`
+  llvm::SetVector<mlir::Value> linesOut; ///< other values, which are made in matrix space
   llvm::DenseMap<mlir::Value, unsigned>
       stored; ///< new f32 states stored in `in`: read back in `out`
   bool hasMatrix = false;
@@ -51,6 +55,8 @@ private:
   // Shards with different placements.
   comm::Distribution standing(plan::ShardsKind kind) const { return plan::shardsOf(layout, kind); }
   mlir::Value emptyCopy(mlir::Type element); // at home
+  /// Memory for a copy at home of a value per row, column or block.
+  mlir::Value emptyLine(optim::ValueKind kind, mlir::Type element);
   mlir::Value emptyCopy(mlir::Type element, comm::Distribution in);
   /// Exchanges and adds up contributions to a partial gradient. Returns the sums, kept in `reduced_shards`
   /// (or the equal distribution that its place names).
@@ -98,6 +104,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> copies;      // shards elsewhere → their copy at home
   llvm::DenseMap<mlir::Value, mlir::Value> matrix;      // rule value → batch
   llvm::DenseMap<mlir::Value, mlir::Value> back;        // rule value → what `out` reads
+  llvm::DenseMap<mlir::Value, mlir::Value> lines;       // rule value → its copy at home
 };
 
 } // namespace stepc::distribute

@@ -39,6 +39,8 @@ std::vector<plan::Table> explain::travellers(optim::RuleOp rule, const plan::Gro
       add(from, to, plan::ValueKind::Full, value.getType());
     for (unsigned state : crossings.statesOut)
       addState(from, to, state);
+    for (Value line : crossings.linesOut)
+      add(from, to, *optim::kindOf(line.getType()), line.getType());
   }
   return result;
 }

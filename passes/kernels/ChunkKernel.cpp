@@ -130,9 +130,9 @@ LogicalResult ChunkKernel::readOperand(OpOperand &operand, AffineMap map,
       place = Place::Shards;
     else if (isa<exec::WorkspaceAttr>(given))
       place = Place::Staged;
-  } else if (isa<exec::WorkspaceAttr>(given) && !overShards) {
+  } else if (overShards ? isa<exec::LineAttr>(given) : isa<exec::WorkspaceAttr>(given)) {
     if (map.getNumResults() == 0)
-      place = Place::Slot;
+      place = Place::Block;
     else if (map.getResults() == ArrayRef(dim(0)))
       place = Place::Row;
     else if (map.getResults() == ArrayRef(dim(1)))
@@ -147,8 +147,8 @@ LogicalResult ChunkKernel::readOperand(OpOperand &operand, AffineMap map,
 
 ChunkKernel::ChunkKernel(func::FuncOp kernel, exec::DispatchChunksOp dispatch)
     : kernel(kernel), each(dispatch.getArgs().size() / dispatch.getTables().size()),
-      overShards(cast<exec::TableAttr>(dispatch.getTables()[0]).getKind() ==
-                 exec::TableKind::ShardChunks),
+      overShards(cast<exec::TableAttr>(dispatch.getTables()[0]).getKind() !=
+                 exec::TableKind::BlockChunks),
       dispatch(dispatch) {}
 
 FailureOr<ChunkKernel> ChunkKernel::read(func::FuncOp function,
@@ -175,20 +175,6 @@ FailureOr<ChunkKernel> ChunkKernel::read(func::FuncOp function,
     }
   }
   return kernel;
-}
-
-void ChunkKernel::addBlockRows(ArrayRef<exec::DispatchChunksOp> dispatches) const {
-  if (!needsBlockRows())
-    return;
-  for (exec::DispatchChunksOp dispatch : dispatches) {
-    SmallVector<Attribute> args;
-    for (auto [index, operand] : llvm::enumerate(dispatch.getArgs())) {
-      args.push_back(operand);
-      if ((index + 1) % each == 0)
-        args.push_back(exec::BlockRowsAttr::get(dispatch.getContext()));
-    }
-    dispatch.setArgsAttr(ArrayAttr::get(dispatch.getContext(), args));
-  }
 }
 
 LogicalResult ChunkKernel::read() {
@@ -237,7 +223,7 @@ LogicalResult ChunkKernel::read() {
   // Chunks of blocks hold whole rows. So a chunk is walked as one row if no value depends on the row or
   // column.
   flat = !overShards && llvm::all_of(reads, [](const ChunkOperand &o) {
-    return o.place == Place::Staged || o.place == Place::Slot;
+    return o.place == Place::Staged || o.place == Place::Block;
   });
   return success();
 }
@@ -251,14 +237,10 @@ void ChunkEmitter::bind(Value chunkRows, Value memory, function_ref<Value()> sha
     else
       source.word = words++;
   }
-  if (kernel.needsBlockRows())
-    blockRows = words++;
 }
 
 void ChunkEmitter::emitItem() {
   Value parameter = field(offsetof(stepc_chunk, parameter));
-  Value slot = field(offsetof(stepc_chunk, slot));
-  Value firstRow = field(offsetof(stepc_chunk, row));
   Value rows = field(offsetof(stepc_chunk, rows));
   Value cols = field(offsetof(stepc_chunk, cols));
   Value local = field(offsetof(stepc_chunk, local));
@@ -289,19 +271,19 @@ void ChunkEmitter::emitItem() {
         offset = staged;
         operand.stride = stagedStride;
         break;
-      case Place::Slot:
-        offset = slot;
+      case Place::Block:
+        offset = field(offsetof(stepc_chunk, per_block));
         break;
       case Place::Row:
-        offset = b.add(b.mul(slot, word(blockRows)), firstRow);
+        offset = field(offsetof(stepc_chunk, per_row));
         operand.stride = b.constant(1);
         break;
       case Place::Column:
-        offset = b.mul(slot, stagedStride);
+        offset = field(offsetof(stepc_chunk, per_column));
         break;
       }
       operand.base = b.address(base, storageOf(operand.element), offset);
-      if (operand.place == Place::Slot)
+      if (operand.place == Place::Block)
         operand.single = loadElements(b, operand.element, operand.base, 0);
     }
 

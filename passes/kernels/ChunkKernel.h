@@ -21,9 +21,9 @@ struct ChunkOperand {
   enum class Place {
     Shards, ///< local + r · localStride + c in the shard of the parameter
     Staged, ///< staged + r · stagedStride + c
-    Slot,   ///< one value per block: [slot]
-    Row,    ///< one value per row: [slot, row + r]
-    Column, ///< one value per column: [slot, c]
+    Block,  ///< one value per block: [perBlock]
+    Row,    ///< one value per row: [perRow + r]
+    Column, ///< one value per column: [perColumn + c]
   };
   Place place;
   mlir::Type element;
@@ -31,7 +31,7 @@ struct ChunkOperand {
   mlir::Value base = {};   ///< the address of the chunk's first element
   mlir::Value stride = {}; ///< between rows; null: all rows are the same
   mlir::Value single = {}; ///< the value, if it is the same along a row
-  bool alongColumns() const { return place != Place::Slot && place != Place::Row; }
+  bool alongColumns() const { return place != Place::Block && place != Place::Row; }
 };
 
 /// A kernel over chunks, as read from its function: the operands that it reads and writes, and its scalar
@@ -44,14 +44,6 @@ public:
                                            llvm::ArrayRef<exec::DispatchChunksOp> dispatches);
 
   mlir::Attribute operand(size_t index) { return dispatch.getArgs()[index]; }
-  /// Whether the kernel finds a row's value by R, the block's number of rows. R is then the last word of a
-  /// chunk.
-  bool needsBlockRows() const {
-    return llvm::any_of(reads,
-                        [](const ChunkOperand &o) { return o.place == ChunkOperand::Place::Row; });
-  }
-  /// Adds R to the operands of each table of the dispatches, if the kernel needs it.
-  void addBlockRows(llvm::ArrayRef<exec::DispatchChunksOp> dispatches) const;
   /// Whether a written value may have no place. It is staged for a move, and a replica that does not send has
   /// no place for it.
   bool mayBeAbsent(const ChunkOperand &write) const {
@@ -142,7 +134,6 @@ private:
   llvm::SmallVector<Source> sources; // by argument of the kernel
   mlir::Value chunks, workspace, chunk;
   int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // in a row
-  int64_t blockRows = -1;                                // the word that has R; -1: none
 };
 
 } // namespace stepc::kernels

@@ -110,7 +110,6 @@ FailureOr<LLVM::LLVMFuncOp> lowerChunkKernel(func::FuncOp function,
   LLVM::LLVMFuncOp made =
       beginKernel(function->getParentOfType<ModuleOp>(), function.getSymName(), b);
   CpuEmitter(*kernel, b).emit(made);
-  kernel->addBlockRows(dispatches);
   return made;
 }
 

@@ -127,6 +127,8 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
         group = groupOf.lookup(table.getFrom().getSymbol());
       if (auto place = dyn_cast<exec::WorkspaceAttr>(operand))
         made.ranges.push_back({place.getOffset(), place.getOffset() + place.getBytes(), place});
+      else if (auto line = dyn_cast<exec::LineAttr>(operand))
+        made.ranges.push_back({line.getOffset(), line.getOffset() + line.getBytes()});
       else if (auto scalars = dyn_cast<exec::ScalarsAttr>(operand))
         made.ranges.push_back({scalars.getOffset(),
                                scalars.getOffset() + scalars.getColumns() * int64_t(sizeof(float)) *

@@ -127,6 +127,11 @@ LogicalResult ProgramBuilder::lowerStage(comm::StageOp op) {
     FailureOr<exec::OperandAttrInterface> operand = operandOf(op, value);
     if (failed(operand))
       return failure();
+    if (op.isLine(value)) {
+      auto place = cast<exec::WorkspaceAttr>(*operand);
+      operand = exec::OperandAttrInterface(
+          exec::LineAttr::get(b.getContext(), place.getOffset(), place.getBytes()));
+    }
     if (value == op.getScalars())
       operand = exec::OperandAttrInterface(scalarsOf(cast<exec::WorkspaceAttr>(*operand), value));
     operands.push_back(*operand);

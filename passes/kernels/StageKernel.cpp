@@ -62,7 +62,15 @@ FailureOr<View> viewOf(comm::StageOp op, Value value) {
     auto type = dyn_cast<MemRefType>(value.getType());
     if (!type)
       return op.emitOpError("expected memrefs at this level, found ") << value.getType();
-    if (op.getIteration() == plan::Distribution::Blocks) {
+    if (op.isLine(value)) {
+      plan::ValueKind kind = comm::placeOf(value).getValue();
+      SmallVector<AffineExpr> axes;
+      if (kind.rows != 1)
+        axes.push_back(getAffineDimExpr(0, context));
+      if (kind.cols != 1)
+        axes.push_back(getAffineDimExpr(1, context));
+      map = AffineMap::get(2, 0, axes, context);
+    } else if (op.getIteration() == plan::Distribution::Blocks) {
       // If an axis is 1 and the out's is not, the operand has one value per block, row or column.
       auto walked = cast<MemRefType>(op.getOuts().front().getType()).getShape().drop_front();
       auto own = type.getShape().drop_front();
@@ -107,12 +115,12 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
   return name;
 }
 
-/// What a stage walks over, and which of its operands are shards. Targets find shards by other means than
-/// values in the workspace, so stages share a kernel only if they agree in this.
+/// What a stage walks over, and which of its operands are shards and lines. Targets find each by other means,
+/// so stages share a kernel only if they agree in this.
 std::string kindsOf(comm::StageOp op, ValueRange operands) {
   std::string kinds = std::string(plan::name(op.getIteration())) + ' ';
   for (Value operand : operands)
-    kinds += isa<comm::ShardsType>(operand.getType()) ? 's' : 'w';
+    kinds += isa<comm::ShardsType>(operand.getType()) ? 's' : op.isLine(operand) ? 'l' : 'w';
   return kinds;
 }
 

@@ -256,7 +256,9 @@ private:
                << comm::placeOf(op.getStaged().front()) << " and " << comm::placeOf(value);
       staged = place;
     }
-    return addTable(op, {plan::TableKind::ShardChunks, walked, staged, 0});
+    bool hasLines = llvm::any_of(op.getIns(), [&](Value value) { return op.isLine(value); });
+    return addTable(
+        op, {hasLines ? plan::TableKind::LineChunks : plan::TableKind::ShardChunks, walked, staged, 0});
   }
 
   static int64_t elementBytes(Value value) {

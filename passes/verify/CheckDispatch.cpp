@@ -90,6 +90,21 @@ void ProgramCheck::touch(Version *version, int64_t table) {
     known->second.table = -1;
 }
 
+/// The kind of a value that a kernel reads by this reach.
+static plan::ValueKind kindOf(ChunkForm::Reach reach) {
+  switch (reach) {
+  case ChunkForm::Reach::Row:
+    return plan::ValueKind::Rows;
+  case ChunkForm::Reach::Column:
+    return plan::ValueKind::Cols;
+  case ChunkForm::Reach::Block:
+    return plan::ValueKind::One;
+  case ChunkForm::Reach::Element:
+    break;
+  }
+  return plan::ValueKind::Full;
+}
+
 bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChunks::Run &run,
                                   int64_t index, Writes &writes) {
   int64_t table = run.table, segment = plan.tables[table].from.segment;
@@ -100,7 +115,7 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChu
   TableUse &uses = use(table);
   for (const ChunkForm::Operand &read : form.reads) {
     const plan::Operand &operand = operands[read.argument];
-    if (operand.kind != OperandKind::Workspace) {
+    if (operand.kind != OperandKind::Workspace && operand.kind != OperandKind::Line) {
       Version *version = chunkShards(read, operand, table, /*writes=*/false);
       if (!version)
         return false;
@@ -113,7 +128,10 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChu
         site ? this->read(operand, *site, index, read.reach == ChunkForm::Reach::Element) : nullptr;
     if (!value)
       return false;
-    uses.reads = true;
+    if (operand.kind == OperandKind::Line)
+      uses.lines.insert(kindOf(read.reach));
+    else
+      uses.reads = true;
     complete(*value, table);
     arguments.push_back(value->terms[0]);
   }
@@ -152,8 +170,7 @@ Version *ProgramCheck::chunkShards(const ChunkForm::Operand &view, const plan::O
   const plan::Table &rows = plan.tables[table];
   bool isShards = operand.kind == OperandKind::Parameters ||
                   operand.kind == OperandKind::Gradients || operand.kind == OperandKind::State;
-  if (isShards && rows.kind == plan::TableKind::ShardChunks &&
-      view.reach == ChunkForm::Reach::Element)
+  if (isShards && rows.isOverShards() && view.reach == ChunkForm::Reach::Element)
     return shards(operand, rows.from, view.element, writes);
   user->emitOpError("expected a view that its dispatch has, found argument ") << view.argument;
   return nullptr;
@@ -166,7 +183,14 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
   using Reach = ChunkForm::Reach;
   const plan::Table &rows = plan.tables[table];
   std::optional<Site> site;
-  if (rows.kind == plan::TableKind::ShardChunks) {
+  if (operand.kind == OperandKind::Line) {
+    // The copy that wrote the line needs as many bytes, so nothing more is needed here.
+    if (view.reach != Reach::Element && rows.kind == plan::TableKind::LineChunks) {
+      auto place = plan::Place::kept(rows.from.segment, kindOf(view.reach), rows.from.from);
+      site = Site{.offset = operand.value, .bytes = operand.bytes, .place = place};
+      site->element = view.element;
+    }
+  } else if (rows.isOverShards()) {
     if (view.reach == Reach::Element && rows.to != rows.from)
       site = staged(operand, rows.to, view.element, Need::From, table);
   } else {
@@ -176,8 +200,8 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
       block.rows = walked.rows;
     if (view.reach == Reach::Element || view.reach == Reach::Column)
       block.cols = walked.cols;
-    // A kernel finds the value of row r by the number of rows of the group's blocks. The walked blocks must
-    // have as many.
+    // Rows of the table lead to the value of row r as the walked blocks have rows. The blocks of the value
+    // must have as many.
     if (view.reach != Reach::Row ||
         walked.rows == viewOf(groupOf(rows.from.segment), plan::ValueKind::Full).rows)
       site = blocks(operand, rows.from.segment, block, view.element);

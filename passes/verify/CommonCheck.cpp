@@ -52,14 +52,24 @@ bool CommonCheck::isAlike(const Shown &one, const CommonTable &rows, int64_t pos
   int64_t row = rows.row - one.table.row, col = rows.col - one.table.col;
   if (!isOfShards())
     return row == 0 && col == 0 && haveParametersAlike(*one.table.blocks, *rows.blocks);
-  auto isMoved = [&](const Place &place) {
+  auto isMovedBy = [&](const Place &place, int64_t row, int64_t col) {
     auto at = [&](int64_t where) -> const MemoryMap & {
       return truth.shard(group, place.value, where, place.from.whose());
     };
     return !place.isOfShards() || at(one.position).isMoved(at(position), row, col);
   };
+  // What a chunk's row, column and block have must be moved as the chunk is.
+  auto haveLinesMoved = [&] {
+    auto line = [&](plan::ValueKind kind) {
+      return Place::kept(table->from.segment, kind, table->from.from);
+    };
+    return isMovedBy(line(plan::ValueKind::Rows), row, 0) &&
+           isMovedBy(line(plan::ValueKind::Cols), 0, col) &&
+           isMovedBy(line(plan::ValueKind::One), 0, 0);
+  };
   return (rows.blocks == one.table.blocks || *rows.blocks == *one.table.blocks) &&
-         isMoved(table->from) && isMoved(table->to);
+         isMovedBy(table->from, row, col) && isMovedBy(table->to, row, col) &&
+         (table->kind != plan::TableKind::LineChunks || haveLinesMoved());
 }
 
 std::shared_ptr<const std::vector<Piece>> CommonCheck::numbered(const std::vector<Piece> &pieces,

@@ -33,6 +33,7 @@ bool TableCheck::run(const plan::RankTable &rows) {
   }
   switch (table.kind) {
   case TableKind::ShardChunks:
+  case TableKind::LineChunks:
     return shardChunks(rows.chunks);
   case TableKind::BlockChunks:
     return blockChunks(rows);
@@ -186,13 +187,16 @@ const MemoryMap &TableCheck::shardOf(const Place &place) {
 
 const CopyMap &TableCheck::copyOf(const Place &place) {
   std::unique_ptr<CopyMap> &map = &place == &table.from ? fromCopy : toCopy;
-  if (map)
-    return *map;
+  if (!map)
+    map = makeCopy(place);
+  return *map;
+}
+
+std::unique_ptr<CopyMap> TableCheck::makeCopy(const Place &place) {
   std::vector<int64_t> held = truth.held(place.segment, shardOf(place));
   for (int64_t &index : held)
     index = segment.blocks[index];
-  map = std::make_unique<CopyMap>(shardOf(place), std::move(held), perParameter);
-  return *map;
+  return std::make_unique<CopyMap>(shardOf(place), std::move(held), perParameter);
 }
 
 bool TableCheck::coversBlocks() {
@@ -252,15 +256,55 @@ static bool continues(const Chunk &run, const Chunk &next, bool hasPlace) {
          next.staged == (hasPlace ? run.staged + run.cols : run.staged);
 }
 
+bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
+  if (use.lines.empty())
+    return true;
+  Piece piece{0, chunk.block, chunk.row, chunk.col, chunk.rows, chunk.cols};
+  int64_t within = chunk.block % perParameter;
+  bool isRectangle = true;
+  isRectangle &= map.cut({chunk.local, chunk.localStride, 0, chunk.cols, chunk.rows, chunk.cols},
+                         [&](const Cut &cut) {
+                           int64_t below = cut.row - chunk.row, aside = cut.col - chunk.col;
+                           isRectangle &= cut.block == within && aside >= 0 &&
+                                          aside + cut.cols <= chunk.cols &&
+                                          cut.second == below * chunk.cols + aside &&
+                                          (cut.rows == 1 || cut.secondStride == chunk.cols);
+                         });
+  if (!isRectangle)
+    return fail("expected a rectangle of one block, because it has a value per row, column or block, "
+                "found " +
+                truth.describe(groupIndex, piece));
+  for (ValueKind kind : use.lines) {
+    bool ofRows = kind == ValueKind::Rows, ofCols = kind == ValueKind::Cols;
+    int64_t first = ofRows ? chunk.perRow : ofCols ? chunk.perColumn : chunk.perBlock;
+    std::unique_ptr<CopyMap> &copy = lineCopies[kind];
+    if (!copy)
+      copy = makeCopy(Place::kept(table.from.segment, kind, table.from.from));
+    bool leads = first >= 0;
+    auto check = [&](const Cut &cut) {
+      int64_t row = ofRows ? chunk.row + cut.second : 0, col = ofCols ? chunk.col + cut.second : 0;
+      leads &= cut.block == chunk.block && cut.row == row && cut.col == col;
+    };
+    leads = leads && copy->cut({first, 0, 0, 0, 1, ofRows ? chunk.rows : ofCols ? chunk.cols : 1},
+                               check) &&
+            leads;
+    if (!leads)
+      return fail("expected a way from " + truth.describe(groupIndex, piece) + " to its value per " +
+                  (ofRows ? "row" : ofCols ? "column" : "block") + ", found element " +
+                  std::to_string(first) + " of these values");
+  }
+  return true;
+}
+
 bool TableCheck::cutChunks(const std::vector<Chunk> &chunks, const MemoryMap &map) {
   for (size_t i = 0; i < chunks.size();) {
     Chunk run = chunks[i];
     bool hasPlace = table.to != table.from && run.staged >= 0;
-    if (!namesItsPlace(run, map))
+    if (!namesItsPlace(run, map) || !leadsToLines(run, map))
       return false;
     // A long shard has many rows. Rows that continue each other are merged and cut once.
     for (++i; i < chunks.size() && continues(run, chunks[i], hasPlace); ++i) {
-      if (!namesItsPlace(chunks[i], map))
+      if (!namesItsPlace(chunks[i], map) || !leadsToLines(chunks[i], map))
         return false;
       run.cols += chunks[i].cols;
     }
@@ -322,10 +366,15 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
     bool known = segment.has(chunk.block) && chunk.row >= 0 && chunk.rows > 0 &&
                  chunk.row + chunk.rows <= view.rows && chunk.col == 0 && chunk.cols == view.cols &&
                  group.parameters[chunk.block / perParameter] == chunk.parameter &&
-                 slotOf(chunk.block) == chunk.slot;
+                 slotOf(chunk.block) == chunk.perBlock;
     if (!known)
       return fail("expected whole rows of a computed block of the segment, found slot " +
-                  std::to_string(chunk.slot) + " with " + truth.describe(groupIndex, piece));
+                  std::to_string(chunk.perBlock) + " with " + truth.describe(groupIndex, piece));
+    if (chunk.perRow != chunk.perBlock * view.rows + chunk.row ||
+        chunk.perColumn != chunk.perBlock * view.cols)
+      return fail("expected values per row and column of slot " + std::to_string(chunk.perBlock) +
+                  " at the elements that its blocks have, found elements " +
+                  std::to_string(chunk.perRow) + " and " + std::to_string(chunk.perColumn));
     if (!standsAt(cut, chunk.block, cut.row, cut.col)) // the chunk's rows count in the slab
       return false;
     cover(cut, chunk.block);

@@ -10,6 +10,9 @@
 #include "passes/verify/GroundTruth.h"
 #include "runtime/plan/Tables.h"
 
+#include <map>
+#include <set>
+
 namespace stepc::verify {
 
 /// How the program uses a table of a stage or copy.
@@ -17,6 +20,7 @@ struct TableUse {
   int64_t table = -1;
   bool reads = false;  ///< a stage over shards reads its staged operand
   bool writes = false; ///< a stage over shards writes its staged operand
+  std::set<plan::ValueKind> lines; ///< the kinds of lines that a stage over shards reads
 };
 
 class TableCheck {
@@ -49,9 +53,13 @@ private:
   bool areEqual(Pieces &read, Pieces &written, int64_t elements);
   const MemoryMap &shardOf(const plan::Place &place);
   const CopyMap &copyOf(const plan::Place &place); // `place`: the table's `from` or `to`
+  std::unique_ptr<CopyMap> makeCopy(const plan::Place &place);
   bool namesItsPlace(const plan::Chunk &chunk, const MemoryMap &map);
   bool sumRows(const plan::RankTable &rows);
   bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);
+  /// Whether the lines that the table's users read lead from each element of a chunk to its row, column or
+  /// block.
+  bool leadsToLines(const plan::Chunk &chunk, const MemoryMap &map);
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);
   bool standsAt(const Cut &cut, int64_t block, int64_t row, int64_t col);
@@ -102,6 +110,7 @@ private:
   MemoryMap blocks; // the computed blocks
   RangeMap ranges;  // the rank's ranges of sums over slabs
   std::unique_ptr<CopyMap> fromCopy, toCopy;
+  std::map<plan::ValueKind, std::unique_ptr<CopyMap>> lineCopies;
 };
 
 } // namespace stepc::verify

@@ -142,7 +142,7 @@ bool TableProof::staysInParts(int64_t table, const Rows &rows, int64_t rank, Sid
     part -= part != parts.begin();
     return holds();
   };
-  bool packed = plan.tables[table].kind == TableKind::ShardChunks, sent = side == Side::Sent;
+  bool packed = plan.tables[table].isOverShards(), sent = side == Side::Sent;
   bool all = true;
   for (const plan::Chunk &c : rows->chunks)
     all = all && (!packed || c.staged < 0 || stays(c.staged, c.stagedStride, c.rows, c.cols));

@@ -127,8 +127,6 @@ std::string ChunkKernel::check() const {
                (value.reach == Reach::Shards ? " to be shards" : " to be no shards");
       if (value.type == plan::DType::F64)
         return "expected values of at most 32 bits, found f64";
-      if (value.reach == Reach::Row && !hasBlockRows)
-        return "expected the rows of blocks for a value per row, found none";
       if (list == &writes && value.reach != Reach::Shards && value.reach != Reach::Staged)
         return "expected results with every element, found reach " +
                std::string(plan::name(value.reach));

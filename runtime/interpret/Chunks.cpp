@@ -18,7 +18,6 @@ struct Chunk {
   const stepc_chunk *row;
   const int64_t *words; ///< the words behind the chunk in its row
   int64_t rows, cols;
-  int64_t blockRows;
 };
 
 /// A run of elements in one row.
@@ -40,11 +39,11 @@ public:
     Registers registers;
     body.begin(registers, body.lanes());
     const auto *rows = static_cast<const int64_t *>(arguments[0]);
-    int64_t stride = kChunkWords + words + (kernel.hasBlockRows ? 1 : 0);
+    int64_t stride = kChunkWords + words;
     for (int64_t item = first; item < last; ++item) {
       const auto *row = reinterpret_cast<const stepc_chunk *>(rows + item * stride);
       const int64_t *behind = rows + item * stride + kChunkWords;
-      Chunk chunk{row, behind, row->rows, row->cols, kernel.hasBlockRows ? behind[words] : 0};
+      Chunk chunk{row, behind, row->rows, row->cols};
       if (kernel.isFlat) {
         chunk.cols *= chunk.rows;
         chunk.rows = 1;
@@ -122,14 +121,14 @@ private:
     case Reach::Staged:
       element = at.staged + run.row * at.staged_stride + run.column;
       break;
-    case Reach::Slot:
-      element = at.slot;
+    case Reach::Block:
+      element = at.per_block;
       break;
     case Reach::Row:
-      element = at.slot * chunk.blockRows + at.row + run.row;
+      element = at.per_row + run.row;
       break;
     case Reach::Column:
-      element = at.slot * at.staged_stride + run.column;
+      element = at.per_column + run.column;
       break;
     }
     return (base ? base : operand(arguments, chunk, index)) + element * bytesOf(value.type);
@@ -140,7 +139,7 @@ private:
     const std::byte *from = address(arguments, chunk, value, run);
     int64_t bytes = bytesOf(value.type);
     to += run.lane * bytes;
-    if (value.reach != Reach::Slot && value.reach != Reach::Row)
+    if (value.reach != Reach::Block && value.reach != Reach::Row)
       std::memcpy(to, from, size_t(run.count * bytes));
     else if (bytes == 4)
       fill(to, run.count, load<uint32_t>(from));

@@ -116,9 +116,9 @@ struct Body {
 enum class Reach : int64_t {
   Shards, ///< local + r · local_stride + c in the shard of the parameter
   Staged, ///< staged + r · staged_stride + c
-  Slot,   ///< one value per block: [slot]
-  Row,    ///< one value per row: [slot, row + r]
-  Column, ///< one value per column: [slot, c]
+  Block,  ///< one value per block: [per_block]
+  Row,    ///< one value per row: [per_row + r]
+  Column, ///< one value per column: [per_column + c]
 };
 
 /// A value that a kernel over chunks loads into a register, or stores from it.
@@ -151,7 +151,6 @@ struct ChunkKernel {
   static constexpr std::string_view kName = "chunks";
   bool isOverShards = false;
   bool isFlat = false;        ///< the rows of a chunk are one run of elements
-  bool hasBlockRows = false;  ///< the last word of a row is the number of rows of its block
   std::vector<bool> isShards; ///< per operand: a list of pointers; false: a word in each row
   std::vector<ChunkValue> reads, writes;
   std::vector<ScalarColumn> columns;
@@ -160,7 +159,6 @@ struct ChunkKernel {
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("over_shards", self.isOverShards);
     visit("flat", self.isFlat);
-    visit("block_rows", self.hasBlockRows);
     visit("shards", self.isShards);
     visit("reads", self.reads);
     visit("writes", self.writes);
@@ -352,7 +350,7 @@ inline constexpr auto kNames<interpret::Operation> = std::to_array<std::string_v
      "truncf",   "extui",    "extsi",    "trunci", "fptosi", "sitofp"});
 template <>
 inline constexpr auto kNames<interpret::Reach> =
-    std::to_array<std::string_view>({"shards", "staged", "slot", "row", "column"});
+    std::to_array<std::string_view>({"shards", "staged", "block", "row", "column"});
 } // namespace stepc::plan
 
 #endif

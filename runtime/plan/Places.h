@@ -97,6 +97,10 @@ struct Place {
   static Place resting(int64_t segment, ValueKind value, Distribution in) {
     return {segment, value, in, in, End::Rest};
   }
+  /// A copy of what stands in a distribution.
+  static Place kept(int64_t segment, ValueKind value, Distribution in) {
+    return {segment, value, in, in, End::Kept};
+  }
   /// Whether the value is one list of elements in the workspace.
   bool isPacked() const { return end != End::Rest; }
   bool isMoving() const { return end == End::Sent || end == End::Received; }
@@ -128,10 +132,13 @@ enum class TableKind : int64_t {
   Copy = 2,        ///< rows that move a value from `from` to `to`
   Message = 3,     ///< per peer, the elements of a value sent from `from` and received in `to`
   Sum = 4, ///< rows that add up contributions (or parts) in `from` and write the sum to `to`
+  /// As ShardChunks. Rows also lead to values per row, per column and per block, in copies of the shards of
+  /// these kinds.
+  LineChunks = 5,
 };
 template <>
-inline constexpr auto kNames<TableKind> =
-    std::to_array<std::string_view>({"shard_chunks", "block_chunks", "copy", "message", "sum"});
+inline constexpr auto kNames<TableKind> = std::to_array<std::string_view>(
+    {"shard_chunks", "block_chunks", "copy", "message", "sum", "line_chunks"});
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
 /// for the staged operands of shards.
@@ -139,6 +146,10 @@ struct Table {
   TableKind kind = TableKind::ShardChunks;
   Place from, to;
   int64_t elementBytes = 0; // Message and Copy
+  /// Whether rows are chunks of shards.
+  bool isOverShards() const {
+    return kind == TableKind::ShardChunks || kind == TableKind::LineChunks;
+  }
   auto operator<=>(const Table &) const = default;
 };
 

@@ -26,12 +26,14 @@ struct RowPiece {
 /// Takes pieces in order, merges and splits them, and calls emit(piece) for each row that results.
 template <typename Emit> class RowMerger {
 public:
-  RowMerger(int64_t longest, Emit emit) : longest(longest), emit(std::move(emit)) {}
+  /// With `keepsRows`, what results is a rectangle of the piece, or a part of one of its rows.
+  RowMerger(int64_t longest, Emit emit, bool keepsRows = false)
+      : longest(longest), emit(std::move(emit)), keepsRows(keepsRows) {}
 
   void add(const RowPiece &piece) {
     if (piece.rows <= 0 || piece.cols <= 0)
       return;
-    bool contiguous = piece.rows == 1 || (piece.firstStride == piece.cols &&
+    bool contiguous = piece.rows == 1 || (!keepsRows && piece.firstStride == piece.cols &&
                                           (!piece.hasSecond || piece.secondStride == piece.cols));
     if (contiguous)
       return addRun(piece, piece.rows * piece.cols);
@@ -98,13 +100,15 @@ private:
   }
 
   bool follows(const RowPiece &piece) const {
-    return open.cols > 0 && open.parameter == piece.parameter &&
+    bool inRow = piece.block == open.block && piece.row == open.row && piece.col == open.col + open.cols;
+    return open.cols > 0 && (!keepsRows || inRow) && open.parameter == piece.parameter &&
            open.first + open.cols == piece.first && open.hasSecond == piece.hasSecond &&
            (!piece.hasSecond || open.second + open.cols == piece.second);
   }
 
   int64_t longest; // elements of a row
   Emit emit;
+  bool keepsRows;
   RowPiece open{};
 };
 

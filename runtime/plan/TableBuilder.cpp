@@ -46,22 +46,33 @@ TableBuilder::TableBuilder(BlockMap &map, const Table &table, int64_t position)
   }
 }
 
+/// The kinds of values to which the rows of LineChunks lead beside full ones.
+static constexpr ValueKind kLines[] = {ValueKind::Rows, ValueKind::Cols, ValueKind::One};
+
 std::optional<std::vector<int64_t>> TableBuilder::key() {
   if (table.kind == TableKind::BlockChunks)
     return std::vector{map.computedCount(table.from.segment, position)};
   bool blocks = other.isResting(Distribution::Blocks);
-  if (!packed.isMoving())
-    return table.kind == TableKind::ShardChunks && !blocks
-               ? std::optional(std::vector{shardOf(table.from).like, shardOf(table.to).like})
-               : std::nullopt;
-  bool sameShards =
-      packed.value == own.value && whose(map.plan(), packed) == whose(map.plan(), own);
-  if (other.isMoving() || (table.kind == TableKind::ShardChunks && !sameShards) ||
-      (blocks && table.kind == TableKind::Copy && packed.standsIn() != other.from))
-    return std::nullopt;
-  std::optional<std::vector<int64_t>> key = map.walkKey(packed, position);
-  if (key && !blocks)
-    key->insert(key->end(), {shardOf(packed).like, shardOf(other).like});
+  std::optional<std::vector<int64_t>> key;
+  if (!packed.isMoving()) {
+    if (!table.isOverShards() || blocks)
+      return std::nullopt;
+    key = {shardOf(table.from).like, shardOf(table.to).like};
+  } else {
+    bool sameShards =
+        packed.value == own.value && whose(map.plan(), packed) == whose(map.plan(), own);
+    if (other.isMoving() || (table.isOverShards() && !sameShards) ||
+        (blocks && table.kind == TableKind::Copy && packed.standsIn() != other.from))
+      return std::nullopt;
+    key = map.walkKey(packed, position);
+    if (key && !blocks)
+      key->insert(key->end(), {shardOf(packed).like, shardOf(other).like});
+  }
+  if (key && table.kind == TableKind::LineChunks)
+    for (ValueKind kind : kLines) {
+      const ShardRects &lines = shardOf(lineOf(kind));
+      key->insert(key->end(), {lines.like, row - lines.row, col - lines.col});
+    }
   return key;
 }
 
@@ -88,9 +99,11 @@ std::vector<int64_t> TableBuilder::blocks() {
 
 RankTable TableBuilder::rows(size_t expected) {
   RankTable result;
-  if (table.kind == TableKind::ShardChunks) {
+  if (table.isOverShards()) {
     result.chunks.reserve(expected);
     shardChunks(result.chunks);
+    if (table.kind == TableKind::LineChunks)
+      findLines(result.chunks);
   } else if (table.kind == TableKind::BlockChunks) {
     blockChunks(result);
   } else if (table.kind == TableKind::Copy) {
@@ -110,11 +123,14 @@ RankTable TableBuilder::rows(size_t expected) {
 void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
   // Without staged operands `staged` is not read and 0. Otherwise -1 means that this replica does not send.
   int64_t absent = table.to == table.from ? 0 : -1;
-  RowMerger rows(map.plan().chunkElements, [&](const RowPiece &p) {
-    chunks.push_back({0, p.block, -1, p.row, p.col, p.rows, p.cols, p.first,
-                      rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
-                      p.hasSecond ? rowStride(p, p.secondStride) : 0, 0});
-  });
+  RowMerger rows(
+      map.plan().chunkElements,
+      [&](const RowPiece &p) {
+        chunks.push_back({0, p.block, p.row, p.col, p.rows, p.cols, p.first,
+                          rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
+                          p.hasSecond ? rowStride(p, p.secondStride) : 0});
+      },
+      table.kind == TableKind::LineChunks);
   Borders borders(map, table.to, position);
   auto add = [&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
     RowPiece piece = pieceOf(number, block, rect, rect.offset, rect.stride);
@@ -146,6 +162,33 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
   rows.flush();
 }
 
+void TableBuilder::findLines(std::vector<Chunk> &chunks) {
+  std::vector<int64_t> blocks = this->blocks();
+  for (ValueKind kind : kLines) {
+    Place place = lineOf(kind);
+    const ShardRects &lines = shardOf(place);
+    std::vector<int64_t> shifts = map.shifts(place, position), held = map.held(place.segment, lines);
+    std::map<int64_t, int64_t> shiftOf; // by block in the group
+    for (size_t i = 0; i < held.size(); ++i)
+      shiftOf.emplace(map.block(place.segment, held[i]), shifts[i]);
+    for (Chunk &chunk : chunks) {
+      int64_t block = blocks[static_cast<size_t>(chunk.block)];
+      int64_t atRow = kind.rows == 1 ? 0 : row + chunk.row;
+      int64_t atCol = kind.cols == 1 ? 0 : col + chunk.col;
+      auto shift = shiftOf.find(block);
+      if (shift == shiftOf.end())
+        continue;
+      for (const Rect &rect : lines.of(block % perParameter))
+        if (rect.row <= atRow && atRow < rect.row + rect.rows && rect.col <= atCol &&
+            atCol < rect.col + rect.cols)
+          (kind == ValueKind::Rows   ? chunk.perRow
+           : kind == ValueKind::Cols ? chunk.perColumn
+                                     : chunk.perBlock) =
+              shift->second + rect.offset + (atRow - rect.row) * rect.stride + atCol - rect.col;
+    }
+  }
+}
+
 void TableBuilder::blockChunks(RankTable &out) {
   out.blocks = map.computedCount(table.from.segment, position);
   if (view.rows == 0 || view.cols == 0)
@@ -154,8 +197,9 @@ void TableBuilder::blockChunks(RankTable &out) {
   out.chunks.reserve(static_cast<size_t>(out.blocks * ((view.rows + step - 1) / step)));
   for (int64_t slot = 0; slot < out.blocks; ++slot)
     for (int64_t first = 0; first < view.rows; first += step)
-      out.chunks.push_back({0, slot, slot, first, 0, std::min(step, view.rows - first), view.cols,
-                            0, 0, (slot * view.rows + first) * view.cols, view.cols, 0});
+      out.chunks.push_back({0, slot, first, 0, std::min(step, view.rows - first), view.cols, 0, 0,
+                            (slot * view.rows + first) * view.cols, view.cols,
+                            slot * view.rows + first, slot * view.cols, slot});
 }
 
 void TableBuilder::copies(std::vector<CopyRow> &out) {

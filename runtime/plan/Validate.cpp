@@ -151,6 +151,7 @@ private:
       return "expected 1, 2, 4 or 8 bytes per element, found " + std::to_string(table.elementBytes);
     switch (table.kind) {
     case TableKind::ShardChunks:
+    case TableKind::LineChunks:
       if (!table.from.isBound())
         return "expected shards to be walked" + found(table);
       return table.to == table.from || table.to.isAddressableFrom(table.from)

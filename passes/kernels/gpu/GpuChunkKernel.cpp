@@ -74,7 +74,6 @@ FailureOr<gpu::GPUFuncOp> addGpuChunkKernel(gpu::GPUModuleOp code, func::FuncOp 
       arguments.push_back(b.pointer);
   gpu::GPUFuncOp made = beginGpuKernel(code, function.getSymName(), arguments, b);
   GpuEmitter(*kernel, b).emit(made);
-  kernel->addBlockRows(dispatches);
   return made;
 }
 

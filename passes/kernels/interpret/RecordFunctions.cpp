@@ -20,8 +20,8 @@ interpret::Reach reachOf(ChunkOperand::Place place) {
     return interpret::Reach::Shards;
   case ChunkOperand::Place::Staged:
     return interpret::Reach::Staged;
-  case ChunkOperand::Place::Slot:
-    return interpret::Reach::Slot;
+  case ChunkOperand::Place::Block:
+    return interpret::Reach::Block;
   case ChunkOperand::Place::Row:
     return interpret::Reach::Row;
   case ChunkOperand::Place::Column:
@@ -64,7 +64,6 @@ FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
   interpret::ChunkKernel record;
   record.isOverShards = kernel->overShards;
   record.isFlat = kernel->flat;
-  record.hasBlockRows = kernel->needsBlockRows();
   for (size_t i = 0; i < kernel->each; ++i)
     record.isShards.push_back(isa<exec::ShardsAttr>(kernel->operand(i)));
   // Arguments of the function: what is read, columns of scalars, and a pointer for what is written.
@@ -85,7 +84,6 @@ FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
                                unsigned(kernel->writes.size()));
   LLVM::LLVMFuncOp made = functionOf(function, *kernel->body);
   setRecord(made, {function.getSymName().str(), record});
-  kernel->addBlockRows(dispatches);
   return made;
 }
 

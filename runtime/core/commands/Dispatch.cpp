@@ -66,13 +66,12 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchChunks
   }
   for (const plan::DispatchChunks::Run &run : command.runs) {
     const plan::Table &table = plan.tables[run.table];
-    int64_t group = plan.segments[table.from.segment].group;
     for (const plan::Chunk &chunk : tables[run.table].chunks) {
       const auto *words = reinterpret_cast<const int64_t *>(&chunk);
       made->rows.insert(made->rows.end(), words, words + kWords);
       for (const plan::Operand &operand : run.operands)
         if (!operand.isShards())
-          made->rows.push_back(wordOf(operand, group, chunk.parameter) +
+          made->rows.push_back(wordOf(operand, chunk.parameter) +
                                shiftOf(operand, table.to, chunk.staged));
       made->launch.elements += chunk.rows * chunk.cols;
       ++made->launch.items;
@@ -92,7 +91,7 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParame
     for (int64_t parameter : plan.groups[run.group].parameters) {
       made->rows.push_back(recordOf(run.group, parameter));
       for (const plan::Operand &operand : run.operands)
-        made->rows.push_back(wordOf(operand, run.group, parameter));
+        made->rows.push_back(wordOf(operand, parameter));
       ++made->launch.items;
     }
   made->findRecords();

@@ -34,15 +34,10 @@ int64_t Preparer::shiftOf(const plan::Operand &operand, const plan::Place &place
   return part ? part->byte - part->first * plan.tables[table].elementBytes : 0;
 }
 
-int64_t Preparer::wordOf(const plan::Operand &operand, int64_t group, int64_t parameter) const {
-  switch (operand.kind) {
-  case plan::OperandKind::Scalars:
+int64_t Preparer::wordOf(const plan::Operand &operand, int64_t parameter) const {
+  if (operand.kind == plan::OperandKind::Scalars)
     return operand.value + plan.parameters[parameter].indexInGroup * operand.bytes;
-  case plan::OperandKind::BlockRows:
-    return plan.groups[group].rows();
-  default:
-    return beginOf(instance, operand);
-  }
+  return beginOf(instance, operand);
 }
 
 std::vector<void *> *shardsOf(stepc_instance &instance, const plan::Operand &operand) {

@@ -108,9 +108,8 @@ private:
   /// An element of a packed value stands at its number times its size plus this many bytes. 0 for other
   /// operands.
   int64_t shiftOf(const plan::Operand &, const plan::Place &, int64_t element) const;
-  /// The word for an operand in a row of `parameter` of `group`: its begin in the workspace, or a block's
-  /// rows.
-  int64_t wordOf(const plan::Operand &, int64_t group, int64_t parameter) const;
+  /// The word for an operand in a row of `parameter`: where the operand begins in the workspace.
+  int64_t wordOf(const plan::Operand &, int64_t parameter) const;
 
   const std::vector<plan::RankTable> &tables;
   std::vector<const plan::Start *> starts;

@@ -14,8 +14,7 @@
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, for each operand
  *    that is shards, a list of pointers, one per parameter of the plan. A word is the byte of the
  *    workspace at which the operand begins for this row. For scalars it is the byte at which the
- *    scalars of the chunk's parameter begin. Or it is the number of rows of a block. So one launch
- *    serves all groups. The device leaves out chunks of parameters that the step skips
+ *    scalars of the chunk's parameter begin. So one launch serves all groups. The device leaves out chunks of parameters that the step skips
  *    (missing_grad = skip), or the kernel does, which finds the flag in the record;
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Parameters that the
@@ -55,12 +54,12 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 14
+#define STEPC_KERNEL_ABI_VERSION 15
 
-/* The layout is that of plan::Chunk: 12 × int64. */
+/* The layout is that of plan::Chunk: 13 × int64. */
 typedef struct stepc_chunk {
-  int64_t parameter, block, slot, row, col, rows, cols, local, local_stride, staged, staged_stride,
-      reserved;
+  int64_t parameter, block, row, col, rows, cols, local, local_stride, staged, staged_stride, per_row,
+      per_column, per_block;
 } stepc_chunk;
 
 /* What kernels read of one parameter of the plan: 8 × 8 bytes. For divided matrices this is the record of

@@ -35,16 +35,18 @@ std::string DispatchChunks::check(ProgramChecks &checks) const {
     if (!inside(run.table, plan.tables))
       return outside("table", run.table, plan.tables);
     const Table &table = at(plan.tables, run.table), &first = at(plan.tables, runs[0].table);
-    if (table.kind != TableKind::ShardChunks && table.kind != TableKind::BlockChunks)
-      return ProgramChecks::ofKind("shard_chunks or block_chunks", table.kind);
+    if (!table.isOverShards() && table.kind != TableKind::BlockChunks)
+      return ProgramChecks::ofKind("shard_chunks, line_chunks or block_chunks", table.kind);
     if (table.kind != first.kind)
       return ProgramChecks::ofKind(name(first.kind), table.kind);
-    bool overShards = table.kind == TableKind::ShardChunks;
-    for (const Operand &operand : run.operands)
+    for (const Operand &operand : run.operands) {
       if (Check wrong = checks.operand(operand, checks.groupOf(run.table),
-                                       overShards ? &table.from : nullptr);
+                                       table.isOverShards() ? &table.from : nullptr);
           !wrong.empty())
         return wrong;
+      if (operand.kind == OperandKind::Line && table.kind != TableKind::LineChunks)
+        return ProgramChecks::ofKind("line_chunks", table.kind) + ", which leads to no line";
+    }
     // A kernel has one list of pointers to shards for all tables.
     for (size_t k = 0; k < run.operands.size(); ++k) {
       const Operand &first = runs[0].operands[k], &other = run.operands[k];
@@ -69,15 +71,15 @@ void DispatchChunks::effects(const Plan &plan, Effects &list) const {
       const Operand &operand = run.operands[k];
       Effect effect{&operand, static_cast<int64_t>(k), Access::ReadsOrWrites};
       effect.table = run.table;
-      if (operand.kind == OperandKind::BlockRows)
-        continue;
       if (operand.kind == OperandKind::Scalars)
         effect.access = Access::Reads, effect.extent = Effect::Row;
+      else if (operand.kind == OperandKind::Line)
+        effect.access = Access::Reads, effect.extent = Effect::Lines;
       else if (operand.isShards())
         effect.access = operand.kind == OperandKind::Gradients ? Access::Reads : Access::Updates,
         effect.extent = Effect::From;
       else {
-        effect.extent = table.kind == TableKind::ShardChunks ? Effect::To : Effect::Blocks;
+        effect.extent = table.isOverShards() ? Effect::To : Effect::Blocks;
         if (!operand.pool.isNone())
           effect.blockBytes = at(at(plan.pools, operand.pool).members, operand.member).blockBytes;
       }

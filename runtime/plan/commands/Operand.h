@@ -33,12 +33,12 @@ enum class OperandKind : int64_t {
   Parameters = 2, ///< the shards of the parameters: a pointer for each of the plan's
   Gradients = 3,  ///< the shards of their gradients, also a pointer for each
   State = 4,      ///< the shards of state `value` of the rule, also a pointer for each
-  BlockRows = 5,  ///< the number of rows of the group's blocks, in place of a pointer
+  Line = 5,       ///< as Workspace: a copy of the shards of a value per row, column or block
   Batch = 6,      ///< as Workspace: `rows` × `cols` of `type` for each computed block
 };
 template <>
 inline constexpr auto kNames<OperandKind> = std::to_array<std::string_view>(
-    {"workspace", "scalars", "parameters", "gradients", "state", "block_rows", "batch"});
+    {"workspace", "scalars", "parameters", "gradients", "state", "line", "batch"});
 std::string_view describe(OperandKind kind); // "a part of the workspace", "scalars", …
 
 struct Operand {
@@ -75,11 +75,11 @@ struct Operand {
     visit("kind", self.kind);
     if (self.kind == OperandKind::State)
       return visit("value", self.value);
-    if (self.isShards() || self.kind == OperandKind::BlockRows)
+    if (self.isShards())
       return;
     visit("value", self.value);
     visit("bytes", self.bytes);
-    if (self.kind == OperandKind::Scalars)
+    if (self.kind == OperandKind::Scalars || self.kind == OperandKind::Line)
       return;
     visit("start", self.start);
     if (!self.start.isNone())

@@ -9,7 +9,7 @@ namespace stepc::plan {
 std::string_view describe(OperandKind kind) {
   constexpr std::string_view texts[] = {
       "a part of the workspace", "scalars", "parameters", "gradients", "a state",
-      "a number of rows",        "a batch"};
+      "a line",                  "a batch"};
   return isKnown(kind) ? texts[static_cast<size_t>(kind)] : "an unknown operand";
 }
 
@@ -102,6 +102,7 @@ Check ProgramChecks::operand(const Operand &operand, const Group &group,
     return "expected no pool of what is no batch, found pool " + std::to_string(operand.pool);
   switch (operand.kind) {
   case OperandKind::Workspace:
+  case OperandKind::Line:
     return inWorkspace(operand.value, operand.bytes);
   case OperandKind::Batch:
     return "expected what chunks and parameters have, found a batch, which is for products and "
@@ -133,8 +134,6 @@ Check ProgramChecks::operand(const Operand &operand, const Group &group,
                ? Check()
                : "expected shards that stand in " + name(shards->from) + ", found those of the " +
                      std::string(name(operand.whose()));
-  case OperandKind::BlockRows:
-    return {};
   }
   return unknown("a kind of operand", operand.kind);
 }

@@ -63,7 +63,6 @@ TEST(Records, AreTextForPeople) {
   EXPECT_EQ(toText(makeDescent()), R"(chunks 'descent'
   over_shards yes
   flat no
-  block_rows no
   shards no yes yes
   reads
     reach shards, type f32, operand 1, register 1
@@ -140,8 +139,8 @@ TEST(Records, NameTheFault) {
               HasSubstr("expected scalars as operand 0, found shards or none"));
   EXPECT_THAT(refusal([](ChunkKernel &k) { k.reads[0].place = -1; }),
               HasSubstr("expected a register below 4, found -1"));
-  EXPECT_THAT(refusal([](ChunkKernel &k) { k.writes[0] = {Reach::Slot, plan::DType::F32, 0, 0}; }),
-              HasSubstr("expected results with every element, found reach slot"));
+  EXPECT_THAT(refusal([](ChunkKernel &k) { k.writes[0] = {Reach::Block, plan::DType::F32, 0, 0}; }),
+              HasSubstr("expected results with every element, found reach block"));
 }
 
 TEST(Records, OfSizesThatDoNotFitAreRefused) {

@@ -56,7 +56,7 @@ TEST(Commands, ListTheirEffects) {
 
   Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
   Operand gradients{OperandKind::Gradients}, parameters{OperandKind::Parameters};
-  Operand state{OperandKind::State, 0}, rows{OperandKind::BlockRows};
+  Operand state{OperandKind::State, 0}, rows{OperandKind::Line};
   // Tables 0 and 1 are chunks of shards and of blocks.
   EXPECT_THAT(
       effectsOf(plan, DispatchChunks{0, {{0, {scalars, gradients, parameters, state, place}}}}),

@@ -45,7 +45,7 @@ protected:
   /// visit(identity, staged offset or -1) for each element of a stage's rows.
   template <typename Visit> void eachElement(int64_t rank, int64_t index, Visit visit) {
     for (const plan::Chunk &c : table(rank, index).chunks) {
-      if (c.rows * c.cols > plan::kChunkElements || c.rows < 1 || c.cols < 1 || c.slot != -1)
+      if (c.rows * c.cols > plan::kChunkElements || c.rows < 1 || c.cols < 1 || c.perBlock != -1)
         return fail("a row of a stage is ill-formed", rank);
       Buffer *local = shard(rank, c.parameter);
       if (!local)

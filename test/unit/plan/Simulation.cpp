@@ -222,8 +222,8 @@ private:
       if (table(rank, t.compute).blocks != static_cast<int64_t>(mine.size()))
         fail("the count of computed blocks differs", rank);
       for (const Chunk &c : table(rank, t.compute).chunks) {
-        if (c.slot < 0 || c.slot >= static_cast<int64_t>(mine.size()) ||
-            mine[static_cast<size_t>(c.slot)] != c.block || c.col != 0 || c.cols != size.cols ||
+        if (c.perBlock < 0 || c.perBlock >= static_cast<int64_t>(mine.size()) ||
+            mine[static_cast<size_t>(c.perBlock)] != c.block || c.col != 0 || c.cols != size.cols ||
             (c.rows > 1 && c.rows * c.cols > kChunkElements) ||
             group.parameters[static_cast<size_t>(c.block / group.blocksPerParameter())] !=
                 c.parameter)

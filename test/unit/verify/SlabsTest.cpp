@@ -113,7 +113,7 @@ TEST(Slabs, SumsOfRandomGroups) {
     for (size_t rank = 0; rank < parts.size(); ++rank) {
       for (const Chunk &chunk :
            expander.table(scene.plan.tables[size_t(scene.blocks)], int64_t(rank)).chunks)
-        slots[rank][chunk.block] = chunk.slot;
+        slots[rank][chunk.block] = chunk.perBlock;
       parts[rank].resize(slots[rank].size() * size_t(each));
       ASSERT_EQ(int64_t(parts[rank].size()), expander.elements(part, int64_t(rank)));
       for (auto [block, slot] : slots[rank])

@@ -212,11 +212,13 @@ private:
                                                               {"cols", &c.cols}};
     if (!m.inCommon)
       fields.push_back({"parameter", &c.parameter});
-    bool overShards = table.kind == plan::TableKind::ShardChunks;
+    bool overShards = table.isOverShards();
     if (overShards)
       fields.push_back({"local", &c.local});
-    else
-      fields.push_back({"slot", &c.slot});
+    if (table.kind != plan::TableKind::ShardChunks)
+      fields.insert(fields.end(), {{"per row", &c.perRow},
+                                   {"per column", &c.perColumn},
+                                   {"per block", &c.perBlock}});
     if (table.to != table.from || !overShards)
       fields.push_back({"staged", &c.staged});
     if (overShards && c.rows > 1)
