@@ -22,8 +22,8 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     ```
     Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves.
     For `sum`, `from` is where the contributions lie and `to` where their sums lie. For `shard_chunks` and
-    `line_chunks`, `to` is the place of the staged operands. If `to` is not given, it equals `from`. A table of kind `message`
-    says how many elements of one value go to each peer.
+    `line_chunks`, `to` is the place of the staged operands. If `to` is not given, it equals `from`. A table
+    of kind `message` says how many elements of one value go to each peer.
     Constraints: `element_bytes` is 1, 2, 4 or 8 for messages, copies and sums, and 0 for chunks.
   }];
   let parameters = (ins

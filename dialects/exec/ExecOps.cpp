@@ -162,7 +162,8 @@ LogicalResult DispatchChunksOp::verify() {
     return failure();
   auto first = cast<TableAttr>(getTables()[0]);
   for (TableAttr table : getTables().getAsRange<TableAttr>()) {
-    if (failed(verifyKind(*this, table, {TableKind::ShardChunks, TableKind::LineChunks, TableKind::BlockChunks})))
+    if (failed(verifyKind(*this, table,
+                          {TableKind::ShardChunks, TableKind::LineChunks, TableKind::BlockChunks})))
       return failure();
     if (table.getKind() != first.getKind())
       return emitOpError("expected tables of one kind, found ")

@@ -56,9 +56,8 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   };
   for (auto [index, value] : llvm::enumerate(yield.getOperands()))
     if (writes[index] == Space::In || writes[index] == Space::Out)
-      readOnShards(optim::placedOperands(value, *writes[index] == Space::Out
-                                                    ? made
-                                                    : llvm::DenseSet<Value>()),
+      readOnShards(optim::placedOperands(
+                       value, *writes[index] == Space::Out ? made : llvm::DenseSet<Value>()),
                    *writes[index]);
   // Notes a value that matrix space reads, if another space computes it.
   auto bringIn = [&](Value value) {

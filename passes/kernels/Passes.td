@@ -165,7 +165,8 @@ def LowerToTarget : Pass<"exec-lower-to-target", "::mlir::ModuleOp"> {
       <offset = 0, bytes = 512, block = tensor<8x16xf32>>
       to <offset = 512, bytes = 4, block = tensor<1x1xf32>>
       kernels [#exec.kernel<@stepc_reduce_norm_one_whole_8x16_f32, items = 1>]
-    llvm.func internal @stepc_reduce_norm_one_whole_8x16_f32(%arguments: !llvm.ptr, %first: i64, %last: i64) { ... }
+    llvm.func internal @stepc_reduce_norm_one_whole_8x16_f32(%arguments: !llvm.ptr, %first: i64,
+                                                              %last: i64) { ... }
     ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect",
@@ -223,9 +224,9 @@ def KernelsToGpu : Pass<"exec-kernels-to-gpu", "::mlir::ModuleOp"> {
 
     A reduction gets the functions that compute it one after another, each with a number of GPU blocks per
     slot (GpuKernels.h). Their arguments are the scratch, the source and the out. A warp adds up numbers
-    exactly (gpu/SumBuilder.h). A product gets one function, in which each GPU block computes a tile. Its arguments are the
-    scratch, the operands, the addend if there is one, the out, and the factors. The accumulation of a product
-    must be `fused_chain` or `tensorcore`.
+    exactly (gpu/SumBuilder.h). A product gets one function, in which each GPU block computes a tile. Its
+    arguments are the scratch, the operands, the addend if there is one, the out, and the factors. The
+    accumulation of a product must be `fused_chain` or `tensorcore`.
 
     Before:
     ```mlir

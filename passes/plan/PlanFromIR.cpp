@@ -257,8 +257,8 @@ private:
       staged = place;
     }
     bool hasLines = llvm::any_of(op.getIns(), [&](Value value) { return op.isLine(value); });
-    return addTable(
-        op, {hasLines ? plan::TableKind::LineChunks : plan::TableKind::ShardChunks, walked, staged, 0});
+    return addTable(op, {hasLines ? plan::TableKind::LineChunks : plan::TableKind::ShardChunks,
+                         walked, staged, 0});
   }
 
   static int64_t elementBytes(Value value) {

@@ -128,10 +128,7 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChu
         site ? this->read(operand, *site, index, read.reach == ChunkForm::Reach::Element) : nullptr;
     if (!value)
       return false;
-    if (operand.kind == OperandKind::Line)
-      uses.lines.insert(kindOf(read.reach));
-    else
-      uses.reads = true;
+    uses.reads |= operand.kind == OperandKind::Workspace;
     complete(*value, table);
     arguments.push_back(value->terms[0]);
   }

@@ -257,24 +257,24 @@ static bool continues(const Chunk &run, const Chunk &next, bool hasPlace) {
 }
 
 bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
-  if (use.lines.empty())
+  if (table.kind != TableKind::LineChunks)
     return true;
   Piece piece{0, chunk.block, chunk.row, chunk.col, chunk.rows, chunk.cols};
   int64_t within = chunk.block % perParameter;
   bool isRectangle = true;
-  isRectangle &= map.cut({chunk.local, chunk.localStride, 0, chunk.cols, chunk.rows, chunk.cols},
-                         [&](const Cut &cut) {
-                           int64_t below = cut.row - chunk.row, aside = cut.col - chunk.col;
-                           isRectangle &= cut.block == within && aside >= 0 &&
-                                          aside + cut.cols <= chunk.cols &&
-                                          cut.second == below * chunk.cols + aside &&
-                                          (cut.rows == 1 || cut.secondStride == chunk.cols);
-                         });
+  isRectangle &= map.cut(
+      {chunk.local, chunk.localStride, 0, chunk.cols, chunk.rows, chunk.cols}, [&](const Cut &cut) {
+        int64_t below = cut.row - chunk.row, aside = cut.col - chunk.col;
+        isRectangle &= cut.block == within && aside >= 0 && aside + cut.cols <= chunk.cols &&
+                       cut.second == below * chunk.cols + aside &&
+                       (cut.rows == 1 || cut.secondStride == chunk.cols);
+      });
   if (!isRectangle)
-    return fail("expected a rectangle of one block, because it has a value per row, column or block, "
-                "found " +
-                truth.describe(groupIndex, piece));
-  for (ValueKind kind : use.lines) {
+    return fail(
+        "expected a rectangle of one block, because it has a value per row, column or block, "
+        "found " +
+        truth.describe(groupIndex, piece));
+  for (ValueKind kind : {ValueKind::Rows, ValueKind::Cols, ValueKind::One}) {
     bool ofRows = kind == ValueKind::Rows, ofCols = kind == ValueKind::Cols;
     int64_t first = ofRows ? chunk.perRow : ofCols ? chunk.perColumn : chunk.perBlock;
     std::unique_ptr<CopyMap> &copy = lineCopies[kind];
@@ -285,13 +285,20 @@ bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
       int64_t row = ofRows ? chunk.row + cut.second : 0, col = ofCols ? chunk.col + cut.second : 0;
       leads &= cut.block == chunk.block && cut.row == row && cut.col == col;
     };
-    leads = leads && copy->cut({first, 0, 0, 0, 1, ofRows ? chunk.rows : ofCols ? chunk.cols : 1},
-                               check) &&
+    leads = leads &&
+            copy->cut({first, 0, 0, 0, 1,
+                       ofRows   ? chunk.rows
+                       : ofCols ? chunk.cols
+                                : 1},
+                      check) &&
             leads;
     if (!leads)
-      return fail("expected a way from " + truth.describe(groupIndex, piece) + " to its value per " +
-                  (ofRows ? "row" : ofCols ? "column" : "block") + ", found element " +
-                  std::to_string(first) + " of these values");
+      return fail("expected a way from " + truth.describe(groupIndex, piece) +
+                  " to its value per " +
+                  (ofRows   ? "row"
+                   : ofCols ? "column"
+                            : "block") +
+                  ", found element " + std::to_string(first) + " of these values");
   }
   return true;
 }

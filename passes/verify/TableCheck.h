@@ -11,7 +11,6 @@
 #include "runtime/plan/Tables.h"
 
 #include <map>
-#include <set>
 
 namespace stepc::verify {
 
@@ -20,7 +19,6 @@ struct TableUse {
   int64_t table = -1;
   bool reads = false;  ///< a stage over shards reads its staged operand
   bool writes = false; ///< a stage over shards writes its staged operand
-  std::set<plan::ValueKind> lines; ///< the kinds of lines that a stage over shards reads
 };
 
 class TableCheck {
@@ -57,8 +55,8 @@ private:
   bool namesItsPlace(const plan::Chunk &chunk, const MemoryMap &map);
   bool sumRows(const plan::RankTable &rows);
   bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);
-  /// Whether the lines that the table's users read lead from each element of a chunk to its row, column or
-  /// block.
+  /// Whether a chunk leads from each of its elements to what the element's row, column and block have. Always
+  /// true where the table has no lines.
   bool leadsToLines(const plan::Chunk &chunk, const MemoryMap &map);
   bool chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace);
   bool standsInSlot(const Cut &cut, int64_t block);

@@ -100,7 +100,8 @@ private:
   }
 
   bool follows(const RowPiece &piece) const {
-    bool inRow = piece.block == open.block && piece.row == open.row && piece.col == open.col + open.cols;
+    bool inRow =
+        piece.block == open.block && piece.row == open.row && piece.col == open.col + open.cols;
     return open.cols > 0 && (!keepsRows || inRow) && open.parameter == piece.parameter &&
            open.first + open.cols == piece.first && open.hasSecond == piece.hasSecond &&
            (!piece.hasSecond || open.second + open.cols == piece.second);

@@ -167,7 +167,8 @@ void TableBuilder::findLines(std::vector<Chunk> &chunks) {
   for (ValueKind kind : kLines) {
     Place place = lineOf(kind);
     const ShardRects &lines = shardOf(place);
-    std::vector<int64_t> shifts = map.shifts(place, position), held = map.held(place.segment, lines);
+    std::vector<int64_t> shifts = map.shifts(place, position),
+                         held = map.held(place.segment, lines);
     std::map<int64_t, int64_t> shiftOf; // by block in the group
     for (size_t i = 0; i < held.size(); ++i)
       shiftOf.emplace(map.block(place.segment, held[i]), shifts[i]);

@@ -21,8 +21,8 @@ constexpr double powerOfTwo(int exponent) {
 /// What is added up.
 enum class Terms : int32_t { Values = 0, Squares = 1 };
 
-/// The number of 32-bit digits of a sum of values, which has room for 2^40 of the largest f32, and of a sum of
-/// squares, which has room for 2^80 of them.
+/// The number of 32-bit digits of a sum of values, which has room for 2^40 of the largest f32, and of a sum
+/// of squares, which has room for 2^80 of them.
 inline constexpr int kValueDigits = 10, kSquareDigits = 20;
 inline constexpr int digitsOf(Terms terms) {
   return terms == Terms::Squares ? kSquareDigits : kValueDigits;
@@ -31,8 +31,8 @@ inline constexpr int digitsOf(Terms terms) {
 inline constexpr int unitOf(Terms terms) { return terms == Terms::Squares ? -298 : -149; }
 
 /// An exact sum: digits from low to high, in two's complement. The three highest bits of a finite sum are
-/// equal. If a term was no finite number, they are flags, and all other bits are 0: 001 stands for +∞, 010 for
-/// −∞, and 011 for NaN, which +∞ and −∞ together give. Equal sums have equal bits.
+/// equal. If a term was no finite number, they are flags, and all other bits are 0: 001 stands for +∞, 010
+/// for −∞, and 011 for NaN, which +∞ and −∞ together give. Equal sums have equal bits.
 template <Terms terms> class Accumulator {
 public:
   static constexpr int kDigits = digitsOf(terms);

@@ -34,7 +34,8 @@ template <typename Source, Terms terms>
   return {words, true, rests != 0};
 }
 
-/// What the first sweep leaves of each term, in units of 2^words.unit(). Returns the largest magnitude, as bits.
+/// What the first sweep leaves of each term, in units of 2^words.unit(). Returns the largest magnitude, as
+/// bits.
 template <typename Source, Terms terms>
 [[gnu::always_inline]] inline int64_t storeRests(const Source *from, int64_t count, int top,
                                                  double *rests) {
@@ -47,8 +48,8 @@ template <typename Source, Terms terms>
   return largest;
 }
 
-/// A sweep over what the one before left. Its words are in units of that. `rests` gets what this one leaves, and
-/// `largest` its largest magnitude.
+/// A sweep over what the one before left. Its words are in units of that. `rests` gets what this one leaves,
+/// and `largest` its largest magnitude.
 template <typename, Terms terms>
 [[gnu::always_inline]] inline Words<terms> sweepRests(double *rests, int64_t count,
                                                       int64_t *largest) {

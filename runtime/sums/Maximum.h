@@ -6,8 +6,8 @@
 
 namespace stepc::sums {
 
-/// IEEE 754's maximum: it propagates NaN, which has the bits 0x7fc00000, and +0 is above −0. The maximum of no
-/// numbers is −∞.
+/// IEEE 754's maximum: it propagates NaN, which has the bits 0x7fc00000, and +0 is above −0. The maximum of
+/// no numbers is −∞.
 float maximum(float a, float b);
 float maximum(const Line &line);
 /// That of each column.

@@ -29,8 +29,8 @@ inline constexpr int64_t partsOf(int64_t elements) {
   return elements / kPartElements + (elements % kPartElements != 0);
 }
 
-/// What #optim.block_reduce computes: numbers of f32, bf16 or f16 become f32. What each kind means, to the last
-/// bit, stands with optim.reduce.
+/// What #optim.block_reduce computes: numbers of f32, bf16 or f16 become f32. What each kind means, to the
+/// last bit, stands with optim.reduce.
 struct BlockReduction {
   plan::Reduction kind = plan::Reduction::Sum;
   int64_t exponent = 0; ///< a norm or rms is multiplied by 2 to this power before it is rounded

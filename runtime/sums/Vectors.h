@@ -61,8 +61,8 @@ inline int vectorsOfMachine() {
   return found;
 }
 
-/// Defines `NAMEOf<Source, terms>(arguments…)`, which calls an always_inline function `NAME` that is compiled for
-/// the widest vectors of this machine. All give the same bits.
+/// Defines `NAMEOf<Source, terms>(arguments…)`, which calls an always_inline function `NAME` that is compiled
+/// for the widest vectors of this machine. All give the same bits.
 #define STEPC_WITH_VECTORS(Result, name)                                                           \
   template <typename Source, Terms terms, typename... Arguments>                                   \
   [[gnu::target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c")]] Result name##Of512(          \

@@ -8,9 +8,9 @@
 namespace stepc::kernels {
 
 /// Builds kernels that add up without losing a bit, as runtime/sums does on a CPU. A sweep splits terms into
-/// integers of kWordBits bits below a common power of two (runtime/sums/Sweep.h). Sums have 32-bit digits that
-/// are carried at the end alone. Until then a digit is an i64, to which fewer than 2^31 numbers of 32 bits
-/// are added.
+/// integers of kWordBits bits below a common power of two (runtime/sums/Sweep.h). Sums have 32-bit digits
+/// that are carried at the end alone. Until then a digit is an i64, to which fewer than 2^31 numbers of 32
+/// bits are added.
 class SumBuilder : public BlockBuilder {
 public:
   SumBuilder(mlir::MLIRContext *context, mlir::Location loc, sums::Terms terms)

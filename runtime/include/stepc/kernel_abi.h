@@ -3,8 +3,8 @@
  * A library has a program per target. A program is data (the plan with its commands,
  * runtime/plan/Plan.h) and kernels. The runtime walks the commands and calls the kernels through a
  * device (runtime/devices/Device.h). Kernels call nothing of the runtime, except for reductions, and
- * except those of the target emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler checks this header when it is
- * built, the runtime checks the program when it is opened.
+ * except those of the target emulated. Both sides check STEPC_KERNEL_ABI_VERSION: the compiler checks
+ * this header when it is built, the runtime checks the program when it is opened.
  *
  * Hashes are FNV-1a of 64 bits (runtime/plan/Fnv1a.h). A number is hashed as eight bytes, the lowest
  * first. By the hashes, a damaged library is refused when it is opened.
@@ -14,8 +14,9 @@
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, for each operand
  *    that is shards, a list of pointers, one per parameter of the plan. A word is the byte of the
  *    workspace at which the operand begins for this row. For scalars it is the byte at which the
- *    scalars of the chunk's parameter begin. So one launch serves all groups. The device leaves out chunks of parameters that the step skips
- *    (missing_grad = skip), or the kernel does, which finds the flag in the record;
+ *    scalars of the chunk's parameter begin. So one launch serves all groups. The device leaves out
+ *    chunks of parameters that the step skips (missing_grad = skip), or the kernel does, which finds
+ *    the flag in the record;
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Parameters that the
  *    step skips are left out as above;
@@ -58,8 +59,8 @@ extern "C" {
 
 /* The layout is that of plan::Chunk: 13 × int64. */
 typedef struct stepc_chunk {
-  int64_t parameter, block, row, col, rows, cols, local, local_stride, staged, staged_stride, per_row,
-      per_column, per_block;
+  int64_t parameter, block, row, col, rows, cols, local, local_stride, staged, staged_stride,
+      per_row, per_column, per_block;
 } stepc_chunk;
 
 /* What kernels read of one parameter of the plan: 8 × 8 bytes. For divided matrices this is the record of

@@ -7,9 +7,13 @@
 namespace stepc::plan {
 
 std::string_view describe(OperandKind kind) {
-  constexpr std::string_view texts[] = {
-      "a part of the workspace", "scalars", "parameters", "gradients", "a state",
-      "a line",                  "a batch"};
+  constexpr std::string_view texts[] = {"a part of the workspace",
+                                        "scalars",
+                                        "parameters",
+                                        "gradients",
+                                        "a state",
+                                        "a line",
+                                        "a batch"};
   return isKnown(kind) ? texts[static_cast<size_t>(kind)] : "an unknown operand";
 }
 

@@ -12,6 +12,7 @@ import re
 import pytest
 from cases import STEPS, random_batch
 from compiler import ROOT, STEPC, CompilerFailed, run, stepc
+from random_rules import ON_CORES
 from test_bits import SEED, differences
 from test_streams import MANY, ONE, write_inputs
 
@@ -52,7 +53,7 @@ def test_a_sound_program_has_none(waves):
 
 
 def test_random_programs_on_tensor_cores_have_none(tmp_path):
-    batch = random_batch(f"{SEED}-races", 10)
+    batch = random_batch(f"{SEED}-races", 10, forms=ON_CORES)
     batch.waves = 2
     batch.write(tmp_path)
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]

@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> effectsOf(const Plan &plan, const Command &command) {
   constexpr const char *accesses[] = {"reads", "writes", "updates", "reads or writes"};
   constexpr const char *extents[] = {"all",     "from rows", "to rows", "blocks",
-                                     "scalars", "sent",      "received"};
+                                     "scalars", "lines",     "sent",    "received"};
   std::vector<std::string> texts;
   for (const Effect &effect : effects(plan, command)) {
     std::string &text = texts.emplace_back();
@@ -56,14 +56,14 @@ TEST(Commands, ListTheirEffects) {
 
   Operand place{OperandKind::Workspace, 64, 128}, scalars{OperandKind::Scalars, 64, 12};
   Operand gradients{OperandKind::Gradients}, parameters{OperandKind::Parameters};
-  Operand state{OperandKind::State, 0}, rows{OperandKind::Line};
+  Operand state{OperandKind::State, 0}, line{OperandKind::Line, 64, 128};
   // Tables 0 and 1 are chunks of shards and of blocks.
   EXPECT_THAT(
       effectsOf(plan, DispatchChunks{0, {{0, {scalars, gradients, parameters, state, place}}}}),
       ElementsAre("0 reads scalars", "1 reads from rows", "2 updates from rows",
                   "3 updates from rows", "4 reads or writes to rows"));
-  EXPECT_THAT(effectsOf(plan, DispatchChunks{0, {{1, {rows, place}}}}),
-              ElementsAre("1 reads or writes blocks"));
+  EXPECT_THAT(effectsOf(plan, DispatchChunks{0, {{1, {line, place}}}}),
+              ElementsAre("0 reads lines", "1 reads or writes blocks"));
   plan.pools = {{64, 384, {{0, 96}, {0, 32}}}};
   place.pool = 0;
   place.member = 1;

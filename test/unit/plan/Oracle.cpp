@@ -248,6 +248,8 @@ ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
   const Group &group =
       plan.groups[static_cast<size_t>(plan.segments[static_cast<size_t>(segment)].group)];
   t.untouched = add(ShardChunks, shards, shards);
+  if (kind == ValueKind::Full)
+    t.lines = add(LineChunks, shards, shards);
   t.compute = add(BlockChunks, blocks, blocks);
   if (!group.hops.empty()) {
     t.pack = add(ShardChunks, shards, sent);

@@ -103,7 +103,7 @@ TEST(Pools, ValidationNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { staged(p).member = 0; }),
             "command 1 (chunks): expected member 0 of pool 0 in that pool, found another");
   EXPECT_EQ(message([](Plan &p) {
-              staged(p) = {OperandKind::BlockRows, 0, 0, -1, 0, 0, 0, DType::F32, 0, 1};
+              staged(p) = {OperandKind::Line, 0, 0, -1, 0, 0, 0, DType::F32, 0, 1};
             }),
             "command 1 (chunks): expected no pool of what is no batch, found pool 0");
 }

@@ -44,8 +44,10 @@ protected:
 
   /// visit(identity, staged offset or -1) for each element of a stage's rows.
   template <typename Visit> void eachElement(int64_t rank, int64_t index, Visit visit) {
+    bool hasLines = index == t.lines;
     for (const plan::Chunk &c : table(rank, index).chunks) {
-      if (c.rows * c.cols > plan::kChunkElements || c.rows < 1 || c.cols < 1 || c.perBlock != -1)
+      if (c.rows * c.cols > plan::kChunkElements || c.rows < 1 || c.cols < 1 ||
+          (c.perBlock != -1 && !hasLines))
         return fail("a row of a stage is ill-formed", rank);
       Buffer *local = shard(rank, c.parameter);
       if (!local)
@@ -53,7 +55,8 @@ protected:
       for (int64_t i = 0; i < c.rows; ++i)
         for (int64_t j = 0; j < c.cols; ++j) {
           int64_t id = local->read(c.local + i * c.localStride + j);
-          bool placed = c.rows > 1 || j == 0; // a merged row may run on into other rows
+          // A merged row may run on into other rows, but not where a row has a line.
+          bool placed = c.rows > 1 || j == 0 || hasLines;
           if (id < 0 || (placed && id != identity(c.block, c.row + i, c.col + j)))
             return fail("a row says another place than its elements", rank);
           visit(id, c.staged < 0 ? -1 : c.staged + i * c.stagedStride + j);

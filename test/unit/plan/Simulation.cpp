@@ -240,11 +240,12 @@ private:
   }
 
   void untouched() {
-    for (int64_t rank = 0; rank < worldSize(); ++rank)
-      eachElement(rank, t.untouched, [&](int64_t, int64_t offset) {
-        if (offset < 0)
-          fail("a stage without staged operands has an absent one", rank);
-      });
+    for (int64_t index : {t.untouched, t.lines})
+      for (int64_t rank = 0; index >= 0 && rank < worldSize(); ++rank)
+        eachElement(rank, index, [&](int64_t, int64_t offset) {
+          if (offset < 0)
+            fail("a stage without staged operands has an absent one", rank);
+        });
   }
 };
 

@@ -41,6 +41,7 @@ struct ValueTables {
   int64_t segment = 0;
   plan::ValueKind kind = plan::ValueKind::Full;
   int64_t untouched = -1; // ShardChunks without staging
+  int64_t lines = -1;     // LineChunks without staging, of full values
   int64_t pack = -1, packCopy = -1, gather = -1,
           place = -1;   // to matrix, through buffers
   int64_t compute = -1; // BlockChunks

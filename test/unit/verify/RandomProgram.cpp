@@ -110,9 +110,14 @@ private:
             << (matrix ? "    %l = arith.subf %g, %m : tensor<?x?xf32>\n"
                          "    %o = arith.negf %l : tensor<?x?xf32>\n"
                          "    %q = arith.subf %p, %o : tensor<?x?xf32>\n"
-                         "    %n = arith.mulf %q, %l : tensor<?x?xf32>\n"
+                         "    %k = arith.mulf %q, %l : tensor<?x?xf32>\n"
                        : "    %n = arith.subf %p, %g : tensor<?x?xf32>\n")
-            << (hasExtra ? "    %w = arith.negf %v : " + extra + "\n" : "") << "    optim.yield %n"
+            << (hasExtra ? "    %w = arith.negf %v : " + extra + "\n" : "");
+    if (matrix)
+      symbols << (hasExtra ? "    %b = optim.broadcast %v : " + extra + " to tensor<?x?xf32>\n"
+                           : "    %b = arith.negf %k : tensor<?x?xf32>\n")
+              << "    %n = arith.subf %k, %b : tensor<?x?xf32>\n";
+    symbols << "    optim.yield %n"
             << (matrix ? ", %l" : "") << (hasExtra ? ", %w" : "") << " : " << full
             << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
             << "\n  }\n  optim.route @route" << i << " rule @rule" << i
@@ -335,6 +340,10 @@ private:
     send("full", out);
     if (g.stateKind.empty())
       return;
+    // The stage that finishes reads the state as it was.
+    std::string line = lines[{i, wave}] = buffer(i, wave, g.stateKind, "shards, kept");
+    body << "    comm.copy active %active ins(%v" << id << " : " << type << ") outs(" << line
+         << " : " << typeOf(line) << ")\n";
     std::string state = buffer(i, wave, g.stateKind, stands);
     body << "    comm.copy active %active ins(%v" << id << " : " << type << ") outs(" << state
          << " : " << typeOf(state) << ")\n";
@@ -375,16 +384,27 @@ private:
         body << "    comm.copy active %active ins(" << value << " : " << typeOf(value)
              << ") writes(%v" << id << " : " << type << ")\n";
       else
-        body << "    comm.stage " << segment(i, wave) << " over shards active %active ins(%p" << id
-             << ", %m" << id << ", " << value << " : " << type << ", " << type << ", "
-             << typeOf(value) << ") writes(%p" << id << " : " << type
-             << ") {\n    ^bb0(%a: f32, %m: f32, %b: f32):\n      %c = arith.subf %a, %b : f32\n"
-             << "      %d = arith.mulf %c, %m : f32\n      comm.yield %d : f32\n    }\n";
+        writeLast(i, wave, value);
     }
+  }
+
+  void writeLast(size_t i, int64_t wave, const std::string &value) {
+    std::string type = shards(i), id = std::to_string(i), line = lines[{i, wave}];
+    bool hasLine = !line.empty();
+    body << "    comm.stage " << segment(i, wave) << " over shards active %active ins(%p" << id
+         << ", %m" << id << ", " << value << (hasLine ? ", " + line : "") << " : " << type << ", "
+         << type << ", " << typeOf(value) << (hasLine ? ", " + typeOf(line) : "") << ") writes(%p"
+         << id << " : " << type << ") {\n    ^bb0(%a: f32, %m: f32, %b: f32"
+         << (hasLine ? ", %l: f32" : "")
+         << "):\n      %c = arith.subf %a, %b : f32\n      %d = arith.mulf %c, %m : f32\n      "
+         << (hasLine ? "%e = arith.subf %d, %l : f32\n"
+                     : "%l = arith.negf %d : f32\n      %e = arith.subf %d, %l : f32\n")
+         << "      comm.yield %e : f32\n    }\n";
   }
 
   std::map<std::string, std::string> types; // of buffers
   std::map<std::string, int64_t> shared;    // where buffers of what travels together stand
+  std::map<std::pair<size_t, int64_t>, std::string> lines; // by group and wave: the state as it was
   const std::vector<plan::Mesh> &meshes;
   const std::vector<DrawnGroup> &groups;
   bool merges; // what is gathered is exchanged, together with all else

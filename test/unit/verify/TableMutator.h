@@ -216,9 +216,9 @@ private:
     if (overShards)
       fields.push_back({"local", &c.local});
     if (table.kind != plan::TableKind::ShardChunks)
-      fields.insert(fields.end(), {{"per row", &c.perRow},
-                                   {"per column", &c.perColumn},
-                                   {"per block", &c.perBlock}});
+      fields.insert(
+          fields.end(),
+          {{"per row", &c.perRow}, {"per column", &c.perColumn}, {"per block", &c.perBlock}});
     if (table.to != table.from || !overShards)
       fields.push_back({"staged", &c.staged});
     if (overShards && c.rows > 1)
