@@ -395,7 +395,10 @@ struct File {
   std::vector<BlocksStatement> blocks;
   std::vector<Route> routes; ///< More than one is an error of analysis.
   bool lacksRules = false;   ///< Optimizers may be missing, so unknown ones are not reported.
-  bool isForeign = false;    ///< The text is in another language, and the error was reported.
+  /// Names that declarations give which were refused: uses of them are not reported once more.
+  std::vector<std::string> refused;
+  bool lacksNames = false; ///< As of a rule, for all rules: a refused import may declare any name.
+  bool isForeign = false;  ///< The text is in another language, and the error was reported.
 
   /// The route. Null if the file has none.
   const Route *route() const { return routes.empty() ? nullptr : &routes[0]; }

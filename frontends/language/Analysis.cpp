@@ -73,8 +73,11 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
   if (file.isForeign)
     return false;
   checkRuleNames(file, diagnostics);
-  for (const auto &rule : file.rules)
-    RuleAnalyzer(*rule, diagnostics).run();
+  for (const auto &rule : file.rules) {
+    rule->unread.insert(file.refused.begin(), file.refused.end());
+    rule->lacksNames |= file.lacksNames;
+    RuleAnalyzer(*rule, diagnostics, *file.source).run();
+  }
   for (const BlocksStatement &blocks : file.blocks)
     analyzeBlocks(blocks, diagnostics);
   analyzeRoutes(file, diagnostics);

@@ -145,7 +145,8 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
   const FunctionInfo *info = findCallee(call);
   if (!info) {
     for (const ExprPtr &argument : call.arguments)
-      analyzeExpr(*argument);
+      if (!parseElementType(wordOf(*argument))) // a type is no value whose name is unknown
+        analyzeExpr(*argument);
     return {};
   }
   call.function = info->function;
@@ -174,7 +175,11 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
 
   switch (functionClass) {
   case FunctionClass::Elementwise:
-    return analyzeElementwise(call, call.arguments);
+    if (Type type = analyzeElementwise(call, call.arguments); type.isValid()) {
+      warnElementwise(call);
+      return type;
+    }
+    return {};
   case FunctionClass::Select:
     return analyzeSelect(call);
   case FunctionClass::Cast:
@@ -202,6 +207,43 @@ Type RuleAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands
   for (const ExprPtr &operand : operands)
     meetTensor(*operand, shape);
   return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
+}
+
+/// Returns x if the expression is x * x or x ^ 2, otherwise null.
+static const Expr *squared(const Expr &expr) {
+  const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr);
+  if (!binary)
+    return nullptr;
+  bool isSquare = binary->op == BinaryOp::Power ? constantValue(*binary->rhs) == 2.0
+                                                : binary->op == BinaryOp::Multiply &&
+                                                      dump(*binary->lhs) == dump(*binary->rhs);
+  return isSquare ? binary->lhs.get() : nullptr;
+}
+
+/// Warns of what is legal, but seldom what was meant.
+void RuleAnalyzer::warnElementwise(const CallExpr &call) {
+  if (call.function == Function::Lerp && !call.arguments[2]->type.isScalar()) {
+    diagnostics
+        .warning(call.arguments[2]->range,
+                 "the weight of this 'lerp' is " + describe(call.arguments[2]->type))
+        .withHint("lerp(from, to, weight) is from + weight * (to - from)");
+    return;
+  }
+  const auto *root =
+      call.function == Function::Sqrt ? llvm::dyn_cast<CallExpr>(call.arguments[0].get()) : nullptr;
+  bool isMean = root && root->function == Function::Mean;
+  if (!isMean && !(root && root->function == Function::Sum))
+    return;
+  const Expr *operand = squared(*root->arguments[0]);
+  if (!operand)
+    return;
+  // With its options, as in `over = columns`.
+  StringRef rest = source.text({root->arguments[0]->range.end, root->range.end});
+  diagnostics
+      .warning(call.range, "squares may overflow or underflow here where '" +
+                               Twine(isMean ? "rms" : "norm") + "' does not")
+      .withHint("write '" + Twine(isMean ? "rms" : "norm") + "(" + source.text(operand->range) +
+                rest + "'");
 }
 
 Type RuleAnalyzer::analyzeSelect(CallExpr &call) {

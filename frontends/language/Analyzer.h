@@ -17,7 +17,8 @@ namespace stepc::lang {
 
 class RuleAnalyzer {
 public:
-  RuleAnalyzer(Rule &rule, Diagnostics &diagnostics) : rule(rule), diagnostics(diagnostics) {}
+  RuleAnalyzer(Rule &rule, Diagnostics &diagnostics, const Source &source)
+      : rule(rule), diagnostics(diagnostics), source(source) {}
 
   void run();
 
@@ -72,6 +73,7 @@ private:
   bool checkArgumentCount(CallExpr &call, const FunctionInfo &info);
   bool checkOptions(CallExpr &call, llvm::ArrayRef<llvm::StringRef> allowed);
   Type analyzeElementwise(CallExpr &call, llvm::ArrayRef<ExprPtr> operands);
+  void warnElementwise(const CallExpr &call);
   Type analyzeSelect(CallExpr &call);
   Type analyzeCast(CallExpr &call);
   Type analyzeNamed(CallExpr &call, const FunctionInfo &info);
@@ -85,6 +87,7 @@ private:
 
   Rule &rule;
   Diagnostics &diagnostics;
+  const Source &source;
   /// All declarations of the rule, later ones too, for messages about use before declaration.
   llvm::StringMap<Symbol> symbols;
   bool isParamMisspelt = false; ///< An assignment to a misspelt `param` was reported.

@@ -53,6 +53,10 @@ std::unique_ptr<File> Parser::parseFile() {
         skipToDeclaration();
     } else if (at(TokenKind::KwInput) || at(TokenKind::KwMetric) || plannedDeclaration()) {
       unsupported(current());
+      file->lacksRules |= atName("import");
+      file->lacksNames |= atName("import");
+      if (atName("def"))
+        file->refused.push_back(source.text(next().range).str());
       skip();
       skipToDeclaration();
     } else {

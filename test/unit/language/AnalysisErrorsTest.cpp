@@ -313,6 +313,43 @@ TEST(Warnings, CoefficientsThatDivergeInLowPrecision) {
   EXPECT_THAT(warned("coefficients = simple"), IsEmpty());
 }
 
+TEST(Warnings, WhatIsSeldomMeant) {
+  auto warned = [](const std::string &expr) {
+    return check("optimizer O(lr) {\n  state m : f32\n  m = " + expr +
+                 "\n  param = param - lr * m\n}\nroute { O(lr = 1) for matrix }\n")
+        .messages();
+  };
+  EXPECT_THAT(
+      warned("grad / sqrt(mean(grad * grad, over = columns))"),
+      ElementsAre("3:14: warning: squares may overflow or underflow here where 'rms' does not",
+                  "  hint: write 'rms(grad, over = columns)'"));
+  EXPECT_THAT(
+      warned("grad / sqrt(sum((grad + m) ^ 2))"),
+      ElementsAre("3:14: warning: squares may overflow or underflow here where 'norm' does not",
+                  "  hint: write 'norm(grad + m)'"));
+  EXPECT_THAT(
+      warned("lerp(m, grad, abs(grad))"),
+      ElementsAre("3:21: warning: the weight of this 'lerp' is a tensor shaped like the parameter",
+                  "  hint: lerp(from, to, weight) is from + weight * (to - from)"));
+  EXPECT_THAT(warned("grad / sqrt(mean(grad * m))"), IsEmpty());
+  EXPECT_THAT(warned("lerp(m, grad / rms(grad), 1 - 0.9)"), IsEmpty());
+}
+
+TEST(Errors, OnesThatFollowFromOthersAreLeftOut) {
+  EXPECT_THAT(check("def f(a) = 2 * a\noptimizer O(lr) { param = param - lr * f(grad) }\n"
+                    "route { O(lr = 1) for rest }\n")
+                  .messages(),
+              ElementsAre("1:1: error: 'def' is not supported yet"));
+  EXPECT_THAT(check("import \"a.optim\"\noptimizer O(lr) { param = param - lr * f(grad) }\n"
+                    "route { O(lr = 1) for matrix\n  P(lr = 1) for rest }\n")
+                  .messages(),
+              ElementsAre("1:1: error: 'import' is not supported yet"));
+  EXPECT_THAT(check("optimizer O(lr) { param = stochastic_round(param - lr * grad, bf16) }\n"
+                    "route { O(lr = 1) for rest }\n")
+                  .messages(),
+              ElementsAre("1:27: error: 'stochastic_round' is not supported yet"));
+}
+
 TEST(Warnings, All) {
   EXPECT_THAT(check("optimizer A(lr, k = 1) {\n  state m : f32\n"
                     "  let x = lr\n  param = grad + m\n}\n")
