@@ -17,7 +17,6 @@
 #include "passes/cost/ProductRates.h"
 #include "passes/kernels/gpu/HopperBuilder.h"
 #include "passes/kernels/products/ProductKernels.h"
-#include "runtime/plan/TileLists.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -26,12 +25,12 @@ using namespace mlir;
 namespace stepc::kernels {
 
 std::string WarpgroupForm::name() const {
-  std::string text = "stepc_tiles_" + typeName(type);
-  text += isWide() ? "_to_" + typeName(result) : "";
-  text += transposeLhs ? "_lt" : "";
-  text += transposeRhs ? "_rt" : "";
-  text += symmetric ? "_symmetric" : "";
-  return cluster == 2 ? text : text + "_cluster" + std::to_string(cluster);
+  std::string text = "stepc_tiles_" + std::string(plan::name(product.lhs));
+  text += isWide() ? "_to_" + std::string(plan::name(product.out)) : "";
+  text += product.transposeLhs ? "_lt" : "";
+  text += product.transposeRhs ? "_rt" : "";
+  text += product.symmetric ? "_symmetric" : "";
+  return cluster == plan::kTileBlocks ? text : text + "_cluster" + std::to_string(cluster);
 }
 
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
@@ -46,13 +45,13 @@ std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
   product.isTiled = plan::checkTiles(operands).empty();
   if (cost::kernelOf(cost::ProductKernel::Warpgroup, product) != cost::ProductKernel::Warpgroup)
     return std::nullopt;
-  return WarpgroupForm{op.getLhs().getType(), op.getOut().getType(), op.getTransposeLhs(),
-                       op.getTransposeRhs(), op.getSymmetric()};
+  return WarpgroupForm{{operands.lhs.type, operands.rhs.type, operands.out.type,
+                        op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()}};
 }
 
 bool areOfOneWarpgroupForm(exec::ProductOp one, exec::ProductOp other) {
   std::optional<WarpgroupForm> form = warpgroupForm(one), second = warpgroupForm(other);
-  return form && second && form->name() == second->name();
+  return form && second && form->product == second->product;
 }
 
 bool hasWarpgroups(gpu::GPUModuleOp code) {
@@ -84,7 +83,7 @@ constexpr int64_t kSwizzleBytes = 1024;
 /// Bytes of shared memory in which a consumer stages results: a part as it is and, if there is one, its
 /// mirror.
 int64_t stagingBytesOf(const WarpgroupForm &form) {
-  return form.symmetric ? 2 * kPartBytes : kPartBytes;
+  return form.product.symmetric ? 2 * kPartBytes : kPartBytes;
 }
 /// Where the barriers begin, behind the stages and the staging of both consumers.
 int64_t barriersAt(const WarpgroupForm &form) {
@@ -96,8 +95,9 @@ public:
   using Values = HopperBuilder::Values;
 
   WarpgroupProduct(HopperBuilder &b, const WarpgroupForm &form)
-      : b(b), form(form), left{form.type, !form.transposeLhs}, right{form.type, form.transposeRhs},
-        stagingBytes(stagingBytesOf(form)), barriers(barriersAt(form)) {}
+      : b(b), form(form), type(b.typeOf(form.product.lhs)), left{type, !form.product.transposeLhs},
+        right{type, form.product.transposeRhs}, stagingBytes(stagingBytesOf(form)),
+        barriers(barriersAt(form)) {}
 
   void emit(gpu::GPUFuncOp function, LLVM::GlobalOp memory);
 
@@ -170,6 +170,7 @@ private:
 
   HopperBuilder &b;
   WarpgroupForm form;
+  const Type type; // of operands
   HopperBuilder::Operand left, right;
   const int64_t stagingBytes, barriers;
   Value problems, tiles, lists;    // the arguments
@@ -408,7 +409,7 @@ Value WarpgroupProduct::multiplyStage(Value sums, Stage stage, bool isFirst, int
 /// Stores a chunk of 64 columns as the tile says: as it is, and transposed at the mirrored place.
 void WarpgroupProduct::store(const Results &results, int64_t chunk) {
   constexpr int64_t kMirrored = 4; // the first bit that says so
-  bool mirrors = form.symmetric;
+  bool mirrors = form.product.symmetric;
   int64_t both = 1 << chunk | (mirrors ? 1 << (chunk + kMirrored) : 0);
   ArrayRef<Value> words = ArrayRef(results.words).slice(16 * chunk, 16);
   b.when(b.isSet(results.stores, both), [&] {
@@ -543,7 +544,7 @@ WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, 
         if (hasAddend) {
           Value word =
               b.load(b.getI32Type(), b.at(unit, (isEven ? 0 : 2 * kPartBytes) + half * 8 * 128));
-          auto [low, high] = b.extendPair(form.type, word);
+          auto [low, high] = b.extendPair(type, word);
           pair[0] =
               arith::AddFOp::create(b, b.loc, pair[0], arith::MulFOp::create(b, b.loc, low, beta));
           pair[1] =
@@ -552,10 +553,10 @@ WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, 
         numbers.append({pair[0], pair[1]});
       }
     }
-    if (form.symmetric)
+    if (form.product.symmetric)
       shiftDiagonal(tile, 8 * chunk, numbers, shift);
     for (size_t i = 0; i < numbers.size(); i += 2)
-      words.push_back(b.narrowPair(form.type, numbers[i], numbers[i + 1]));
+      words.push_back(b.narrowPair(type, numbers[i], numbers[i + 1]));
     if (hasAddend && !isEven) {
       // Threads have read the addend, and tensor loads write this stage next.
       b.fenceTensorAccess();
@@ -597,7 +598,7 @@ void WarpgroupProduct::finishWide(const Tile &tile, Value sums, int64_t columns)
       Value sum = LLVM::ExtractValueOp::create(b, b.loc, sums, chunk * count + i);
       numbers.push_back(arith::MulFOp::create(b, b.loc, sum, alpha));
     }
-    if (form.symmetric)
+    if (form.product.symmetric)
       shiftDiagonal(tile, chunk * kWideEdge / 8, numbers, shift);
     storeWide(tile, chunk, numbers);
   }
@@ -607,7 +608,7 @@ void WarpgroupProduct::finishWide(const Tile &tile, Value sums, int64_t columns)
 /// is also stored above the diagonal, in the place of the first box of the right one.
 void WarpgroupProduct::storeWide(const Tile &tile, int64_t chunk, ArrayRef<Value> numbers) {
   constexpr int64_t kMirrored = 4; // the first bit that says so
-  bool mirrors = form.symmetric;
+  bool mirrors = form.product.symmetric;
   int64_t part = chunk / 2, side = chunk % 2;
   int64_t plainBit = 1 << part, mirrorBit = 1 << (part + kMirrored);
   auto pair = VectorType::get({2}, b.getF32Type());
