@@ -35,12 +35,18 @@ static ParseResult parseBatches(OpAsmParser &parser, ArrayAttr &batches) {
 #include "dialects/exec/ExecOps.cpp.inc"
 
 LogicalResult ProgramOp::verifyRegions() {
-  for (Operation &op : getBody().front())
+  for (Operation &op : getBody().front()) {
     if (!isa<CommandOpInterface>(op)) {
       auto diag = op.emitOpError("expected commands in a program, found an operation that is none");
       diag.attachNote(getLoc()) << "the program is here";
       return diag;
     }
+    // MLIR keeps attributes that an operation does not define, and no pass would read them.
+    for (NamedAttribute each : op.getDiscardableAttrs())
+      if (!each.getNameDialect())
+        return op.emitOpError("expected attributes that the command has, found '")
+               << each.getName().strref() << "'";
+  }
   return success();
 }
 

@@ -28,7 +28,8 @@ def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTermin
       exec.advance_steps
     }
     ```
-    Constraints: commands only; neither size is negative; a chunk has elements.
+    Constraints: commands only, without attributes that they do not have; neither size is negative; a chunk
+    has elements.
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$arena,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$scratch,

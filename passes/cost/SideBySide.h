@@ -11,13 +11,12 @@
 
 namespace stepc::cost {
 
-/// The properties that products of one launch have in common: types, transposes, symmetry, and whether a
-/// kernel on warpgroups takes them. Such a kernel serves all shapes.
-struct ProductForm {
-  plan::DType lhs = {}, rhs = {}, out = {};
-  bool transposeLhs = false, transposeRhs = false, isSymmetric = false;
+/// The properties that products of one launch have in common: their form, and whether a kernel on warpgroups
+/// takes them. Such a kernel serves all shapes.
+struct LaunchForm {
+  plan::ProductForm product;
   bool isForWarpgroups = false;
-  auto operator<=>(const ProductForm &) const = default;
+  auto operator<=>(const LaunchForm &) const = default;
 };
 
 /// A product of a chain. Kernels may serve products of one form together, which has a number.

@@ -56,12 +56,8 @@ public:
                   product.addend.has_value(),
                   lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
                   isTiled(product)};
-    step.form = {*optim::toPlan(lhs),
-                 *optim::toPlan(rhs),
-                 *optim::toPlan(product.element),
-                 product.transposeLhs,
-                 product.transposeRhs,
-                 product.isSymmetric,
+    step.form = {{*optim::toPlan(lhs), *optim::toPlan(rhs), *optim::toPlan(product.element),
+                  product.transposeLhs, product.transposeRhs, product.isSymmetric},
                  cost::isForWarpgroups(step.shape)};
     step.flops = cost::executedFlops(step.shape);
     step.scratch = cost::productScratchBound(m, n, step.shape.k);

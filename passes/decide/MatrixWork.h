@@ -17,7 +17,7 @@ namespace stepc::decide {
 struct MatrixStep {
   bool isProduct = false;
   cost::BlockProduct shape = {}; ///< of a product
-  cost::ProductForm form = {};   ///< of a product
+  cost::LaunchForm form = {};    ///< of a product
   /// Numbers of the products from whose results the operands of a product are computed.
   std::vector<size_t> after = {};
   int64_t flops = 0;    ///< floating-point operations that are executed

@@ -158,7 +158,7 @@ private:
   std::vector<Listed> listed;        // per group
   cost::ProductLaunches launches;
   std::map<std::pair<bool, Computed>, WaveLoads::Launches> knownLaunches;
-  std::map<cost::ProductForm, int64_t> forms;
+  std::map<cost::LaunchForm, int64_t> forms;
 };
 
 } // namespace stepc::decide

@@ -29,14 +29,10 @@ cost::BlockProduct blockProductOf(optim::ProductOp product) {
           plan::checkTiles(operands).empty()};
 }
 
-cost::ProductForm formOf(optim::ProductOp product) {
+cost::LaunchForm formOf(optim::ProductOp product) {
   auto type = [](Value batch) { return *optim::toPlan(getElementTypeOrSelf(batch)); };
-  return {type(product.getLhs()),
-          type(product.getRhs()),
-          type(product.getInit()),
-          product.getTransposeLhs(),
-          product.getTransposeRhs(),
-          product.getSymmetric(),
+  return {{type(product.getLhs()), type(product.getRhs()), type(product.getInit()),
+           product.getTransposeLhs(), product.getTransposeRhs(), product.getSymmetric()},
           cost::isForWarpgroups(blockProductOf(product))};
 }
 

@@ -11,7 +11,7 @@ namespace stepc {
 /// The product of one block of an operation on batches.
 cost::BlockProduct blockProductOf(optim::ProductOp product);
 /// The form of an operation on batches. It decides which products may share a launch.
-cost::ProductForm formOf(optim::ProductOp product);
+cost::LaunchForm formOf(optim::ProductOp product);
 
 } // namespace stepc
 

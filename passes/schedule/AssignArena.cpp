@@ -151,7 +151,7 @@ private:
   /// Returns the end of a run of products of one form that begins at `begin`. None of them reads what another
   /// one writes.
   static size_t endOfForm(ArrayRef<Operation *> ops, size_t begin) {
-    cost::ProductForm form = formOf(cast<optim::ProductOp>(ops[begin]));
+    cost::LaunchForm form = formOf(cast<optim::ProductOp>(ops[begin]));
     llvm::DenseSet<Value> written;
     for (size_t end = begin; end < ops.size(); ++end) {
       auto product = dyn_cast<optim::ProductOp>(ops[end]);

@@ -356,7 +356,7 @@ private:
   StartMerger merger;
   OpBuilder builder;
   const bool sideBySide;
-  std::map<cost::ProductForm, int64_t> forms;
+  std::map<cost::LaunchForm, int64_t> forms;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
   size_t rounds =

@@ -10,6 +10,7 @@
 #include "runtime/emulated/Seed.h"
 #include "runtime/emulated/TensorCore.h"
 #include "runtime/interpret/Storage.h"
+#include "runtime/plan/TileLists.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ struct Stack {
 /// A part of 64 × 64 elements of a result.
 class Part {
 public:
-  Part(const interpret::TilesKernel &form, const stepc_product_problem &problem,
+  Part(const plan::ProductForm &form, const stepc_product_problem &problem,
        const stepc_product_tile &tile, int64_t row, int64_t column)
       : form(form), problem(problem), tile(tile), lhs(problem.lhs), rhs(problem.rhs),
         out(problem.out), row(row), column(column) {}
@@ -70,7 +71,7 @@ private:
 
   void computeFragment(int64_t firstRow, int64_t firstColumn, bool stores, bool mirrors) const {
     multiplyFragments(
-        form.transposeLhs ? lhs.rows : lhs.columns, form.type == plan::DType::F16,
+        form.transposeLhs ? lhs.rows : lhs.columns, form.lhs == plan::DType::F16,
         [&](int64_t line, int64_t step) { return left(firstRow + line, step); },
         [&](int64_t line, int64_t step) { return right(firstColumn + line, step); },
         [&](int64_t i, int64_t j, float sum) {
@@ -86,25 +87,25 @@ private:
     float value = sum * problem.alpha;
     if (tile.options & STEPC_TILE_HAS_ADDEND) {
       Stack addend(problem.addend);
-      float term = interpret::read(form.type, addend.at(form.type, tile.matrix, i, j));
+      float term = interpret::read(form.lhs, addend.at(form.lhs, tile.matrix, i, j));
       value += term * problem.beta;
     }
     if (i == j && tile.options & STEPC_TILE_HAS_SHIFT)
       value += problem.shift;
     if (stores)
-      interpret::write(form.result(), value, out.at(form.result(), tile.matrix, i, j));
+      interpret::write(form.out, value, out.at(form.out, tile.matrix, i, j));
     if (mirrors)
-      interpret::write(form.result(), value, out.at(form.result(), tile.matrix, j, i));
+      interpret::write(form.out, value, out.at(form.out, tile.matrix, j, i));
   }
 
-  const interpret::TilesKernel &form;
+  const plan::ProductForm &form;
   const stepc_product_problem &problem;
   const stepc_product_tile &tile;
   Stack lhs, rhs, out;
   int64_t row, column;
 };
 
-void computeTile(const interpret::TilesKernel &form, const stepc_product_problem &problem,
+void computeTile(const plan::ProductForm &form, const stepc_product_problem &problem,
                  const stepc_product_tile &tile) {
   constexpr int64_t kEdge = 64, kDown = 4; // parts of a tile of two GPU blocks
   for (int64_t down = 0; down < kDown; ++down)
@@ -127,7 +128,7 @@ void writeMap(const void *address, const std::array<int64_t, 3> &sizes, stepc_te
     map.words[2 + i] = uint64_t(sizes[i]);
 }
 
-void multiplyTiles(const interpret::TilesKernel &form, void *const *arguments, int64_t first,
+void multiplyTiles(const plan::ProductForm &form, void *const *arguments, int64_t first,
                    int64_t last) {
   auto *problems = static_cast<const stepc_product_problem *>(arguments[0]);
   auto *tiles = static_cast<const stepc_product_tile *>(arguments[1]);
@@ -146,10 +147,5 @@ int64_t drawnClusters(std::optional<uint64_t> seed) {
 
 extern "C" void stepc_rt_emulated_tiles(void *const *arguments, int64_t first, int64_t last,
                                         int32_t form) {
-  using stepc::plan::DType;
-  stepc::runtime::multiplyTiles(
-      {form & STEPC_TILES_OF_F16 ? DType::F16 : DType::BF16, bool(form & STEPC_TILES_TRANSPOSE_LHS),
-       bool(form & STEPC_TILES_TRANSPOSE_RHS), bool(form & STEPC_TILES_SYMMETRIC),
-       bool(form & STEPC_TILES_TO_F32)},
-      arguments, first, last);
+  stepc::runtime::multiplyTiles(stepc::plan::tileForm(form), arguments, first, last);
 }

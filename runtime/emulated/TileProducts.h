@@ -2,7 +2,7 @@
 #ifndef STEPC_RUNTIME_EMULATED_TILEPRODUCTS_H
 #define STEPC_RUNTIME_EMULATED_TILEPRODUCTS_H
 
-#include "runtime/interpret/Kernels.h"
+#include "runtime/plan/ProductForm.h"
 #include "stepc/kernel_abi.h"
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace stepc::runtime {
 
 /// Works off the lists [first, last) of a launch. `arguments` are those of lists of tiles in kernel_abi.h.
-void multiplyTiles(const interpret::TilesKernel &form, void *const *arguments, int64_t first,
+void multiplyTiles(const plan::ProductForm &form, void *const *arguments, int64_t first,
                    int64_t last);
 
 /// The number of clusters among which tiles are shared out: one to eight, drawn from a seed, otherwise three.

@@ -14,7 +14,7 @@
 #define STEPC_RUNTIME_INTERPRET_KERNELS_H
 
 #include "runtime/model/Fields.h"
-#include "runtime/plan/commands/Matrix.h"
+#include "runtime/plan/TileLists.h"
 #include "runtime/sums/Reduce.h"
 
 #include <memory>
@@ -276,27 +276,15 @@ struct ReduceKernel {
   std::unique_ptr<Code> code() const;
 };
 
-/// A kernel of lists of tiles (kernel_abi.h), as GPUs have them. It serves products of all shapes, whose
-/// operands have one type.
+/// A kernel of lists of tiles (kernel_abi.h), as GPUs have them. It serves products of all shapes of a form.
 struct TilesKernel {
   static constexpr std::string_view kName = "tiles";
-  plan::DType type = plan::DType::BF16;
-  bool transposeLhs = false, transposeRhs = false, symmetric = false;
-  bool toF32 = false; ///< results are f32; otherwise they have the operands' type
+  plan::ProductForm form;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
-    visit("type", self.type);
-    visit("transpose_lhs", self.transposeLhs);
-    visit("transpose_rhs", self.transposeRhs);
-    visit("symmetric", self.symmetric);
-    visit("to_f32", self.toF32);
+    visit("form", self.form);
   }
-  plan::DType result() const { return toF32 ? plan::DType::F32 : type; }
-  std::string check() const {
-    if (type == plan::DType::BF16 || type == plan::DType::F16)
-      return {};
-    return "expected bf16 or f16 in tiles, found " + std::string(plan::name(type));
-  }
+  std::string check() const { return plan::checkTileForm(form); }
   std::unique_ptr<Code> code() const;
 };
 

@@ -7,19 +7,19 @@ namespace {
 
 class TilesCode : public Code {
 public:
-  explicit TilesCode(const TilesKernel &kernel) : kernel(kernel) {}
+  explicit TilesCode(const plan::ProductForm &form) : form(form) {}
 
   int64_t arguments() const override { return 3; } // problems, tiles and lists
   void run(void *const *arguments, int64_t first, int64_t last) const override {
-    runtime::multiplyTiles(kernel, arguments, first, last);
+    runtime::multiplyTiles(form, arguments, first, last);
   }
 
 private:
-  TilesKernel kernel;
+  plan::ProductForm form;
 };
 
 } // namespace
 
-std::unique_ptr<Code> TilesKernel::code() const { return std::make_unique<TilesCode>(*this); }
+std::unique_ptr<Code> TilesKernel::code() const { return std::make_unique<TilesCode>(form); }
 
 } // namespace stepc::interpret

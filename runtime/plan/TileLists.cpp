@@ -285,9 +285,44 @@ TileLists tileLists(std::span<const TiledProduct> products, int64_t lists, int64
   return made;
 }
 
+std::string checkTileForm(const ProductForm &form, std::optional<DType> addend) {
+  DType type = form.lhs;
+  for (DType each :
+       {type, form.rhs, addend.value_or(type), form.out == DType::F32 ? type : form.out})
+    if ((type != DType::BF16 && type != DType::F16) || each != type)
+      return "expected operands that are all bf16 or all f16 for a kernel of tiles, found " +
+             std::string(name(each)) + " beside " + std::string(name(type));
+  return {};
+}
+
+int32_t tileBits(const ProductForm &form) {
+  return (form.lhs == DType::F16 ? STEPC_TILES_OF_F16 : 0) |
+         (form.transposeLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
+         (form.transposeRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
+         (form.symmetric ? STEPC_TILES_SYMMETRIC : 0) |
+         (form.out == DType::F32 ? STEPC_TILES_TO_F32 : 0);
+}
+
+ProductForm tileForm(int32_t bits) {
+  auto has = [&](int32_t bit) { return (bits & bit) != 0; };
+  DType type = has(STEPC_TILES_OF_F16) ? DType::F16 : DType::BF16;
+  return {type,
+          type,
+          has(STEPC_TILES_TO_F32) ? DType::F32 : type,
+          has(STEPC_TILES_TRANSPOSE_LHS),
+          has(STEPC_TILES_TRANSPOSE_RHS),
+          has(STEPC_TILES_SYMMETRIC)};
+}
+
 std::string checkTiles(const TiledOperands &operands) {
   constexpr int64_t kAccessBytes = 16;
-  DType type = operands.lhs.type;
+  std::optional<DType> addend;
+  if (operands.addend)
+    addend = operands.addend->type;
+  if (std::string wrong =
+          checkTileForm({operands.lhs.type, operands.rhs.type, operands.out.type}, addend);
+      !wrong.empty())
+    return wrong;
   for (const StoredMatrix *each : {&operands.lhs, &operands.rhs,
                                    operands.addend ? &*operands.addend : nullptr, &operands.out}) {
     if (!each)
@@ -295,10 +330,6 @@ std::string checkTiles(const TiledOperands &operands) {
     if (std::max(each->rows, each->cols) > std::numeric_limits<int32_t>::max())
       return "expected operands of fewer than 2^31 rows and columns for a kernel of tiles, found " +
              std::to_string(each->rows) + " x " + std::to_string(each->cols);
-    bool isWide = each == &operands.out && each->type == DType::F32;
-    if ((type != DType::BF16 && type != DType::F16) || (each->type != type && !isWide))
-      return "expected operands that are all bf16 or all f16 for a kernel of tiles, found " +
-             std::string(name(each->type)) + " beside " + std::string(name(type));
     if (each->cols * byteSize(each->type) % kAccessBytes != 0)
       return "expected rows of whole " + std::to_string(kAccessBytes) +
              " bytes for a kernel of tiles, found " + std::to_string(each->cols) + " elements of " +

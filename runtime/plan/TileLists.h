@@ -92,6 +92,13 @@ double mostTiles(int64_t rows, int64_t columns, int64_t matrices);
 /// bounded. There a thread that has waited too long writes one more than its barrier's number.
 inline std::string stuckSymbol(const std::string &kernel) { return kernel + "_stuck"; }
 
+/// Why a kernel of tiles cannot have a form, or an addend of a type; empty if it can. Operands have one type
+/// of 16 bits, and the result has it too or is f32.
+std::string checkTileForm(const ProductForm &form, std::optional<DType> addend = {});
+/// The form of a kernel of tiles as a sum of STEPC_TILES_* (kernel_abi.h), and back.
+int32_t tileBits(const ProductForm &form);
+ProductForm tileForm(int32_t bits);
+
 /// A matrix as it is stored.
 struct StoredMatrix {
   DType type = DType::BF16;
@@ -106,9 +113,9 @@ struct TiledOperands {
   std::optional<StoredMatrix> addend;
   StoredMatrix out;
 };
-/// Why tensor maps and kernels of tiles cannot take these operands of a product; empty if they can. Operands
-/// have one type of 16 bits, the result has it too or is f32, and rows are whole 16 bytes. A result of f32
-/// has no addend, because no program adds to one.
+/// Why tensor maps and kernels of tiles cannot take these operands of a product; empty if they can. Types are
+/// as checkTileForm says, and rows are whole 16 bytes. A result of f32 has no addend, because no program adds
+/// to one.
 std::string checkTiles(const TiledOperands &operands);
 TiledOperands tiledOperands(const Product &product);
 

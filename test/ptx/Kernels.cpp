@@ -48,15 +48,15 @@ ProductKernel readKernel(const std::string &description, const std::string &text
   take("file"); // the caller has read it
   made.name = take("entry");
   made.sharedBytes = uint32_t(std::stoul(take("shared")));
-  made.transposesLhs = take("transpose_lhs") == "1";
-  made.transposesRhs = take("transpose_rhs") == "1";
-  made.isSymmetric = take("symmetric") == "1";
+  made.form.transposeLhs = take("transpose_lhs") == "1";
+  made.form.transposeRhs = take("transpose_rhs") == "1";
+  made.form.symmetric = take("symmetric") == "1";
   auto takeType = [&](const char *key) {
     std::string name = take(key);
-    return name == "f32" ? Type::F32 : name == "f16" ? Type::F16 : Type::Bf16;
+    return name == "f32" ? Type::F32 : name == "f16" ? Type::F16 : Type::BF16;
   };
-  made.type = takeType("type");
-  made.result = takeType("result");
+  made.form.lhs = made.form.rhs = takeType("type");
+  made.form.out = takeType("result");
   if (!of.empty())
     fail("expected no property of a kernel called '", of.begin()->first, "'");
   made.text = text;

@@ -2,13 +2,14 @@
 #ifndef STEPC_TEST_PTX_KERNELS_H
 #define STEPC_TEST_PTX_KERNELS_H
 
+#include "runtime/plan/ProductForm.h"
 #include "test/ptx/Program.h"
 
 #include <memory>
 
 namespace stepc::ptx {
 
-enum class Type { Bf16, F16, F32 };
+using Type = plan::DType; // bf16, f16 or f32
 
 inline uint32_t bytesOf(Type type) { return type == Type::F32 ? 4 : 2; }
 
@@ -17,10 +18,7 @@ struct ProductKernel {
   std::string name, text; ///< its PTX
   Program program;
   uint32_t sharedBytes = 0; ///< dynamic memory of a block
-  bool transposesLhs = false, transposesRhs = false;
-  bool isSymmetric = false; ///< it computes half of the result and stores mirrored copies
-  Type type = Type::Bf16;   ///< of operands
-  Type result = Type::Bf16; ///< the same, or f32, for which there is no addend
+  plan::ProductForm form;   ///< results of f32 have no addend
 
   uint32_t cluster() const { return program.kernel.clusterBlocks; }
 };

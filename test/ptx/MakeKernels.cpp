@@ -6,7 +6,6 @@
 
 #include "passes/kernels/Passes.h"
 #include "passes/kernels/gpu/WarpgroupProduct.h"
-#include "passes/kernels/products/ProductKernels.h"
 
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -62,23 +61,22 @@ int main(int argc, char **argv) {
   kernels::registerGpuInterfaces(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
-  Type bf16 = BFloat16Type::get(&context), f16 = Float16Type::get(&context);
-  Type f32 = Float32Type::get(&context);
+  constexpr plan::DType bf16 = plan::DType::BF16, f16 = plan::DType::F16, f32 = plan::DType::F32;
   // All products of matrices and their transposes, the symmetric ones X Xᵀ, Xᵀ X and A A, and some of these for
   // clusters of one block, for f16 and for results of f32.
   const kernels::WarpgroupForm forms[] = {
-      {bf16, bf16, false, false, false},  {bf16, bf16, false, true, false},
-      {bf16, bf16, true, false, false},   {bf16, bf16, true, true, false},
-      {bf16, bf16, false, true, true},    {bf16, bf16, true, false, true},
-      {bf16, bf16, false, false, true},   {bf16, bf16, false, false, false, 1},
-      {bf16, bf16, false, true, true, 1}, {f16, f16, false, false, false},
-      {f16, f16, false, true, true},      {f16, f16, true, false, true},
-      {bf16, f32, false, true, true},     {bf16, f32, true, false, true},
-      {bf16, f32, false, false, false},   {f16, f32, false, true, true, 1},
-      {f16, f32, false, false, true}};
+      {{bf16, bf16, bf16, false, false, false}},  {{bf16, bf16, bf16, false, true, false}},
+      {{bf16, bf16, bf16, true, false, false}},   {{bf16, bf16, bf16, true, true, false}},
+      {{bf16, bf16, bf16, false, true, true}},    {{bf16, bf16, bf16, true, false, true}},
+      {{bf16, bf16, bf16, false, false, true}},   {{bf16, bf16, bf16, false, false, false}, 1},
+      {{bf16, bf16, bf16, false, true, true}, 1}, {{f16, f16, f16, false, false, false}},
+      {{f16, f16, f16, false, true, true}},       {{f16, f16, f16, true, false, true}},
+      {{bf16, bf16, f32, false, true, true}},     {{bf16, bf16, f32, true, false, true}},
+      {{bf16, bf16, f32, false, false, false}},   {{f16, f16, f32, false, true, true}, 1},
+      {{f16, f16, f32, false, false, true}}};
   // These also with waits that end in a trap, as tests on a GPU have them.
-  const kernels::WarpgroupForm bounded[] = {{bf16, bf16, false, true, true},
-                                            {f16, f32, false, true, true}};
+  const kernels::WarpgroupForm bounded[] = {{{bf16, bf16, bf16, false, true, true}},
+                                            {{f16, f16, f32, false, true, true}}};
   auto add = [&](const kernels::WarpgroupForm &form, bool isBounded) {
     std::string name, ptx = ptxOf(context, form, isBounded, name);
     if (ptx.empty() || !write(folder + "/" + name + ".ptx", ptx))
@@ -86,9 +84,10 @@ int main(int argc, char **argv) {
     llvm::raw_string_ostream line(list);
     line << "file=" << name << ".ptx entry=" << name
          << " shared=" << kernels::warpgroupLaunch(form).dynamicBytes
-         << " transpose_lhs=" << form.transposeLhs << " transpose_rhs=" << form.transposeRhs
-         << " symmetric=" << form.symmetric << " type=" << kernels::typeName(form.type)
-         << " result=" << kernels::typeName(form.result) << "\n";
+         << " transpose_lhs=" << form.product.transposeLhs
+         << " transpose_rhs=" << form.product.transposeRhs
+         << " symmetric=" << form.product.symmetric << " type=" << plan::name(form.product.lhs)
+         << " result=" << plan::name(form.product.out) << "\n";
     return true;
   };
   for (const kernels::WarpgroupForm &form : forms)

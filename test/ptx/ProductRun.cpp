@@ -57,17 +57,17 @@ double errorOf(const ProductKernel &kernel, const ProductProblem &of, const Matr
     for (uint32_t k = 0; k < shape.k; ++k)
       for (uint32_t j = 0; j < shape.n; ++j)
         rhs[size_t(k) * shape.n + j] =
-            kernel.transposesRhs ? of.rhs.at(z, j, k) : of.rhs.at(z, k, j);
+            kernel.form.transposeRhs ? of.rhs.at(z, j, k) : of.rhs.at(z, k, j);
     for (uint32_t i = 0; i < shape.m; ++i) {
       double *sums = &products[size_t(i) * shape.n];
       std::fill_n(sums, shape.n, 0.0);
       for (uint32_t k = 0; k < shape.k; ++k)
-        addScaled(sums, kernel.transposesLhs ? of.lhs.at(z, k, i) : of.lhs.at(z, i, k),
+        addScaled(sums, kernel.form.transposeLhs ? of.lhs.at(z, k, i) : of.lhs.at(z, i, k),
                   &rhs[size_t(k) * shape.n], shape.n);
     }
     for (uint32_t i = 0; i < shape.m; ++i)
       for (uint32_t j = 0; j < shape.n; ++j) {
-        bool isMirrored = kernel.isSymmetric && j > i;
+        bool isMirrored = kernel.form.symmetric && j > i;
         double sum = products[isMirrored ? size_t(j) * shape.n + i : size_t(i) * shape.n + j];
         double expected = of.alpha * sum + (of.hasAddend ? of.beta * of.addend.at(z, i, j) : 0) +
                           (of.hasShift && i == j ? of.shift : 0);
@@ -94,8 +94,8 @@ public:
     place();
     std::vector<plan::TiledProduct> products;
     for (const ProductProblem &of : problems)
-      products.push_back({of.shape.batches, of.shape.m, of.shape.n, of.shape.k, kernel.isSymmetric,
-                          of.hasAddend, of.hasShift});
+      products.push_back({of.shape.batches, of.shape.m, of.shape.n, of.shape.k,
+                          kernel.form.symmetric, of.hasAddend, of.hasShift});
     plan::TileLists lists = makeLists(products, kernel.cluster(), options.lists, machine.random);
     Launch launch;
     Program program = kernel.program;
@@ -132,7 +132,7 @@ private:
   }
 
   static Matrices emptyOut(const ProductKernel &kernel, const ProductShape &shape) {
-    return Matrices(kernel.result, shape.batches, shape.m, shape.n);
+    return Matrices(kernel.form.out, shape.batches, shape.m, shape.n);
   }
 
   /// Lets a kernel with bounded waits write the number of a barrier to a word, whose address this returns.
@@ -153,7 +153,7 @@ private:
       Placed at{};
       at.out = allocate("the result", p, emptyOut(kernel, each.shape), true);
       at.lhs = allocate("lhs", p, each.lhs, false);
-      bool isLhs = kernel.isSymmetric && !each.isOwnRhs;
+      bool isLhs = kernel.form.symmetric && !each.isOwnRhs;
       at.rhs = isLhs ? at.lhs : allocate("rhs", p, each.rhs, false);
       at.addend = each.hasAddend ? allocate("the addend", p, each.addend, false) : at.out;
       placed.push_back(at);
@@ -171,7 +171,7 @@ private:
         MapBytes bytes = encode(map);
         std::memcpy(&to, bytes.data(), bytes.size());
       };
-      set(table[p].lhs, mapOf(of.lhs, placed[p].lhs, kernel.transposesLhs ? 64 : 128));
+      set(table[p].lhs, mapOf(of.lhs, placed[p].lhs, kernel.form.transposeLhs ? 64 : 128));
       set(table[p].rhs, mapOf(of.rhs, placed[p].rhs, 64));
       // A box of a result is square.
       uint32_t edge = 128 / out.elementBytes();
@@ -201,10 +201,10 @@ private:
       out.bytes = memory.bytes;
       checkWrites(p, out, memory);
       double error = errorOf(kernel, of, out);
-      if (!(error < (kernel.result == Type::F32 ? 4e-4 : 4e-3)))
+      if (!(error < (kernel.form.out == Type::F32 ? 4e-4 : 4e-3)))
         fail("the result of problem ", p, " has the relative error ", error);
       result.error = std::max(result.error, error);
-      if (kernel.isSymmetric)
+      if (kernel.form.symmetric)
         checkSymmetry(p, out);
       result.outs.push_back(std::move(out));
     }
@@ -277,33 +277,33 @@ static void makeSymmetric(Matrices &made) {
 ProductProblem drawProblem(const ProductKernel &kernel, ProductShape shape, uint64_t seed) {
   Random random(seed);
   ProductProblem made;
-  bool isSquare = kernel.isSymmetric && kernel.transposesLhs == kernel.transposesRhs;
-  if (kernel.isSymmetric)
+  bool isSquare = kernel.form.symmetric && kernel.form.transposeLhs == kernel.form.transposeRhs;
+  if (kernel.form.symmetric)
     shape.n = shape.m;
   if (isSquare)
     shape.k = shape.m;
   made.shape = shape;
   auto matrices = [&](uint32_t rows, uint32_t columns, bool isTransposed) {
-    Matrices drawn(kernel.type, shape.batches, isTransposed ? columns : rows,
+    Matrices drawn(kernel.form.lhs, shape.batches, isTransposed ? columns : rows,
                    isTransposed ? rows : columns);
     fill(drawn, random);
     return drawn;
   };
-  made.lhs = matrices(shape.m, shape.k, kernel.transposesLhs);
+  made.lhs = matrices(shape.m, shape.k, kernel.form.transposeLhs);
   if (isSquare)
     makeSymmetric(made.lhs);
   made.isOwnRhs = isSquare && seed % 2 == 1;
-  made.rhs = kernel.isSymmetric && !made.isOwnRhs
+  made.rhs = kernel.form.symmetric && !made.isOwnRhs
                  ? made.lhs
-                 : matrices(shape.k, shape.n, kernel.transposesRhs);
+                 : matrices(shape.k, shape.n, kernel.form.transposeRhs);
   if (made.isOwnRhs)
     makeSymmetric(made.rhs);
   made.addend = matrices(shape.m, shape.n, false);
-  if (kernel.isSymmetric)
+  if (kernel.form.symmetric)
     makeSymmetric(made.addend);
   made.alpha = 0.51f, made.beta = -2.77f;
-  made.hasAddend = kernel.result == kernel.type;
-  made.hasShift = kernel.isSymmetric;
+  made.hasAddend = kernel.form.out == kernel.form.lhs;
+  made.hasShift = kernel.form.symmetric;
   if (made.hasShift)
     made.shift = 3.5f;
   return made;

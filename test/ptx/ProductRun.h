@@ -9,7 +9,7 @@ namespace stepc::ptx {
 
 /// Rows of elements, each padded to a multiple of 16 bytes.
 struct Matrices {
-  Type type = Type::Bf16;
+  Type type = Type::BF16;
   uint32_t batches = 0, rows = 0, columns = 0;
   std::vector<uint8_t> bytes;
 

@@ -62,12 +62,9 @@ TEST(Kernels, GiveTheSameBitsInAnyLaunch) {
 
 /// Kernels that compute the same, such as those of clusters of one and of two blocks, give the same bits.
 TEST(Kernels, OfOneProductGiveTheSameBits) {
-  auto key = [](const ProductKernel &k) {
-    return std::tuple(k.transposesLhs, k.transposesRhs, k.isSymmetric, k.type, k.result);
-  };
   for (size_t i = 0; i < kernels().size(); ++i)
     for (size_t j = 0; j < i; ++j) {
-      if (key(kernels()[i]) != key(kernels()[j]))
+      if (kernels()[i].form != kernels()[j].form)
         continue;
       auto problems = fewProblems(kernels()[i]);
       auto a = runProduct(kernels()[i], problems, {.seed = 5}),
@@ -92,8 +89,8 @@ TEST(Kernels, GiveTheBitsOfTheEmulatedTarget) {
     for (size_t p = 0; p < problems.size(); ++p) {
       ProductProblem &of = problems[p];
       const auto [batches, m, n, k] = of.shape;
-      outs.push_back(Matrices(kernel.result, batches, m, n));
-      products.push_back({batches, m, n, k, kernel.isSymmetric, of.hasAddend, of.hasShift});
+      outs.push_back(Matrices(kernel.form.out, batches, m, n));
+      products.push_back({batches, m, n, k, kernel.form.symmetric, of.hasAddend, of.hasShift});
       table[p].alpha = of.alpha, table[p].beta = of.beta, table[p].shift = of.shift;
       auto set = [](stepc_tensor_map &map, const Matrices &of) {
         stepc::runtime::writeMap(of.bytes.data(), {of.columns, of.rows, of.batches}, map);
@@ -103,12 +100,7 @@ TEST(Kernels, GiveTheBitsOfTheEmulatedTarget) {
     }
     auto lists = stepc::plan::tileLists(products, 2, kernel.cluster());
     void *arguments[] = {table.data(), lists.tiles.data(), lists.lists.data()};
-    stepc_rt_emulated_tiles(arguments, 0, lists.count(),
-                            (kernel.type == Type::F16 ? STEPC_TILES_OF_F16 : 0) |
-                                (kernel.transposesLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
-                                (kernel.transposesRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
-                                (kernel.isSymmetric ? STEPC_TILES_SYMMETRIC : 0) |
-                                (kernel.result == Type::F32 ? STEPC_TILES_TO_F32 : 0));
+    stepc_rt_emulated_tiles(arguments, 0, lists.count(), stepc::plan::tileBits(kernel.form));
     for (size_t p = 0; p < problems.size(); ++p)
       expectSameBits(result.outs[p], outs[p], "of the emulated target");
   }

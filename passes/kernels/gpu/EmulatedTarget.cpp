@@ -81,16 +81,11 @@ private:
                                            Location loc) {
     if (LLVM::LLVMFuncOp known = findKernel(symbols, form.name()))
       return known;
-    VectorBuilder b(form.type.getContext(), loc);
+    VectorBuilder b(symbols.getOp()->getContext(), loc);
     LLVM::LLVMFuncOp made =
         startKernel(symbols, form.name(), {b.pointer, b.getI64Type(), b.getI64Type()}, b);
-    int32_t bits = (form.type.isF16() ? STEPC_TILES_OF_F16 : 0) |
-                   (form.transposeLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
-                   (form.transposeRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
-                   (form.symmetric ? STEPC_TILES_SYMMETRIC : 0) |
-                   (form.isWide() ? STEPC_TILES_TO_F32 : 0);
     SmallVector<Value> arguments(made.getArguments());
-    arguments.push_back(arith::ConstantIntOp::create(b, loc, bits, 32));
+    arguments.push_back(arith::ConstantIntOp::create(b, loc, plan::tileBits(form.product), 32));
     LLVM::LLVMFuncOp carryOut = declare(cast<ModuleOp>(symbols.getOp()), "stepc_rt_emulated_tiles",
                                         LLVM::LLVMVoidType::get(b.getContext()),
                                         llvm::to_vector(ValueRange(arguments).getTypes()));

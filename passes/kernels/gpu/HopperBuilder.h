@@ -25,6 +25,10 @@ public:
         shared(mlir::LLVM::LLVMPointerType::get(context, /*addressSpace=*/3)) {}
 
   const mlir::LLVM::LLVMPointerType shared; ///< a pointer to shared memory
+  /// An operand's type: bf16 or f16.
+  mlir::Type typeOf(plan::DType type) {
+    return type == plan::DType::F16 ? mlir::Type(getF16Type()) : getBF16Type();
+  }
 
   //===--- words ---===//
   Value word(int64_t value) { return mlir::arith::ConstantIntOp::create(*this, loc, value, 32); }

@@ -2,22 +2,14 @@
 //
 // A GPU block has three warpgroups. One thread of the first loads; the two others multiply, each 64 rows of a
 // tile. Shared memory has a ring of stages, each with 64 steps of k of both operands. The blocks of a cluster
-// have tiles of the same columns, so each loads a part of the right operand for both.
-//
-// A tile's results stay in registers, two to a word, while the next tile is begun. They are stored between
-// the next tile's first stages, so that tensor cores do not wait for them. The addend comes through the
-// ring, behind the last stage of its tile.
-//
-// Results of f32 take twice the registers, so they are stored before the next tile is begun, in chunks of
-// half as many columns.
+// have tiles of the same columns, so each loads a part of the right operand for both. Results of 16 bits and of
+// f32 are stored in two ways (WarpgroupResults.cpp, WarpgroupWideResults.cpp).
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/kernels/gpu/WarpgroupProduct.h"
 #include "passes/cost/ProductRates.h"
-#include "passes/kernels/gpu/HopperBuilder.h"
+#include "passes/kernels/gpu/WarpgroupKernel.h"
 #include "passes/kernels/products/ProductKernels.h"
-#include "runtime/plan/TileLists.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -26,12 +18,12 @@ using namespace mlir;
 namespace stepc::kernels {
 
 std::string WarpgroupForm::name() const {
-  std::string text = "stepc_tiles_" + typeName(type);
-  text += isWide() ? "_to_" + typeName(result) : "";
-  text += transposeLhs ? "_lt" : "";
-  text += transposeRhs ? "_rt" : "";
-  text += symmetric ? "_symmetric" : "";
-  return cluster == 2 ? text : text + "_cluster" + std::to_string(cluster);
+  std::string text = "stepc_tiles_" + std::string(plan::name(product.lhs));
+  text += isWide() ? "_to_" + std::string(plan::name(product.out)) : "";
+  text += product.transposeLhs ? "_lt" : "";
+  text += product.transposeRhs ? "_rt" : "";
+  text += product.symmetric ? "_symmetric" : "";
+  return cluster == plan::kTileBlocks ? text : text + "_cluster" + std::to_string(cluster);
 }
 
 std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
@@ -46,13 +38,13 @@ std::optional<WarpgroupForm> warpgroupForm(exec::ProductOp op) {
   product.isTiled = plan::checkTiles(operands).empty();
   if (cost::kernelOf(cost::ProductKernel::Warpgroup, product) != cost::ProductKernel::Warpgroup)
     return std::nullopt;
-  return WarpgroupForm{op.getLhs().getType(), op.getOut().getType(), op.getTransposeLhs(),
-                       op.getTransposeRhs(), op.getSymmetric()};
+  return WarpgroupForm{{operands.lhs.type, operands.rhs.type, operands.out.type,
+                        op.getTransposeLhs(), op.getTransposeRhs(), op.getSymmetric()}};
 }
 
 bool areOfOneWarpgroupForm(exec::ProductOp one, exec::ProductOp other) {
   std::optional<WarpgroupForm> form = warpgroupForm(one), second = warpgroupForm(other);
-  return form && second && form->name() == second->name();
+  return form && second && form->product == second->product;
 }
 
 bool hasWarpgroups(gpu::GPUModuleOp code) {
@@ -61,127 +53,7 @@ bool hasWarpgroups(gpu::GPUModuleOp code) {
   return target && target.getChip() == "sm_90a";
 }
 
-namespace {
-
-constexpr int64_t kWarpgroup = 128;
 using plan::kTileColumns, plan::kTilePart, plan::kTileRows, plan::kTileSteps;
-constexpr int64_t kHalf = kTileColumns / 2;
-constexpr int64_t kPartBytes = kTilePart * kTilePart * 2;
-constexpr int64_t kStages = plan::kTileStages;
-constexpr int64_t kLeftBytes = kTileRows * kTileSteps * 2,
-                  kRightBytes = kTileColumns * kTileSteps * 2;
-constexpr int64_t kStageBytes = kLeftBytes + kRightBytes;
-/// Registers of a thread that loads, and of one that multiplies. With 168 for each thread at first, a block
-/// has all that a multiprocessor has.
-constexpr int64_t kFewRegisters = 24, kManyRegisters = 240;
-/// Words in which a thread keeps its results of a tile.
-constexpr int64_t kResultWords = kTileColumns / 4;
-/// Rows and columns of a box of f32, and its bytes. A chunk of results has two boxes.
-constexpr int64_t kWideEdge = plan::boxColumns(plan::DType::F32), kWideBytes = kPartBytes / 2;
-/// The swizzle of 128 bytes repeats after this many bytes, of which stages and staging are multiples.
-constexpr int64_t kSwizzleBytes = 1024;
-
-/// Bytes of shared memory in which a consumer stages results: a part as it is and, if there is one, its
-/// mirror.
-int64_t stagingBytesOf(const WarpgroupForm &form) {
-  return form.symmetric ? 2 * kPartBytes : kPartBytes;
-}
-/// Where the barriers begin, behind the stages and the staging of both consumers.
-int64_t barriersAt(const WarpgroupForm &form) {
-  return kStages * kStageBytes + 2 * stagingBytesOf(form);
-}
-
-class WarpgroupProduct {
-public:
-  using Values = HopperBuilder::Values;
-
-  WarpgroupProduct(HopperBuilder &b, const WarpgroupForm &form)
-      : b(b), form(form), left{form.type, !form.transposeLhs}, right{form.type, form.transposeRhs},
-        stagingBytes(stagingBytesOf(form)), barriers(barriersAt(form)) {}
-
-  void emit(gpu::GPUFuncOp function, LLVM::GlobalOp memory);
-
-private:
-  /// A stage of the ring, and the parity of its barriers.
-  struct Stage {
-    Value number, parity;
-  };
-  /// An entry of a list of tiles, for this GPU block.
-  struct Tile {
-    Value problem, matrix, row, column, steps, stores, columns, options;
-  };
-  /// Results of a tile that a warpgroup still has to store.
-  struct Results {
-    Value stores, row, column, matrix, problem;
-    Values words;
-
-    Values flat() const {
-      Values all = {stores, row, column, matrix, problem};
-      all.append(words);
-      return all;
-    }
-    static Results of(ArrayRef<Value> all) {
-      return {all[0], all[1], all[2], all[3], all[4], Values(all.drop_front(5))};
-    }
-  };
-
-  Value full(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers)); }
-  Value empty(Value stage) { return b.at(base, b.add(b.left(stage, 3), barriers + 8 * kStages)); }
-  // Barriers are numbered for messages: first those of stages that have landed, then those of free ones.
-  void waitFull(Stage stage) { b.wait(full(stage.number), stage.parity, 0, stage.number); }
-  void waitEmpty(Stage stage) {
-    b.wait(empty(stage.number), b.bitXor(stage.parity, 1), kStages, stage.number);
-  }
-  Value stageAt(Value stage) { return b.at(base, b.mul(stage, kStageBytes)); }
-  Stage next(Stage stage);
-  Tile tileAt(Value number);
-  Value mapOf(Value problem, int64_t which);
-  void acquireMaps();
-  void setUp(LLVM::GlobalOp memory);
-
-  // The thread that loads.
-  void produce();
-  Stage load(const Tile &tile, Stage stage);
-  void loadRight(Value to, Value map, Value barrier, const Tile &tile, Value step, int64_t columns);
-  Stage loadAddend(const Tile &tile, Stage stage);
-
-  // The threads that multiply.
-  void consume();
-  void setUpConsumer();
-  Value multiplyStage(Value sums, Stage stage, bool isFirst, int64_t columns);
-  /// A tile of `columns` columns. Stores `old`, and returns the stage, its parity, and the tile's results.
-  Values multiply(const Tile &tile, Stage stage, const Results &old, int64_t columns);
-  /// alpha · sum + beta · addend, and the shift.
-  Values finish(const Tile &tile, Value sums, Stage stage, int64_t columns, bool hasAddend);
-  std::array<Value, 3> factorsOf(const Tile &tile);
-  void shiftDiagonal(const Tile &tile, int64_t first, MutableArrayRef<Value> numbers, Value shift);
-  void store(const Results &results, int64_t chunk);
-  void mirrorDiagonal(int64_t box);
-  void setUpWide();
-  void finishWide(const Tile &tile, Value sums, int64_t columns);
-  void storeWide(const Tile &tile, int64_t chunk, ArrayRef<Value> numbers);
-  void release(Value stage) {
-    // With a cluster lane 0 releases the stage of block 0, and lane 1 that of block 1.
-    if (form.cluster > 1)
-      b.arriveAt(empty(stage), b.bitAnd(lane, 1), releases);
-    else
-      b.arrive(empty(stage), releases);
-  }
-
-  HopperBuilder &b;
-  WarpgroupForm form;
-  HopperBuilder::Operand left, right;
-  const int64_t stagingBytes, barriers;
-  Value problems, tiles, lists;    // the arguments
-  Value base;                      // of shared memory
-  Value thread, warpgroup, rank;   // rank: the block's number in its cluster; null without
-  Value first, last, problemCount; // the cluster's list
-  // A consumer's number, the lane, the warp in the warpgroup, the staging and the barrier of the
-  // warpgroup, whether the thread stores boxes, and whether it releases stages.
-  Value consumer, lane, warp, staging, barrier, leads, releases;
-  Value rowOffset, mirrorOffset, laneRow, laneHalf, addendOffset, addendTurn;
-  Value wideOffset, wideTurn, wideMirrorOffset, wideMirrorTurn; // of results of f32
-};
 
 WarpgroupProduct::Stage WarpgroupProduct::next(Stage stage) {
   Value following = b.add(stage.number, 1);
@@ -405,43 +277,6 @@ Value WarpgroupProduct::multiplyStage(Value sums, Stage stage, bool isFirst, int
   return sums;
 }
 
-/// Stores a chunk of 64 columns as the tile says: as it is, and transposed at the mirrored place.
-void WarpgroupProduct::store(const Results &results, int64_t chunk) {
-  constexpr int64_t kMirrored = 4; // the first bit that says so
-  bool mirrors = form.symmetric;
-  int64_t both = 1 << chunk | (mirrors ? 1 << (chunk + kMirrored) : 0);
-  ArrayRef<Value> words = ArrayRef(results.words).slice(16 * chunk, 16);
-  b.when(b.isSet(results.stores, both), [&] {
-    b.when(leads, [&] { b.waitStores(/*read=*/true); });
-    b.syncWarp();
-    b.syncWarpgroup(barrier);
-    for (int64_t j = 0; j < 4; ++j) {
-      ArrayRef<Value> four = words.slice(4 * j, 4);
-      Value unit = b.left(b.bitXor(b.add(laneHalf, 2 * j), laneRow), 4);
-      b.storeMatrices(b.at(staging, b.add(rowOffset, unit)), four, /*transposed=*/false);
-      if (mirrors)
-        b.storeMatrices(b.at(staging, b.add(mirrorOffset, kPartBytes + 2 * j * 8 * 128)), four,
-                        /*transposed=*/true);
-    }
-    if (mirrors)
-      b.when(b.equal(results.row, b.add(results.column, kTilePart * chunk)),
-             [&] { mirrorDiagonal(/*box=*/0); });
-    b.fenceTensorAccess();
-    b.syncWarpgroup(barrier);
-    Value map = mapOf(results.problem, 2), column = b.add(results.column, kTilePart * chunk);
-    b.when(leads, [&] {
-      b.when(b.isSet(results.stores, 1 << chunk),
-             [&] { b.storeBox(map, staging, {column, results.row, results.matrix}); });
-      if (mirrors)
-        b.when(b.isSet(results.stores, 1 << (chunk + kMirrored)), [&] {
-          b.storeBox(map, b.at(staging, kPartBytes), {results.row, column, results.matrix});
-        });
-      b.commitStores();
-    });
-    b.syncWarp();
-  });
-}
-
 /// Replaces the elements above the diagonal of a staged box by those below it, which stand at the same
 /// places of the mirrored box. The operands may be two matrices, whose sums above the diagonal may round
 /// otherwise. Two threads take a row of 64, and four a row of 32.
@@ -518,142 +353,6 @@ std::array<Value, 3> WarpgroupProduct::factorsOf(const Tile &tile) {
   for (int64_t i = 0; i < 3; ++i)
     made[i] = vector::ExtractOp::create(b, b.loc, factors, i);
   return made;
-}
-
-WarpgroupProduct::Values WarpgroupProduct::finish(const Tile &tile, Value sums, Stage stage,
-                                                  int64_t columns, bool hasAddend) {
-  auto [alpha, beta, shift] = factorsOf(tile);
-  Values words;
-  for (int64_t chunk = 0; chunk < columns / kTilePart; ++chunk) {
-    bool isEven = chunk % 2 == 0;
-    if (hasAddend && isEven)
-      waitFull(stage);
-    Value at = hasAddend ? stageAt(stage.number) : Value();
-    Values numbers;
-    for (int64_t part = 0; part < 8; ++part) {
-      Value unit =
-          hasAddend ? b.at(at, b.add(addendOffset, b.bitXor(addendTurn, part << 4))) : Value();
-      for (int64_t half = 0; half < 2; ++half) {
-        int64_t number = (chunk * 8 + part) * 4 + 2 * half;
-        Value pair[2];
-        for (int64_t e = 0; e < 2; ++e) {
-          pair[e] = LLVM::ExtractValueOp::create(b, b.loc, sums, number + e);
-          pair[e] = arith::MulFOp::create(b, b.loc, pair[e], alpha);
-        }
-        if (hasAddend) {
-          Value word =
-              b.load(b.getI32Type(), b.at(unit, (isEven ? 0 : 2 * kPartBytes) + half * 8 * 128));
-          auto [low, high] = b.extendPair(form.type, word);
-          pair[0] =
-              arith::AddFOp::create(b, b.loc, pair[0], arith::MulFOp::create(b, b.loc, low, beta));
-          pair[1] =
-              arith::AddFOp::create(b, b.loc, pair[1], arith::MulFOp::create(b, b.loc, high, beta));
-        }
-        numbers.append({pair[0], pair[1]});
-      }
-    }
-    if (form.symmetric)
-      shiftDiagonal(tile, 8 * chunk, numbers, shift);
-    for (size_t i = 0; i < numbers.size(); i += 2)
-      words.push_back(b.narrowPair(form.type, numbers[i], numbers[i + 1]));
-    if (hasAddend && !isEven) {
-      // Threads have read the addend, and tensor loads write this stage next.
-      b.fenceTensorAccess();
-      b.syncWarp();
-      release(stage.number);
-      stage = next(stage);
-    }
-  }
-  Values all = {stage.number, stage.parity};
-  all.append(words);
-  return all;
-}
-
-//===----------------------------------------------------------------------===//
-// Results of f32
-//===----------------------------------------------------------------------===//
-
-/// A chunk has 64 rows and 32 columns, its mirror 32 rows and 64 columns. Both are two boxes of 32 × 32,
-/// whose rows have 128 bytes. Lane i has columns 2 (i % 4) and the next of row i / 4, and eight rows further
-/// down.
-void WarpgroupProduct::setUpWide() {
-  Value row = b.right(lane, 2), pair = b.bitAnd(lane, 3);
-  wideOffset = b.add(b.mul(b.add(b.mul(warp, 16), row), 128), b.left(b.bitAnd(lane, 1), 3));
-  wideTurn = b.left(b.bitXor(b.right(pair, 1), row), 4);
-  // In the mirror, the lane's row is a column, and its columns are rows 2 (i % 4) and the next.
-  wideMirrorOffset = b.add(b.add(b.mul(b.right(warp, 1), kWideBytes), b.mul(pair, 2 * 128)),
-                           b.left(b.bitAnd(row, 3), 2));
-  Value unit = b.add(b.left(b.bitAnd(warp, 1), 2), b.right(lane, 4));
-  wideMirrorTurn = b.left(b.bitXor(unit, b.left(pair, 1)), 4);
-}
-
-/// alpha · sum and the shift, chunk by chunk.
-void WarpgroupProduct::finishWide(const Tile &tile, Value sums, int64_t columns) {
-  auto [alpha, beta, shift] = factorsOf(tile);
-  int64_t count = kWideEdge / 2; // a thread's elements of a chunk
-  for (int64_t chunk = 0; chunk < columns / kWideEdge; ++chunk) {
-    Values numbers;
-    for (int64_t i = 0; i < count; ++i) {
-      Value sum = LLVM::ExtractValueOp::create(b, b.loc, sums, chunk * count + i);
-      numbers.push_back(arith::MulFOp::create(b, b.loc, sum, alpha));
-    }
-    if (form.symmetric)
-      shiftDiagonal(tile, chunk * kWideEdge / 8, numbers, shift);
-    storeWide(tile, chunk, numbers);
-  }
-}
-
-/// Stores a chunk of 32 columns as the tile says. In a part on the diagonal, the last box of the left chunk
-/// is also stored above the diagonal, in the place of the first box of the right one.
-void WarpgroupProduct::storeWide(const Tile &tile, int64_t chunk, ArrayRef<Value> numbers) {
-  constexpr int64_t kMirrored = 4; // the first bit that says so
-  bool mirrors = form.symmetric;
-  int64_t part = chunk / 2, side = chunk % 2;
-  int64_t plainBit = 1 << part, mirrorBit = 1 << (part + kMirrored);
-  auto pair = VectorType::get({2}, b.getF32Type());
-  b.when(b.isSet(tile.stores, mirrors ? plainBit | mirrorBit : plainBit), [&] {
-    b.when(leads, [&] { b.waitStores(/*read=*/true); });
-    b.syncWarp();
-    b.syncWarpgroup(barrier);
-    for (int64_t eight = 0; eight < 4; ++eight)
-      for (int64_t half = 0; half < 2; ++half) {
-        ArrayRef<Value> two = numbers.slice(4 * eight + 2 * half, 2);
-        Value plain = b.add(wideOffset, b.bitXor(wideTurn, eight << 5));
-        b.store(vector::FromElementsOp::create(b, b.loc, pair, two),
-                b.at(staging, b.add(plain, half * 8 * 128)), /*alignment=*/8);
-        for (int64_t e = 0; mirrors && e < 2; ++e) {
-          Value turned = b.add(wideMirrorOffset, b.bitXor(wideMirrorTurn, half << 5 | e << 4));
-          b.store(two[e], b.at(staging, b.add(turned, kPartBytes + (8 * eight + e) * 128)),
-                  /*alignment=*/4);
-        }
-      }
-    Value isOnDiagonal;
-    if (mirrors) {
-      isOnDiagonal = b.equal(tile.row, b.add(tile.column, kTilePart * part));
-      b.when(isOnDiagonal, [&] { mirrorDiagonal(/*box=*/side); });
-    }
-    b.fenceTensorAccess();
-    b.syncWarpgroup(barrier);
-    Value map = mapOf(tile.problem, 2), column = b.add(tile.column, kWideEdge * chunk);
-    b.when(leads, [&] {
-      for (int64_t box = 0; box < 2; ++box) {
-        Value from = b.at(staging, box * kWideBytes), row = b.add(tile.row, box * kWideEdge);
-        Value stores = b.isSet(tile.stores, plainBit);
-        if (mirrors && side == 1 && box == 0)
-          stores = b.select(isOnDiagonal, b.isFalse(), stores);
-        b.when(stores, [&] { b.storeBox(map, from, {column, row, tile.matrix}); });
-        if (!mirrors)
-          continue;
-        stores = b.isSet(tile.stores, mirrorBit);
-        if (side == 0 && box == 1)
-          stores = arith::OrIOp::create(b, b.loc, stores, isOnDiagonal);
-        b.when(stores,
-               [&] { b.storeBox(map, b.at(from, kPartBytes), {row, column, tile.matrix}); });
-      }
-      b.commitStores();
-    });
-    b.syncWarp();
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -743,6 +442,8 @@ void WarpgroupProduct::consume() {
   b.when(leads, [&] { b.waitStores(/*read=*/false); });
 }
 
+namespace {
+
 /// The shared memory that a launch asks for. All kernels of the module have it under one name.
 LLVM::GlobalOp dynamicMemory(gpu::GPUModuleOp code, HopperBuilder &b) {
   constexpr StringLiteral kName = "stepc_dynamic_memory";
@@ -752,7 +453,8 @@ LLVM::GlobalOp dynamicMemory(gpu::GPUModuleOp code, HopperBuilder &b) {
   b.setInsertionPointToStart(code.getBody());
   return LLVM::GlobalOp::create(b, b.loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0),
                                 /*isConstant=*/false, LLVM::Linkage::External, kName, Attribute(),
-                                /*alignment=*/kSwizzleBytes, b.shared.getAddressSpace());
+                                /*alignment=*/WarpgroupProduct::kSwizzleBytes,
+                                b.shared.getAddressSpace());
 }
 
 /// Where the runtime puts the address of a word of the host for a kernel (plan::stuckSymbol).
@@ -768,9 +470,10 @@ LLVM::GlobalOp stuckPointer(gpu::GPUModuleOp code, StringRef kernel, HopperBuild
 
 plan::LaunchShape warpgroupLaunch(const WarpgroupForm &form) {
   return {.grid = plan::Grid::Lists,
-          .threads = 3 * kWarpgroup,
+          .threads = 3 * WarpgroupProduct::kWarpgroup,
           .cluster = form.cluster,
-          .dynamicBytes = barriersAt(form) + 16 * kStages + kSwizzleBytes};
+          .dynamicBytes = WarpgroupProduct::barriersAt(form) + 16 * WarpgroupProduct::kStages +
+                          WarpgroupProduct::kSwizzleBytes};
 }
 
 gpu::GPUFuncOp addWarpgroupKernel(gpu::GPUModuleOp code, const WarpgroupForm &form, Location loc) {

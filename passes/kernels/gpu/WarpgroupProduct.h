@@ -8,18 +8,16 @@
 #define STEPC_PASSES_KERNELS_GPU_WARPGROUPPRODUCT_H
 
 #include "passes/kernels/gpu/GpuKernels.h"
+#include "runtime/plan/TileLists.h"
 
 namespace stepc::kernels {
 
 /// The properties that a kernel's code depends on.
 struct WarpgroupForm {
-  mlir::Type type;                 ///< of operands: bf16 or f16
-  mlir::Type result;               ///< the same, or f32
-  bool transposeLhs, transposeRhs; ///< as of exec.product
-  bool symmetric;
-  int64_t cluster = 2; ///< GPU blocks that share the loads of the right operand: 1 or 2
+  plan::ProductForm product;           ///< as plan::checkTileForm says
+  int64_t cluster = plan::kTileBlocks; ///< GPU blocks that share the loads of the right operand
 
-  bool isWide() const { return result != type; }
+  bool isWide() const { return product.out != product.lhs; }
   std::string name() const;
 };
 

@@ -75,8 +75,7 @@ private:
   bool hasWarpgroups() const { return gpu && gpu->hasWarpgroups(); }
 
   static Kernels tiles(SymbolTable &symbols, const WarpgroupForm &form, Location loc) {
-    interpret::TilesKernel record{*optim::toPlan(form.type), form.transposeLhs, form.transposeRhs,
-                                  form.symmetric, form.isWide()};
+    interpret::TilesKernel record{form.product};
     LLVM::LLVMFuncOp made = recordFunction(symbols, loc, {form.name(), record});
     made->setAttr(exec::kLaunchAttr,
                   exec::LaunchAttr::get(made.getContext(), warpgroupLaunch(form)));

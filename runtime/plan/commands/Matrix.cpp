@@ -5,7 +5,6 @@
 #include "runtime/plan/commands/ProgramChecks.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace stepc::plan {
@@ -100,14 +99,6 @@ bool Product::doExtentsAgree() const {
          (!addend || (addend->rows == m && addend->cols == n));
 }
 
-bool Product::isOfForm(const Product &other) const {
-  auto form = [](const Product &p) {
-    return std::tuple(p.lhs.type, p.rhs.type, p.out.type, p.accumulation, p.transposeLhs,
-                      p.transposeRhs, p.symmetric);
-  };
-  return form(*this) == form(other);
-}
-
 std::string Product::checkJoined(const ProgramChecks &checks) const {
   for (int64_t i = checks.number - 1;; --i) {
     const auto *other =
@@ -117,7 +108,7 @@ std::string Product::checkJoined(const ProgramChecks &checks) const {
              (i < 0 ? std::string("none")
                     : "a command of kind " +
                           std::string(name(checks.plan.commands[static_cast<size_t>(i)])));
-    if (!isOfForm(*other))
+    if (form() != other->form() || accumulation != other->accumulation)
       return "expected products of one form that join, found other types, transposes, symmetry or "
              "accumulation in command " +
              std::to_string(i);
@@ -187,9 +178,7 @@ std::string Product::check(ProgramChecks &checks) const {
   if (Check wrong = joins ? checkJoinedTiles(checks) : Check(); !wrong.empty())
     return wrong;
   // A kernel of tiles takes products of one form, and of all shapes.
-  return checks.kernel(kernels.front().kernel,
-                       {transposeLhs, transposeRhs, symmetric, static_cast<int64_t>(lhs.type),
-                        static_cast<int64_t>(out.type)});
+  return checks.kernel(kernels.front().kernel, {tileBits(form())});
 }
 
 void Product::effects(const Plan &plan, Effects &list) const {

@@ -2,6 +2,7 @@
 #ifndef STEPC_RUNTIME_PLAN_COMMANDS_MATRIX_H
 #define STEPC_RUNTIME_PLAN_COMMANDS_MATRIX_H
 
+#include "runtime/plan/ProductForm.h"
 #include "runtime/plan/commands/Effect.h"
 
 #include <array>
@@ -116,8 +117,9 @@ struct Product : MatrixCommand {
     return {out.rows, out.cols, transposeLhs ? lhs.rows : lhs.cols};
   }
   bool doExtentsAgree() const;
-  /// Whether both products have equal types, transposes, symmetry and accumulation.
-  bool isOfForm(const Product &other) const;
+  ProductForm form() const {
+    return {lhs.type, rhs.type, out.type, transposeLhs, transposeRhs, symmetric};
+  }
   std::string check(ProgramChecks &) const;
   void effects(const Plan &, Effects &) const;
 

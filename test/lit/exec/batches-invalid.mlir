@@ -277,3 +277,23 @@ exec.program arena 8192 {
   // expected-error @below {{expected a shift of symmetric products alone, found 1.500000e+00}}
   exec.product fused_chain of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x4xf32>> by <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 0, bytes = 96, block = tensor<4x6xf32>> {alpha = 1.0 : f64, beta = 0.0 : f64, shift = 1.5 : f64}
 }
+
+// -----
+
+// Only products join, and an attribute that nothing reads is an error.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected attributes that the command has, found 'joins'}}
+  exec.apply #optim.block_reduce<sum> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>>
+    to <offset = 128, bytes = 4, block = tensor<1x1xf32>> {joins}
+}

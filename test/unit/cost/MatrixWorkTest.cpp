@@ -54,8 +54,8 @@ std::vector<Step> stepsOf(ModuleOp module) {
   return steps;
 }
 
-std::vector<cost::ProductForm> formsOf(ModuleOp module) {
-  std::vector<cost::ProductForm> forms;
+std::vector<cost::LaunchForm> formsOf(ModuleOp module) {
+  std::vector<cost::LaunchForm> forms;
   module.walk([&](optim::ProductOp product) { forms.push_back(formOf(product)); });
   return forms;
 }
@@ -121,7 +121,7 @@ TEST(MatrixWork, CountsWhatIsBuilt) {
     distribute::buildDistributePipeline(manager);
     ASSERT_TRUE(succeeded(manager.run(*module)));
     std::vector<Step> counted;
-    std::vector<cost::ProductForm> forms;
+    std::vector<cost::LaunchForm> forms;
     for (const MatrixStep &step : work.steps) {
       counted.push_back(stepOf(step));
       if (step.isProduct)

@@ -37,12 +37,13 @@ std::vector<NamedKernel> oneOfEach() {
   reduce.reduction.kind = plan::Reduction::Norm;
   reduce.reduction.exponent = -24;
   reduce.reduction.rows = reduce.reduction.cols = 3;
+  constexpr plan::DType F16 = plan::DType::F16;
   return {makeDescent(),
           {"scalars", parameters},
-          {"sum", SumKernel{plan::DType::F16, 8}},
+          {"sum", SumKernel{F16, 8}},
           {"product", product},
           {"norm", reduce},
-          {"tiles", TilesKernel{plan::DType::F16, true, false, true, true}}};
+          {"tiles", TilesKernel{{F16, F16, plan::DType::F32, true, false, true}}}};
 }
 
 TEST(Records, ComeBackAsTheyWere) {
@@ -54,8 +55,8 @@ TEST(Records, ComeBackAsTheyWere) {
   EXPECT_EQ(name(kernels[0].kernel), "chunks");
   EXPECT_EQ(std::get<ReduceKernel>(kernels[4].kernel).reduction.exponent, -24);
   EXPECT_EQ(std::get<ProductKernel>(kernels[3].kernel).addend, plan::DType::BF16);
-  EXPECT_TRUE(std::get<TilesKernel>(kernels[5].kernel).transposeLhs);
-  EXPECT_TRUE(std::get<TilesKernel>(kernels[5].kernel).toF32);
+  EXPECT_TRUE(std::get<TilesKernel>(kernels[5].kernel).form.transposeLhs);
+  EXPECT_EQ(std::get<TilesKernel>(kernels[5].kernel).form.out, plan::DType::F32);
   EXPECT_LT(bytes.size(), 200u); // most numbers take one byte
 }
 

@@ -78,15 +78,15 @@ TEST(TensorCores, AddUpFiniteElementsAsOthers) {
 /// A product of stacks of matrices, with random operands.
 struct Case {
   plan::TiledProduct shape;
-  TilesKernel form;
+  plan::ProductForm form;
   std::vector<uint16_t> lhs, rhs, addend;
 
-  Case(Random &random, int64_t m, int64_t n, int64_t k, TilesKernel form) : form(form) {
+  Case(Random &random, int64_t m, int64_t n, int64_t k, plan::ProductForm form) : form(form) {
     shape = {2, m, n, k, form.symmetric, bool(random() % 2), form.symmetric && random() % 2};
     auto fill = [&](std::vector<uint16_t> &list, int64_t elements) {
       list.resize(size_t(shape.matrices * elements));
       std::ranges::generate(
-          list, [&] { return anyElement(random, form.type == DType::F16, random() % 4096 != 0); });
+          list, [&] { return anyElement(random, form.lhs == DType::F16, random() % 4096 != 0); });
     };
     fill(lhs, m * k);
     fill(rhs, n * k);
@@ -100,9 +100,9 @@ struct Case {
   std::vector<uint16_t> byFragments() const {
     ProductKernel kernel;
     std::tie(kernel.m, kernel.n, kernel.k) = std::tuple(shape.m, shape.n, shape.k);
-    kernel.lhs = kernel.rhs = kernel.out = form.type;
+    kernel.lhs = kernel.rhs = kernel.out = form.lhs;
     if (shape.hasAddend)
-      kernel.addend = form.type;
+      kernel.addend = form.lhs;
     kernel.transposeLhs = form.transposeLhs;
     kernel.transposeRhs = form.transposeRhs;
     kernel.symmetric = form.symmetric;
@@ -141,7 +141,7 @@ struct Case {
     std::tie(problem.alpha, problem.beta, problem.shift) = std::tuple(kAlpha, kBeta, kShift);
     plan::TileLists lists = plan::tileLists(std::span(&shape, 1), count, cluster);
     void *arguments[] = {&problem, lists.tiles.data(), lists.lists.data()};
-    auto code = makeCode(form);
+    auto code = makeCode(TilesKernel{form});
     EXPECT_EQ(code->arguments(), 3);
     for (int64_t list = count; list-- > 0;)
       code->run(arguments, list, list + 1);
@@ -152,7 +152,7 @@ private:
   /// A sum of two NaNs is either of them.
   std::vector<uint16_t> withOneNaN(std::vector<uint16_t> list) const {
     auto isNaN = [&](uint16_t bits) {
-      return (bits & 0x7fff) > (form.type == DType::F16 ? 0x7c00 : 0x7f80);
+      return (bits & 0x7fff) > (form.lhs == DType::F16 ? 0x7c00 : 0x7f80);
     };
     std::ranges::replace_if(list, isNaN, uint16_t(0x7fff));
     return list;
@@ -167,9 +167,10 @@ TEST(TensorCores, ListsOfTilesHaveTheBitsOfFragments) {
   Random random(2);
   for (int round = 0; round < 12; ++round) {
     bool symmetric = random() % 2, transposeLhs = random() % 2;
-    TilesKernel form{random() % 2 ? DType::BF16 : DType::F16, transposeLhs,
-                     symmetric ? !transposeLhs : bool(random() % 2), symmetric};
-    ASSERT_EQ(check(form), "");
+    DType type = random() % 2 ? DType::BF16 : DType::F16;
+    bool transposeRhs = symmetric ? !transposeLhs : bool(random() % 2);
+    plan::ProductForm form{type, type, type, transposeLhs, transposeRhs, symmetric};
+    ASSERT_EQ(check(TilesKernel{form}), "");
     auto side = [&] { return 8 * int64_t(9 + random() % 12); };
     int64_t m = side(), n = symmetric ? m : side(), k = 8 * int64_t(1 + random() % 6);
     Case one(random, m, n, k, form);
@@ -191,7 +192,9 @@ TEST(TensorCores, AreShapedByTheirOperands) {
   kernel.rhs = DType::F16;
   EXPECT_EQ(check(kernel), "expected operands that are both bf16 or both f16 on tensor cores, "
                            "found bf16 and f16");
-  EXPECT_EQ(check(TilesKernel{DType::F32}), "expected bf16 or f16 in tiles, found f32");
+  EXPECT_EQ(
+      check(TilesKernel{{DType::F32, DType::F32, DType::F32}}),
+      "expected operands that are all bf16 or all f16 for a kernel of tiles, found f32 beside f32");
 }
 
 TEST(TensorCores, ASeedDrawsHowManyClustersShareTiles) {

@@ -238,6 +238,19 @@ TEST(TileLists, TakeOperandsThatTensorMapsDescribe) {
             "2147483648 x 8");
 }
 
+TEST(TileLists, FormsComeBackFromTheirBits) {
+  std::set<int32_t> seen;
+  for (DType type : {DType::BF16, DType::F16})
+    for (DType out : {type, DType::F32})
+      for (int flags = 0; flags < 8; ++flags) {
+        ProductForm form{type, type, out, bool(flags & 1), bool(flags & 2), bool(flags & 4)};
+        EXPECT_EQ(checkTileForm(form), "");
+        EXPECT_TRUE(tileForm(tileBits(form)) == form);
+        seen.insert(tileBits(form));
+      }
+  EXPECT_EQ(seen.size(), 32u);
+}
+
 TEST(TileLists, EndInHalvesIfThatIsShorter) {
   // 136 whole tiles on 66 clusters: some clusters would have three, others two.
   TiledProduct gram{1, 4096, 4096, 4096, true};
