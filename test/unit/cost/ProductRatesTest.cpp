@@ -208,6 +208,22 @@ TEST(ProductLaunches, LeaveMultiprocessorsToMessages) {
               66.0 / 58, 0.01);
 }
 
+TEST(ProductLaunches, ThinProductsWaitForMemory) {
+  Device device = h200(ProductKernel::Warpgroup);
+  ProductLaunches launches(device);
+  constexpr int64_t kMiB = 1 << 20;
+  LaunchedProduct large{{4096, 4096, 4096}, 3, 96 * kMiB},
+      thin{{128, 128, 16384, true}, 3, 8 * kMiB};
+  EXPECT_DOUBLE_EQ(launches.seconds(large), launches.work({large}));
+  EXPECT_DOUBLE_EQ(launches.seconds(thin), 24.0 * kMiB / device.memory);
+  EXPECT_GT(launches.seconds(thin), 2 * launches.work({thin}));
+  EXPECT_DOUBLE_EQ(launches.seconds({large, thin}, false),
+                   launches.seconds(large) + launches.seconds(thin) +
+                       launches.overhead({large, thin}, false));
+  // The wait for the longest list is one of arithmetic.
+  EXPECT_EQ(launches.times({thin}, false).tiles, launches.times({{thin.shape, 3}}, false).tiles);
+}
+
 TEST(ProductLaunches, ProductsOfOtherKernelsAreAlone) {
   ProductLaunches launches(h200(ProductKernel::TensorCore));
   BlockProduct product{4096, 4096, 4096};
