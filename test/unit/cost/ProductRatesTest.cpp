@@ -65,6 +65,14 @@ TEST(ProductRates, WarpgroupsTakeLargeProductsWithTiles) {
     EXPECT_EQ(kernelOf(Warpgroup, product), TensorCore);
 }
 
+TEST(ProductRates, WhatWarpgroupsDoNotTakeIsSaid) {
+  EXPECT_EQ(checkExtents({65, 72, 8}), "");
+  EXPECT_EQ(checkExtents({512, 64, 8}), "expected a result of more than 64 rows and columns for a "
+                                        "kernel on warpgroups, found 512 x 64");
+  EXPECT_EQ(checkExtents({128, 128, 0}),
+            "expected sums of at least one term for a kernel on warpgroups, found none");
+}
+
 TEST(ProductRates, AStatedRateStands) {
   Device device{.flops = 5e12, .memory = 1e12, .capacity = 1, .launch = 1e-6, .threads = 4};
   BlockProduct product{4096, 4096, 4096, true};
