@@ -376,7 +376,7 @@ def xtuner(simulator: Simulator) -> None:
           "| all-to-all for what is left, ms | before / that |\n|" + "---|" * 9)  # fmt: skip
     for fsdp in swept["fsdp"]:
         # Replicas of HSDP do the same each, and say nothing to each other in a step: one of them is walked.
-        peers = Peers(simulator.stepc, "h100", fsdp, None, simulator.folder)
+        peers = Peers(simulator.stepc, "h100", "none", fsdp, None, simulator.folder)
         # Each is lowered before the next takes its file.
         programs = [simulator.lowered(peers.padded_program()), simulator.lowered(peers.xtuner_program()),
                     simulator.lowered(peers.xtuner_program("owner"))]  # fmt: skip

@@ -1,11 +1,12 @@
 """Simulates the step of a 397B mixture of experts on 128 GPUs as stepc plans it, and as others do it.
 
-    .venv/bin/python benchmarks/peers.py [NAME]... [--cluster h100] [--ranks 128] [--layers 60] [--json FILE]
-        [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/peers.py [NAME]... [--cluster h100] [--target cuda:sm_90a] [--ranks 128]
+        [--layers 60] [--json FILE] [--stepc build/bin/stepc]
 
 Every row is a program that stepc compiles, proves and walks; no time is put in by hand. What another trainer
 does is written down as placements, parameters, forced strategies, owners and waves (docs/peers.md says which
-and why):
+and why). All rows have products at the rates of the target's kernels, so that they differ in their plans
+alone. With `--target none` products have the rate of a vendor's library:
 
 - stepc: nothing is forced.
 - xtuner: experts stay, and what is left of a batch of as many matrices as ranks is gathered and scattered
@@ -135,8 +136,11 @@ def force(text: str, places: dict[str, tuple[int, int]]) -> str:
 
 
 class Peers:
-    def __init__(self, stepc: Path, cluster: str, ranks: int, layers: int | None, folder: Path) -> None:
+    def __init__(
+        self, stepc: Path, cluster: str, target: str, ranks: int, layers: int | None, folder: Path
+    ) -> None:
         self.stepc, self.cluster, self.ranks, self.folder = stepc, cluster, ranks, folder
+        self.target = [] if target == "none" else ["--target", target]
         self.model = parameters(MODEL, fused=True, layers=layers)
         self.document = manifest(self.model, Layout(ranks))
 
@@ -148,18 +152,20 @@ class Peers:
     def forced(self, document: dict, places: dict, strategies: list[str]) -> Path:
         """The decided program with these owners and waves."""
         options = [word for one in strategies for word in ("--strategy", one)]
-        run([self.stepc, "compile", *self.inputs(document), "--cluster", self.cluster, "--emit", "decided", "-o", self.folder, *options])
+        run([self.stepc, "compile", *self.inputs(document), "--cluster", self.cluster, *self.target, "--emit", "decided", "-o", self.folder, *options])
         path = self.folder / "models.mlir"
         path.write_text(force(path.read_text(), places))
         return path
 
     def walked(self, program: Path) -> dict:
         return summary(
-            json.loads(run([self.stepc, "simulate", program, "--messages", "streams", "--json", "-"]).stdout)
+            json.loads(
+                run([self.stepc, "simulate", program, *self.target, "--messages", "streams", "--json", "-"]).stdout
+            )
         )
 
     def chosen(self, document: dict) -> dict:
-        return summary(json.loads(run([self.stepc, "simulate", *self.inputs(document), "--cluster", self.cluster, "--json", "-"]).stdout))
+        return summary(json.loads(run([self.stepc, "simulate", *self.inputs(document), "--cluster", self.cluster, *self.target, "--json", "-"]).stdout))
 
     def stepc_row(self) -> dict:
         return self.chosen(self.document)
@@ -194,6 +200,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of rows' names (default: all)")
     parser.add_argument("--cluster", default="h100", help="a profile (default: %(default)s)")
+    parser.add_argument(
+        "--target", default="cuda:sm_90a", help="whose kernels' rates products have, or none (default: %(default)s)"
+    )
     parser.add_argument("--ranks", type=int, default=128)
     parser.add_argument("--layers", type=int, help="so many in place of the model's 60")
     parser.add_argument("--json", type=Path, help="where to write the figures")
@@ -201,7 +210,7 @@ def main() -> None:
     options = parser.parse_args()
     rows = {}
     with tempfile.TemporaryDirectory() as folder:
-        peers = Peers(options.stepc, options.cluster, options.ranks, options.layers, Path(folder))
+        peers = Peers(options.stepc, options.cluster, options.target, options.ranks, options.layers, Path(folder))
         ways = {"stepc": peers.stepc_row, "padded all-to-all": lambda: peers.walked(peers.padded_program()),
                 "xtuner's rules": lambda: peers.walked(peers.xtuner_program()),
                 "xtuner's rules, all-to-all for what is left": lambda: peers.walked(peers.xtuner_program("owner"))}  # fmt: skip

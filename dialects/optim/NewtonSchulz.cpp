@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +20,18 @@ bool optim::isGramForm(Form form, int64_t rows, int64_t cols) {
     return form == Form::Gram;
   auto [shorter, longer] = std::minmax(rows, cols);
   return longer >= shorter + (shorter + 1) / 2;
+}
+
+std::string optim::whyForm(int64_t rows, int64_t cols) {
+  auto [shorter, longer] = std::minmax(rows, cols);
+  // Rounded down, so that no ratio below 1.5 looks like it.
+  double ratio = std::floor(100.0 * double(longer) / double(shorter)) / 100;
+  std::string text;
+  llvm::raw_string_ostream(text) << longer << " / " << shorter << " = "
+                                 << llvm::format("%.2f", ratio)
+                                 << (isGramForm(Form::Auto, rows, cols) ? ", at least" : ", below")
+                                 << " 1.5";
+  return text;
 }
 
 size_t optim::findWrongRestart(ArrayRef<int64_t> restarts, size_t steps) {

@@ -29,6 +29,8 @@ using NewtonSchulzStep = std::array<double, 3>;
 /// Whether blocks of rows × cols are computed in the Gram form. `auto` is this form if the longer side is at
 /// least 1.5 times the shorter one.
 bool isGramForm(Form form, int64_t rows, int64_t cols);
+/// Why `auto` is the Gram form for blocks of rows × cols, or why not: "1022 / 256 = 3.99, at least 1.5".
+std::string whyForm(int64_t rows, int64_t cols);
 
 /// The first restart that is wrong of `steps` steps: below 1, not above the one before, or past the last step
 /// but one. Returns the number of restarts if all are right.

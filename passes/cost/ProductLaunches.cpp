@@ -23,11 +23,11 @@ plan::ListTimes ProductLaunches::times(const Products &products, bool besideMess
   std::pair<bool, Products> key{besideMessages, {}};
   for (auto [shape, count] : blocks)
     if (count > 0)
-      key.second.push_back({shape, count});
+      key.second.push_back({shape, count, 0});
   auto [found, isNew] = known.try_emplace(std::move(key));
   if (isNew) {
     std::vector<plan::TiledProduct> tiled;
-    for (const auto &[shape, count] : found->first.second)
+    for (const auto &[shape, count, bytes] : found->first.second)
       tiled.push_back({count, shape.m, shape.n, shape.k, shape.isSymmetric, shape.hasAddend});
     found->second = timer.times(tiled, lists(besideMessages));
   }
@@ -39,6 +39,19 @@ double ProductLaunches::work(const Products &products) const {
   for (const LaunchedProduct &each : products)
     seconds += static_cast<double>(each.blocks) * device.operations(each.shape) / device.flops;
   return seconds;
+}
+
+double ProductLaunches::seconds(const LaunchedProduct &product) const {
+  auto blocks = static_cast<double>(product.blocks);
+  return device.seconds(blocks * device.operations(product.shape),
+                        blocks * static_cast<double>(product.blockBytes));
+}
+
+double ProductLaunches::seconds(const Products &products, bool besideMessages) {
+  double sum = overhead(products, besideMessages);
+  for (const LaunchedProduct &each : products)
+    sum += seconds(each);
+  return sum;
 }
 
 double ProductLaunches::overhead(const Products &products, bool besideMessages) {
@@ -83,6 +96,13 @@ BlockProduct blockProductOf(const plan::Product &product) {
           product.addend.has_value(),
           product.accumulation == plan::Accumulation::TensorCore,
           plan::checkTiles(plan::tiledOperands(product)).empty()};
+}
+
+LaunchedProduct launchedProduct(const plan::Product &product, int64_t blocks) {
+  int64_t bytes = 0;
+  for (const plan::Operand *operand : product.operands())
+    bytes += operand->blockBytes();
+  return {blockProductOf(product), blocks, bytes};
 }
 
 } // namespace stepc::cost

@@ -18,6 +18,7 @@ namespace stepc::cost {
 struct LaunchedProduct {
   BlockProduct shape;
   int64_t blocks = 0;
+  int64_t blockBytes = 0; ///< bytes of all operands of one block
   auto operator<=>(const LaunchedProduct &) const = default;
 };
 
@@ -39,9 +40,13 @@ public:
   plan::ListTimes times(const Products &, bool besideMessages);
   /// Seconds that the products' operations take at the rates of their kernels.
   double work(const Products &) const;
+  /// Seconds of a product beside its launch: of its operations, or of the memory traffic of its operands.
+  double seconds(const LaunchedProduct &product) const;
   /// Seconds of a launch beside its work: its start, and the wait for its last multiprocessor. They may be
   /// below 0, because the rates of kernels are those of whole tiles. Half tiles of narrow results take less.
   double overhead(const Products &, bool besideMessages);
+  /// Seconds of a launch and its products.
+  double seconds(const Products &, bool besideMessages);
 
 private:
   Device device;
@@ -59,6 +64,8 @@ std::vector<PlannedLaunch> plannedLaunches(const plan::Plan &plan);
 
 /// The product of one block of a command.
 BlockProduct blockProductOf(const plan::Product &product);
+/// The products of a command on `blocks` blocks.
+LaunchedProduct launchedProduct(const plan::Product &product, int64_t blocks);
 
 } // namespace stepc::cost
 

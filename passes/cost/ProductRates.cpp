@@ -66,9 +66,19 @@ int64_t fullFlops(const BlockProduct &shape) {
   return saturatingMul(saturatingMul(saturatingMul(2, shape.m), shape.n), shape.k);
 }
 
-bool isForWarpgroups(const BlockProduct &shape) {
+std::string checkExtents(const BlockProduct &shape) {
   constexpr int64_t kSmall = 64;
-  return shape.isNarrow && shape.isTiled && std::min(shape.m, shape.n) > kSmall && shape.k > 0;
+  if (std::min(shape.m, shape.n) <= kSmall)
+    return "expected a result of more than " + std::to_string(kSmall) +
+           " rows and columns for a kernel on warpgroups, found " + std::to_string(shape.m) +
+           " x " + std::to_string(shape.n);
+  if (shape.k == 0)
+    return "expected sums of at least one term for a kernel on warpgroups, found none";
+  return {};
+}
+
+bool isForWarpgroups(const BlockProduct &shape) {
+  return shape.isNarrow && shape.isTiled && checkExtents(shape).empty();
 }
 
 ProductKernel kernelOf(ProductKernel fastest, const BlockProduct &shape) {

@@ -10,6 +10,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <string>
 
 namespace stepc::cost {
 
@@ -34,8 +35,11 @@ int64_t executedFlops(const BlockProduct &shape);
 /// Floating-point operations if the whole result is computed. At most the largest int64_t.
 int64_t fullFlops(const BlockProduct &shape);
 
+/// Why a kernel on warpgroups does not take a product of so many rows, columns and steps of k; empty if it
+/// does.
+std::string checkExtents(const BlockProduct &shape);
 /// Whether a kernel on warpgroups takes the product, if the device has such kernels: a product of narrow
-/// operands with tiles and of more than 64 rows and columns.
+/// operands with tiles, whose extents checkExtents accepts.
 bool isForWarpgroups(const BlockProduct &shape);
 
 /// The kernel for a product, on a device whose fastest kernels are `fastest`. Tensor cores take only narrow

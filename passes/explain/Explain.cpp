@@ -292,6 +292,26 @@ private:
     return ranks;
   }
 
+  static std::vector<OrthogonalizeReport> orthogonalizationsOf(optim::RuleOp rule,
+                                                               optim::GroupOp group) {
+    std::vector<OrthogonalizeReport> found;
+    rule.walk([&](optim::OrthogonalizeOp op) {
+      int64_t rows = group.getRows(), cols = group.getCols();
+      OrthogonalizeReport &one = found.emplace_back();
+      one.asked = op.getForm().value_or(optim::Form::Standard);
+      one.isGram = op.isGram(rows, cols);
+      one.steps = op.getSteps().size();
+      if (one.isGram)
+        one.restarts = op.getRestarts().value_or(ArrayRef<int64_t>());
+      one.why = "the default";
+      if (op.getForm())
+        one.why = "form = " + std::string(plan::name(one.asked));
+      if (one.asked == optim::Form::Auto)
+        one.why += ": longer / shorter side = " + optim::whyForm(rows, cols);
+    });
+    return found;
+  }
+
   void describe(optim::GroupOp op) {
     int64_t index = program.groups.lookup(op.getSymNameAttr());
     const plan::Plan &plan = program.plan;
@@ -323,6 +343,7 @@ private:
       out.placements += ", gradient " + optim::describe(own);
     if (ArrayAttr own = exemplar.getStatePlacementsAttr())
       out.placements += ", states " + optim::describe(own);
+    out.orthogonalizations = orthogonalizationsOf(rule, op);
     out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
     out.waves =
         llvm::count_if(plan.segments, [&](const plan::Segment &s) { return s.group == index; });

@@ -56,6 +56,19 @@ struct Alternative {
   double seconds = 0;       ///< for the group's step, by the model that chooses strategies
 };
 
+/// An orthogonalization of a group's rule, for the group's blocks.
+struct OrthogonalizeReport {
+  optim::Form asked = optim::Form::Standard; ///< as the rule says it
+  bool isGram = false;
+  int64_t steps = 0;
+  std::vector<int64_t> restarts; ///< of the Gram form: the numbers of steps that are done before
+  std::string why;
+  /// The form of the blocks: standard or gram.
+  llvm::StringRef form() const {
+    return plan::name(isGram ? optim::Form::Gram : optim::Form::Standard);
+  }
+};
+
 struct GroupReport {
   std::string name, rule;
   std::vector<std::string> parameters, routes;
@@ -64,7 +77,8 @@ struct GroupReport {
   int64_t batchAxes = 0, flatten = 0, blocks = 0, waves = 1;
   std::string type, gradientType, placements, mesh;
   std::vector<Alternative> strategies; ///< the chosen one first
-  plan::BytesByKind bytesFor;          ///< bytes that all ranks send, by purpose
+  std::vector<OrthogonalizeReport> orthogonalizations;
+  plan::BytesByKind bytesFor; ///< bytes that all ranks send, by purpose
 };
 
 /// A communicator, and how many ranks and exchanges use it.
@@ -83,6 +97,9 @@ struct ProductReport {
   std::vector<std::pair<std::string, int64_t>> groups;
   exec::Accumulation accumulation;
   kernels::ProductTile tile;
+  std::string notOnWarpgroups; ///< if the target has warpgroups: why the kernel is another one
+  /// The kernel as reports call it: "mma.sync".
+  llvm::StringRef kernel() const;
   std::vector<plan::PinnedAlgorithm> pinned; ///< by which cuBLASLt computes it on some GPUs
   std::string notPinned;                     ///< with a table: why `pinned` is empty
 };

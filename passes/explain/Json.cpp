@@ -22,6 +22,17 @@ static llvm::json::Object toJson(const Cost &cost) {
                             {"balance", cost.balance}};
 }
 
+static llvm::json::Array toJson(const std::vector<OrthogonalizeReport> &orthogonalizations) {
+  llvm::json::Array list;
+  for (const OrthogonalizeReport &one : orthogonalizations)
+    list.push_back(llvm::json::Object{{"asked", llvm::StringRef(plan::name(one.asked))},
+                                      {"form", one.form()},
+                                      {"steps", one.steps},
+                                      {"restarts", llvm::json::Array(one.restarts)},
+                                      {"why", one.why}});
+  return list;
+}
+
 static llvm::json::Object toJson(const GroupReport &group) {
   llvm::json::Array strategies;
   for (const Alternative &item : group.strategies) {
@@ -52,6 +63,7 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"grad_dtype", group.gradientType},
                             {"placements", group.placements},
                             {"mesh", group.mesh},
+                            {"orthogonalize", ::toJson(group.orthogonalizations)},
                             {"strategy", chosen.strategy},
                             {"why", chosen.why},
                             {"waves", group.waves},
@@ -101,8 +113,11 @@ static llvm::json::Object toJson(const ProductReport &one, const cost::Device &d
                             {"tflop_per_s", device.rate(one.shape) / 1e12},
                             {"groups", std::move(groups)},
                             {"accumulation", llvm::StringRef(plan::name(one.accumulation))},
+                            {"kernel", one.kernel()},
                             {"tile", llvm::json::Array{tile.rows, tile.columns, tile.steps}},
                             {"stages", tile.stages}};
+  if (!one.notOnWarpgroups.empty())
+    object["not_on_warpgroups"] = one.notOnWarpgroups;
   object["addend"] = one.addend.empty() ? llvm::json::Value(nullptr) : one.addend;
   if (!hasTable)
     return object;

@@ -64,12 +64,12 @@ public:
       }
       if (products.empty())
         continue;
-      one.seconds = launches.work(products) + launches.overhead(products, launch.besideMessages);
+      one.seconds = launches.seconds(products, launch.besideMessages);
       if (launches.canJoin(products.front().shape)) {
         one.lists = launches.lists(launch.besideMessages);
         one.tiles = launches.times(products, launch.besideMessages);
       }
-      // Products with an addend take more time, and look the same here.
+      // Products with an addend take more time, and look alike.
       auto same = llvm::find_if(made.launches, [&](const LaunchReport &other) {
         return other.besideMessages == one.besideMessages && other.seconds == one.seconds &&
                llvm::equal(other.products, one.products, [](const auto &a, const auto &b) {
@@ -98,20 +98,20 @@ private:
     if (isNew)
       blocks->second =
           expander.computedBlocks(plan.tables[size_t(product.table.value)].from.segment, rank);
-    return {cost::blockProductOf(product), blocks->second};
+    return cost::launchedProduct(product, blocks->second);
   }
 
-  /// The first of the ranks whose products have most work.
+  /// The first of the ranks whose products take longest beside their launches.
   int64_t busiest() {
     int64_t most = 0;
     double longest = -1;
     for (int64_t rank = 0, ranks = int64_t(plan.world().size()); rank < ranks; ++rank) {
-      cost::ProductLaunches::Products products;
+      double seconds = 0;
       for (const cost::PlannedLaunch &launch : planned)
         for (size_t command : launch.commands)
-          products.push_back(productOf(command, rank));
-      if (double work = launches.work(products); work > longest) {
-        longest = work;
+          seconds += launches.seconds(productOf(command, rank));
+      if (seconds > longest) {
+        longest = seconds;
         most = rank;
       }
     }
@@ -121,6 +121,7 @@ private:
   /// Adds a product to those of its shape, with or without an addend.
   static void add(LaunchReport &launch, cost::LaunchedProduct product, const std::string &group) {
     product.shape.hasAddend = false;
+    product.blockBytes = 0; // it has the addend
     auto known = llvm::find_if(launch.products, [&](const LaunchReport::Product &other) {
       return other.product.shape == product.shape;
     });

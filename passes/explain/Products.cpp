@@ -2,6 +2,7 @@
 
 #include "passes/explain/Explain.h"
 #include "passes/kernels/PinnedProducts.h"
+#include "passes/kernels/TargetShape.h"
 #include "runtime/plan/TileLists.h"
 
 #include <tuple>
@@ -17,6 +18,17 @@ static std::string typeOf(Type shaped, bool transposed) {
   return text;
 }
 
+StringRef ProductReport::kernel() const {
+  switch (tile.kernel) {
+  case cost::ProductKernel::Warpgroup:
+    return "warpgroup";
+  case cost::ProductKernel::TensorCore:
+    return "mma.sync";
+  default:
+    return accumulation == exec::Accumulation::RoundedChain ? "rounded chain" : "fused chain";
+  }
+}
+
 LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
                                    const kernels::Target &target, Report &report) {
   FailureOr<ArrayAttr> table = kernels::tableOfModule(module);
@@ -29,6 +41,7 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
     return std::tie(a.shape, a.lhs, a.rhs, a.addend, a.out) ==
            std::tie(b.shape, b.lhs, b.rhs, b.addend, b.out);
   };
+  std::optional<GpuTarget> gpu = gpuOfChip(target.chip());
   // All waves of a group do the same with other blocks, so the first wave is reported.
   llvm::DenseMap<int64_t, int64_t> waveOf;
   module.walk([&](optim::ProductOp op) {
@@ -45,6 +58,7 @@ LogicalResult explain::addProducts(ModuleOp module, const ProgramPlan &program,
                       {},
                       target.accumulation(getElementTypeOrSelf(lhs), getElementTypeOrSelf(rhs)),
                       {},
+                      gpu && gpu->hasWarpgroups() ? checkWarpgroups(op) : "",
                       {},
                       {}};
     if (*table) {

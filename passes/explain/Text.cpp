@@ -128,18 +128,6 @@ std::vector<std::string> namesOf(llvm::ArrayRef<GroupReport> groups) {
   return result;
 }
 
-StringRef spelled(exec::Accumulation accumulation) {
-  switch (accumulation) {
-  case exec::Accumulation::FusedChain:
-    return "fused chain";
-  case exec::Accumulation::RoundedChain:
-    return "rounded chain";
-  case exec::Accumulation::TensorCore:
-    return "tensor cores";
-  }
-  llvm_unreachable("all are named");
-}
-
 /// "48×16".
 std::string edges(auto... extents) {
   std::string text;
@@ -191,11 +179,35 @@ void printPinned(const Report &report, llvm::raw_ostream &os) {
   }
 }
 
+/// "256×1022 k 256 symmetric".
+std::string nameOf(const cost::BlockProduct &shape) {
+  return edges(shape.m, shape.n) + " k " + count(shape.k) + (shape.isSymmetric ? " symmetric" : "");
+}
+
+/// Prints how each group's blocks are orthogonalized, if a rule says a form.
+void printForms(llvm::ArrayRef<GroupReport> groups, llvm::raw_ostream &os) {
+  TextTable table({"group", "form", "steps", "restarts", "why"}, "<<><<");
+  bool isSaid = false;
+  for (const GroupReport &group : groups)
+    for (const OrthogonalizeReport &one : group.orthogonalizations) {
+      isSaid |= one.asked != optim::Form::Standard;
+      std::string restarts;
+      for (int64_t restart : one.restarts)
+        restarts += (restarts.empty() ? "behind step " : ", ") + std::to_string(restart);
+      table.add({group.name, one.form().str(), count(one.steps),
+                 restarts.empty() ? "none" : restarts, one.why});
+    }
+  if (!isSaid)
+    return;
+  os << "\nForms of orthogonalize\n";
+  table.print(os);
+}
+
 void printProducts(const Report &report, llvm::raw_ostream &os) {
   os << "\nProducts of a block, by kernels of " << report.target << '\n';
-  TextTable table(
-      {"result", "k", "operands", "", "sums", "tile", "stages", "FLOPs", "full", "per s", "groups"},
-      "><<<<>>>>><");
+  TextTable table({"result", "k", "operands", "", "kernel and tile", "stages", "FLOPs", "full",
+                   "per s", "groups"},
+                  "><<<<>>>><");
   for (const ProductReport &one : report.products) {
     const kernels::ProductTile &tile = one.tile;
     std::vector<std::string> groups;
@@ -203,9 +215,9 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
       groups.push_back(name + " " + std::to_string(times) + "×");
     const cost::BlockProduct &shape = one.shape;
     table.add({edges(shape.m, shape.n) + " " + one.out, count(shape.k), one.lhs + " · " + one.rhs,
-               shape.isSymmetric ? "symmetric" : "", spelled(one.accumulation).str(),
-               edges(tile.rows, tile.columns, tile.steps), count(tile.stages),
-               flops(cost::executedFlops(shape)), flops(cost::fullFlops(shape)),
+               shape.isSymmetric ? "symmetric" : "",
+               one.kernel().str() + " " + edges(tile.rows, tile.columns, tile.steps),
+               count(tile.stages), flops(cost::executedFlops(shape)), flops(cost::fullFlops(shape)),
                flops(int64_t(report.cluster.device.rate(shape))), llvm::join(groups, ", ")});
   }
   table.print(os);
@@ -224,14 +236,13 @@ void printLaunches(const LaunchesReport &report, llvm::raw_ostream &os) {
   for (const LaunchReport &launch : report.launches) {
     std::vector<std::string> products;
     for (const auto &[each, groups] : launch.products)
-      products.push_back((each.blocks == 1 ? "" : count(each.blocks) + " · ") +
-                         edges(each.shape.m, each.shape.n) + " k " + count(each.shape.k) +
-                         (each.shape.isSymmetric ? " symmetric" : ""));
+      products.push_back((each.blocks == 1 ? "" : count(each.blocks) + " · ") + nameOf(each.shape));
     bool hasLists = launch.lists > 0;
+    auto ofLists = [&](const std::string &text) { return hasLists ? text : std::string("–"); };
     table.add({count(launch.times) + "×", milliseconds(launch.seconds),
-               hasLists ? count(launch.tiles.tiles) : "", hasLists ? count(launch.lists) : "",
-               hasLists ? stages(launch.tiles.longest) : "",
-               hasLists ? stages(launch.tiles.evenShare) : "", llvm::join(products, ", ")});
+               ofLists(count(launch.tiles.tiles)), ofLists(count(launch.lists)),
+               ofLists(stages(launch.tiles.longest)), ofLists(stages(launch.tiles.evenShare)),
+               llvm::join(products, ", ")});
   }
   table.print(os);
   bool leaves = llvm::any_of(report.launches,
@@ -241,7 +252,10 @@ void printLaunches(const LaunchesReport &report, llvm::raw_ostream &os) {
   if (leaves)
     text += ". While messages travel, " + count(report.listsBesideMessages) +
             " have one, and NCCL has the others";
-  printLines(text + ". The longest list and the even share are in stages of 64 steps of k.", os);
+  text += ". The longest list and the even share are in stages of 64 steps of k";
+  if (llvm::any_of(report.launches, [](const LaunchReport &launch) { return launch.lists == 0; }))
+    text += ". Launches of mma.sync and of chains have no lists (–)";
+  printLines(text + ".", os);
 }
 
 /// As many names as there is room for, and the number of the other names.
@@ -255,6 +269,41 @@ std::string someOf(llvm::ArrayRef<std::string> names) {
     text += ", " + names[i];
   }
   return text;
+}
+
+/// Prints why products of a GPU with warpgroups have other kernels.
+void printOtherKernels(const Report &report, llvm::raw_ostream &os) {
+  llvm::StringMap<std::string> parameters;
+  for (auto [group, name] : llvm::zip(report.groups, namesOf(report.groups)))
+    parameters[group.name] = name;
+  // Products by their groups and reason, in the order in which they come.
+  struct Kept {
+    std::vector<std::string> groups;
+    std::string products, why;
+  };
+  std::vector<Kept> found;
+  for (const ProductReport &one : report.products) {
+    if (one.notOnWarpgroups.empty())
+      continue;
+    std::vector<std::string> groups;
+    for (const auto &[name, times] : one.groups)
+      groups.push_back(name + " (" + cut(parameters[name], 40) + ")");
+    std::string product = nameOf(one.shape);
+    auto known = llvm::find_if(found, [&](const Kept &kept) {
+      return kept.groups == groups && kept.why == one.notOnWarpgroups;
+    });
+    if (known == found.end())
+      found.push_back({groups, product, one.notOnWarpgroups});
+    else
+      known->products += ", " + product;
+  }
+  if (found.empty())
+    return;
+  os << "\nNot on warpgroups\n";
+  TextTable table({"for", "products and why"}, "<<");
+  for (const Kept &kept : found)
+    table.add({someOf(kept.groups), kept.products + ": " + kept.why});
+  table.print(os);
 }
 
 /// Prints the strategies that are not legal, with the groups for which each reason holds.
@@ -304,6 +353,8 @@ std::string explain::toText(const Report &report) {
        << plural(report.overridden.size(), "parameter") << ": "
        << cut(patternOf(report.overridden), 60) << ".\n";
 
+  printForms(report.groups, os);
+
   os << "\nEach rank, each step (* chosen; least–most over the ranks of the mesh)\n";
   TextTable costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "modelled ms",
                    "waves", "why"},
@@ -332,6 +383,7 @@ std::string explain::toText(const Report &report) {
 
   if (!report.products.empty())
     printProducts(report, os);
+  printOtherKernels(report, os);
   if (report.hasTable && !report.products.empty())
     printPinned(report, os);
   if (report.launches)

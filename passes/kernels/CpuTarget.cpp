@@ -30,7 +30,7 @@ public:
                           exec::Accumulation accumulation) const override {
     Tiling tiling(product.m, product.n, product.k, accumulation == exec::Accumulation::FusedChain,
                   shape);
-    return {tiling.tileRows, tiling.tileCols, product.k, 1};
+    return {cost::ProductKernel::Chain, tiling.tileRows, tiling.tileCols, product.k, 1};
   }
   int64_t scratchBytesPerBlock(exec::BatchOpInterface command) const override {
     if (auto product = llvm::dyn_cast<exec::ProductOp>(*command))

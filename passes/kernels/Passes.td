@@ -17,7 +17,8 @@ def LowerToExec : Pass<"comm-lower-to-exec", "::mlir::ModuleOp"> {
     The target gives the order in which products accumulate, and the scratch that products and functions of
     blocks need. All these commands share one scratch after the arena, because no two of them run at a time.
     Its size, `scratch` of the program, is the largest need of any command on any rank. It is an error if a
-    command needs more per block than the bound of earlier levels (passes/plan/StepScratch.h).
+    command needs more per block than the bound of earlier levels (passes/plan/StepScratch.h). If the target
+    has kernels on warpgroups, a missed remark says why a product has another kernel.
 
     Before:
     ```mlir

@@ -4,6 +4,8 @@
 
 #include "dialects/optim/Saturate.h"
 #include "passes/kernels/BlockKernels.h"
+#include "passes/kernels/GpuChips.h"
+#include "passes/kernels/TargetShape.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -182,7 +184,26 @@ LogicalResult ProgramBuilder::lowerProduct(optim::ProductOp op) {
       op.getTransposeLhsAttr(), op.getTransposeRhsAttr(), op.getSymmetricAttr(), op.getShiftAttr(),
       /*joins=*/UnitAttr(), /*pinned=*/ArrayAttr(), tableOf(program.table(op)),
       /*scratch=*/b.getI64IntegerAttr(0), /*kernels=*/ArrayAttr());
+  remarkKernel(op);
   return sizeScratch(op, made);
+}
+
+void ProgramBuilder::remarkKernel(optim::ProductOp op) {
+  std::optional<GpuTarget> gpu = gpuOfChip(target.chip());
+  if (!gpu || !gpu->hasWarpgroups())
+    return;
+  std::string why = checkWarpgroups(op);
+  int64_t segment = ProgramPlan::find(program.segments, comm::segmentOfBatch(op));
+  const std::string &group = program.plan.groups[program.plan.segments[segment].group].name;
+  cost::BlockProduct shape = blockProductOf(op);
+  if (why.empty() || !remarked.emplace(group, shape).second)
+    return;
+  auto options =
+      remark::RemarkOpts::name("product-not-on-warpgroups").category("comm-lower-to-exec");
+  remark::missed(op.getLoc(), options)
+      << remark::reason("{0}", why) << remark::metric("group", group)
+      << remark::metric("m", shape.m) << remark::metric("n", shape.n)
+      << remark::metric("k", shape.k);
 }
 
 LogicalResult ProgramBuilder::lowerApply(optim::ApplyOp op) {

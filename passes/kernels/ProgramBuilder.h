@@ -5,7 +5,10 @@
 #include "dialects/exec/Exec.h"
 #include "passes/kernels/StageKernel.h"
 #include "passes/kernels/Target.h"
+#include "passes/plan/ProductForms.h"
 #include "passes/plan/StepScratch.h"
+
+#include <set>
 
 namespace stepc::kernels {
 
@@ -27,6 +30,9 @@ private:
   mlir::LogicalResult lowerStart(comm::StartOp op);
   mlir::LogicalResult lowerWait(comm::WaitOp op);
   mlir::LogicalResult lowerProduct(optim::ProductOp op);
+  /// Says why a product does not run on warpgroups, if the target has them. Says so once for a group's equal
+  /// products.
+  void remarkKernel(optim::ProductOp op);
   mlir::LogicalResult lowerApply(optim::ApplyOp op);
   /// Sizes the scratch of the command that `op` became.
   mlir::LogicalResult sizeScratch(mlir::Operation *op, exec::BatchOpInterface made);
@@ -47,7 +53,8 @@ private:
   KernelCache cache;
   mlir::OpBuilder b; // inserts into the program
   mlir::IRMapping tokens;
-  int64_t scratchBytes = 0; // the largest need of a command
+  int64_t scratchBytes = 0;                                      // the largest need of a command
+  std::set<std::pair<std::string, cost::BlockProduct>> remarked; // by group
 };
 
 } // namespace stepc::kernels

@@ -111,13 +111,13 @@ Expected<std::string> chipOfTarget(StringRef target) {
   if (StringRef gpu = target; gpu.consume_front(kEmulated)) {
     if (gpu.empty())
       gpu = ":sm_80";
-    if (!gpu.consume_front(":"))
+    if (!gpu.consume_front(":") || gpu.empty())
       return createStringError("expected target 'emulated' or 'emulated:<gpu>', found '" + target +
                                "'");
     return chipInPlaceOf(gpu, kEmulated);
   }
   if (StringRef cpu = target;
-      cpu.consume_front(kInterpret) && (cpu.empty() || cpu.front() == ':')) {
+      cpu.consume_front(kInterpret) && (cpu.empty() || (cpu.front() == ':' && cpu.size() > 1))) {
     if (StringRef gpu = cpu; gpu.consume_front(":") && meansGpu(gpu))
       return chipInPlaceOf(gpu, kInterpret);
     Expected<std::string> chip = chipOfTarget(("cpu" + cpu).str());
@@ -126,11 +126,11 @@ Expected<std::string> chipOfTarget(StringRef target) {
     return kInterpret.str() + kHost.str() + *chip;
   }
   bool host = target == "cpu";
-  if (!host && !target.consume_front("cpu:"))
-    return createStringError("expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated', "
-                             "'emulated:<gpu>', 'interpret', 'interpret:<llvm cpu>' or "
-                             "'interpret:<gpu>', found '" +
-                             target + "'");
+  if (StringRef found = target; !host && (!target.consume_front("cpu:") || target.empty()))
+    return createStringError("expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated, "
+                             "emulated:<gpu>,…, interpret, interpret:<llvm cpu> or "
+                             "interpret:<gpu>,…, found '" +
+                             found + "'");
   std::string cpu = host ? sys::getHostCPUName().str() : target.str();
   auto info = subtarget(cpu, "");
   if (!info)
@@ -172,9 +172,15 @@ std::pair<std::string, std::string> splitChip(StringRef chip) {
   if (isCuda(chip))
     return {Triple(sys::getDefaultTargetTriple()).isX86() ? "x86-64" : "generic", ""};
   if (isEmulated(chip) || isInterpreted(chip))
-    chip = chip.substr(chip.find(kHost) + kHost.size());
+    chip = chip.split(kHost).second;
   auto [cpu, features] = chip.split(';');
   return {cpu.str(), features.str()};
+}
+
+Expected<StringRef> hostOfChip(StringRef chip) {
+  if (!chip.contains(kHost))
+    return createStringError("expected a chip '" + chip + kHost + "<cpu>', found '" + chip + "'");
+  return chip.split(kHost).second;
 }
 
 Expected<TargetShape> shapeOfChip(StringRef chip) {

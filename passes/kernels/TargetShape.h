@@ -58,6 +58,10 @@ std::optional<GpuTarget> gpuOfChip(llvm::StringRef chip);
 /// The target of such a chip, as users write it.
 std::string gpuTargetOfChip(llvm::StringRef chip);
 
+/// The CPU of a chip that is a GPU's code on a CPU, or whose kernels a CPU interprets. An error if the text,
+/// which may have been edited by hand, names none.
+llvm::Expected<llvm::StringRef> hostOfChip(llvm::StringRef chip);
+
 /// "znver5;+avx,+avx2" → ("znver5", "+avx,+avx2"), as LLVM's target machine takes them. The part about a
 /// GPU or the interpreter is left out. For a chip of kind cuda, returns a plain CPU of the host.
 std::pair<std::string, std::string> splitChip(llvm::StringRef chip);

@@ -8,8 +8,7 @@ using namespace mlir;
 
 namespace stepc {
 
-cost::BlockProduct blockProductOf(optim::ProductOp product) {
-  auto [m, n, k] = product.getSizes();
+static plan::TiledOperands tiledOperands(optim::ProductOp product) {
   auto stored = [](Value batch) {
     auto type = cast<ShapedType>(batch.getType());
     return plan::StoredMatrix{*optim::toPlan(type.getElementType()), type.getDimSize(1),
@@ -19,6 +18,11 @@ cost::BlockProduct blockProductOf(optim::ProductOp product) {
       stored(product.getLhs()), stored(product.getRhs()), {}, stored(product.getInit())};
   if (product.getAddend())
     operands.addend = stored(product.getAddend());
+  return operands;
+}
+
+cost::BlockProduct blockProductOf(optim::ProductOp product) {
+  auto [m, n, k] = product.getSizes();
   Type lhs = getElementTypeOrSelf(product.getLhs()), rhs = getElementTypeOrSelf(product.getRhs());
   return {m,
           n,
@@ -26,7 +30,12 @@ cost::BlockProduct blockProductOf(optim::ProductOp product) {
           product.getSymmetric(),
           bool(product.getAddend()),
           lhs == rhs && lhs.getIntOrFloatBitWidth() == 16,
-          plan::checkTiles(operands).empty()};
+          plan::checkTiles(tiledOperands(product)).empty()};
+}
+
+std::string checkWarpgroups(optim::ProductOp product) {
+  std::string wrong = plan::checkTiles(tiledOperands(product));
+  return wrong.empty() ? cost::checkExtents(blockProductOf(product)) : wrong;
 }
 
 cost::LaunchForm formOf(optim::ProductOp product) {

@@ -10,6 +10,8 @@ namespace stepc {
 
 /// The product of one block of an operation on batches.
 cost::BlockProduct blockProductOf(optim::ProductOp product);
+/// Why a kernel on warpgroups does not take an operation on batches; empty if it does.
+std::string checkWarpgroups(optim::ProductOp product);
 /// The form of an operation on batches. It decides which products may share a launch.
 cost::LaunchForm formOf(optim::ProductOp product);
 

@@ -108,10 +108,12 @@ std::vector<Effort> Work::efforts(size_t number) {
     result[rank].flops = more.flops;
     result[rank].fullFlops = more.fullFlops;
     result[rank].seconds = more.launch;
-    if (hasTable)
+    const auto *product = std::get_if<plan::Product>(&command);
+    if (hasTable && !product)
       result[rank].seconds += device.seconds(more.operations, result[rank].bytes);
-    if (!std::holds_alternative<plan::Product>(command))
+    if (!product)
       continue;
+    result[rank].seconds += launches.seconds(cost::launchedProduct(*product, all[rank].blocks));
     std::optional<double> launch = launchSeconds(number, rank);
     result[rank].productLaunches = launch.has_value();
     result[rank].seconds += launch.value_or(0);
@@ -130,7 +132,7 @@ std::optional<double> Work::launchSeconds(size_t number, size_t rank) {
       continue;
     if (products.empty() && each != number)
       return {};
-    products.push_back({cost::blockProductOf(product), blocks});
+    products.push_back(cost::launchedProduct(product, blocks));
   }
   if (products.empty())
     return {};
@@ -140,7 +142,7 @@ std::optional<double> Work::launchSeconds(size_t number, size_t rank) {
 Work::Extra Work::extra(const plan::Product &product, const Sums &sums) const {
   cost::BlockProduct shape = cost::blockProductOf(product);
   auto blocks = double(sums.blocks);
-  return {0, device.operations(shape) * blocks, double(cost::executedFlops(shape)) * blocks,
+  return {0, 0, double(cost::executedFlops(shape)) * blocks,
           double(cost::fullFlops(shape)) * blocks};
 }
 

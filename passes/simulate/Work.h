@@ -55,7 +55,7 @@ private:
   /// An earlier product of the launch may begin it, or the rank may have no blocks.
   std::optional<double> launchSeconds(size_t number, size_t rank);
   // The launches (seconds) and operations of a command beside the bytes that it moves, from the sums of its
-  // tables on a rank. `operations` take as long as the executed ones, at the device's figure.
+  // tables on a rank.
   struct Extra {
     Extra(double launch, double operations = 0)
         : Extra(launch, operations, operations, operations) {}
@@ -63,7 +63,8 @@ private:
         : launch(launch), operations(operations), flops(flops), fullFlops(fullFlops) {}
     double launch, operations, flops, fullFlops;
   };
-  Extra extra(const plan::Product &, const Sums &) const; // without its launch
+  Extra extra(const plan::Product &,
+              const Sums &) const; // without its time, which `launches` knows
   Extra extra(const plan::Apply &, const Sums &) const;
   Extra extra(const plan::Sum &, const Sums &) const;
   Extra extra(const plan::AdvanceSteps &, const Sums &) const;

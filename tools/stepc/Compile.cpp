@@ -181,7 +181,7 @@ int driver::runCompile(const CompileCommand &command) {
     written = {"lib" + name + ".so", name + ".h", name + ".json"};
     for (StringRef target : llvm::drop_begin(command.targets, !command.targets.empty()))
       if (std::string file = planFile(name, target, /*isFirst=*/false);
-          !llvm::is_contained(written, file)) // checkOptions refuses a target that is given twice
+          !llvm::is_contained(written, file)) // checkPrograms refuses a target that is given twice
         written.push_back(file);
   }
   if (command.output != "-") {

@@ -104,10 +104,7 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
                             ") after --target, found '" + asked + "'");
   if (kind == asked)
     return true;
-  llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(asked);
-  if (!target)
-    return refuse(path, "--target: " + llvm::toString(target.takeError()));
-  std::string own = table->chip, other = (*target)->chip();
+  std::string own = table->chip, other = llvm::cantFail(chipOfTarget(asked), "it was checked");
   if (own == other)
     return true;
   // Features are only told if the chips have equal names.

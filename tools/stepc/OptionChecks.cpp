@@ -7,11 +7,14 @@
 #include "frontends/manifest/JsonText.h"
 #include "frontends/text/Text.h"
 #include "passes/cost/Profiles.h"
+#include "passes/kernels/GpuChips.h"
+#include "passes/kernels/TargetShape.h"
 #include "tools/stepc/Options.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 
 #include <cmath>
@@ -69,16 +72,21 @@ std::string driver::checkLevel(const std::string &text) {
 }
 
 std::string driver::checkTarget(const std::string &text) {
-  llvm::StringRef rest = text;
-  if ((rest.consume_front("cpu") || rest.consume_front("emulated") ||
-       rest.consume_front("interpret")) &&
-      (rest.empty() || (rest.starts_with(":") && rest.size() > 1)))
-    return "";
-  if (text.rfind("cuda", 0) == 0)
-    return "";
-  return "expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated, emulated:<gpu>,…, interpret, "
-         "interpret:<llvm cpu> or interpret:<gpu>,…, found '" +
-         text + "'";
+  for (const std::string &target : targetsByChip(text))
+    if (llvm::Expected<std::string> chip = chipOfTarget(target); !chip)
+      return llvm::toString(chip.takeError());
+  return "";
+}
+
+std::string driver::checkPrograms(llvm::ArrayRef<std::string> targets) {
+  llvm::StringMap<llvm::StringRef> programs;
+  for (const std::string &target : targets) {
+    std::string key = programKey(llvm::cantFail(chipOfTarget(target), "it was checked"));
+    if (auto [found, isNew] = programs.try_emplace(key, target); !isNew)
+      return "expected one target for " + key + ", found '" + found->second.str() + "' and '" +
+             target + "'";
+  }
+  return "";
 }
 
 static std::string checkPattern(const std::string &text) {

@@ -22,7 +22,10 @@ std::string profileNames();
 std::string checkCluster(const std::string &text);
 /// Checks a level such as "nvlink=8".
 std::string checkLevel(const std::string &text);
+/// Checks a target, such as "cuda:sm_80,sm_90a".
 std::string checkTarget(const std::string &text);
+/// Checks that no two targets, each of one chip, have the same program in a library.
+std::string checkPrograms(llvm::ArrayRef<std::string> targets);
 /// "local, owner or gather".
 std::string alternatives(llvm::ArrayRef<std::string> names);
 std::string checkStrategy(const std::string &text);

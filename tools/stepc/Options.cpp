@@ -45,6 +45,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   auto take = [&options](const std::vector<std::string> &texts) {
     for (const std::string &text : texts)
       llvm::append_range(options.targets, stepc::targetsByChip(text));
+    if (std::string wrong = checkPrograms(options.targets); !wrong.empty())
+      throw CLI::ValidationError("--target", wrong);
   };
   app.add_option_function(
          "--target", std::function<void(const std::vector<std::string> &)>(take),

@@ -165,23 +165,11 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--target", Level::Scheduled);
   if (level > Level::Scheduled && !options.products.empty())
     return refuse("--products", Level::Scheduled);
-  llvm::StringMap<StringRef> programs;
   bool isTaken = false, isAnyCuda = false;
   for (const std::string &text : options.targets) {
-    llvm::Expected<std::unique_ptr<kernels::Target>> target = kernels::targetOfText(text);
-    if (!target) {
-      report.error("--target: " + llvm::toString(target.takeError()));
-      return false;
-    }
-    isTaken |= takesProducts(**target);
-    isAnyCuda |= isCuda((*target)->chip());
-    std::string key = programKey((*target)->chip());
-    auto [found, isNew] = programs.try_emplace(key, text);
-    if (!isNew) {
-      report.error("--target: expected one target for " + key + ", found '" + found->second +
-                   "' and '" + text + "'");
-      return false;
-    }
+    auto target = llvm::cantFail(kernels::targetOfText(text), "it was checked");
+    isTaken |= takesProducts(*target);
+    isAnyCuda |= isCuda(target->chip());
   }
   if (options.sanitizer != codegen::Sanitizer::None && isAnyCuda) {
     report.error("expected --sanitize with cpu or emulated, whose code it instruments, found '" +

@@ -119,8 +119,10 @@ llvm::Expected<std::unique_ptr<Target>> makeEmulatedTarget(StringRef chip) {
   llvm::Expected<GpuTarget> gpu = gpuOnHost(chip);
   if (!gpu)
     return gpu.takeError();
-  auto [cpu, features] = splitChip(chip);
-  llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(cpu + ";" + features);
+  llvm::Expected<StringRef> cpu = hostOfChip(chip);
+  if (!cpu)
+    return cpu.takeError();
+  llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(*cpu);
   if (!host)
     return host.takeError();
   return std::make_unique<EmulatedTarget>(chip.str(), std::move(*gpu), std::move(*host));

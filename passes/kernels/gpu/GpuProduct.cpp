@@ -161,21 +161,19 @@ ProductTile gpuProductTile(const GpuTarget &target, const cost::BlockProduct &pr
                            exec::Accumulation accumulation) {
   if (accumulation == exec::Accumulation::TensorCore &&
       cost::kernelOf(target.products(), product) == cost::ProductKernel::Warpgroup)
-    return {plan::kTileBlocks * plan::kTileRows, plan::kTileColumns, plan::kTileSteps,
-            plan::kTileStages};
+    return {cost::ProductKernel::Warpgroup, plan::kTileBlocks * plan::kTileRows, plan::kTileColumns,
+            plan::kTileSteps, plan::kTileStages};
   return gpuProductTile(product.m, product.n, accumulation);
 }
 
 ProductTile gpuProductTile(int64_t m, int64_t n, exec::Accumulation accumulation) {
   bool isTensorCore = accumulation == exec::Accumulation::TensorCore;
-  int64_t edge =
-      cost::partOf(isTensorCore ? cost::ProductKernel::TensorCore : cost::ProductKernel::Chain,
-                   {m, n, 0})
-          .rows;
+  auto kernel = isTensorCore ? cost::ProductKernel::TensorCore : cost::ProductKernel::Chain;
+  int64_t edge = cost::partOf(kernel, {m, n, 0}).rows;
   if (isTensorCore)
     // Three stages of both operands are 48 KiB, the shared memory that a kernel has without asking for more.
-    return {edge, edge, edge == 128 ? 32 : 64, 3};
-  return {edge, edge, edge == 128 ? 16 : 32, 2};
+    return {kernel, edge, edge, edge == 128 ? 32 : 64, 3};
+  return {kernel, edge, edge, edge == 128 ? 16 : 32, 2};
 }
 
 GpuKernels addGpuProductKernels(gpu::GPUModuleOp code, exec::ProductOp op) {

@@ -120,8 +120,10 @@ private:
 } // namespace
 
 llvm::Expected<std::unique_ptr<Target>> makeInterpretTarget(StringRef chip) {
-  auto [cpu, features] = splitChip(chip);
-  llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(cpu + ";" + features);
+  llvm::Expected<StringRef> cpu = hostOfChip(chip);
+  if (!cpu)
+    return cpu.takeError();
+  llvm::Expected<std::unique_ptr<Target>> host = makeCpuTarget(*cpu);
   if (!host)
     return host.takeError();
   std::optional<GpuTarget> gpu;

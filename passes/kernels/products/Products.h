@@ -9,6 +9,7 @@
 #define STEPC_PASSES_KERNELS_PRODUCTS_PRODUCTS_H
 
 #include "dialects/exec/Exec.h"
+#include "passes/cost/ProductRates.h"
 #include "passes/kernels/TargetShape.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -22,11 +23,12 @@ struct Kernel {
 };
 using Kernels = llvm::SmallVector<Kernel>;
 
-/// How a product is cut up. The cut decides speed alone.
+/// How a product is cut up, and by which kernel. The cut decides speed alone.
 struct ProductTile {
-  int64_t rows, columns; ///< of the result; one CPU thread or GPU block adds them up
-  int64_t steps;         ///< steps of k that are in fast memory at once
-  int64_t stages;        ///< buffers of `steps` steps: one is used, others are filled
+  cost::ProductKernel kernel; ///< Chain also on a CPU
+  int64_t rows, columns;      ///< of the result; one CPU thread or GPU block adds them up
+  int64_t steps;              ///< steps of k that are in fast memory at once
+  int64_t stages;             ///< buffers of `steps` steps: one is used, others are filled
 };
 
 /// Bytes of scratch that the kernels of a product need for each block, for packed panels.

@@ -2,7 +2,7 @@
 // RUN: not stepc-opt %s --split-input-file --comm-lower-to-exec=target=cpu:z80 2>&1 | FileCheck %s --check-prefix=CPU
 // RUN: not stepc-opt %s --split-input-file --comm-lower-to-exec=target=tpu 2>&1 | FileCheck %s --check-prefix=TARGET
 // CPU: error: expected a cpu that LLVM knows for {{.*}}, found 'z80'
-// TARGET: error: expected target 'cpu' (this machine), 'cpu:<llvm cpu>', 'emulated', 'emulated:<gpu>', 'interpret', 'interpret:<llvm cpu>' or 'interpret:<gpu>', found 'tpu'
+// TARGET: error: expected cpu, cpu:<llvm cpu>, cuda:<gpu>,…, emulated, emulated:<gpu>,…, interpret, interpret:<llvm cpu> or interpret:<gpu>,…, found 'tpu'
 
 // No program.
 // expected-error @+1 {{'builtin.module' op expected a function @step with a body, found no function}}

@@ -98,6 +98,24 @@ module attributes {stepc.chip = "emulated"} {
 
 // -----
 
+// expected-error @+1 {{expected a chip 'emulated:sm_80 on <cpu>', found 'emulated:sm_80'}}
+module attributes {stepc.chip = "emulated:sm_80"} {
+}
+
+// -----
+
+// expected-error @+1 {{expected a chip 'interpret on <cpu>', found 'interpret'}}
+module attributes {stepc.chip = "interpret"} {
+}
+
+// -----
+
+// expected-error @+1 {{expected a chip 'interpret:sm_90a on <cpu>', found 'interpret:sm_90a'}}
+module attributes {stepc.chip = "interpret:sm_90a"} {
+}
+
+// -----
+
 // A kernel without a body.
 module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]

@@ -65,6 +65,14 @@ TEST(ProductRates, WarpgroupsTakeLargeProductsWithTiles) {
     EXPECT_EQ(kernelOf(Warpgroup, product), TensorCore);
 }
 
+TEST(ProductRates, WhatWarpgroupsDoNotTakeIsSaid) {
+  EXPECT_EQ(checkExtents({65, 72, 8}), "");
+  EXPECT_EQ(checkExtents({512, 64, 8}), "expected a result of more than 64 rows and columns for a "
+                                        "kernel on warpgroups, found 512 x 64");
+  EXPECT_EQ(checkExtents({128, 128, 0}),
+            "expected sums of at least one term for a kernel on warpgroups, found none");
+}
+
 TEST(ProductRates, AStatedRateStands) {
   Device device{.flops = 5e12, .memory = 1e12, .capacity = 1, .launch = 1e-6, .threads = 4};
   BlockProduct product{4096, 4096, 4096, true};
@@ -206,6 +214,22 @@ TEST(ProductLaunches, LeaveMultiprocessorsToMessages) {
   double work = launches.work(many);
   EXPECT_NEAR((work + launches.overhead(many, true)) / (work + launches.overhead(many, false)),
               66.0 / 58, 0.01);
+}
+
+TEST(ProductLaunches, ThinProductsWaitForMemory) {
+  Device device = h200(ProductKernel::Warpgroup);
+  ProductLaunches launches(device);
+  constexpr int64_t kMiB = 1 << 20;
+  LaunchedProduct large{{4096, 4096, 4096}, 3, 96 * kMiB},
+      thin{{128, 128, 16384, true}, 3, 8 * kMiB};
+  EXPECT_DOUBLE_EQ(launches.seconds(large), launches.work({large}));
+  EXPECT_DOUBLE_EQ(launches.seconds(thin), 24.0 * kMiB / device.memory);
+  EXPECT_GT(launches.seconds(thin), 2 * launches.work({thin}));
+  EXPECT_DOUBLE_EQ(launches.seconds({large, thin}, false),
+                   launches.seconds(large) + launches.seconds(thin) +
+                       launches.overhead({large, thin}, false));
+  // The wait for the longest list is one of arithmetic.
+  EXPECT_EQ(launches.times({thin}, false).tiles, launches.times({{thin.shape, 3}}, false).tiles);
 }
 
 TEST(ProductLaunches, ProductsOfOtherKernelsAreAlone) {
