@@ -178,7 +178,7 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 22, found 1");
+  EXPECT_EQ(error, "expected plan version 23, found 1");
   bytes[8] = 22;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
