@@ -187,6 +187,7 @@ double decide::modelledOperations(const MatrixWork &work, int64_t rows, int64_t 
 BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
   MatrixWork work(rule, MatrixExtents(rows, cols));
   BlockBytes bytes{work.sourceBytes, 0, work.scratch()};
+  bytes.chain = work.chain;
   for (const MatrixStep &step : work.steps)
     bytes.work = std::max(bytes.work, saturatingMul(step.bytes, step.elements));
   if (!work.multiplies())

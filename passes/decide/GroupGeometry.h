@@ -4,6 +4,7 @@
 
 #include "dialects/optim/Optim.h"
 #include "passes/cost/Cluster.h"
+#include "passes/decide/ChainBytes.h"
 #include "runtime/geometry/Geometry.h"
 
 namespace stepc::decide {
@@ -82,7 +83,8 @@ double modelledOperations(const MatrixWork &work, int64_t rows, int64_t cols,
 /// buffers and of scratch. All products of the block use the same scratch.
 struct BlockBytes {
   int64_t element, work, scratch;
-  int64_t resting = 0; ///< bytes of a slab's buffers while its sums travel
+  int64_t resting = 0;   ///< bytes of a slab's buffers while its sums travel
+  ChainBytes chain = {}; ///< of whole blocks
 };
 BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
 /// The memory that a slab of a block needs, in a group with slabs. `work` includes the messages of its sums.

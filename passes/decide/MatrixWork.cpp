@@ -33,6 +33,7 @@ public:
     step.bytes = element.getIntOrFloatBitWidth() / 8;
     step.result = kind;
     steps.push_back(step);
+    record(sources, out, /*isProduct=*/false);
     return out;
   }
   MatrixValue norm(MatrixValue source, int64_t exponent, double) override {
@@ -83,11 +84,66 @@ public:
       step.elementsOfBlock += value.kind == ValueKind::Full ? r * c : 0;
     }
     steps.push_back(step);
+    record(ArrayRef(values).drop_back(), result, /*isProduct=*/true);
+    if (product.replaced)
+      lives[result.number].replaces = product.replaced->number;
     return result;
   }
 
   MatrixValue stage(ArrayRef<MatrixValue> ins, ValueKind kind, Type element, Body) override {
-    return make(kind, element, ins);
+    MatrixValue out = make(kind, element, ins);
+    record(ins, out, /*isProduct=*/false);
+    return out;
+  }
+
+  /// Notes an operation: the values that it reads, and the one that it makes.
+  void record(ArrayRef<MatrixValue> sources, const MatrixValue &out, bool isProduct) {
+    for (const MatrixValue &source : sources) {
+      Life &life = lives.try_emplace(source.number, Life{bytesOf(source)}).first->second;
+      life.last = time;
+    }
+    lives[out.number] = {bytesOf(out), time, time};
+    if (isProduct && firstProduct < 0)
+      firstProduct = time;
+    ++time;
+  }
+
+  /// Notes that a value goes to the shards, or that another operation of level 2 reads it there.
+  void leave(const MatrixValue &value) {
+    if (auto known = lives.find(value.number); known != lives.end())
+      known->second.isResult = true;
+  }
+
+  /// The bytes of the chain that was counted.
+  ChainBytes chain() const {
+    ChainBytes bytes;
+    int64_t first = firstProduct < 0 ? time : firstProduct; // product
+    int64_t preparedEnd = -1, resultsBegin = time;
+    auto isPrepared = [&](const Life &life) {
+      return life.made < first && (life.last >= first || life.isResult);
+    };
+    for (const auto &[number, life] : lives) {
+      if (life.made < 0)
+        bytes.arrived = saturatingAdd(bytes.arrived, life.bytes);
+      if (isPrepared(life)) {
+        bytes.prepared = saturatingAdd(bytes.prepared, life.bytes);
+        preparedEnd = std::max(preparedEnd, life.isResult ? time : life.last);
+      } else if (life.isResult) {
+        bytes.results = saturatingAdd(bytes.results, life.bytes);
+        resultsBegin = std::min(resultsBegin, life.made);
+        auto replaced = lives.find(life.replaces);
+        bytes.reuses |= replaced != lives.end() && isPrepared(replaced->second);
+      }
+    }
+    for (int64_t now = first; now < time; ++now) {
+      int64_t others = 0;
+      for (const auto &[number, life] : lives)
+        if (life.made >= first && !life.isResult && life.made <= now && now <= life.last)
+          others = saturatingAdd(others, life.bytes);
+      int64_t &most = bytes.others[(now <= preparedEnd ? 1 : 0) | (now >= resultsBegin ? 2 : 0)];
+      most = std::max(most, others);
+    }
+    return bytes;
   }
 
   /// A new value that is computed from others.
@@ -114,6 +170,16 @@ public:
   }
 
 private:
+  /// When a value is made and read last, as numbers of operations. A value of the shards is made at -1.
+  struct Life {
+    int64_t bytes = 0, made = -1, last = -1;
+    bool isResult = false;
+    int64_t replaces = 0; // the number of the value whose memory this one may take
+  };
+  int64_t bytesOf(const MatrixValue &value) const {
+    auto [rows, cols] = extents.of(value.kind);
+    return saturatingMul(saturatingMul(rows, cols), value.element.getIntOrFloatBitWidth() / 8);
+  }
   RankedTensorType blockOf(const MatrixValue &value) const {
     auto [rows, cols] = extents.of(value.kind);
     return RankedTensorType::get({rows, cols}, value.element);
@@ -122,6 +188,8 @@ private:
   plan::Division::Axis cut;
   std::vector<MatrixStep> &steps;
   int64_t made = 0;
+  std::map<int64_t, Life> lives; // by value's number
+  int64_t time = 0, firstProduct = -1;
   // By value's number: the last products from whose results it is computed, as numbers of steps.
   std::map<int64_t, std::set<size_t>> productsBehind;
 };
@@ -133,17 +201,27 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
   llvm::DenseMap<Value, MatrixValue> known;
   auto kind = [](Value value) { return kindOf(value.getType()).value_or(ValueKind::Full); };
   rule.walk([&](Operation *op) {
-    SmallVector<MatrixValue> operands;
+    SmallVector<MatrixValue> operands, placed;
     for (Value operand : op->getOperands()) {
       MatrixValue &value = known[operand];
       if (value.number == 0) // an argument of the rule
         value = counter.make(kind(operand), getElementTypeOrSelf(operand), {});
       operands.push_back(value);
+      if (isa<RankedTensorType>(operand.getType()))
+        placed.push_back(value);
     }
     auto matrixOp = dyn_cast<MatrixOpInterface>(op);
     if (!matrixOp) {
-      for (Value result : op->getResults())
-        known[result] = counter.make(kind(result), getElementTypeOrSelf(result), operands);
+      bool isInMatrixSpace = spaceOf(op) == Space::Matrix;
+      for (const MatrixValue &operand : operands)
+        if (!isInMatrixSpace)
+          counter.leave(operand);
+      for (Value result : op->getResults()) {
+        MatrixValue value = counter.make(kind(result), getElementTypeOrSelf(result), operands);
+        known[result] = value;
+        if (isInMatrixSpace)
+          counter.record(placed, value, /*isProduct=*/false);
+      }
       return;
     }
     Value result = op->getResult(0);
@@ -153,6 +231,23 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
     if (std::any_of(steps.begin() + before, steps.end(), isProduct))
       sourceBytes = operands[0].element.getIntOrFloatBitWidth() / 8;
   });
+  chain = counter.chain();
+}
+
+int64_t ChainBytes::most(int64_t blocks, int64_t prepared, int64_t results, bool follows,
+                         bool precedes) const {
+  int64_t most = 0;
+  for (auto [phase, other] : llvm::enumerate(others)) {
+    if (other < 0)
+      continue;
+    int64_t bytes = saturatingMul(blocks, other);
+    if (phase & 1 || precedes)
+      bytes = saturatingAdd(bytes, prepared);
+    if (phase & 2 || follows)
+      bytes = saturatingAdd(bytes, results);
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 int64_t MatrixWork::flops() const {

@@ -10,6 +10,7 @@
 #include "dialects/optim/Optim.h"
 #include "passes/cost/Cluster.h"
 #include "passes/cost/SideBySide.h"
+#include "passes/decide/ChainBytes.h"
 
 namespace stepc::decide {
 
@@ -53,6 +54,7 @@ struct MatrixWork {
   int64_t fullFlops() const;
   /// The most bytes of scratch that the kernels of one step may take for a block.
   int64_t scratch() const;
+  ChainBytes chain;
 };
 
 } // namespace stepc::decide

@@ -189,9 +189,9 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     pass chooses among numbers with at most twice the least workspace. Without a limit, the search ends
     at a number that takes twice the best time.
 
-    The model adds gaps between buffers: 15 % to one wave of several groups, 25 % to several waves. It also
-    adds the most scratch that a product of a wave may use on any target. So the pass may pass over a number
-    of waves that would just keep the limit. `comm-assign-arena` checks exactly whether the limit holds.
+    The model adds 15 % for gaps between buffers. It also adds the most scratch that a product of a wave may
+    use on any target. So the pass may pass over a number of waves that would just keep the limit.
+    `comm-assign-arena` checks exactly whether the limit holds.
 
     The model of time (`WavePipeline.cpp`) walks the order of commands that `comm-pipeline-waves` makes, for
     all ranks. Round r + 1 of a wave runs beside round r of the next wave. The time of a rank in a wave has

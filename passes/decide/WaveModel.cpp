@@ -80,6 +80,7 @@ void WaveModel::add(GroupOp group) {
     computing.back()[base.at(position)].push_back(position);
   geometries.push_back(std::move(geometry));
   bytesOf.push_back(model);
+  chains.push_back(model.chain);
   std::vector<int64_t> sharing;
   for (const plan::Hop &hop : geometries.back().group.hops)
     for (const plan::Factor &factor : hop.replicated)
@@ -194,10 +195,6 @@ void WaveModel::addLoads(size_t group, double part, const Counted &counted, Wave
     for (auto [round, leg] : llvm::enumerate(legs))
       loads.travel(rank, round, leg.back, *leg.meeting, leg.travels[position].messages,
                    leg.travels[position].bytes);
-    if (!bases[group].empty())
-      load.whole = saturatingAdd(
-          load.whole, saturatingMul(blocks, bytesOf[group].element * geometry.group.rows() *
-                                                geometry.group.cols()));
   }
 }
 
@@ -242,73 +239,6 @@ void WaveModel::addLaunches(const ComputedAt &computed, bool exchanges, bool sev
   }
 }
 
-WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoads &loads,
-                                ComputedAt &computed) const {
-  const GroupGeometry &geometry = geometries[group];
-  int64_t element = bytesOf[group].element, size = geometry.group.rows() * geometry.group.cols();
-  double part = double(blocks.size()) / double(geometry.blockCount());
-  Counted counted = count(group, blocks);
-  addLoads(group, part, counted, loads, computed);
-  int64_t most = *llvm::max_element(counted.computed);
-  Need result;
-  result.work = saturatingMul(most, bytesOf[group].work);
-  result.scratch = saturatingMul(most, bytesOf[group].scratch);
-  result.resting = saturatingMul(most, bytesOf[group].resting);
-  for (const ListMove &move : lists[group])
-    result.room = saturatingAdd(result.room, int64_t(std::ceil(double(move.room) * part)));
-  if (!geometry.group.hops.empty()) {
-    result.held = saturatingMul(*llvm::max_element(counted.held), element);
-    // If a hop chooses (plan::chooses: an earlier hop has brought copies to all its ranks), all ranks get all
-    // blocks.
-    int64_t arriving = chooses[group] ? int64_t(blocks.size()) : most;
-    result.whole = saturatingMul(arriving, element * size);
-    if (shares[group] && sharings.size() > 1)
-      result.held = std::max(result.held, result.whole);
-  }
-  return result;
-}
-
-/// The workspace of a rank, in bytes. While a group is computed, the next wave travels to its owners and the
-/// wave before travels back. With several hops, further waves are each in another hop. Other groups of the
-/// wave wait to be computed or sent. Slabs wait for sums while slabs of other groups are computed, and two
-/// neighbouring waves of slabs take turns. Whole blocks that are sent back are in memory twice, before and
-/// after they are computed. All are unpacked before one is computed, and all are computed before one is
-/// packed. Scratch is one region beside all this.
-int64_t WaveModel::workspace(ArrayRef<Wave> waves, bool sideBySide) const {
-  int64_t most = 0, scratch = 0;
-  size_t chains = 0;
-  for (size_t wave = 0; wave < waves.size(); ++wave) {
-    int64_t flying = saturatingAdd(wave > 0 ? waves[wave - 1].travel : 0,
-                                   wave + 1 < waves.size() ? waves[wave + 1].travel : 0);
-    for (size_t away = 2; away <= mostHops; ++away)
-      for (size_t other : {wave - away, wave + away})
-        if (other < waves.size())
-          flying = saturatingAdd(flying, waves[other].between);
-    int64_t beside = std::max(wave > 0 ? waves[wave - 1].resting : 0,
-                              wave + 1 < waves.size() ? waves[wave + 1].resting : 0);
-    int64_t others = saturatingAdd(beside, waves[wave].resting);
-    for (const Need &n : waves[wave].needs)
-      others = saturatingAdd(others, n.whole);
-    most = std::max(most, saturatingAdd(flying, waves[wave].travel));
-    most = std::max(most, saturatingAdd(flying, saturatingMul(2, waves[wave].whole)));
-    int64_t working = beside;
-    for (const Need &n : waves[wave].needs)
-      working = saturatingAdd(working, n.work);
-    if (sideBySide)
-      most = std::max(most, saturatingAdd(flying, working));
-    for (const Need &n : waves[wave].needs) {
-      int64_t waiting = others - n.whole - n.resting;
-      most = std::max(most, saturatingAdd(flying, saturatingAdd(waiting, n.work)));
-      scratch = std::max(scratch, n.scratch);
-    }
-    chains += waves[wave].needs.size();
-  }
-  // Buffers of several groups have different sizes and leave gaps between them. In the plans that were
-  // measured the gaps took up to 15 % of one wave, and mostly below 25 % of several waves.
-  int64_t gaps = chains <= 1 ? 0 : waves.size() == 1 ? most / 20 * 3 : most / 4;
-  return saturatingAdd(saturatingAdd(most, gaps), scratch);
-}
-
 WaveCosts WaveModel::cost(ArrayRef<int64_t> wavesOf) {
   std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> blocks;
   for (auto [item, wave] : llvm::zip(items, wavesOf))
@@ -320,6 +250,7 @@ WaveCosts WaveModel::cost(ArrayRef<int64_t> wavesOf) {
   if (llvm::count_if(listed, [](const Listed &of) { return !of.chain.empty(); }) > 1)
     sideBySide.emplace(cluster, fill, /*joins=*/true);
   ComputedAt computed;
+  std::vector<Buffers> buffers(numberByRank.size());
   bool exchanges = llvm::any_of(geometries, [](const GroupGeometry &geometry) {
     return !geometry.group.hops.empty() || !geometry.group.slabs.factors.empty();
   });
@@ -327,8 +258,9 @@ WaveCosts WaveModel::cost(ArrayRef<int64_t> wavesOf) {
   // other groups travel.
   bool severalWaves = blocks.rbegin()->first.first > 0;
   auto close = [&] {
-    for (size_t rank = 0; rank < loads.ranks(); ++rank)
-      waves.back().whole = std::max(waves.back().whole, loads.work(rank).whole);
+    for (const Buffers &ofRank : buffers)
+      waves.back().buffers.include(ofRank);
+    buffers.assign(buffers.size(), {});
     addLaunches(computed, exchanges, severalWaves, loads);
     pipeline.add(loads);
     if (sideBySide)
@@ -342,14 +274,7 @@ WaveCosts WaveModel::cost(ArrayRef<int64_t> wavesOf) {
         close();
       waves.emplace_back();
     }
-    Wave &wave = waves.back();
-    const Need &last = wave.needs.emplace_back(need(key.second, list, loads, computed));
-    wave.resting = saturatingAdd(wave.resting, last.resting);
-    wave.travel =
-        saturatingAdd(saturatingAdd(wave.travel, last.room), saturatingAdd(last.held, last.whole));
-    // A hop that chooses sends nothing.
-    if (geometries[key.second].group.hops.size() > 1 + size_t(chooses[key.second]))
-      wave.between = saturatingAdd(wave.between, saturatingMul(2, last.held));
+    waves.back().needs.push_back(need(key.second, list, loads, computed, buffers));
   }
   close();
   WaveCosts costs{{workspace(waves, /*sideBySide=*/false), pipeline.finish()}, {}};

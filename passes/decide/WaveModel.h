@@ -55,20 +55,31 @@ private:
   };
   /// The memory for a group's blocks of one wave. Each number is for the rank that needs most.
   struct Need {
-    int64_t held =
-        0; ///< bytes of shards in messages: sent on the way there, received on the way back
-    int64_t whole = 0; ///< bytes of whole blocks: received on the way there, sent on the way back
+    size_t group = 0;
+    int64_t blocks = 0; ///< that a rank computes
+    /// Bytes that are sent and received in a hop that does not lead to whole blocks.
+    int64_t between = 0;
     int64_t work = 0, scratch = 0;
     int64_t resting = 0; ///< bytes of slabs while their sums travel
-    int64_t room = 0;    ///< bytes for moves between shards with different placements
+  };
+  /// Bytes of the buffers that the groups of a wave share, on one rank or on the one that needs most. All but
+  /// `room` are of groups with hops.
+  struct Buffers {
+    int64_t sent = 0, received = 0;         ///< messages on the way there
+    int64_t sentBack = 0, receivedBack = 0; ///< messages on the way back
+    int64_t room = 0;                       ///< moves between shards with different placements
+    int64_t arrived = 0, prepared = 0, results = 0; ///< see ChainBytes
+    int64_t reused = 0; ///< prepared values whose memory results may take
+
+    void add(const Buffers &other);
+    /// Makes each number at least the other's.
+    void include(const Buffers &other);
   };
   struct Wave {
     std::vector<Need> needs; // per group with blocks
-    int64_t travel = 0;      // bytes of buffers for messages and for whole blocks that arrive
-    int64_t resting = 0;     // bytes of slabs
-    int64_t between =
-        0; // bytes that are sent and received in a hop that does not lead to whole blocks
-    int64_t whole = 0; // bytes of blocks that a rank computes and sends back, at most
+    Buffers buffers;
+    int64_t there() const; // bytes of the exchange on the way there
+    int64_t back() const;
   };
   /// Seconds to compute a block, and seconds per wave and group that do not depend on the number of blocks.
   struct Seconds {
@@ -87,8 +98,10 @@ private:
     std::vector<int64_t> held;          ///< elements of its shards
     std::vector<int64_t> computed;      ///< blocks
     std::vector<int64_t> peers;         ///< other ranks, if the group has one hop
+    std::vector<int64_t> sending;       ///< elements that it packs for itself and others
     std::vector<double> sent, received; ///< elements on the way there, if the group has one hop
-    HopRoutes::Loads passed;            ///< elements per hop, if the group has several hops
+    std::vector<double> back; ///< elements that owners send to all holders of their blocks
+    HopRoutes::Loads passed;  ///< elements per hop, if the group has several hops
   };
   /// Groups, and how many blocks of each are computed at the same place.
   using Computed = std::vector<std::pair<size_t, int64_t>>;
@@ -121,13 +134,16 @@ private:
                         size_t &reached) const;
   void addLoads(size_t group, double part, const Counted &counted, WaveLoads &loads,
                 ComputedAt &computed) const;
-  Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads,
-            ComputedAt &computed) const;
+  /// Adds the group's buffers to those of all groups of the wave, by rank.
+  Need need(size_t group, llvm::ArrayRef<int64_t> blocks, WaveLoads &loads, ComputedAt &computed,
+            std::vector<Buffers> &buffers) const;
   /// Adds the launches of products that work off lists of tiles. `exchanges`: whether any group travels.
   void addLaunches(const ComputedAt &computed, bool exchanges, bool severalWaves, WaveLoads &loads);
   WaveLoads::Launches launchesOf(const Computed &computed, bool besideMessages);
   /// `sideBySide`: whether all chains of a wave are computed at the same time.
   int64_t workspace(llvm::ArrayRef<Wave> waves, bool sideBySide) const;
+  /// The most bytes while a wave's groups with hops, or its other groups, are computed.
+  int64_t whileComputed(const Wave &wave, bool withHops, bool sideBySide) const;
 
   cost::Cluster cluster;
   llvm::SmallVector<optim::GroupOp> ops;
@@ -152,6 +168,7 @@ private:
   std::vector<bool> chooses; // per group, whether a hop chooses (plan::chooses)
   std::set<std::pair<std::string, std::vector<int64_t>>> sharings;
   std::vector<BlockBytes> bytesOf;   // per group
+  std::vector<ChainBytes> chains;    // per group
   std::vector<Touched> stages;       // per group
   std::vector<Seconds> seconds;      // per group
   std::map<int64_t, int64_t> totals; // bytes per rank

@@ -21,7 +21,6 @@ public:
   struct Work {
     double local = 0;  ///< seconds of groups that are whole on their ranks
     Launches launches; ///< of these groups
-    int64_t whole = 0; ///< bytes of blocks that the rank computes and sends back
   };
   /// Seconds of a rank in a round. `in`: stages that lead to matrix space. `compute`: blocks that have come
   /// together. `sums`: exchanges of sums over slabs, for which products wait. `out`: stages after the last

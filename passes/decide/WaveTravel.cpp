@@ -18,8 +18,8 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
   std::map<int64_t, std::map<int64_t, int64_t>> counts;
   for (int64_t block : blocks)
     ++counts[block % geometry.blocksPerParameter()][owned ? bases[group][block] : 0];
-  std::vector<int64_t> held(ranks), computed(ranks), peers(ranks);
-  std::vector<double> sent(ranks), received(ranks);
+  std::vector<int64_t> held(ranks), computed(ranks), peers(ranks), sending(ranks);
+  std::vector<double> sent(ranks), received(ranks), back(ranks);
   HopRoutes::Loads passed = routes[group].none();
   for (auto &[place, byBase] : counts) {
     int64_t count = 0, holders = 0;
@@ -58,7 +58,16 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
       }
       continue;
     }
+    int64_t there = 0; // blocks that all ranks that compute them hold already
     for (auto [base, part] : byBase) {
+      bool isThere = llvm::all_of(computing[group].at(base), [&](int64_t position) {
+        return geometry.held(position, place) == size;
+      });
+      if (isThere) {
+        there += part;
+        for (int64_t position : computing[group].at(base))
+          sending[position] = saturatingAdd(sending[position], saturatingMul(size, part));
+      }
       if (routes[group].areFollowed())
         routes[group].add(place, base, part, passed);
       for (int64_t position : computing[group].at(base)) {
@@ -66,9 +75,13 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
         computed[position] += part;
         sent[position] -= double(area) * double(part);
         received[position] += (whole - double(area)) * double(part);
+        back[position] += whole * double(part);
         peers[position] = std::max(peers[position], holders - (area > 0));
       }
     }
+    for (int64_t position = 0; position < ranks; ++position)
+      sending[position] = saturatingAdd(
+          sending[position], saturatingMul(geometry.held(position, place), count - there));
   }
   if (owned) {
     int64_t owners = llvm::count_if(computed, [](int64_t blocks) { return blocks > 0; });
@@ -76,7 +89,9 @@ WaveModel::Counted WaveModel::count(size_t group, ArrayRef<int64_t> blocks) cons
       if (sent[position] > 0)
         peers[position] = std::max(peers[position], owners - (computed[position] > 0));
   }
-  return {held, computed, peers, sent, received, passed};
+  if (!owned)
+    sending = held;
+  return {held, computed, peers, sending, sent, received, back, passed};
 }
 
 std::vector<WaveModel::Leg> WaveModel::legs(size_t group, double part, const Counted &counted,

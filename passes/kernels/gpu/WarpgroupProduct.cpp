@@ -2,8 +2,8 @@
 //
 // A GPU block has three warpgroups. One thread of the first loads; the two others multiply, each 64 rows of a
 // tile. Shared memory has a ring of stages, each with 64 steps of k of both operands. The blocks of a cluster
-// have tiles of the same columns, so each loads a part of the right operand for both. Results of 16 bits and of
-// f32 are stored in two ways (WarpgroupResults.cpp, WarpgroupWideResults.cpp).
+// have tiles of the same columns, so each loads a part of the right operand for both. Results of 16 bits and
+// of f32 are stored in two ways (WarpgroupResults.cpp, WarpgroupWideResults.cpp).
 //
 //===----------------------------------------------------------------------===//
 
