@@ -1,13 +1,13 @@
 """Simulates whether the plan that stepc chooses is about the fastest of those that it can be forced to.
 
-    .venv/bin/python benchmarks/choices.py [NAME]... [--profiles h100,cpu] [--strategies] [--json FILE]
-        [--stepc build/bin/stepc]
+    .venv/bin/python benchmarks/choices.py [NAME]... [--profiles h100,cpu] [--target cuda:sm_90a]
+        [--strategies] [--json FILE] [--stepc build/bin/stepc]
 
 Each manifest of examples/cases, and of the models below, is simulated on each profile as stepc plans it, and
 with other numbers of waves forced: 1, 2, 3, 4, 6, 8, 12, … until they are half as slow again as the best.
 With --strategies each strategy is forced on all parameters for which it is legal, in place of the waves. A
 row says what was chosen, the best of all, and the ratio of their times. Words choose cases whose names
-contain them.
+contain them. With --target products have the rates of that target's kernels, and otherwise the profile's.
 """
 
 from __future__ import annotations
@@ -114,6 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="parts of cases' names (default: all)")
     parser.add_argument("--profiles", default=",".join(PROFILES), help="clusters (default: %(default)s)")
+    parser.add_argument("--target", help="the target of the program (default: cpu)")
     parser.add_argument("--stepc", type=Path, default=ROOT / "build" / "bin" / "stepc", help="the compiler")
     parser.add_argument("--json", type=Path, help="where to write all that was simulated")
     parser.add_argument("--strategies", action="store_true", help="force strategies in place of waves")
@@ -124,7 +125,7 @@ def main() -> None:
         for case in [*CASES, *MODELS]:
             if options.names and not any(part in case for part in options.names):
                 continue
-            inputs = inputs_of(case, Path(name))
+            inputs = [*inputs_of(case, Path(name)), *(["--target", options.target] if options.target else [])]
             for profile in options.profiles.split(","):
                 chosen = simulate(options.stepc, inputs, profile, [])
                 if options.strategies:
