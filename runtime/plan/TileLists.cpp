@@ -295,25 +295,6 @@ std::string checkTileForm(const ProductForm &form, std::optional<DType> addend) 
   return {};
 }
 
-int32_t tileBits(const ProductForm &form) {
-  return (form.lhs == DType::F16 ? STEPC_TILES_OF_F16 : 0) |
-         (form.transposeLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
-         (form.transposeRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
-         (form.symmetric ? STEPC_TILES_SYMMETRIC : 0) |
-         (form.out == DType::F32 ? STEPC_TILES_TO_F32 : 0);
-}
-
-ProductForm tileForm(int32_t bits) {
-  auto has = [&](int32_t bit) { return (bits & bit) != 0; };
-  DType type = has(STEPC_TILES_OF_F16) ? DType::F16 : DType::BF16;
-  return {type,
-          type,
-          has(STEPC_TILES_TO_F32) ? DType::F32 : type,
-          has(STEPC_TILES_TRANSPOSE_LHS),
-          has(STEPC_TILES_TRANSPOSE_RHS),
-          has(STEPC_TILES_SYMMETRIC)};
-}
-
 std::string checkTiles(const TiledOperands &operands) {
   constexpr int64_t kAccessBytes = 16;
   std::optional<DType> addend;

@@ -96,8 +96,24 @@ inline std::string stuckSymbol(const std::string &kernel) { return kernel + "_st
 /// of 16 bits, and the result has it too or is f32.
 std::string checkTileForm(const ProductForm &form, std::optional<DType> addend = {});
 /// The form of a kernel of tiles as a sum of STEPC_TILES_* (kernel_abi.h), and back.
-int32_t tileBits(const ProductForm &form);
-ProductForm tileForm(int32_t bits);
+inline int32_t tileBits(const ProductForm &form) {
+  return (form.lhs == DType::F16 ? STEPC_TILES_OF_F16 : 0) |
+         (form.transposeLhs ? STEPC_TILES_TRANSPOSE_LHS : 0) |
+         (form.transposeRhs ? STEPC_TILES_TRANSPOSE_RHS : 0) |
+         (form.symmetric ? STEPC_TILES_SYMMETRIC : 0) |
+         (form.out == DType::F32 ? STEPC_TILES_TO_F32 : 0);
+}
+
+inline ProductForm tileForm(int32_t bits) {
+  auto has = [&](int32_t bit) { return (bits & bit) != 0; };
+  DType type = has(STEPC_TILES_OF_F16) ? DType::F16 : DType::BF16;
+  return {type,
+          type,
+          has(STEPC_TILES_TO_F32) ? DType::F32 : type,
+          has(STEPC_TILES_TRANSPOSE_LHS),
+          has(STEPC_TILES_TRANSPOSE_RHS),
+          has(STEPC_TILES_SYMMETRIC)};
+}
 
 /// A matrix as it is stored.
 struct StoredMatrix {
