@@ -276,7 +276,7 @@ void ChunkEmitter::emitItem() {
         break;
       case Place::Row:
         offset = field(offsetof(stepc_chunk, per_row));
-        operand.stride = b.constant(1);
+        operand.stride = field(offsetof(stepc_chunk, per_row_stride));
         break;
       case Place::Column:
         offset = field(offsetof(stepc_chunk, per_column));

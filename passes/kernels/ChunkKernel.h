@@ -22,7 +22,7 @@ struct ChunkOperand {
     Shards, ///< local + r · localStride + c in the shard of the parameter
     Staged, ///< staged + r · stagedStride + c
     Block,  ///< one value per block: [perBlock]
-    Row,    ///< one value per row: [perRow + r]
+    Row,    ///< one value per row: [perRow + r · perRowStride]
     Column, ///< one value per column: [perColumn + c]
   };
   Place place;

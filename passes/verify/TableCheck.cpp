@@ -286,10 +286,8 @@ bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
       leads &= cut.block == chunk.block && cut.row == row && cut.col == col;
     };
     leads = leads &&
-            copy->cut({first, 0, 0, 0, 1,
-                       ofRows   ? chunk.rows
-                       : ofCols ? chunk.cols
-                                : 1},
+            copy->cut(ofRows ? Strip{first, chunk.perRowStride, 0, 1, chunk.rows, 1}
+                             : Strip{first, 0, 0, 0, 1, ofCols ? chunk.cols : 1},
                       check) &&
             leads;
     if (!leads)
@@ -377,7 +375,7 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
     if (!known)
       return fail("expected whole rows of a computed block of the segment, found slot " +
                   std::to_string(chunk.perBlock) + " with " + truth.describe(groupIndex, piece));
-    if (chunk.perRow != chunk.perBlock * view.rows + chunk.row ||
+    if (chunk.perRow != chunk.perBlock * view.rows + chunk.row || chunk.perRowStride != 1 ||
         chunk.perColumn != chunk.perBlock * view.cols)
       return fail("expected values per row and column of slot " + std::to_string(chunk.perBlock) +
                   " at the elements that its blocks have, found elements " +

@@ -125,7 +125,7 @@ private:
       element = at.per_block;
       break;
     case Reach::Row:
-      element = at.per_row + run.row;
+      element = at.per_row + run.row * at.per_row_stride;
       break;
     case Reach::Column:
       element = at.per_column + run.column;

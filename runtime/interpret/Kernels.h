@@ -117,7 +117,7 @@ enum class Reach : int64_t {
   Shards, ///< local + r · local_stride + c in the shard of the parameter
   Staged, ///< staged + r · staged_stride + c
   Block,  ///< one value per block: [per_block]
-  Row,    ///< one value per row: [per_row + r]
+  Row,    ///< one value per row: [per_row + r · per_row_stride]
   Column, ///< one value per column: [per_column + c]
 };
 

@@ -179,13 +179,19 @@ void TableBuilder::findLines(std::vector<Chunk> &chunks) {
       auto shift = shiftOf.find(block);
       if (shift == shiftOf.end())
         continue;
-      for (const Rect &rect : lines.of(block % perParameter))
-        if (rect.row <= atRow && atRow < rect.row + rect.rows && rect.col <= atCol &&
-            atCol < rect.col + rect.cols)
-          (kind == ValueKind::Rows   ? chunk.perRow
-           : kind == ValueKind::Cols ? chunk.perColumn
-                                     : chunk.perBlock) =
-              shift->second + rect.offset + (atRow - rect.row) * rect.stride + atCol - rect.col;
+      for (const Rect &rect : lines.of(block % perParameter)) {
+        if (atRow < rect.row || rect.row + rect.rows <= atRow || atCol < rect.col ||
+            rect.col + rect.cols <= atCol)
+          continue;
+        int64_t first =
+            shift->second + rect.offset + (atRow - rect.row) * rect.stride + atCol - rect.col;
+        if (kind == ValueKind::Rows) {
+          chunk.perRow = first;
+          chunk.perRowStride = rect.stride;
+        } else {
+          (kind == ValueKind::Cols ? chunk.perColumn : chunk.perBlock) = first;
+        }
+      }
     }
   }
 }
@@ -200,7 +206,7 @@ void TableBuilder::blockChunks(RankTable &out) {
     for (int64_t first = 0; first < view.rows; first += step)
       out.chunks.push_back({0, slot, first, 0, std::min(step, view.rows - first), view.cols, 0, 0,
                             (slot * view.rows + first) * view.cols, view.cols,
-                            slot * view.rows + first, slot * view.cols, slot});
+                            slot * view.rows + first, 1, slot * view.cols, slot});
 }
 
 void TableBuilder::copies(std::vector<CopyRow> &out) {

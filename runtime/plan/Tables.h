@@ -52,20 +52,20 @@ namespace stepc::plan {
 /// its elements start at `local`, with rows `localStride` apart. In staged operands they start at `staged`,
 /// with rows `stagedStride` apart. `staged` is -1 if this replica does not send, and 0 if nothing is
 /// staged. `parameter` indexes Plan::parameters, `block` is the index in the group. Where a value has one
-/// element per row, the chunk's rows have its elements from `perRow` on, one after another. `perColumn`
-/// leads likewise to a value per column, and `perBlock` to a value per block. All three are -1 in
-/// ShardChunks.
+/// element per row, the chunk's rows have its elements from `perRow` on, `perRowStride` apart. `perColumn`
+/// leads likewise to a value per column, whose elements stand one after another, and `perBlock` to a value
+/// per block. All three are -1 in ShardChunks.
 ///
 /// Rows of ShardChunks that are contiguous everywhere are merged (rows = 1). A row of ShardChunks that can
 /// be split holds at most Plan::chunkElements elements. If it stages to a packed place, all its elements
 /// are in one peer's part. Rows of LineChunks are only merged with what follows in the same row of the
-/// block. Rows of BlockChunks are never merged: each covers whole rows of one block, as
-/// many as make Plan::chunkElements elements, but at least one. They have `staged` = slot·R·C + row·C,
-/// stride C, `local` = 0, `perRow` = slot·R + row, `perColumn` = slot·C and `perBlock` = slot, with R and C of
-/// the table's value kind. A row never spans parameters.
+/// block. Rows of BlockChunks are never merged: each covers whole rows of one block, as many as make
+/// Plan::chunkElements elements, but at least one. They have `staged` = slot·R·C + row·C, stride C, `local` =
+/// 0, `perRow` = slot·R + row, stride 1, `perColumn` = slot·C and `perBlock` = slot, with R and C of the
+/// table's value kind. A row never spans parameters.
 struct Chunk {
   int64_t parameter, block, row, col, rows, cols, local, localStride, staged, stagedStride;
-  int64_t perRow = -1, perColumn = -1, perBlock = -1;
+  int64_t perRow = -1, perRowStride = 0, perColumn = -1, perBlock = -1;
 };
 
 /// Moves rows × cols elements. Rows are merged and split like those of ShardChunks. On the side of shards

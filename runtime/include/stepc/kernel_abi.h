@@ -57,10 +57,10 @@ extern "C" {
 
 #define STEPC_KERNEL_ABI_VERSION 15
 
-/* The layout is that of plan::Chunk: 13 × int64. */
+/* The layout is that of plan::Chunk: 14 × int64. */
 typedef struct stepc_chunk {
   int64_t parameter, block, row, col, rows, cols, local, local_stride, staged, staged_stride,
-      per_row, per_column, per_block;
+      per_row, per_row_stride, per_column, per_block;
 } stepc_chunk;
 
 /* What kernels read of one parameter of the plan: 8 × 8 bytes. For divided matrices this is the record of

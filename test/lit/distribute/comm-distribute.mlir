@@ -209,10 +209,10 @@ optim.rule @NorMuon hyperparameters [] states [#optim.state<"v", bf16, rows, 0.0
   %q = arith.mulf %grad, %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
   %r = optim.reduce mean %q {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<?x1xf32>
   %t = optim.reduce norm %q {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
-  %tb = optim.broadcast %t {optim.space = #optim.space<matrix>} : tensor<1x1xf32> to tensor<?x1xf32>
-  %r1 = arith.divf %r, %tb {optim.space = #optim.space<matrix>} : tensor<?x1xf32>
-  %v1 = arith.addf %v, %r1 {optim.space = #optim.space<matrix>} : tensor<?x1xf32>
-  %b = optim.broadcast %v1 {optim.space = #optim.space<matrix>} : tensor<?x1xf32> to tensor<?x?xf32>
+  %tb = optim.broadcast %t : tensor<1x1xf32> to tensor<?x1xf32>
+  %r1 = arith.divf %r, %tb : tensor<?x1xf32>
+  %v1 = arith.addf %v, %r1 : tensor<?x1xf32>
+  %b = optim.broadcast %v1 : tensor<?x1xf32> to tensor<?x?xf32>
   %n = arith.divf %grad, %b {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
   %p = arith.subf %param, %n {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %v1 : tensor<?x?xf32>, tensor<?x1xf32> {optim.writes = [#optim.space<out>, #optim.space<matrix>]}
@@ -220,6 +220,38 @@ optim.rule @NorMuon hyperparameters [] states [#optim.state<"v", bf16, rows, 0.0
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @g rule @NorMuon parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
+}
+
+// -----
+
+// A stage over shards reads lines: an old state, copied before anything is stored, a value that matrix space makes, and a new
+// f32 state, which comes back once for its shards and for the copy.
+// CHECK-LABEL: module @lines
+// CHECK: %[[US:.*]] = comm.shards state @g "u" : <@g, f32>
+// CHECK: %[[OLD:.*]] = comm.copy active %active ins(%[[US]] : !comm.shards<@g, f32>) outs(%{{.*}} : tensor<?xf32, #comm.place<@g.w0, cols, shards, kept>>)
+// CHECK: %[[B:.*]]:2 = comm.exchange %{{.*}} sends(%{{.*}} : tensor<?xf32, #comm.place<@g.w0, rows, blocks to shards, sent>>, tensor<?xf32, #comm.place<@g.w0, one, blocks to shards, sent>>)
+// CHECK: %[[NEW:.*]] = comm.copy ins(%[[B]]#0 : {{.*}}) outs(%{{.*}} : tensor<?xf32, #comm.place<@g.w0, rows, shards, kept>>)
+// CHECK-NEXT: comm.copy active %active ins(%[[B]]#0 : {{.*}}) writes(%{{.*}} : !comm.shards<@g, f32>)
+// CHECK: %[[NORM:.*]] = comm.copy ins(%[[B]]#1 : {{.*}}) outs(%{{.*}} : tensor<?xf32, #comm.place<@g.w0, one, shards, kept>>)
+// CHECK: comm.stage @g.w0 over shards active %active ins(%{{.*}}, %{{.*}}, %[[NEW]], %[[NORM]], %[[OLD]] : !comm.shards<@g, f32>, !comm.shards<@g, f32>, tensor<?xf32, #comm.place<@g.w0, rows, shards, kept>>, tensor<?xf32, #comm.place<@g.w0, one, shards, kept>>, tensor<?xf32, #comm.place<@g.w0, cols, shards, kept>>) writes(%{{.*}} : !comm.shards<@g, f32>) {
+module @lines {
+optim.rule @R hyperparameters [] states [#optim.state<"v", f32, rows, 0.0 : f64, false>, #optim.state<"u", f32, cols, 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %u: tensor<1x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %r = optim.reduce mean %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<?x1xf32>
+  %t = optim.reduce norm %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
+  %v1 = arith.addf %v, %r : tensor<?x1xf32>
+  %b = optim.broadcast %v1 : tensor<?x1xf32> to tensor<?x?xf32>
+  %n = arith.divf %grad, %b {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %tb = optim.broadcast %t : tensor<1x1xf32> to tensor<?x?xf32>
+  %k = arith.divf %n, %tb {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %ub = optim.broadcast %u : tensor<1x?xf32> to tensor<?x?xf32>
+  %l = arith.mulf %k, %ub {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  %p = arith.subf %param, %l {optim.space = #optim.space<out>} : tensor<?x?xf32>
+  optim.yield %p, %v1, %u : tensor<?x?xf32>, tensor<?x1xf32>, tensor<1x?xf32> {optim.writes = [#optim.space<out>, #optim.space<matrix>, unit]}
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [1]>]
 }
 
 // -----
@@ -316,12 +348,12 @@ module @cols_and_one {
 optim.rule @Scaled hyperparameters [] states [#optim.state<"c", f16, cols, 0.0 : f64, false>, #optim.state<"o", f32, one, 0.0 : f64, false>] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %c: tensor<1x?xf32>, %o: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %m = optim.reduce mean %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x?xf32>
-  %c1 = arith.addf %c, %m {optim.space = #optim.space<matrix>} : tensor<1x?xf32>
+  %c1 = arith.addf %c, %m : tensor<1x?xf32>
   %x = optim.reduce max %grad {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
-  %o1 = arith.addf %o, %x {optim.space = #optim.space<matrix>} : tensor<1x1xf32>
-  %ob = optim.broadcast %o1 {optim.space = #optim.space<matrix>} : tensor<1x1xf32> to tensor<1x?xf32>
-  %s = arith.mulf %c1, %ob {optim.space = #optim.space<matrix>} : tensor<1x?xf32>
-  %b = optim.broadcast %s {optim.space = #optim.space<matrix>} : tensor<1x?xf32> to tensor<?x?xf32>
+  %o1 = arith.addf %o, %x : tensor<1x1xf32>
+  %ob = optim.broadcast %o1 : tensor<1x1xf32> to tensor<1x?xf32>
+  %s = arith.mulf %c1, %ob : tensor<1x?xf32>
+  %b = optim.broadcast %s : tensor<1x?xf32> to tensor<?x?xf32>
   %n = arith.divf %grad, %b {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
   %p = arith.subf %param, %n {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %c1, %o1 : tensor<?x?xf32>, tensor<1x?xf32>, tensor<1x1xf32> {optim.writes = [#optim.space<out>, #optim.space<matrix>, #optim.space<matrix>]}

@@ -196,10 +196,7 @@ module @staged {
 // CHECK: linalg.generic {{.*}} ins(%[[M]] : {{.*}}) outs(%[[M]], %[[B]] : {{.*}})
 // CHECK: func.func private @R_blocks_bf16_f32(%{{.*}}: memref<?x?xbf16, strided<[?, 1]>>, %{{.*}}: memref<f32>, %{{.*}}: memref<?xf32>, %{{.*}}: memref<?xf32>)
 
-// On the CPU R comes with each chunk, from which follows where a row's value stands.
 // TARGET: module @staged
-// TARGET: exec.dispatch_chunks @R_blocks_bf16_f32
-// TARGET-SAME: #exec.workspace<offset = 320, bytes = 32>, #exec.block_rows]
 
 // A stage with an out has two forms: a replica that does not send (staged < 0) stores no out. 16-bit floats
 // travel as integers.

@@ -248,8 +248,6 @@ ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
   const Group &group =
       plan.groups[static_cast<size_t>(plan.segments[static_cast<size_t>(segment)].group)];
   t.untouched = add(ShardChunks, shards, shards);
-  if (kind == ValueKind::Full)
-    t.lines = add(LineChunks, shards, shards);
   t.compute = add(BlockChunks, blocks, blocks);
   if (!group.hops.empty()) {
     t.pack = add(ShardChunks, shards, sent);
@@ -267,6 +265,8 @@ ValueTables addTables(Plan &plan, int64_t segment, ValueKind kind) {
     t.out = add(ShardChunks, shards, blocks);
     t.outCopy = add(Copy, blocks, shards);
   }
+  if (kind == ValueKind::Full)
+    t.lines = add(LineChunks, shards, shards);
   return t;
 }
 

@@ -179,7 +179,7 @@ TEST(Plan, ForeignBytesAreRefused) {
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "expected plan version 23, found 1");
-  bytes[8] = 22;
+  bytes[8] = 23;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

@@ -191,7 +191,7 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             }),
             "command 1: expected an all-gather of values of which the same ranks share copies, "
             "found others in table "
-            "42");
+            "43");
 }
 
 /// A program with every kind of command, on the tables of richPlan().

@@ -117,9 +117,8 @@ private:
       symbols << (hasExtra ? "    %b = optim.broadcast %v : " + extra + " to tensor<?x?xf32>\n"
                            : "    %b = arith.negf %k : tensor<?x?xf32>\n")
               << "    %n = arith.subf %k, %b : tensor<?x?xf32>\n";
-    symbols << "    optim.yield %n"
-            << (matrix ? ", %l" : "") << (hasExtra ? ", %w" : "") << " : " << full
-            << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
+    symbols << "    optim.yield %n" << (matrix ? ", %l" : "") << (hasExtra ? ", %w" : "") << " : "
+            << full << (matrix ? ", tensor<?x?xf32>" : "") << (hasExtra ? ", " + extra : "")
             << "\n  }\n  optim.route @route" << i << " rule @rule" << i
             << " patterns [] except [] defaults [] missing_grad error\n";
     std::string placements = test::attributeText(g.group.placements);
@@ -166,7 +165,7 @@ private:
     std::string shape = stands == "blocks" ? batch(i, kind) : "?xf32";
     types[value] = "memref<" + shape + ", #comm.place" + at + ">";
     int64_t offset = arena;
-    if (stands == "blocks") {
+    if (stands == "blocks" || stands == "shards, kept") { // lives while others are made
       arena += (bytes + 63) / 64 * 64;
     } else {
       // What travels together shares a buffer with room for all groups.

@@ -102,8 +102,8 @@ inline Division divide(std::mt19937_64 &random, Division::Axis axis, int64_t par
   for (int64_t part = 0; part < parts; ++part) {
     division.parts.push_back({{part * first, (part + 1) * first}});
     if (first < each)
-      division.parts.back().push_back({parts * first + part * (each - first),
-                                       parts * first + (part + 1) * (each - first)});
+      division.parts.back().push_back(
+          {parts * first + part * (each - first), parts * first + (part + 1) * (each - first)});
   }
   return division;
 }

@@ -219,6 +219,8 @@ private:
       fields.insert(
           fields.end(),
           {{"per row", &c.perRow}, {"per column", &c.perColumn}, {"per block", &c.perBlock}});
+    if (table.kind != plan::TableKind::ShardChunks && c.rows > 1)
+      fields.push_back({"per row's stride", &c.perRowStride});
     if (table.to != table.from || !overShards)
       fields.push_back({"staged", &c.staged});
     if (overShards && c.rows > 1)
