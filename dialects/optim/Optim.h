@@ -59,7 +59,7 @@ struct StrategyQuery {
   plan::ShardsKind home; ///< the shards that the blocks come from
   /// Per position and block of a parameter, how many elements the position holds at home.
   const std::vector<std::vector<int64_t>> &held;
-  std::vector<plan::ValueKind> states; ///< kinds of the rule's states
+  std::vector<plan::ValueKind> states; ///< kinds of the rule's states, and of what stages on shards read
   std::vector<int64_t> domains; ///< ranks in a domain of each level of the cluster but the last,
                                 ///< innermost first: ranks r with equal r / ranks share a domain
   int64_t maxPeers = 0;         ///< the most peers of a rank in a hop; 0: any number

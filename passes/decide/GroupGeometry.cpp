@@ -176,6 +176,24 @@ bool decide::hasMatrixSpace(RuleOp rule) {
                       [](Operation &op) { return spaceOf(&op) == Space::Matrix; });
 }
 
+llvm::SmallVector<plan::ValueKind> decide::lineKinds(RuleOp rule) {
+  llvm::SmallVector<plan::ValueKind> kinds;
+  auto add = [&](ArrayRef<Value> read) {
+    for (Value value : read)
+      if (plan::ValueKind kind = kindOf(value.getType()).value_or(ValueKind::Full);
+          value.getDefiningOp() && kind != ValueKind::Full && !llvm::is_contained(kinds, kind))
+        kinds.push_back(kind);
+  };
+  Block &body = rule.getBody().front();
+  for (Operation &op : body)
+    if (spaceOf(&op) == Space::Out)
+      add(placedOperands(&op));
+  for (auto [value, write] : llvm::zip(body.getTerminator()->getOperands(), writesOf(rule)))
+    if (write == Space::Out)
+      add(placedOperands(value));
+  return kinds;
+}
+
 double decide::modelledOperations(const MatrixWork &work, int64_t rows, int64_t cols,
                                   const cost::Device &device) {
   double operations = 16 * double(rows) * double(cols);

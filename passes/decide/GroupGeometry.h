@@ -74,6 +74,8 @@ std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rul
 
 /// Whether the rule has operations in matrix space.
 bool hasMatrixSpace(optim::RuleOp rule);
+/// The kinds of values, other than full ones, that matrix space makes and stages on shards read.
+llvm::SmallVector<plan::ValueKind> lineKinds(optim::RuleOp rule);
 
 /// Modelled floating-point operations of a block's matrix space: those of its products and functions of
 /// blocks, plus a few per element. A product counts as the operations that take as long on the device.

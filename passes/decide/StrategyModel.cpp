@@ -281,6 +281,9 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   for (const plan::State &state : optim::toPlan(rule).states)
     if (state.kind != plan::ValueKind::Full)
       query.states.push_back(state.kind);
+  // A rank that does not hold a block may still hold its line.
+  for (plan::ValueKind kind : lineKinds(rule))
+    query.states.push_back(kind);
   for (const cost::Level &level : llvm::drop_end(cluster.levels))
     query.domains.push_back(level.ranks);
 

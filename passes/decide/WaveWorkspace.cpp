@@ -142,8 +142,8 @@ int64_t WaveModel::whileComputed(const Wave &wave, bool withHops, bool sideBySid
   return sideBySide ? std::max(most, together) : most;
 }
 
-/// The workspace of a rank, in bytes. While a wave is computed, the next one travels to its owners and the one
-/// before travels back. With several hops, further waves are each in another hop. A wave's groups without
+/// The workspace of a rank, in bytes. While a wave is computed, the next one travels to its owners and the
+/// one before travels back. With several hops, further waves are each in another hop. A wave's groups without
 /// hops are computed while the others travel. Slabs wait for sums while slabs of other groups are computed,
 /// and two neighbouring waves of slabs take turns. Scratch is one region beside all this.
 int64_t WaveModel::workspace(ArrayRef<Wave> waves, bool sideBySide) const {

@@ -35,6 +35,10 @@ Value loadElements(KernelBuilder &b, Type element, Value from, int64_t width, un
   return value;
 }
 
+Value loadStored(KernelBuilder &b, Type element, Value from) {
+  return b.load(storageOf(element), from, element.getIntOrFloatBitWidth() / 8);
+}
+
 static Value splat(KernelBuilder &b, Type type, TypedAttr attribute) {
   if (auto vector = dyn_cast<VectorType>(type))
     attribute = DenseElementsAttr::get(vector, attribute);
@@ -284,7 +288,7 @@ void ChunkEmitter::emitItem() {
       }
       operand.base = b.address(base, storageOf(operand.element), offset);
       if (operand.place == Place::Block)
-        operand.single = loadElements(b, operand.element, operand.base, 0);
+        operand.single = loadStored(b, operand.element, operand.base);
     }
 
   SmallVector<Value> scalars;
@@ -325,11 +329,15 @@ void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool sto
     if (operand.alongColumns())
       values.push_back(loadElements(b, operand.element, at(operand, row, column), width,
                                     operand.alongColumns() ? alignment : 0));
-    else if (width)
-      values.push_back(
-          vector::BroadcastOp::create(b, b.loc, widen(operand.element, width), operand.single));
-    else
-      values.push_back(operand.single);
+    else {
+      Value value = operand.single;
+      if (width)
+        value =
+            vector::BroadcastOp::create(b, b.loc, widen(storageOf(operand.element), width), value);
+      if (storageOf(operand.element) != operand.element)
+        value = arith::BitcastOp::create(b, b.loc, widen(operand.element, width), value);
+      values.push_back(value);
+    }
   }
   SmallVector<Value> results = body.emit(b, values, width);
   for (auto [operand, result] : llvm::zip_equal(kernel.writes, results)) {

@@ -30,7 +30,7 @@ struct ChunkOperand {
   size_t slot;             ///< the argument of the kernel
   mlir::Value base = {};   ///< the address of the chunk's first element
   mlir::Value stride = {}; ///< between rows; null: all rows are the same
-  mlir::Value single = {}; ///< the value, if it is the same along a row
+  mlir::Value single = {}; ///< the value as it is stored, if it is the same along a row
   bool alongColumns() const { return place != Place::Block && place != Place::Row; }
 };
 
@@ -72,6 +72,9 @@ private:
 /// element only: a shard may begin anywhere.
 mlir::Value loadElements(KernelBuilder &b, mlir::Type element, mlir::Value from, int64_t width,
                          unsigned alignment = 0);
+/// Loads one element as it is stored: 16-bit floats as integers. LLVM has no instructions for one bf16 on most
+/// CPUs, and would call functions that no library has.
+mlir::Value loadStored(KernelBuilder &b, mlir::Type element, mlir::Value from);
 void storeElements(KernelBuilder &b, mlir::Type element, mlir::Value value, mlir::Value to,
                    int64_t width, unsigned alignment = 0);
 

@@ -46,7 +46,7 @@ private:
     sum = b.loop(zero, rows, 1, sum, [&](Value row, ValueRange before) {
       for (ChunkOperand &operand : kernel.reads)
         if (operand.place == ChunkOperand::Place::Row)
-          operand.single = loadElements(b, operand.element, at(operand, row, {}), 0);
+          operand.single = loadStored(b, operand.element, at(operand, row, {}));
       SmallVector<Value> after =
           b.loop(zero, whole, kWidth, before, [&](Value column, ValueRange terms) {
             SmallVector<Value> mayBeNaN, result(terms);

@@ -225,8 +225,10 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
     return (!use.reads && !table.to.isOfShards()) ||
            fail("expected a place in the staged operand, found none for " +
                 truth.describe(groupIndex, piece));
-  if (table.to.isResting(Distribution::Blocks))
+  if (table.to.isResting(Distribution::Blocks)) {
+    filled.push_back(covered.back());
     return standsInSlot(cut, block);
+  }
   pack(cut, block, packed);
   return true;
 }
@@ -347,13 +349,9 @@ bool TableCheck::shardChunks(const std::vector<Chunk> &chunks) {
     findSlots();
   if (!cutChunks(chunks, map))
     return false;
-  // A stage that writes blocks fills the elements that it visits. So coversBlocks checks the same pieces.
-  std::vector<Piece> visited;
-  if (inBlocks && use.writes)
-    visited = covered;
   if (!coversShards(map))
     return false;
-  covered = std::move(visited);
+  covered = std::move(filled); // a stage that writes blocks fills them
   if (inBlocks)
     return !use.writes || coversBlocks();
   return unbroken();

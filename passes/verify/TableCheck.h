@@ -105,6 +105,7 @@ private:
   std::vector<int64_t> slots;    // their indices in the segment, ascending
   size_t lastSlot = 0;           // of the last row; rows mostly come in order
   Pieces covered;
+  Pieces filled; ///< those of `covered` that have a place in the staged operand, if this is blocks
   MemoryMap blocks; // the computed blocks
   RangeMap ranges;  // the rank's ranges of sums over slabs
   std::unique_ptr<CopyMap> fromCopy, toCopy;

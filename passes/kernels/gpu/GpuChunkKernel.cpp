@@ -49,7 +49,7 @@ private:
     auto beginRow = [&](Value row) {
       for (ChunkOperand &operand : kernel.reads)
         if (operand.place == ChunkOperand::Place::Row)
-          operand.single = loadElements(b, operand.element, at(operand, row, {}), 0);
+          operand.single = loadStored(b, operand.element, at(operand, row, {}));
     };
     shareOut(b, rows, cols, kStageWidth, isAligned(rows, storeStaged), beginRow,
              [&](Value row, Value column, bool isWide) {

@@ -165,7 +165,10 @@ private:
     std::string shape = stands == "blocks" ? batch(i, kind) : "?xf32";
     types[value] = "memref<" + shape + ", #comm.place" + at + ">";
     int64_t offset = arena;
-    if (stands == "blocks" || stands == "shards, kept") { // lives while others are made
+    // A copy of a part of divided matrices has room for what stands between its elements in the shard.
+    if (stands == "shards, kept")
+      bytes = roomForAll();
+    if (stands == "blocks" || stands == "shards, kept") { // it lives while others are made
       arena += (bytes + 63) / 64 * 64;
     } else {
       // What travels together shares a buffer with room for all groups.
