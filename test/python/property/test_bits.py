@@ -187,12 +187,12 @@ def write_inputs(path):
 
 
 def plant(kernels):
-    """Adds one to the staged offset (field 9 of a chunk, runtime/include/stepc/kernel_abi.h) that the
+    """Adds one to the staged offset (field 8 of a chunk, runtime/include/stepc/kernel_abi.h) that the
     out stage loads."""
     start = kernels.index("llvm.func internal @Signed_out")
     head, body = kernels[:start], kernels[start:]
     staged = re.search(
-        r"(%\d+) = llvm.getelementptr %\d+\[9\].*\n(\s+)(%\d+) = llvm.load \1.* : !llvm.ptr -> i64\n", body
+        r"(%\d+) = llvm.getelementptr %\d+\[8\].*\n(\s+)(%\d+) = llvm.load \1.* : !llvm.ptr -> i64\n", body
     )
     assert staged, "the out stage loads no staged offset"
     indent, value = staged[2], staged[3]
