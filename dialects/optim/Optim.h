@@ -169,8 +169,9 @@ inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
 std::optional<Space> spaceOf(mlir::Operation *op);
 
 /// Whether an operation of a rule has a space. Matrix operations have one, and elementwise operations with a
-/// full result. Splats, conditions, broadcasts and what is computed from values per row, column or block
-/// alone are computed wherever they are used: every rank knows the scalars, and conditions are never sent.
+/// full result. Splats, conditions, broadcasts, widenings and what is computed from values per row, column or
+/// block alone are computed wherever they are used: every rank knows the scalars, conditions are never sent,
+/// and the narrow value travels instead of the wide one.
 bool hasSpace(mlir::Operation *op);
 /// The placed tensors that an operation of a rule reads. A tensor is placed if it is an argument of the rule,
 /// the result of an operation with a space, or in `placed`. Each is listed once, in the order of operands. An

@@ -46,7 +46,8 @@ bool optim::hasSpace(Operation *op) {
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || type.getElementType().isInteger(1))
     return false;
-  return isa<MatrixOpInterface>(op) || (kindOf(type) == ValueKind::Full && !isa<BroadcastOp>(op));
+  return isa<MatrixOpInterface>(op) ||
+         (kindOf(type) == ValueKind::Full && !isa<BroadcastOp, arith::ExtFOp>(op));
 }
 
 std::optional<Space> optim::spaceOf(Operation *op) {

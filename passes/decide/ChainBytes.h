@@ -8,7 +8,8 @@
 namespace stepc::decide {
 
 /// Bytes of a chain of matrix operations for each block, by the order in which the chain is computed.
-/// Whatever comes before the first product is done for all chains of a wave, then each chain multiplies in turn.
+/// Whatever comes before the first product is done for all chains of a wave, then each chain multiplies in
+/// turn.
 struct ChainBytes {
   int64_t arrived = 0;  ///< values that come from the shards
   int64_t prepared = 0; ///< values that are there when the chain begins to multiply

@@ -3,8 +3,8 @@
 // Tensor operations that need whole blocks, or lie between two of these, are the core. Operations that lead
 // to the core run in `in` or `matrix`, operations that follow from it in `matrix` or `out`. On each side a
 // minimum cut decides, over the bytes per element of values that cross. Scalars, splats, conditions,
-// broadcasts and what is computed from values per row, column or block run wherever they are used and get no
-// label. An operation that uses one counts as a reader of its operands.
+// broadcasts, widenings and what is computed from values per row, column or block run wherever they are used
+// and get no label. An operation that uses one counts as a reader of its operands.
 //
 //===----------------------------------------------------------------------===//
 

@@ -46,8 +46,12 @@ Writes decide::decideWrites(RuleOp rule) {
       writes[i] = Space::Matrix;
       continue;
     }
-    std::optional<Space> space = spaceOf(value.getDefiningOp());
-    // A splat or another argument has no space. It is stored in the rule's last space on shards.
+    // What has no space is made where the latest of its operands is.
+    std::optional<Space> space;
+    for (Value operand : placedOperands(value))
+      if (std::optional<Space> made = spaceOf(operand.getDefiningOp()))
+        space = std::max(space.value_or(*made), *made);
+    // A splat or another argument is made nowhere. It is stored in the rule's last space on shards.
     if (space)
       writes[i] = *space == Space::In ? Space::In : Space::Out;
     else

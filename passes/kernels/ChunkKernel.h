@@ -72,8 +72,8 @@ private:
 /// element only: a shard may begin anywhere.
 mlir::Value loadElements(KernelBuilder &b, mlir::Type element, mlir::Value from, int64_t width,
                          unsigned alignment = 0);
-/// Loads one element as it is stored: 16-bit floats as integers. LLVM has no instructions for one bf16 on most
-/// CPUs, and would call functions that no library has.
+/// Loads one element as it is stored: 16-bit floats as integers. LLVM has no instructions for one bf16 on
+/// most CPUs, and would call functions that no library has.
 mlir::Value loadStored(KernelBuilder &b, mlir::Type element, mlir::Value from);
 void storeElements(KernelBuilder &b, mlir::Type element, mlir::Value value, mlir::Value to,
                    int64_t width, unsigned alignment = 0);

@@ -7,7 +7,7 @@ module @one attributes {stepc.level = "scheduled", stepc.numerics = "fast"} {
     %0 = arith.truncf %arg1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
     %1 = optim.orthogonalize %0 coefficients [[3.000000e+00, -4.000000e+00, 2.000000e+00]] eps 9.9999999999999995E-8 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
     %2 = optim.splat %arg2 : tensor<?x?xf32>
-    %3 = arith.extf %1 {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+    %3 = arith.extf %1 : tensor<?x?xbf16> to tensor<?x?xf32>
     %4 = arith.mulf %2, %3 {optim.space = #optim.space<out>} : tensor<?x?xf32>
     %5 = arith.subf %arg0, %4 {optim.space = #optim.space<out>} : tensor<?x?xf32>
     optim.yield %5 : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}

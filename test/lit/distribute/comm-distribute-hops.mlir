@@ -24,7 +24,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -52,7 +52,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -82,7 +82,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -110,7 +110,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -137,7 +137,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}

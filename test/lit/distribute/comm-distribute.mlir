@@ -48,7 +48,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -78,7 +78,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -105,7 +105,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -278,7 +278,7 @@ optim.rule @Muon hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   %u = arith.mulf %s, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   %p = arith.subf %param, %u {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
@@ -316,7 +316,7 @@ optim.rule @Muon hyperparameters [] states [#optim.state<"m", f16, full, 0.0 : f
   %m1 = arith.addf %m, %grad {optim.space = #optim.space<in>} : tensor<?x?xf32>
   %c = arith.truncf %m1 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xf16> to tensor<?x?xf32>
   %p = arith.subf %param, %f {optim.space = #optim.space<out>} : tensor<?x?xf32>
   optim.yield %p, %m1 : tensor<?x?xf32>, tensor<?x?xf32> {optim.writes = [#optim.space<out>, #optim.space<in>]}
 }

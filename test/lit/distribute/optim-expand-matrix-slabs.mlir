@@ -16,7 +16,7 @@ optim.rule @Muon hyperparameters [] states [] needs_matrix {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %c = arith.truncf %grad {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
   %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-  %f = arith.extf %o {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
   optim.yield %f : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
 }
 optim.mesh @world axes ["dp", "tp"] sizes [2, 2] ranks [0, 1, 2, 3]

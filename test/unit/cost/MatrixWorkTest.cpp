@@ -73,13 +73,13 @@ std::string moduleOf(int64_t rows, int64_t cols, const std::string &coefficients
          std::string(isNarrow ? "%x" : "%g") + " coefficients [" + coefficients + "] eps 1.0e-07 " +
          form + R"( {optim.space = #optim.space<matrix>} : tensor<?x?x)" +
          (isNarrow ? R"(bf16>
-        %o = arith.extf %y {optim.space = #optim.space<matrix>} : tensor<?x?xbf16> to tensor<?x?xf32>
+        %o = arith.extf %y : tensor<?x?xbf16> to tensor<?x?xf32>
 )"
                    : R"(f32>
         %o = arith.negf %y {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
 )") + R"(
         %n = optim.reduce norm %o {optim.space = #optim.space<matrix>} : tensor<?x?xf32> to tensor<1x1xf32>
-        %b = optim.broadcast %n {optim.space = #optim.space<matrix>} : tensor<1x1xf32> to tensor<?x?xf32>
+        %b = optim.broadcast %n : tensor<1x1xf32> to tensor<?x?xf32>
         %d = arith.divf %o, %b {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
         optim.yield %d : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
       }

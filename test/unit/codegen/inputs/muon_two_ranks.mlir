@@ -9,7 +9,7 @@ module @muon attributes {stepc.level = "scheduled", stepc.numerics = "exact"} {
     %4 = arith.addf %3, %arg1 {optim.space = #optim.space<in>} : tensor<?x?xf32>
     %5 = arith.truncf %4 {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
     %6 = optim.orthogonalize %5 coefficients [[3.444500e+00, -4.775000e+00, 2.031500e+00], [3.444500e+00, -4.775000e+00, 2.031500e+00]] eps 9.9999999999999995E-8 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
-    %7 = arith.extf %6 {optim.space = #optim.space<out>} : tensor<?x?xbf16> to tensor<?x?xf32>
+    %7 = arith.extf %6 : tensor<?x?xbf16> to tensor<?x?xf32>
     %cst = arith.constant 1.000000e+00 : f64
     %8 = arith.mulf %arg3, %arg5 : f64
     %9 = arith.subf %cst, %8 : f64
