@@ -238,7 +238,11 @@ void RuleAnalyzer::warnElementwise(const CallExpr &call) {
   if (!operand)
     return;
   // With its options, as in `over = columns`.
-  StringRef rest = source.text({root->arguments[0]->range.end, root->range.end});
+  StringRef rest = ")";
+  if (!root->options.empty()) {
+    rest = source.text({root->arguments[0]->range.end, root->range.end});
+    rest = rest.drop_front(std::min(rest.find(','), rest.size()));
+  }
   diagnostics
       .warning(call.range, "squares may overflow or underflow here where '" +
                                Twine(isMean ? "rms" : "norm") + "' does not")

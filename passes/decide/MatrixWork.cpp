@@ -201,20 +201,19 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
   llvm::DenseMap<Value, MatrixValue> known;
   auto kind = [](Value value) { return kindOf(value.getType()).value_or(ValueKind::Full); };
   rule.walk([&](Operation *op) {
-    SmallVector<MatrixValue> operands, placed;
-    for (Value operand : op->getOperands()) {
-      MatrixValue &value = known[operand];
+    auto valueOf = [&](Value of) {
+      MatrixValue &value = known[of];
       if (value.number == 0) // an argument of the rule
-        value = counter.make(kind(operand), getElementTypeOrSelf(operand), {});
-      operands.push_back(value);
-      if (isa<RankedTensorType>(operand.getType()))
-        placed.push_back(value);
-    }
+        value = counter.make(kind(of), getElementTypeOrSelf(of), {});
+      return value;
+    };
+    SmallVector<MatrixValue> operands = llvm::map_to_vector(op->getOperands(), valueOf);
+    SmallVector<MatrixValue> placed = llvm::map_to_vector(placedOperands(op), valueOf);
     auto matrixOp = dyn_cast<MatrixOpInterface>(op);
     if (!matrixOp) {
       bool isInMatrixSpace = spaceOf(op) == Space::Matrix;
-      for (const MatrixValue &operand : operands)
-        if (!isInMatrixSpace)
+      if (isa<YieldOp>(op) || (hasSpace(op) && !isInMatrixSpace))
+        for (const MatrixValue &operand : placed)
           counter.leave(operand);
       for (Value result : op->getResults()) {
         MatrixValue value = counter.make(kind(result), getElementTypeOrSelf(result), operands);
@@ -224,6 +223,12 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
       }
       return;
     }
+    // What runs wherever it is used is a buffer where a matrix operation reads it.
+    for (auto [operand, value] : llvm::zip(op->getOperands(), operands))
+      if (Operation *source = operand.getDefiningOp();
+          source && !hasSpace(source) && isa<RankedTensorType>(operand.getType()))
+        counter.record(llvm::map_to_vector(placedOperands(operand), valueOf), value,
+                       /*isProduct=*/false);
     Value result = op->getResult(0);
     size_t before = steps.size();
     MatrixValue made = matrixOp.expand(counter, operands, kind(result));

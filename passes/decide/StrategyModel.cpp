@@ -229,7 +229,7 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     if (matrix)
       return name + " has " + op.getName().stripDialect().str() +
              " of blocks, which have to be whole";
-    for (Value value : op.getOperands())
+    for (Value value : placedOperands(&op))
       if (ValueKind kind = kindOf(value.getType()).value_or(ValueKind::Full);
           kind != ValueKind::Full)
         return name + " has a value per " +
@@ -244,8 +244,8 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   // A shorter slab has zeros behind its end. Operations of the rule may make other numbers of these zeros.
   for (Operation &op : rule.getBody().front())
     if (isa<MatrixOpInterface>(op) && plan::hasPadding(cut))
-      for (Value value : op.getOperands())
-        if (Operation *source = value.getDefiningOp(); source && spaceOf(source) == Space::Matrix)
+      for (Value value : placedOperands(&op))
+        if (spaceOf(value.getDefiningOp()) == Space::Matrix)
           return name + " has " + op.getName().stripDialect().str() +
                  " of what it makes of blocks, which needs slabs of equal length, found " +
                  geometry::slabLengths(cut, query.mesh, cut.slabs, query.home);

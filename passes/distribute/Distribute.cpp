@@ -51,11 +51,12 @@ LogicalResult checkDecided(optim::RuleOp rule) {
     return yield->emitError("expected optim.writes with one entry per value, ")
            << yield->getNumOperands() << ", found " << writes.size();
   for (auto [index, write] : llvm::enumerate(writes)) {
-    std::optional<optim::Space> space = optim::spaceOf(yield->getOperand(index).getDefiningOp());
-    if (space && write && *write < *space)
-      return yield->emitError("expected value ")
-             << index << " to be stored no earlier than it is made, found optim.writes of "
-             << stringifySpace(*write);
+    for (Value placed : optim::placedOperands(yield->getOperand(index)))
+      if (std::optional<optim::Space> space = optim::spaceOf(placed.getDefiningOp());
+          space && write && *write < *space)
+        return yield->emitError("expected value ")
+               << index << " to be stored no earlier than it is made, found optim.writes of "
+               << stringifySpace(*write);
   }
   return success();
 }

@@ -18,7 +18,7 @@ namespace {
 
 /// Part of every hash. Must be raised if an operation gets another meaning, so that a rule compiled before
 /// and a rule of equal text compiled after have different hashes.
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kVersion = 2;
 
 /// FNV-1a over numbers and texts. The length of a text is hashed before it, so that different lists of texts
 /// never give the same bytes.

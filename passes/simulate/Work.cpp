@@ -167,7 +167,7 @@ Work::Rate Work::rate(const plan::Effect &effect) {
   if (operand.kind == plan::OperandKind::Batch)
     return {0, 0, double(effect.blockBytes)};
   if (operand.kind != plan::OperandKind::Workspace)
-    return {}; // a few numbers per parameter
+    return {}; // a few numbers per parameter, or one per row
   if (table.kind == plan::TableKind::Sum && effect.extent == plan::Effect::From)
     return {0, moved};
   return moved > 0 ? Rate{moved} : workspaceRate(effect, table);

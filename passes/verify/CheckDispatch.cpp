@@ -197,11 +197,7 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
       block.rows = walked.rows;
     if (view.reach == Reach::Element || view.reach == Reach::Column)
       block.cols = walked.cols;
-    // Rows of the table lead to the value of row r as the walked blocks have rows. The blocks of the value
-    // must have as many.
-    if (view.reach != Reach::Row ||
-        walked.rows == viewOf(groupOf(rows.from.segment), plan::ValueKind::Full).rows)
-      site = blocks(operand, rows.from.segment, block, view.element);
+    site = blocks(operand, rows.from.segment, block, view.element);
   }
   if (!site) {
     user->emitOpError("expected rows that lead to operand ")

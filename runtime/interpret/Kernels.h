@@ -271,7 +271,12 @@ struct ReduceKernel {
       return "expected a source of at most 32 bits, found f64";
     if (exponent < -1000 || exponent > 1000)
       return expected("an exponent from -1000 to 1000", exponent);
-    return checkSizes({rows, cols});
+    constexpr int64_t kMostElements = int64_t(1) << 40; // as many an accumulator has room for
+    if (std::string wrong = checkSizes({rows, cols}); !wrong.empty())
+      return wrong;
+    if (cols > 0 && rows > kMostElements / cols)
+      return expected("at most 2^40 elements of a block", rows);
+    return {};
   }
   std::unique_ptr<Code> code() const;
 };

@@ -8,12 +8,12 @@ namespace stepc::plan {
 
 using geometry::Rect;
 
-const Classes &BlockMap::holders(int64_t group, Form form) {
+const Classes &BlockMap::holders(int64_t group, ShardForm form) {
   const Group &g = at(thePlan.groups, group);
   return classes(g.mesh, along(kind(group, form), wholeAxes(at(thePlan.meshes, g.mesh)), true));
 }
 
-const std::vector<BlockCuts> &BlockMap::cuts(int64_t group, Form form) {
+const std::vector<BlockCuts> &BlockMap::cuts(int64_t group, ShardForm form) {
   std::vector<BlockCuts> &result = kind(group, form).cuts;
   if (!result.empty())
     return result;
@@ -41,7 +41,8 @@ const std::vector<BlockCuts> &BlockMap::cuts(int64_t group, Form form) {
   return result;
 }
 
-const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, int64_t position) {
+const SharedRects &BlockMap::shared(int64_t group, ShardForm form, ShardsKind other,
+                                    int64_t position) {
   const ShardRects &own = shard(group, form, position);
   SharedRects &result = kind(group, form).shared[{other, own.like, own.row, own.col}];
   if (result.filled)
@@ -92,7 +93,7 @@ const SharedRects &BlockMap::shared(int64_t group, Form form, ShardsKind other, 
 
 const Classes &BlockMap::served(const Place &place) {
   const Group &group = groupOf(place.segment);
-  Form source{place.value, place.from.whose()};
+  ShardForm source{place.value, place.from.whose()};
   return classes(group.mesh, along(kind(at(thePlan.segments, place.segment).group, source),
                                    wholeAxes(at(thePlan.meshes, group.mesh)), false));
 }
@@ -115,7 +116,7 @@ BlockMap::Meeting BlockMap::meet(const Place &place, int64_t position) {
     sizes[static_cast<size_t>(shared.with[i])] += count * rect.rows * rect.cols;
   }
   // A part goes to (comes from) each peer that this position serves. Peers with equal shards share a part.
-  Form other{place.value, (place.end == End::Received ? place.from : place.to).whose()};
+  ShardForm other{place.value, (place.end == End::Received ? place.from : place.to).whose()};
   const Classes &theirs = holders(group, other), &served = this->served(place);
   // World ranks of peers, each with the index of its class in shared.classes.
   std::vector<std::pair<int64_t, size_t>> peers;

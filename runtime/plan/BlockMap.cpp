@@ -58,7 +58,7 @@ int64_t BlockMap::position(int64_t segment, int64_t rank) const {
   return at(at(meshes, groupOf(segment).mesh).positionOf, rank);
 }
 
-BlockMap::KnownKind &BlockMap::known(int64_t group, Form form) {
+BlockMap::KnownKind &BlockMap::known(int64_t group, ShardForm form) {
   int64_t index = group * kShardsKinds + static_cast<int64_t>(form.whose);
   std::forward_list<KnownKind> &all = kinds[static_cast<size_t>(index)];
   for (KnownKind &known : all)
@@ -67,7 +67,7 @@ BlockMap::KnownKind &BlockMap::known(int64_t group, Form form) {
   return all.emplace_front(form.value);
 }
 
-KindView &BlockMap::kind(int64_t group, Form form) {
+KindView &BlockMap::kind(int64_t group, ShardForm form) {
   std::unique_ptr<KindView> &view = known(group, form).view;
   if (!view) {
     const Group &g = at(thePlan.groups, group);
@@ -142,7 +142,7 @@ static bool areAlike(const ShardRects &a, const ShardRects &b) {
                     });
 }
 
-const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
+const ShardRects &BlockMap::shard(int64_t group, ShardForm form, int64_t position) {
   const Group &g = at(thePlan.groups, group);
   std::vector<ShardRects> &shards = kind(group, form).shards;
   shards.resize(at(thePlan.meshes, g.mesh).ranks.size()); // only once, so references stay valid
@@ -170,7 +170,7 @@ const ShardRects &BlockMap::shard(int64_t group, Form form, int64_t position) {
   return shard;
 }
 
-int64_t BlockMap::like(int64_t group, Form form, int64_t position) {
+int64_t BlockMap::like(int64_t group, ShardForm form, int64_t position) {
   std::vector<int32_t> &known = this->known(group, form).likes;
   if (known.empty()) {
     known.resize(at(thePlan.meshes, at(thePlan.groups, group).mesh).ranks.size(), -1);
@@ -246,7 +246,7 @@ const Classes &BlockMap::classes(int64_t mesh, const std::vector<Factor> &factor
   return result;
 }
 
-const ShardRects &BlockMap::pieces(int64_t group, Form form, int64_t level, int64_t position) {
+const ShardRects &BlockMap::pieces(int64_t group, ShardForm form, int64_t level, int64_t position) {
   if (level == 0)
     return shard(group, form, position);
   KindView &view = kind(group, form);
@@ -356,7 +356,7 @@ std::optional<std::span<const int64_t>> BlockMap::based(int64_t segment, int64_t
   return bases->at.of(bases->owned->part(position));
 }
 
-std::vector<int64_t> BlockMap::standing(int64_t segment, Form form, int64_t level,
+std::vector<int64_t> BlockMap::standing(int64_t segment, ShardForm form, int64_t level,
                                         int64_t position) {
   int64_t group = at(thePlan.segments, segment).group;
   std::optional<std::span<const int64_t>> allowed = based(segment, level, position);
@@ -382,7 +382,7 @@ std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
     return held(place.segment, sharedOf(place, position));
   // A block has the same slot for values of all kinds. So `presence` says which blocks have slots: a kind
   // that drops an axis may also stand on ranks that do not compute the block.
-  Form form = formOf(place);
+  ShardForm form = formOf(place);
   if (!place.standsIn().isShards() && place.standsIn().kind != Distribution::Pieces)
     form.value = presence(place.segment);
   return standing(place.segment, form, place.standsIn().level(groupOf(place.segment)), position);
@@ -396,7 +396,7 @@ std::vector<int64_t> BlockMap::computed(int64_t segment, int64_t position) {
 int64_t BlockMap::computedCount(int64_t segment, int64_t position) {
   const Group &group = groupOf(segment);
   auto level = static_cast<int64_t>(group.hops.size());
-  Form form = formOf(computedIn(segment));
+  ShardForm form = formOf(computedIn(segment));
   if (!group.computes || !at(kind(at(thePlan.segments, segment).group, form).levels, level).all)
     return static_cast<int64_t>(computed(segment, position).size());
   std::optional<std::span<const int64_t>> allowed = based(segment, level, position);

@@ -55,10 +55,11 @@ struct MeshView {
 };
 
 /// A kind of values of a group, and the list of placements by which they lie in shards.
-struct Form {
+struct ShardForm {
   ValueKind value;
   ShardsKind whose;
-  Form(ValueKind value, ShardsKind whose = ShardsKind::Parameter) : value(value), whose(whose) {}
+  ShardForm(ValueKind value, ShardsKind whose = ShardsKind::Parameter)
+      : value(value), whose(whose) {}
 };
 
 /// The rectangles that a position holds of one parameter, grouped by block. Their offsets are those in
@@ -194,14 +195,14 @@ public:
   }
   /// The position of a world rank in the mesh of a segment's group, or -1.
   int64_t position(int64_t segment, int64_t rank) const;
-  KindView &kind(int64_t group, Form form);
+  KindView &kind(int64_t group, ShardForm form);
   /// The rectangles of one parameter in the shard of `position`.
-  const ShardRects &shard(int64_t group, Form form, int64_t position);
+  const ShardRects &shard(int64_t group, ShardForm form, int64_t position);
   /// The rectangles of the shard of `position`, cut where shards by the placements of `other` end.
-  const SharedRects &shared(int64_t group, Form form, ShardsKind other, int64_t position);
+  const SharedRects &shared(int64_t group, ShardForm form, ShardsKind other, int64_t position);
   /// Classes of positions that hold the same elements: they differ only along axes that replicate the value.
-  const Classes &holders(int64_t group, Form form);
-  const std::vector<BlockCuts> &cuts(int64_t group, Form form);
+  const Classes &holders(int64_t group, ShardForm form);
+  const std::vector<BlockCuts> &cuts(int64_t group, ShardForm form);
 
   int64_t blockCount(int64_t segment) const;
   /// The index in the group of a segment's block.
@@ -287,7 +288,7 @@ private:
   static void collect(const ShardRects &shard, const std::vector<std::vector<int64_t>> &within,
                       int64_t count, std::vector<int64_t> &out);
 
-  Form formOf(const Place &place) const { return {place.value, whose(thePlan, place)}; }
+  ShardForm formOf(const Place &place) const { return {place.value, whose(thePlan, place)}; }
   static bool isBetweenShards(const Place &place) {
     return place.from.isShards() && place.to.isShards();
   }
@@ -311,7 +312,7 @@ private:
   LowerParts lowerOffsets(const Place &place, int64_t position);
   const Move &moveOf(const Place &place);
   /// ShardRects::like of a shard.
-  int64_t like(int64_t group, Form form, int64_t position);
+  int64_t like(int64_t group, ShardForm form, int64_t position);
   std::array<int64_t, 3> lowerKey(const Place &place, const Move &move, int64_t position) {
     return {like(at(thePlan.segments, place.segment).group, formOf(place), position),
             at(move.kept->of, position), move.serving->part(position)};
@@ -324,7 +325,7 @@ private:
     /// for longer.
     std::vector<int32_t> likes = {};
   };
-  KnownKind &known(int64_t group, Form form);
+  KnownKind &known(int64_t group, ShardForm form);
   /// The least world rank that receives the blocks with base `base` from `position`.
   static int64_t firstOf(const Move &move, const MeshView &mesh, int64_t base, int64_t position) {
     return at(mesh.worldOf, move.targets->members.of(at(move.kept->of, position) + base).front());
@@ -345,9 +346,9 @@ private:
   SegmentBlocks &blocksOf(int64_t segment);
   const Bases &bases(int64_t segment, int64_t lower, int64_t upper);
   /// What a position holds of a parameter after `level` hops.
-  const ShardRects &pieces(int64_t group, Form form, int64_t level, int64_t position);
+  const ShardRects &pieces(int64_t group, ShardForm form, int64_t level, int64_t position);
   /// Indices in the segment of the blocks of which a position holds anything after `level` hops.
-  std::vector<int64_t> standing(int64_t segment, Form form, int64_t level, int64_t position);
+  std::vector<int64_t> standing(int64_t segment, ShardForm form, int64_t level, int64_t position);
   /// The blocks of a segment whose bases lead to a position after `level` hops. Returns nothing if no hop
   /// owns factors: all blocks may stand there.
   std::optional<std::span<const int64_t>> based(int64_t segment, int64_t level, int64_t position);

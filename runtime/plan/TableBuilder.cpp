@@ -71,7 +71,8 @@ std::optional<std::vector<int64_t>> TableBuilder::key() {
   if (key && table.kind == TableKind::LineChunks)
     for (ValueKind kind : kLines) {
       const ShardRects &lines = shardOf(lineOf(kind));
-      key->insert(key->end(), {lines.like, row - lines.row, col - lines.col});
+      key->insert(key->end(), {lines.like, kind.rows == 1 ? 0 : row - lines.row,
+                               kind.cols == 1 ? 0 : col - lines.col});
     }
   return key;
 }
@@ -287,7 +288,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
     });
   } else {
     fromFirst = true;
-    const Form target{table.to.value, table.to.from.whose()};
+    const ShardForm target{table.to.value, table.to.from.whose()};
     const ShardRects &targets = map.shard(groupIndex, target, position);
     const SharedRects &shared =
         map.shared(groupIndex, {table.from.value, table.from.from.whose()}, target.whose, position);

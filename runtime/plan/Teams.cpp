@@ -15,7 +15,7 @@ const Teams &BlockMap::teamsOf(int64_t segment, int64_t position) {
   if (!isNew)
     return result;
   std::vector<std::vector<int64_t>> holders(static_cast<size_t>(at(blocksPerParameter, index)));
-  Form form = formOf(computedIn(segment));
+  ShardForm form = formOf(computedIn(segment));
   for (int64_t member : all.members.of(at(all.of, position)))
     for (int64_t block : shard(index, form, member).held)
       holders[static_cast<size_t>(block)].push_back(member);

@@ -35,7 +35,7 @@ template <typename Source, Terms terms>
     bool isFinite = largest[c] < kInfinityBits;
     found->top[c] = topOf(isFinite ? largest[c] : 0, terms);
     found->rests[c] = !isFinite;
-    // Terms that are no finite numbers would leave garbage in the words. A scale of 0 makes it harmless.
+    // Terms that are no finite numbers leave garbage in the words, which nobody reads: `rests` is set.
     scale[c] = isFinite ? powerOfTwo(kWordBits - found->top[c]) : 0.0;
   }
   for (int64_t r = 0; r < rows; ++r)
@@ -43,7 +43,7 @@ template <typename Source, Terms terms>
       Words<terms> words;
       double rest = words.take(termOf<terms>(from[r * stride + c]) * scale[c]);
       for (int k = 0; k < Words<terms>::kCount; ++k)
-        found->word[k][c] += words.word[k];
+        found->word[k][c] = int64_t(uint64_t(found->word[k][c]) + uint64_t(words.word[k]));
       found->rests[c] |= magnitudeOf(rest);
     }
 }

@@ -10,7 +10,7 @@ namespace stepc::sums {
 /// no numbers is −∞.
 float maximum(float a, float b);
 float maximum(const Line &line);
-/// That of each column.
+/// The maximum of each column.
 void maximum(float *out, const Strip &strip);
 
 } // namespace stepc::sums

@@ -59,7 +59,7 @@ template <Terms terms> struct Words {
   bool round(double &sum) const {
     auto both = (static_cast<__int128>(word[0]) << kWordBits) + word[1];
     if constexpr (kCount > 2) {
-      // Of the last word's part below a unit of `both` only matters whether it is 0.
+      // Below a unit of `both` it only matters whether any bit is set.
       both += word[2] >> kWordBits;
       bool rest = word[2] & ((int64_t(1) << kWordBits) - 1);
       auto size = both < 0 ? -both : both;

@@ -56,8 +56,10 @@ inline int vectorsOfMachine() {
                                    __builtin_cpu_supports("avx512bw") &&
                                    __builtin_cpu_supports("avx512vl")
                                ? 2
-                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? 1
-                                                                                              : 0;
+                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
+                                   __builtin_cpu_supports("fma")
+                               ? 1
+                               : 0;
   return found;
 }
 

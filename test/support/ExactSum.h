@@ -44,8 +44,8 @@ public:
     }
     return carry < 0 ? -1 : !isZero || carry > 0;
   }
-  /// Whether a number is the f64 that is nearest to the sum. Of two it must be the one whose last bit is 0, and a
-  /// zero must be +0.
+  /// Whether a number is the f64 that is nearest to the sum. If two are equally near, it must be the one whose
+  /// last bit is 0. A zero must be +0.
   bool isRoundedTo(double number) const {
     ExactSum rest = *this;
     rest.add(number, -1);

@@ -74,7 +74,7 @@ void DispatchChunks::effects(const Plan &plan, Effects &list) const {
       if (operand.kind == OperandKind::Scalars)
         effect.access = Access::Reads, effect.extent = Effect::Row;
       else if (operand.kind == OperandKind::Line)
-        effect.access = Access::Reads, effect.extent = Effect::Lines;
+        effect.access = Access::Reads, effect.extent = Effect::All;
       else if (operand.isShards())
         effect.access = operand.kind == OperandKind::Gradients ? Access::Reads : Access::Updates,
         effect.extent = Effect::From;

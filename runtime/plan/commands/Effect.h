@@ -30,7 +30,6 @@ struct Effect {
     To,       ///< the elements that rows of `table` name in its `to` place
     Blocks,   ///< `blockBytes` bytes for each computed block of `table`
     Row,      ///< the rows of scalars of the parameters that the items belong to
-    Lines,    ///< the values per row, column or block to which rows of `table` lead
     Sent,     ///< the buffer that a start sends, which stays read until its await
     Received, ///< the buffer that a start receives into, which stays written until its await
   };

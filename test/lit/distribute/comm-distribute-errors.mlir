@@ -97,3 +97,17 @@ optim.rule @Plain hyperparameters [] states [] {
   optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 }
+
+// -----
+
+// A widening runs wherever it is used, but not before what it widens is made.
+module @early_widening {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %c = arith.truncf %grad {optim.space = #optim.space<in>} : tensor<?x?xf32> to tensor<?x?xbf16>
+  %o = optim.orthogonalize %c coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xbf16>
+  %f = arith.extf %o : tensor<?x?xbf16> to tensor<?x?xf32>
+  // expected-error @+1 {{expected value 0 to be stored no earlier than it is made, found optim.writes of in}}
+  optim.yield %f : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
+}
+}

@@ -331,6 +331,10 @@ TEST(Warnings, WhatIsSeldomMeant) {
       warned("lerp(m, grad, abs(grad))"),
       ElementsAre("3:21: warning: the weight of this 'lerp' is a tensor shaped like the parameter",
                   "  hint: lerp(from, to, weight) is from + weight * (to - from)"));
+  EXPECT_THAT(warned("grad / sqrt(mean((grad - m) * (grad - m)))"),
+              testing::Contains("  hint: write 'rms(grad - m)'"));
+  EXPECT_THAT(warned("grad / sqrt(mean(((grad * grad)), over = rows))"),
+              testing::Contains("  hint: write 'rms(grad, over = rows)'"));
   EXPECT_THAT(warned("grad / sqrt(mean(grad * m))"), IsEmpty());
   EXPECT_THAT(warned("lerp(m, grad / rms(grad), 1 - 0.9)"), IsEmpty());
 }

@@ -16,7 +16,7 @@ namespace {
 std::vector<std::string> effectsOf(const Plan &plan, const Command &command) {
   constexpr const char *accesses[] = {"reads", "writes", "updates", "reads or writes"};
   constexpr const char *extents[] = {"all",     "from rows", "to rows", "blocks",
-                                     "scalars", "lines",     "sent",    "received"};
+                                     "scalars", "sent",      "received"};
   std::vector<std::string> texts;
   for (const Effect &effect : effects(plan, command)) {
     std::string &text = texts.emplace_back();
@@ -63,7 +63,7 @@ TEST(Commands, ListTheirEffects) {
       ElementsAre("0 reads scalars", "1 reads from rows", "2 updates from rows",
                   "3 updates from rows", "4 reads or writes to rows"));
   EXPECT_THAT(effectsOf(plan, DispatchChunks{0, {{1, {line, place}}}}),
-              ElementsAre("0 reads lines", "1 reads or writes blocks"));
+              ElementsAre("0 reads all", "1 reads or writes blocks"));
   plan.pools = {{64, 384, {{0, 96}, {0, 32}}}};
   place.pool = 0;
   place.member = 1;
