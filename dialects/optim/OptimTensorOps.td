@@ -66,9 +66,9 @@ def Optim_ReduceOp : Optim_Op<"reduce", [Pure, DeclareOpInterfaceMethods<Optim_M
     result's type says which. S is the exact sum of the terms, rounded once to f64, to nearest with ties to
     even. The terms of `norm` and `rms` are the exact squares of the elements. `sum` is S, `mean` is
     S / count, `norm` is √S, `rms` is √(S / count), each operation in f64, and the result is rounded to f32.
-    No order of additions is part of the meaning. A NaN, or both infinities, give NaN (0x7fc00000). One infinity gives
-    itself, in `norm` and `rms` +∞. A sum of 0 is +0. (S is rounded first so that one routine finishes all
-    four. So 1 + 2^-24 + 2^-80 is 1.)
+    No order of additions is part of the meaning. A NaN, or both infinities, give NaN (0x7fc00000). One
+    infinity gives itself, in `norm` and `rms` +∞. A sum of 0 is +0. (S is rounded first so that one routine
+    finishes all four. So 1 + 2^-24 + 2^-80 is 1.)
 
     `max` is IEEE 754's maximum: it propagates NaN (0x7fc00000), and +0 is above −0. The sum of no values is
     0, their max −∞.

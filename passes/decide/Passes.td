@@ -66,12 +66,13 @@ def ExpandNamed : Pass<"optim-expand-named", "::mlir::ModuleOp"> {
 def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
   let summary = "Label each operation of a rule with the space that it runs in";
   let description = [{
-    `optim.orthogonalize`, `optim.reduce` and `optim.matmul` need whole blocks (`matrix`). All other operations
-    may run on shards before (`in`) or after (`out`). A minimum cut chooses the values that cross, by their
-    bytes per element. Among equal cuts, more work stays on the shards. `out` recomputes values of `in`, so
-    `optim.writes` stores a state in `in` only if `out` does not need its old value. Splats, conditions,
-    broadcasts, widenings and what is computed from values per row, column or block alone get no label, because
-    they are computed wherever they are used. So an operation that uses one counts as a reader of its operands.
+    `optim.orthogonalize`, `optim.reduce` and `optim.matmul` need whole blocks (`matrix`). All other
+    operations may run on shards before (`in`) or after (`out`). A minimum cut chooses the values that cross,
+    by their bytes per element. Among equal cuts, more work stays on the shards. `out` recomputes values of
+    `in`, so `optim.writes` stores a state in `in` only if `out` does not need its old value. Splats,
+    conditions, broadcasts, widenings and what is computed from values per row, column or block alone get no
+    label, because they are computed wherever they are used. So an operation that uses one counts as a reader
+    of its operands.
 
     Remark (passed) `spaces-assigned`: the operations of a rule in each space.
 
