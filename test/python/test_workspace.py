@@ -70,6 +70,17 @@ optimizer A(lr = 0.1) {
 }
 route { A() for rest }
 """
+ROWS = """
+optimizer N(lr = 0.1) {
+  state m : f32
+  state v : f32[rows]
+  m = 0.9 * m + grad
+  let o = orthogonalize(grad + 0.9 * m, steps = 2, precision = bf16)
+  v = lerp(v, mean(o ^ 2, over = columns), 0.05)
+  param = 0.99 * param - lr * o / (sqrt(v) + 1e-8)
+}
+route { N() for rest }
+"""
 TILES = ("--target", "interpret:sm_90a,tensorcore", "--cluster", "h100")
 
 
@@ -105,12 +116,13 @@ def modelled(manifest, waves, spec, target, folder):
     return [int(re.search(key + r"=(\d+)", said)[1]) for key in keys]
 
 
-@pytest.mark.parametrize("form", ["standard", "gram"])
+@pytest.mark.parametrize("form", ["standard", "gram", "rows"])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_model_predicts_the_arena(tmp_path, seed, form):
     """The model adds 15 % for gaps. Chains that are computed side by side may leave more."""
     choose = random.Random(f"{seed} {form}")
-    text = GRAM if form == "gram" else GRAM.replace("form = gram, restarts = []", "form = standard")
+    standard = GRAM.replace("form = gram, restarts = []", "form = standard")
+    text = {"gram": GRAM, "rows": ROWS, "standard": standard}[form]
     (tmp_path / "a.optim").write_text(text.replace("steps = 2", f"steps = {choose.randint(1, 5)}"))
     ranks = choose.choice((1, 2, 4, 8))
     places = ("S(0)", "S(1)", "R") if ranks > 1 else ("R",)
