@@ -243,11 +243,10 @@ void RuleAnalyzer::warnElementwise(const CallExpr &call) {
     rest = source.text({root->arguments[0]->range.end, root->range.end});
     rest = rest.drop_front(std::min(rest.find(','), rest.size()));
   }
+  StringRef better = isMean ? "rms" : "norm";
   diagnostics
-      .warning(call.range, "squares may overflow or underflow here where '" +
-                               Twine(isMean ? "rms" : "norm") + "' does not")
-      .withHint("write '" + Twine(isMean ? "rms" : "norm") + "(" + source.text(operand->range) +
-                rest + "'");
+      .warning(call.range, "squares may overflow or underflow here where '" + better + "' does not")
+      .withHint("write '" + better + "(" + source.text(operand->range) + rest + "'");
 }
 
 Type RuleAnalyzer::analyzeSelect(CallExpr &call) {

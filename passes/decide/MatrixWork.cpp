@@ -223,7 +223,7 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
       }
       return;
     }
-    // What runs wherever it is used is a buffer where a matrix operation reads it.
+    // A value without a space becomes a buffer if a matrix operation reads it.
     for (auto [operand, value] : llvm::zip(op->getOperands(), operands))
       if (Operation *source = operand.getDefiningOp();
           source && !hasSpace(source) && isa<RankedTensorType>(operand.getType()))

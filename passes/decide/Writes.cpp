@@ -46,7 +46,7 @@ Writes decide::decideWrites(RuleOp rule) {
       writes[i] = Space::Matrix;
       continue;
     }
-    // What has no space is made where the latest of its operands is.
+    // A value without a space is made in the latest space of its operands.
     std::optional<Space> space;
     for (Value operand : placedOperands(value))
       if (std::optional<Space> made = spaceOf(operand.getDefiningOp()))

@@ -28,7 +28,7 @@ public:
   virtual Interpreted interpreted(exec::ApplyOp op) const = 0;
 };
 
-/// What an exec.apply of #optim.block_reduce computes.
+/// The reduction that an exec.apply of #optim.block_reduce computes.
 sums::BlockReduction reductionOf(exec::ApplyOp op);
 /// The name of the kernel of a phase of a reduction: letters, digits and _.
 std::string kernelName(const sums::BlockReduction &reduction, sums::Phase phase);

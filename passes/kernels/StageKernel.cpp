@@ -115,8 +115,8 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
   return name;
 }
 
-/// What a stage walks over, and which of its operands are shards and lines. Targets find each by other means,
-/// so stages share a kernel only if they agree in this.
+/// Names what a stage walks over, and for each operand whether it is shards, a line or another value in the
+/// workspace. A target finds each of these in its own way. So stages share a kernel only if they agree.
 std::string kindsOf(comm::StageOp op, ValueRange operands) {
   std::string kinds = std::string(plan::name(op.getIteration())) + ' ';
   for (Value operand : operands)

@@ -183,7 +183,7 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
   if (operand.kind == OperandKind::Line) {
     // The copy that wrote the line needs as many bytes, so nothing more is needed here.
     if (view.reach != Reach::Element && rows.kind == plan::TableKind::LineChunks) {
-      auto place = plan::Place::kept(rows.from.segment, kindOf(view.reach), rows.from.from);
+      plan::Place place = rows.line(kindOf(view.reach));
       site = Site{.offset = operand.value, .bytes = operand.bytes, .place = place};
       site->element = view.element;
     }

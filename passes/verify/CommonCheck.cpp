@@ -60,12 +60,9 @@ bool CommonCheck::isAlike(const Shown &one, const CommonTable &rows, int64_t pos
   };
   // What a chunk's row, column and block have must be moved as the chunk is.
   auto haveLinesMoved = [&] {
-    auto line = [&](plan::ValueKind kind) {
-      return Place::kept(table->from.segment, kind, table->from.from);
-    };
-    return isMovedBy(line(plan::ValueKind::Rows), row, 0) &&
-           isMovedBy(line(plan::ValueKind::Cols), 0, col) &&
-           isMovedBy(line(plan::ValueKind::One), 0, 0);
+    return isMovedBy(table->line(plan::ValueKind::Rows), row, 0) &&
+           isMovedBy(table->line(plan::ValueKind::Cols), 0, col) &&
+           isMovedBy(table->line(plan::ValueKind::One), 0, 0);
   };
   return (rows.blocks == one.table.blocks || *rows.blocks == *one.table.blocks) &&
          isMovedBy(table->from, row, col) && isMovedBy(table->to, row, col) &&

@@ -281,7 +281,7 @@ bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
     int64_t first = ofRows ? chunk.perRow : ofCols ? chunk.perColumn : chunk.perBlock;
     std::unique_ptr<CopyMap> &copy = lineCopies[kind];
     if (!copy)
-      copy = makeCopy(Place::kept(table.from.segment, kind, table.from.from));
+      copy = makeCopy(table.line(kind));
     bool leads = first >= 0;
     auto check = [&](const Cut &cut) {
       int64_t row = ofRows ? chunk.row + cut.second : 0, col = ofCols ? chunk.col + cut.second : 0;

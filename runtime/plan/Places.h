@@ -150,6 +150,8 @@ struct Table {
   bool isOverShards() const {
     return kind == TableKind::ShardChunks || kind == TableKind::LineChunks;
   }
+  /// Where values of a kind stand to which rows of LineChunks lead: a copy of the walked shards.
+  Place line(ValueKind value) const { return Place::kept(from.segment, value, from.from); }
   auto operator<=>(const Table &) const = default;
 };
 

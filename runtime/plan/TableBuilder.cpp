@@ -70,7 +70,7 @@ std::optional<std::vector<int64_t>> TableBuilder::key() {
   }
   if (key && table.kind == TableKind::LineChunks)
     for (ValueKind kind : kLines) {
-      const ShardRects &lines = shardOf(lineOf(kind));
+      const ShardRects &lines = shardOf(table.line(kind));
       key->insert(key->end(), {lines.like, kind.rows == 1 ? 0 : row - lines.row,
                                kind.cols == 1 ? 0 : col - lines.col});
     }
@@ -166,7 +166,7 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
 void TableBuilder::findLines(std::vector<Chunk> &chunks) {
   std::vector<int64_t> blocks = this->blocks();
   for (ValueKind kind : kLines) {
-    Place place = lineOf(kind);
+    Place place = table.line(kind);
     const ShardRects &lines = shardOf(place);
     std::vector<int64_t> shifts = map.shifts(place, position),
                          held = map.held(place.segment, lines);

@@ -74,10 +74,6 @@ private:
   }
 
   const ShardRects &shardOf(const Place &place);
-  /// A copy of the walked shards of values of another kind.
-  Place lineOf(ValueKind kind) const {
-    return Place::kept(table.from.segment, kind, table.from.from);
-  }
   /// The slot of each block that is computed here, or -1. `indices` are indices in the segment, ascending.
   std::vector<int64_t> slotsOf(const std::vector<int64_t> &indices);
   /// Calls visit(number of the held block, block in the group, rectangle) in segment order.

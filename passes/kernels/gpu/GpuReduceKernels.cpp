@@ -23,8 +23,8 @@ constexpr int64_t kDown = 64;
 
 enum : unsigned { kScratch, kSource, kOut, kBuffers };
 
-/// What kernels of sums and of maxima have in common: how a line is shared out to the lanes of a warp, and
-/// a matrix to warps.
+/// The common part of kernels of sums and of maxima. It shares out a line to the lanes of a warp, and a
+/// matrix to warps.
 class ReduceEmitter {
 public:
   ReduceEmitter(gpu::GPUModuleOp code, exec::ApplyOp op)
@@ -53,7 +53,7 @@ public:
 protected:
   using Values = SmallVector<Value>;
 
-  /// What a warp, or a thread, has found of no number.
+  /// The result of a warp, or of a thread, that has seen no number.
   virtual Values nothing(bool ofWarp) = 0;
   using NumberAt = SumBuilder::NumberAt;
   /// Adds kAhead numbers of each lane of a warp.
