@@ -17,7 +17,7 @@ def Optim_SubgroupGather : Optim_Strategy<"SubgroupGather", "subgroup_gather", "
       if (factors == all)
         return "some block lies on all of " + describe(query.mesh, all);
       if (!query.areWhole(factors))
-        return "states that drop an axis stand on ranks of several subgroups";
+        return "values that drop an axis stand on ranks of several subgroups";
       return "";
     }
     std::vector<plan::Hop> $cppClass::hops(const StrategyQuery &query) const {

@@ -21,7 +21,7 @@
 // A state of one value per column stands on all ranks of an axis that shards rows.
 // REDEFINE: %{force} = norms=subgroup-gather
 // RUN: %{refused} STATES
-// STATES: found subgroup-gather: states that drop an axis stand on ranks of several subgroups
+// STATES: found subgroup-gather: values that drop an axis stand on ranks of several subgroups
 
 // Gathered by all, computed by one: of replicas by those that have the owner.
 // REDEFINE: %{force} = even=agrs,copies=agrs

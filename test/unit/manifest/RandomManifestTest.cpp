@@ -84,11 +84,14 @@ private:
       p.flatten = p.batchAxes + upTo(1, p.shape.size() - p.batchAxes - 1);
     }
     if ((p.flatten || int64_t(p.shape.size()) == p.batchAxes + 2) && upTo(0, 1)) {
+      constexpr int64_t kMostSizes = 1 << 16; // each of them is a line of the text
       p.blocks = {stepc::plan::Division::Axis(upTo(0, 1)), {{}, {}}};
       stepc::plan::View matrix = stepc::plan::matrixView(p.shape, p.batchAxes, p.flatten);
       int64_t size = p.blocks.axis == stepc::plan::Division::Rows ? matrix.rows : matrix.cols;
-      for (int64_t i = 0; i < size; ++i)
+      for (int64_t i = 0; i < std::min(size, kMostSizes); ++i)
         p.blocks.parts[i % 2].push_back({i, i + 1});
+      if (size > kMostSizes)
+        p.blocks.parts[1].back().end = size;
       p.blocks.parts.resize(std::min<int64_t>(size, 2));
     }
     p.dtype = DType(upTo(0, 2));
