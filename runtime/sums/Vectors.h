@@ -4,6 +4,7 @@
 
 #include "runtime/sums/Lines.h"
 
+#include <atomic>
 #include <bit>
 
 namespace stepc::sums {
@@ -52,14 +53,19 @@ template <typename Run, typename Body> auto withSource(const Run &line, Body &&b
 
 #if defined(__x86_64__)
 inline int vectorsOfMachine() {
-  static const int found = __builtin_cpu_supports("avx512dq") &&
-                                   __builtin_cpu_supports("avx512bw") &&
-                                   __builtin_cpu_supports("avx512vl")
-                               ? 2
-                           : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
-                                   __builtin_cpu_supports("fma")
-                               ? 1
-                               : 0;
+  // Threads may meet here. The guard of a local static is inside of the library, where a thread sanitizer does
+  // not see it.
+  static std::atomic<int> known{-1};
+  if (int found = known.load(std::memory_order_relaxed); found >= 0)
+    return found;
+  int found = __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl")
+                  ? 2
+              : __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
+                      __builtin_cpu_supports("fma")
+                  ? 1
+                  : 0;
+  known.store(found, std::memory_order_relaxed);
   return found;
 }
 

@@ -14,7 +14,7 @@ import pytest
 from cases import random_batch
 from compiler import STEPC, stepc
 from counters import expect_simulated
-from test_strategies import random_strategies
+from test_strategies import legal_strategies_drawn
 from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -30,7 +30,9 @@ def test_counters(tmp_path, capsys):
     for index in range(BATCHES):
         folder, seed = tmp_path / str(index), f"{SEED}-{index}"
         batch, cluster = (
-            random_strategies(seed) if index % 3 == 2 else (random_batch(seed, 6), {"profile": "cpu"})
+            legal_strategies_drawn(folder / "explained", seed)
+            if index % 3 == 2
+            else (random_batch(seed, 6), {"profile": "cpu"})
         )
         batch.write(folder)
         program = [folder / "spec.optim", "--manifest", folder / "many.json", "--cluster", json.dumps(cluster), *batch.options()]

@@ -117,24 +117,27 @@ def random_strategies(seed):
     return batch, {"profile": "cpu", "levels": levels}
 
 
-def keep_legal(folder, batch, cluster):
-    """A value that drops the axis which blocks divide stands on ranks of several subgroups: where a rule keeps one, or
+def legal_strategies_drawn(folder, seed):
+    """(a batch, its cluster): as random_strategies, and legal. `folder` gets what the compiler was asked about.
+
+    A value that drops the axis which blocks divide stands on ranks of several subgroups: where a rule keeps one, or
     reads one beside shards, its blocks go to owners.
     """
+    batch, cluster = random_strategies(seed)
     divided = [case for case in batch.cases if case.strategy == "subgroup-gather" and case.layout.blocks]
     if divided:
         legal, _ = legal_strategies(folder, batch, ("--cluster", json.dumps(cluster)))
         for case in divided:
             if case.strategy not in legal[case.name]:
                 case.strategy = "owner"
+    return batch, cluster
 
 
 def test_results_have_the_same_bytes(tmp_path, capsys):
     counts = Counter()
     for index in range(BATCHES):
-        batch, cluster = random_strategies(f"{SEED}-{index}")
         folder = tmp_path / str(index)
-        keep_legal(folder / "explained", batch, cluster)
+        batch, cluster = legal_strategies_drawn(folder / "explained", f"{SEED}-{index}")
         batch.write(folder)
         out = run(folder / "spec.optim", folder / "both.json", folder / "both.safetensors", folder / "out.safetensors",
                   "--cluster", json.dumps(cluster), "--threads", batch.threads, *batch.options(), steps=STEPS)  # fmt: skip

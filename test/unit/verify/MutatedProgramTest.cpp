@@ -101,7 +101,7 @@ protected:
     for (auto &[what, count] : harmless)
       std::cout << "  the same level 5: " << what << ": " << count << "\n";
     for (const char *what : often)
-      EXPECT_GE(histogram[what], 15) << what;
+      EXPECT_GE(histogram[what], 4) << what;
   }
 
   MLIRContext context;

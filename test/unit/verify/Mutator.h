@@ -385,6 +385,10 @@ private:
         !begin || !otherBegin || end->isBeforeInBlock(otherBegin) ||
         otherEnd->isBeforeInBlock(begin))
       return {};
+    // A stage may write its results over what it reads, element by element.
+    if ((end == otherBegin && isa<comm::StageOp>(end)) ||
+        (otherEnd == begin && isa<comm::StageOp>(begin)))
+      return {};
     one.setOffset(two.getOffset());
     return "another place";
   }

@@ -188,7 +188,8 @@ private:
     int64_t bytes = 0;
     for (const DrawnGroup &g : groups) {
       auto ranks = int64_t(meshes[g.meshIndex].ranks.size());
-      bytes += 2 * ranks * (4 * g.group.blockCount() * g.group.rows() * g.group.cols() + 64);
+      // A part of a divided matrix may be a small part of its shard.
+      bytes += 16 * ranks * (4 * g.group.blockCount() * g.group.rows() * g.group.cols() + 64);
     }
     return (bytes + 63) / 64 * 64;
   }
