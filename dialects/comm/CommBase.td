@@ -46,6 +46,14 @@ def Comm_Iteration : Comm_PlanEnum<"Distribution::Kind", "Iteration", "iteration
   let summary = "what a stage runs over";
 }
 
+def Comm_Walked : Comm_PlanEnum<"ValueKind", "Walked", "walked"> {
+  let summary = "the kind of the values whose elements a stage over shards visits";
+}
+
+def Comm_Reduction : Comm_PlanEnum<"Reduction", "Reduction", "reduction"> {
+  let summary = "what a stage makes of the terms of each line";
+}
+
 def Comm_CollectiveKind : Comm_PlanEnum<"CollectiveKind", "CollectiveKind", "collective_kind"> {
   let summary = "how ranks meet";
 }

@@ -224,10 +224,30 @@ SmallVector<Value> StageOp::getStaged() {
   return staged;
 }
 
-bool StageOp::isLine(Value input) {
-  PlaceAttr place = placeOf(input);
+bool StageOp::isLine(Value operand) {
+  PlaceAttr place = placeOf(operand);
   return place && getVisited().isShards() && !place.isScalars() && place.getEnd() == End::Kept &&
-         place.getValue() != ValueKind::Full && llvm::is_contained(getIns(), input);
+         place.getValue() != ValueKind::Full && place.getValue() != getKind() &&
+         llvm::is_contained(getReduction() ? getOperands() : getIns(), operand);
+}
+
+/// Verifies a stage that reduces: what it writes is one line of f32.
+static LogicalResult verifyReduction(StageOp op) {
+  auto refuse = [&](const Twine &expected) {
+    return op.emitOpError("expected a stage that reduces to ") << expected.str() << ", found ";
+  };
+  if (!op.getVisited().isShards())
+    return refuse("run over shards") << plan::name(op.getIteration());
+  if (op.getWalked())
+    return refuse("visit full values") << plan::name(op.getKind());
+  if (!op.getWrites().empty())
+    return refuse("write no shards") << op.getWrites().front().getType();
+  PlaceAttr out = op.getOuts().size() == 1 ? placeOf(op.getOuts()[0]) : PlaceAttr();
+  if (!out || (out.getValue() != ValueKind::Rows && out.getValue() != ValueKind::Cols) ||
+      !elementOf(op.getOuts()[0]).isF32())
+    return refuse("have one out, of f32, with a number per row or column")
+           << op.getOuts().getTypes();
+  return success();
 }
 
 /// Verifies a stage over blocks: operands broadcast to the extents that the stage runs over, outs have these.
@@ -269,7 +289,12 @@ LogicalResult StageOp::verify() {
            << plan::name(getIteration());
   if (failed(verifyActive(*this, getActive(), !blocks)))
     return failure();
-  auto walked = plan::Place::resting(0, plan::ValueKind::Full, getVisited());
+  if (getWalked() && (blocks || getKind() == ValueKind::Full || !getKind().isStored()))
+    return emitOpError("expected to visit rows, cols or one values of shards, found ")
+           << plan::name(getKind()) << " values of " << plan::name(getIteration());
+  if (getReduction() && failed(verifyReduction(*this)))
+    return failure();
+  auto walked = plan::Place::resting(0, getKind(), getVisited());
   for (Value value : getOperands())
     if (auto shards = dyn_cast<ShardsType>(value.getType())) {
       if (blocks)
@@ -278,7 +303,7 @@ LogicalResult StageOp::verify() {
         return emitOpError("expected shards that stand in ")
                << plan::name(getIteration()) << ", found " << shards;
     }
-  for (Value value : getIns())
+  for (Value value : getOperands())
     if (PlaceAttr place = placeOf(value);
         isLine(value) && (place.getSymbol() != getSegmentAttr() || place.getFrom() != getVisited()))
       return emitOpError("expected lines of segment ")

@@ -247,6 +247,13 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     of the scalar table (f32) for the element's parameter. Yields: one per operand of `writes`, then one per
     out.
 
+    A stage over shards may visit a rows, cols or one value in place of a full one (`of rows`): each number
+    that the rank holds of it. Its shard operands are of this kind, its lines of other kinds.
+
+    A stage over shards that `reduces` yields the terms of reductions, of f32. Its one out is a line, and each
+    number of it is what `optim.reduce` makes of the terms of this row or column. A rank has all elements of
+    each of these rows (columns).
+
     An element is read before it is written, so an input may also be written. A batch has room for the longest
     slab. If a stage over shards writes a batch of slabs, the elements behind a shorter slab keep their
     values.
@@ -262,21 +269,30 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
       %2 = arith.truncf %1 : f32 to bf16
       comm.yield %1, %2 : f32, bf16
     } -> tensor<?xbf16, #comm.place<@g0, full, shards to blocks, sent>>
+    %r = comm.stage @g0 over shards reduces mean active %active ins(%g : !comm.shards<@g0, f32>)
+        outs(%line : tensor<?xf32, #comm.place<@g0, rows, shards, kept>>) {
+    ^bb0(%a: f32):
+      %0 = arith.mulf %a, %a : f32
+      comm.yield %0 : f32
+    } -> tensor<?xf32, #comm.place<@g0, rows, shards, kept>>
     ```
-    Constraints: argument and yield types as above. Over shards, a stage has active flags, and its shard
-    operands and lines have the distribution that it visits. Over blocks, it has neither flags nor shard
-    operands. The place of every staged operand names the segment and is addressable from the visited
-    distribution. The
-    scalars are those of the segment's group. Over blocks, operands that are not 1 along an axis agree on it,
+    Constraints: argument and yield types as above. `of` and `reduces` only over shards, and not both. What
+    reduces writes no shards and has one out: a line of f32 with a number per row or column. Over shards, a
+    stage has active flags, and its shard operands and lines have the distribution that it visits. Over
+    blocks, it has neither flags nor shard operands. The place of every staged operand names the segment and
+    is addressable from the visited distribution. The scalars are those of the segment's group. Over blocks,
+    operands that are not 1 along an axis agree on it,
     and outs have that extent. One result per out tensor.
   }];
   let arguments = (ins FlatSymbolRefAttr:$segment, Comm_Iteration:$iteration, Variadic<StageInput>:$ins,
                        Variadic<Comm_Shards>:$writes, Variadic<Buffer>:$outs, Optional<Buffer>:$scalars,
-                       Optional<Comm_Active>:$active);
+                       Optional<Comm_Active>:$active, OptionalAttr<Comm_Walked>:$walked,
+                       OptionalAttr<Comm_Reduction>:$reduction);
   let results = (outs Variadic<BufferTensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $segment `over` custom<Word>($iteration) (`active` $active^)?
+    $segment `over` custom<Word>($iteration) (`of` custom<Word>($walked)^)?
+    (`reduces` custom<Word>($reduction)^)? (`active` $active^)?
     (`ins` `(` $ins^ `:` type($ins) `)`)? (`writes` `(` $writes^ `:` type($writes) `)`)?
     (`outs` `(` $outs^ `:` type($outs) `)`)? (`scalars` `(` $scalars^ `:` type($scalars) `)`)?
     attr-dict-with-keyword $body (`->` type($results)^)?
@@ -287,8 +303,11 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     plan::Distribution getVisited() { return getIteration(); }
     /// Inputs and outs with a place, except for lines.
     ::llvm::SmallVector<::mlir::Value> getStaged();
-    /// Over shards: whether an input is a copy of a rows, cols or one value.
-    bool isLine(::mlir::Value input);
+    /// The kind of the values whose elements the stage visits.
+    plan::ValueKind getKind() { return getWalked().value_or(plan::ValueKind::Full); }
+    /// Over shards: whether an input is a copy of a rows, cols or one value of which an element that the
+    /// stage visits has one number, or an out is a line to which the stage reduces.
+    bool isLine(::mlir::Value operand);
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &symbols);
   }];
   let hasVerifier = 1;

@@ -80,6 +80,9 @@ namespace stepc::exec {
 /// On a kernel: how a GPU starts it (LaunchAttr).
 inline constexpr llvm::StringLiteral kLaunchAttr = "exec.launch";
 
+/// On the function of a kernel that reduces the terms which its region yields: comm::ReductionAttr.
+inline constexpr llvm::StringLiteral kReductionAttr = "exec.reduction";
+
 /// Whether one kernel can take `operand` in one run and `other` in another. Both must be of the same kind of
 /// attribute. Shards must be equal, because a kernel gets one list of shards for all its runs.
 bool areAlike(mlir::Attribute operand, mlir::Attribute other);

@@ -22,7 +22,8 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     ```
     Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves.
     For `sum`, `from` is where the contributions lie and `to` where their sums lie. For `shard_chunks` and
-    `line_chunks`, `to` is the place of the staged operands. If `to` is not given, it equals `from`. A table
+    `line_chunks`, `whole_rows` and `whole_columns`, `to` is the place of the staged operands. If `to` is not
+    given, it equals `from`. A table
     of kind `message` says how many elements of one value go to each peer.
     Constraints: `element_bytes` is 1, 2, 4 or 8 for messages, copies and sums, and 0 for chunks.
   }];
@@ -245,8 +246,8 @@ def Exec_Shards : Exec_Operand<"Shards", "shards"> {
 def Exec_Line : Exec_Operand<"Line", "line"> {
   let summary = "a copy, in the workspace, of the shards of a value per row, column or block";
   let description = [{
-    A kernel over `line_chunks` reads it. The map by which the kernel's function reads its view says which of
-    the three it is.
+    A kernel over `line_chunks`, `whole_rows` or `whole_columns` reads it. One that reduces also writes one.
+    The map by which the kernel's function reads or writes its view says which of the three it is.
     ```mlir
     #exec.line<offset = 4096, bytes = 64>
     ```

@@ -169,7 +169,8 @@ LogicalResult DispatchChunksOp::verify() {
   auto first = cast<TableAttr>(getTables()[0]);
   for (TableAttr table : getTables().getAsRange<TableAttr>()) {
     if (failed(verifyKind(*this, table,
-                          {TableKind::ShardChunks, TableKind::LineChunks, TableKind::BlockChunks})))
+                          {TableKind::ShardChunks, TableKind::LineChunks, TableKind::WholeRows,
+                           TableKind::WholeColumns, TableKind::BlockChunks})))
       return failure();
     if (table.getKind() != first.getKind())
       return emitOpError("expected tables of one kind, found ")

@@ -57,6 +57,11 @@ def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
     second, and so on. An operand's offset in the workspace, the row of scalars and the number of a block's
     rows differ between tables. The kernel reads them from the chunk's row of the table. Chunks of parameters
     that a step skips are left out.
+
+    The function of a kernel has one linalg.generic over the rows and columns of a chunk. If it has the
+    attribute `exec.reduction`, its region yields terms, and the line that it writes has what this reduction
+    makes of the terms of each row or column (`optim.reduce`). The chunks of `whole_rows`
+    (`whole_columns`) have all of them.
     ```mlir
     exec.dispatch_chunks @Muon_in_f32_bf16
       of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>,

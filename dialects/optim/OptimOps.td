@@ -69,7 +69,8 @@ def Optim_ClusterOp : Optim_Op<"cluster", [HasParent<"::mlir::ModuleOp">]> {
 }
 
 def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mlir::ModuleOp">,
-                                     SingleBlockImplicitTerminator<"YieldOp">]> {
+                                     SingleBlockImplicitTerminator<"YieldOp">,
+                                     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "an optimizer rule on one logical parameter";
   let description = [{
     The body's arguments are, in order: the parameter and its gradient (full, f32), the states (f32, of their
@@ -88,16 +89,20 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
       optim.yield %p : tensor<?x?xf32>
     }
     ```
+    A rule may be decided in several ways, each for some groups. The copies that these groups then take have
+    the rule's body with other spaces. `written` names the rule that the user wrote.
     Constraints: argument and yield types as above; names distinct; initial values finite in their
     state's type; at most one master state, full and f32; no fast-math flags in the body. Tensors have two
-    axes and the type of their kind; a constant has one number for all elements.
+    axes and the type of their kind; a constant has one number for all elements. A rule that is written
+    somewhere else has the hyperparameters and states that it has there.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$hyperparameters,
-                       Optim_StateArray:$states, UnitAttr:$needs_matrix);
+                       Optim_StateArray:$states, UnitAttr:$needs_matrix,
+                       OptionalAttr<FlatSymbolRefAttr>:$written);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `hyperparameters` $hyperparameters `states` $states (`needs_matrix` $needs_matrix^)?
-    attr-dict-with-keyword $body
+    (`written` $written^)? attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     ::mlir::BlockArgument getParameterArgument() { return getBody().getArgument(0); }
@@ -114,6 +119,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     /// Whether results depend on how elements form blocks: the rule is not elementwise, or reads rows, cols
     /// or numel.
     bool seesBlocks();
+    /// The name of the rule that the user wrote: of this one, or of the one that it is a copy of.
+    ::llvm::StringRef getWrittenName() { return getWritten().value_or(getSymName()); }
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

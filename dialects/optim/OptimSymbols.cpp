@@ -120,6 +120,18 @@ LogicalResult RuleOp::verify() {
   return success();
 }
 
+LogicalResult RuleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!getWrittenAttr())
+    return success();
+  auto written = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getWrittenAttr());
+  if (written && !written.getWrittenAttr() && written->isBeforeInBlock(*this) &&
+      written.getHyperparameters() == getHyperparameters() && written.getStates() == getStates())
+    return success();
+  return emitOpError("expected an optim.rule before it that the user wrote, with the same "
+                     "hyperparameters and states, found ")
+         << getWrittenAttr();
+}
+
 /// Verifies the results of an operation in a rule: tensors have two axes and the one type of their kind, and
 /// constants have one number for all elements.
 static LogicalResult verifyTensors(Operation *op) {

@@ -168,7 +168,8 @@ optim::RuleOp RuleEmitter::run() {
   auto op =
       optim::RuleOp::create(builder, locate(rule.name.range), builder.getStringAttr(rule.name.text),
                             builder.getStrArrayAttr(names), stateAttributes(),
-                            rule.needsMatrix ? builder.getUnitAttr() : UnitAttr());
+                            rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(),
+                            /*written=*/FlatSymbolRefAttr());
   Block &block = op.getBody().emplaceBlock();
   addArguments(block);
   builder.setInsertionPointToEnd(&block);

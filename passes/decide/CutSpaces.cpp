@@ -1,17 +1,18 @@
 //===- CutSpaces.cpp - Cut a rule between shard and matrix space -----------===//
 //
-// Tensor operations that need whole blocks, or lie between two of these, are the core. Operations that lead
-// to the core run in `in` or `matrix`, operations that follow from it in `matrix` or `out`. On each side a
-// minimum cut decides, over the bytes per element of values that cross. Scalars, splats, conditions,
+// Tensor operations that need whole blocks, or lie between two of these, are the core. A reduction is one of
+// them unless the lines that it adds up are whole on their ranks (optim-reduce-on-shards). Operations that
+// lead to the core run in `in` or `matrix`, operations that follow from it in `matrix` or `out`. On each
+// side a minimum cut decides, over the bytes per element of values that cross. Scalars, splats, conditions,
 // broadcasts, widenings and what is computed from values per row, column or block run wherever they are used
 // and get no label. An operation that uses one counts as a reader of its operands.
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/decide/Passes.h"
+#include "passes/decide/CutSpaces.h"
 
-#include "dialects/optim/Optim.h"
 #include "passes/decide/MinimumCut.h"
+#include "passes/decide/Passes.h"
 #include "passes/decide/Writes.h"
 
 #include "mlir/IR/Remarks.h"
@@ -36,12 +37,18 @@ int64_t crossingCost(Value value) {
   return kindOf(type) == ValueKind::Full ? 1024 * (type.getElementTypeBitWidth() / 8) : 1;
 }
 
+/// The cost of a reduction that runs on shards although its source is made in matrix space, in the same unit.
+/// It takes another pass over what arrives, and saves nothing if only values per row, column or block cross
+/// less.
+constexpr int64_t kReductionCost = 8;
+
 bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
 
 class Cutter {
 public:
-  explicit Cutter(RuleOp rule)
-      : rule(rule), yield(cast<YieldOp>(rule.getBody().front().getTerminator())) {
+  Cutter(RuleOp rule, const llvm::DenseSet<Operation *> &onShards)
+      : rule(rule), onShards(onShards),
+        yield(cast<YieldOp>(rule.getBody().front().getTerminator())) {
     for (Operation &op : rule.getBody().front()) {
       if (!hasSpace(&op) && &op != yield)
         continue;
@@ -74,7 +81,7 @@ private:
   void findCore() {
     llvm::DenseSet<Operation *> required;
     for (Operation *op : ops)
-      if (isa<MatrixOpInterface>(op))
+      if (isa<MatrixOpInterface>(op) && !onShards.contains(op))
         required.insert(op);
     // Program order is topological, so one sweep in each direction is enough.
     for (Operation *op : ops)
@@ -189,6 +196,11 @@ private:
         for (Value operand : reads[op])
           if (auto it = nodes.find(operand.getDefiningOp()); it != nodes.end())
             cut.pay(node->second, it->second, MinimumCut::kNever); // spaces never decrease
+        if (isa<ReduceOp>(op)) {
+          int fixed = cut.addNode();
+          cut.fixOne(fixed);
+          cut.pay(fixed, node->second, kReductionCost);
+        }
       }
     }
     // A value on shards costs its bytes if an operation that moves into matrix space reads it. It costs
@@ -256,6 +268,7 @@ private:
   ArrayRef<Operation *> usersOf(Operation *op) const { return usersOf(op->getResult(0)); }
 
   RuleOp rule;
+  const llvm::DenseSet<Operation *> &onShards;
   YieldOp yield;
   SmallVector<Operation *> ops; // operations with a space
   llvm::DenseMap<Operation *, SmallVector<Value>> reads;
@@ -266,21 +279,8 @@ private:
 
 class CutSpaces : public stepc::decide::impl::CutSpacesBase<CutSpaces> {
   void runOnOperation() override {
-    Builder builder(&getContext());
     for (auto rule : getOperation().getOps<RuleOp>()) {
-      Cutter cutter(rule);
-      cutter.run();
-      for (auto &[op, space] : cutter.space)
-        op->setAttr(kSpaceAttr, SpaceAttr::get(&getContext(), space));
-      auto yield = cast<YieldOp>(rule.getBody().front().getTerminator());
-      SmallVector<Attribute> writes;
-      for (std::optional<Space> write : decideWrites(rule))
-        writes.push_back(write ? Attribute(SpaceAttr::get(&getContext(), *write))
-                               : builder.getUnitAttr());
-      yield->setAttr(kWritesAttr, builder.getArrayAttr(writes));
-      int64_t counts[3] = {};
-      for (auto &[op, space] : cutter.space)
-        ++counts[int64_t(space)];
+      SpaceCounts counts = cutSpaces(rule, {});
       remark::passed(rule.getLoc(),
                      remark::RemarkOpts::name("spaces-assigned").category("optim-cut-spaces"))
           << remark::metric("rule", rule.getSymName()) << remark::metric("in", counts[0])
@@ -290,3 +290,20 @@ class CutSpaces : public stepc::decide::impl::CutSpacesBase<CutSpaces> {
 };
 
 } // namespace
+
+SpaceCounts stepc::decide::cutSpaces(RuleOp rule, const llvm::DenseSet<Operation *> &onShards) {
+  Builder builder(rule.getContext());
+  Cutter cutter(rule, onShards);
+  cutter.run();
+  for (auto &[op, space] : cutter.space)
+    op->setAttr(kSpaceAttr, SpaceAttr::get(rule.getContext(), space));
+  SmallVector<Attribute> writes;
+  for (std::optional<Space> write : decideWrites(rule))
+    writes.push_back(write ? Attribute(SpaceAttr::get(rule.getContext(), *write))
+                           : builder.getUnitAttr());
+  rule.getBody().front().getTerminator()->setAttr(kWritesAttr, builder.getArrayAttr(writes));
+  SpaceCounts counts = {};
+  for (auto &[op, space] : cutter.space)
+    ++counts[size_t(space)];
+  return counts;
+}

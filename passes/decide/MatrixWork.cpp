@@ -210,7 +210,8 @@ MatrixWork::MatrixWork(RuleOp rule, const MatrixExtents &extents, plan::Division
     SmallVector<MatrixValue> operands = llvm::map_to_vector(op->getOperands(), valueOf);
     SmallVector<MatrixValue> placed = llvm::map_to_vector(placedOperands(op), valueOf);
     auto matrixOp = dyn_cast<MatrixOpInterface>(op);
-    if (!matrixOp) {
+    bool isOnShards = spaceOf(op).value_or(Space::Matrix) != Space::Matrix;
+    if (!matrixOp || isOnShards) {
       bool isInMatrixSpace = spaceOf(op) == Space::Matrix;
       if (isa<YieldOp>(op) || (hasSpace(op) && !isInMatrixSpace))
         for (const MatrixValue &operand : placed)

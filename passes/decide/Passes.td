@@ -117,6 +117,33 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
   ];
 }
 
+def ReduceOnShards : Pass<"optim-reduce-on-shards", "::mlir::ModuleOp"> {
+  let summary = "Let reductions run on shards where each line is whole on its ranks";
+  let description = [{
+    A reduction over columns makes a value per row, one over rows a value per column. If each rank has all
+    elements of each row (column) of which it holds the value, the reduction needs no other rank. The group
+    then takes a copy of its rule, of which the spaces are chosen once more: these reductions may run on
+    shards, like operations on single elements. Groups with the same reductions share a copy. A group that
+    `force` gives a strategy keeps the rule if the copy computes nothing of whole blocks, because a strategy
+    says who does.
+
+    Remark (passed) `reduced-on-shards`: a group, its rule, and how many reductions may run on its shards.
+
+    ```mlir
+    optim.group @g0 rule @RowAdam …
+    // becomes, if g0 has whole rows on each rank
+    optim.rule @RowAdam.on_shards … written @RowAdam {
+      … optim.reduce mean %s {optim.space = #optim.space<in>} …
+    }
+    optim.group @g0 rule @RowAdam.on_shards …
+    ```
+  }];
+  let options = [
+    ListOption<"force", "force", "std::string",
+               "PATTERN=STRATEGY, the last match holds: as for optim-assign-strategies">,
+  ];
+}
+
 def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
   let summary = "Choose each group's strategy";
   let description = [{

@@ -20,13 +20,18 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   manager.addPass(createExpandNamed());
   // Equal scalars then get one column of the scalar table, and unused scalars no column.
   manager.addPass(createCSEPass());
-  // Works on rules and does not depend on parameters.
+  // Works on rules as if no rank had more than a part of a block.
   manager.addPass(createCutSpaces());
   // Needs spaces: forces divide parameters into groups only if their rule has a matrix space.
   GroupParametersOptions groups;
   for (const std::string &force : options.strategies)
     groups.force.push_back(force);
   manager.addPass(createGroupParameters(groups));
+  // Needs groups: where lines are whole depends on placements.
+  ReduceOnShardsOptions reductions;
+  for (const std::string &force : options.strategies)
+    reductions.force.push_back(force);
+  manager.addPass(createReduceOnShards(reductions));
   // Needs spaces (has the rule a matrix space?) and groups.
   AssignStrategiesOptions strategies;
   for (const std::string &force : options.strategies)

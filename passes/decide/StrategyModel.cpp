@@ -218,7 +218,7 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     return {};
   // A slab lacks rows or columns of its block. So a rule with slabs may have no other matrix operation, and
   // no values per row, column or block.
-  std::string name = "rule " + rule.getSymName().str();
+  std::string name = "rule " + rule.getWrittenName().str();
   for (Operation &op : rule.getBody().front()) {
     auto matrix = dyn_cast<MatrixOpInterface>(op);
     if (spaceOf(&op) != Space::Matrix || (matrix && matrix.takesSlabs()))
@@ -243,7 +243,7 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
       return name + " stores a state where blocks have to be whole";
   // A shorter slab has zeros behind its end. Operations of the rule may make other numbers of these zeros.
   for (Operation &op : rule.getBody().front())
-    if (isa<MatrixOpInterface>(op) && plan::hasPadding(cut))
+    if (isa<MatrixOpInterface>(op) && spaceOf(&op) == Space::Matrix && plan::hasPadding(cut))
       for (Value value : placedOperands(&op))
         if (spaceOf(value.getDefiningOp()) == Space::Matrix)
           return name + " has " + op.getName().stripDialect().str() +

@@ -42,15 +42,15 @@ Writes decide::decideWrites(RuleOp rule) {
                    });
     if (value == argument(i) && !rounded)
       continue;
-    if (i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full) {
-      writes[i] = Space::Matrix;
-      continue;
-    }
     // A value without a space is made in the latest space of its operands.
     std::optional<Space> space;
     for (Value operand : placedOperands(value))
       if (std::optional<Space> made = spaceOf(operand.getDefiningOp()))
         space = std::max(space.value_or(*made), *made);
+    if (i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full) {
+      writes[i] = space.value_or(Space::Matrix);
+      continue;
+    }
     // A splat or another argument is made nowhere. It is stored in the rule's last space on shards.
     if (space)
       writes[i] = *space == Space::In ? Space::In : Space::Out;
@@ -65,7 +65,8 @@ Writes decide::decideWrites(RuleOp rule) {
     changed = false;
     llvm::DenseSet<Value> stored, seen;
     for (unsigned i = 1; i < count; ++i)
-      if (writes[i] == Space::In && rule.getState(i - 1).getType().isF32())
+      if (writes[i] == Space::In && rule.getState(i - 1).getKind() == ValueKind::Full &&
+          rule.getState(i - 1).getType().isF32())
         stored.insert(yield.getOperand(i));
     llvm::SetVector<Value> reads;
     for (Operation &op : rule.getBody().front())
@@ -76,11 +77,14 @@ Writes decide::decideWrites(RuleOp rule) {
       if (writes[i] == Space::Out)
         for (Value operand : placedOperands(yield.getOperand(i)))
           collectReads(operand, stored, seen, reads);
-    for (unsigned i = 0; i < count; ++i)
-      if (writes[i] == Space::In && reads.contains(argument(i))) {
+    for (unsigned i = 0; i < count; ++i) {
+      // Of a state per row, column or block, `out` reads a copy.
+      bool isLine = i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full;
+      if (writes[i] == Space::In && !isLine && reads.contains(argument(i))) {
         writes[i] = Space::Out;
         changed = true;
       }
+    }
   }
   return writes;
 }

@@ -190,8 +190,8 @@ private:
       arguments.push_back(cast<ShapedType>(in.getType()).getElementType());
     auto created = StageOp::create(builder, loc, TypeRange(init.getType()), segment.getValue(),
                                    Distribution::Blocks, ins, ValueRange(), ValueRange(init),
-                                   /*scalars=*/Value(),
-                                   /*active=*/Value());
+                                   /*scalars=*/Value(), /*active=*/Value(), comm::WalkedAttr(),
+                                   comm::ReductionAttr());
     OpBuilder::InsertionGuard guard(builder);
     Block *block = builder.createBlock(&created.getBody(), {}, arguments,
                                        SmallVector<Location>(arguments.size(), loc));

@@ -21,6 +21,11 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   auto yield = cast<optim::YieldOp>(body.getTerminator());
   unsigned firstScalar = rule.getFirstScalarArgument();
   optim::Writes writes = optim::writesOf(rule);
+  auto isReducedOnShards = [](Value value) {
+    Operation *op = value.getDefiningOp();
+    return isa_and_present<optim::ReduceOp>(op) && spaceOf(op) != Space::Matrix;
+  };
+  auto isStoredBeforeOut = [](std::optional<Space> write) { return write && *write != Space::Out; };
   /// The state of kind rows, cols or one whose old value this is.
   auto lineState = [&](Value value) -> std::optional<unsigned> {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -29,17 +34,34 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
       return argument.getArgNumber() - 2;
     return std::nullopt;
   };
-  // Matrix space makes new states of kind rows, cols and one. Stages over shards read those of f32 instead of
-  // computing them once more.
-  llvm::DenseSet<Value> made;
-  llvm::DenseMap<Value, unsigned> stateOf;
-  for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
-    if (Value value = yield.getOperand(i + 1); writes[i + 1] == Space::Matrix &&
-                                               rule.getState(i).getType().isF32() &&
-                                               value.getDefiningOp()) {
+  // New states of kind rows, cols and one. Stages over shards read them instead of computing them once more,
+  // those that matrix space makes if they are of f32.
+  llvm::DenseSet<Value> made, madeIn, madeOut; // in matrix space, `in` and `out`
+  llvm::DenseMap<Value, unsigned> stateOf, lineOf;
+  for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i) {
+    Value value = yield.getOperand(i + 1);
+    std::optional<Space> write = writes[i + 1];
+    if (!value.getDefiningOp() || !write || rule.getState(i).getKind() == ValueKind::Full)
+      continue;
+    if (write == Space::Matrix && rule.getState(i).getType().isF32()) {
       made.insert(value);
       stateOf.try_emplace(value, i);
+    } else if (write != Space::Matrix && !isReducedOnShards(value)) {
+      (write == Space::In ? madeIn : madeOut).insert(value);
+      lineOf.try_emplace(value, i);
     }
+  }
+  /// The lines that are there for a stage of a space: one that steps, or one before states are stored.
+  auto linesFor = [&](Space space, bool steps) {
+    llvm::DenseSet<Value> there;
+    if (space == Space::Out)
+      there.insert(made.begin(), made.end());
+    if (space == Space::Out || steps)
+      there.insert(madeIn.begin(), madeIn.end());
+    if (space == Space::Out && steps)
+      there.insert(madeOut.begin(), madeOut.end());
+    return there;
+  };
   llvm::DenseSet<Value> usedOut; // full values that `out` reads or stores
   // Notes the values that a stage over shards reads.
   auto readOnShards = [&](ArrayRef<Value> values, Space space) {
@@ -48,30 +70,48 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
         result.oldStates.insert(*state);
       else if (auto state = stateOf.find(value); space == Space::Out && state != stateOf.end())
         result.newStates.insert(state->second);
+      else if (auto state = lineOf.find(value); state != lineOf.end())
+        result.keptLines.insert(state->second);
+      else if (isReducedOnShards(value))
+        continue; // it is there
       else if (kindOf(value.getType()) != ValueKind::Full)
         result.linesOut.insert(value);
       else if (space == Space::Out)
         usedOut.insert(value);
     }
   };
-  for (auto [index, value] : llvm::enumerate(yield.getOperands()))
-    if (writes[index] == Space::In || writes[index] == Space::Out)
-      readOnShards(optim::placedOperands(
-                       value, *writes[index] == Space::Out ? made : llvm::DenseSet<Value>()),
-                   *writes[index]);
+  for (auto [index, value] : llvm::enumerate(yield.getOperands())) {
+    if (writes[index] != Space::In && writes[index] != Space::Out)
+      continue;
+    ValueKind kind = *kindOf(value.getType());
+    SmallVector<Value> read =
+        optim::placedOperands(value, linesFor(*writes[index], kind == ValueKind::Full));
+    if (kind != ValueKind::Full) {
+      result.lineWrites.push_back({*writes[index], unsigned(index - 1)});
+      // The stage that writes a state visits states of its kind, as long as they have their old values.
+      llvm::erase_if(read, [&](Value each) {
+        std::optional<unsigned> state = lineState(each);
+        return state && kindOf(each.getType()) == kind &&
+               (*writes[index] == Space::In || !isStoredBeforeOut(writes[*state + 1]));
+      });
+    }
+    readOnShards(read, *writes[index]);
+  }
   // Notes a value that matrix space reads, if another space computes it.
   auto bringIn = [&](Value value) {
     if (std::optional<unsigned> state = lineState(value))
       result.statesIn.insert(*state);
+    else if (isReducedOnShards(value))
+      result.linesIn.insert(value);
     else if (spaceOf(value.getDefiningOp()) != Space::Matrix)
       result.fullIn.insert(value);
   };
   for (Operation &op : body) {
     std::optional<Space> space = spaceOf(&op);
-    if (space == Space::Out)
-      readOnShards(optim::placedOperands(&op, made), Space::Out);
-    if (space == Space::In)
-      readOnShards(optim::placedOperands(&op), Space::In);
+    if (space == Space::Out || space == Space::In)
+      readOnShards(optim::placedOperands(&op, linesFor(*space, !isa<optim::ReduceOp>(op))), *space);
+    if (auto reduce = dyn_cast<optim::ReduceOp>(op); reduce && space != Space::Matrix)
+      result.onShards.push_back(reduce);
     if (space != Space::Matrix)
       continue;
     result.hasMatrix = true;
@@ -90,7 +130,8 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
       for (Value operand : optim::placedOperands(yield.getOperand(i + 1)))
         bringIn(operand);
     }
-    if (writes[i + 1] == Space::In && rule.getState(i).getType().isF32())
+    if (writes[i + 1] == Space::In && rule.getState(i).getKind() == ValueKind::Full &&
+        rule.getState(i).getType().isF32())
       result.stored.try_emplace(yield.getOperand(i + 1), i);
   }
   return result;
@@ -174,7 +215,8 @@ bool GroupChain::addWrites(StageBuilder &stage, Space space) {
   if (writes && hasMaster())
     stage.write(yield.getOperand(0), stateShards(master));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
-    if (!rule.getState(i).getMaster() && stored[i + 1] == space)
+    if (!rule.getState(i).getMaster() && stored[i + 1] == space &&
+        rule.getState(i).getKind() == ValueKind::Full)
       stage.write(yield.getOperand(i + 1), stateShards(i));
   if (writes && !stays)
     stage.yield(yield.getOperand(0), emptyCopy(exemplar.getType()));
@@ -278,7 +320,7 @@ Value GroupChain::filled(Value batch) {
     return batch;
   auto stage = StageOp::create(builder, loc, TypeRange(batch.getType()), segment.getValue(),
                                Distribution::Blocks, ValueRange(), ValueRange(), ValueRange(batch),
-                               Value(), Value());
+                               Value(), Value(), WalkedAttr(), ReductionAttr());
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&stage.getBody());
   Value zero = arith::ConstantOp::create(builder, loc, builder.getFloatAttr(elementOf(batch), 0.0));
@@ -346,7 +388,7 @@ void GroupChain::buildIn() {
   }
   llvm::DenseMap<Value, Value> leaves = lines;
   addShardLeaves(leaves);
-  StageBuilder stage(leaves, columns);
+  reduceOnShards(Space::In, leaves);
   Moves moves = movesThere(layout, home);
   /// The destination of a value after `hops` moves: the sends of the next move or, after the last, a batch.
   auto next = [&](size_t hops, ValueKind kind, Type element) {
@@ -354,6 +396,21 @@ void GroupChain::buildIn() {
                                : filled(batch(kind, element));
   };
   auto staged = [&](ValueKind kind, Type element) { return next(0, kind, element); };
+  // What matrix space reads of old states is copied before they have new values.
+  SmallVector<Value> oldStates;
+  auto copyStates = [&] {
+    for (unsigned state : ArrayRef(crossings.statesIn.getArrayRef()).drop_front(oldStates.size())) {
+      optim::StateAttr attr = rule.getState(state);
+      oldStates.push_back(copy(stateShards(state), staged(attr.getKind(), attr.getType())));
+    }
+  };
+  bool writesLines =
+      llvm::any_of(crossings.lineWrites, [](auto write) { return write.first == Space::In; });
+  if (writesLines) {
+    copyStates();
+    writeLines(Space::In, leaves);
+  }
+  StageBuilder stage(leaves, columns);
   // The values that matrix space reads, as values of the rule, and the buffer that now holds each.
   SmallVector<Value> values, places;
   for (Value value : crossings.fullIn) {
@@ -371,10 +428,14 @@ void GroupChain::buildIn() {
     for (Value result : results)
       places.push_back(apart ? copy(result, staged(ValueKind::Full, elementOf(result))) : result);
   }
-  for (unsigned state : crossings.statesIn) {
-    optim::StateAttr attr = rule.getState(state);
+  for (Value line : crossings.linesIn) {
+    values.push_back(line);
+    places.push_back(copy(lines[line], staged(placeOf(lines[line]).getValue(), elementOf(line))));
+  }
+  copyStates();
+  for (auto [state, place] : llvm::zip(crossings.statesIn, oldStates)) {
     values.push_back(rule.getStateArgument(state));
-    places.push_back(copy(stateShards(state), staged(attr.getKind(), attr.getType())));
+    places.push_back(place);
   }
   for (size_t move = 0; move < moves.size() && !places.empty(); ++move) {
     places = exchange(places, layout.hops[moves[move].second.level(layout) - 1].owned.empty());
@@ -431,6 +492,8 @@ void GroupChain::buildOut() {
   addShardLeaves(leaves);
   for (auto [value, state] : crossings.stored)
     leaves[value] = stateShards(state);
+  reduceOnShards(Space::Out, leaves);
+  writeLines(Space::Out, leaves);
   StageBuilder stage(leaves, columns);
   bool givesBack = addWrites(stage, Space::Out);
   if (stage.empty())
@@ -438,4 +501,49 @@ void GroupChain::buildOut() {
   StageOp op = createStage(stage, leaves);
   if (givesBack)
     giveBack(op.getResults().back());
+}
+
+//===----------------------------------------------------------------------===//
+// Lines that are made on shards
+//===----------------------------------------------------------------------===//
+
+void GroupChain::reduceOnShards(Space space, llvm::DenseMap<Value, Value> &leaves) {
+  for (optim::ReduceOp op : crossings.onShards) {
+    if (spaceOf(op) != space)
+      continue;
+    StageBuilder stage(leaves, columns);
+    stage.reduce(op.getKind());
+    Value line = op.getResult();
+    stage.yield(op.getSource(), emptyLine(*kindOf(line.getType()), elementOf(line)));
+    leaves[line] = lines[line] = createStage(stage, leaves).getResults().front();
+  }
+}
+
+void GroupChain::writeLines(Space space, llvm::DenseMap<Value, Value> &stepping) {
+  auto yield = cast<optim::YieldOp>(rule.getBody().front().getTerminator());
+  optim::Writes writes = optim::writesOf(rule);
+  for (ValueKind kind : {ValueKind::Rows, ValueKind::Cols, ValueKind::One}) {
+    llvm::DenseMap<Value, Value> leaves = lines;
+    for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
+      if (rule.getState(i).getKind() == kind) // else the copy of its old value is read
+        if (space == Space::In || writes[i + 1].value_or(Space::Out) == Space::Out)
+          leaves[rule.getStateArgument(i)] = stateShards(i);
+    StageBuilder stage(leaves, columns);
+    stage.visit(kind);
+    SmallVector<Value> kept;
+    for (auto [stored, state] : crossings.lineWrites) {
+      if (stored != space || rule.getState(state).getKind() != kind)
+        continue;
+      Value line = yield.getOperand(state + 1);
+      stage.write(line, stateShards(state));
+      if (!crossings.keptLines.contains(state))
+        continue;
+      stage.yield(line, emptyLine(kind, elementOf(line)));
+      kept.push_back(line);
+    }
+    if (stage.empty())
+      continue;
+    for (auto [line, result] : llvm::zip(kept, createStage(stage, leaves).getResults()))
+      stepping[line] = lines[line] = result;
+  }
 }

@@ -13,6 +13,12 @@ struct Crossings {
   llvm::SetVector<unsigned> statesIn;    ///< rows, cols and one states that matrix operations read
   llvm::SetVector<mlir::Value> fullOut;  ///< full values made in matrix space, used on shards
   llvm::SmallVector<unsigned> statesOut; ///< rows, cols and one states with new values
+  llvm::SmallVector<optim::ReduceOp> onShards; ///< reductions that stages over shards do
+  llvm::SetVector<mlir::Value> linesIn;        ///< results of these that matrix operations read
+  /// Rows, cols and one states that stages over shards write, by space, and those of them whose new values
+  /// other stages read.
+  llvm::SmallVector<std::pair<optim::Space, unsigned>> lineWrites;
+  llvm::SetVector<unsigned> keptLines;
   // The lines (values of kind rows, cols or one) that stages over shards read.
   llvm::SetVector<unsigned> oldStates;   ///< states as they were
   llvm::SetVector<unsigned> newStates;   ///< states of f32 with new values, of `statesOut`
@@ -78,6 +84,10 @@ private:
 
   void buildIn();
   void buildOut();
+  /// Reduces on shards what the rule reduces in a space, and adds the results to `leaves` and `lines`.
+  void reduceOnShards(optim::Space space, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
+  /// Writes the rows, cols and one states that a space stores, and adds new values to `leaves` and `lines`.
+  void writeLines(optim::Space space, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
 
   // MatrixSpace.cpp
   void buildMatrix();

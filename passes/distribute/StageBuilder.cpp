@@ -129,8 +129,13 @@ comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolR
     inits.push_back(output.place);
     results.push_back(output.place.getType());
   }
-  auto stage = comm::StageOp::create(builder, loc, results, segment.getValue(), iteration, ins,
-                                     written, inits, table, active);
+  auto stage =
+      comm::StageOp::create(builder, loc, results, segment.getValue(), iteration, ins, written,
+                            inits, table, active, comm::WalkedAttr(), comm::ReductionAttr());
+  if (walked)
+    stage.setWalked(*walked);
+  if (reduction)
+    stage.setReduction(*reduction);
   body = builder.createBlock(&stage.getBody(), {}, arguments,
                              SmallVector<Location>(arguments.size(), loc));
   for (auto [index, input] : llvm::enumerate(inputs))

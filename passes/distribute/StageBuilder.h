@@ -35,6 +35,10 @@ public:
   void write(mlir::Value value, mlir::Value shards) { writes.push_back({value, shards}); }
   /// Adds the staged out `init`, which gets a rule value, rounded to its element type.
   void yield(mlir::Value value, mlir::Value init) { outs.push_back({value, init}); }
+  /// The stage visits the elements of rows, cols or one values.
+  void visit(plan::ValueKind kind) { walked = kind; }
+  /// The stage reduces the values that it yields, the terms, to a line.
+  void reduce(plan::Reduction kind) { reduction = kind; }
   bool empty() const { return writes.empty() && outs.empty(); }
   /// The leaves that the stage reads, as rule values.
   llvm::ArrayRef<mlir::Value> reads();
@@ -55,6 +59,8 @@ private:
   llvm::SmallVector<Output> writes, outs;
   llvm::SetVector<mlir::Value> inputs; // rule values that are leaves
   llvm::DenseSet<mlir::Value> visited;
+  std::optional<plan::ValueKind> walked;
+  std::optional<plan::Reduction> reduction;
   bool usesColumns = false;
   llvm::DenseMap<mlir::Value, mlir::Value> scalars; // rule value → region value
   mlir::Block *body = nullptr;

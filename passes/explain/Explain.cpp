@@ -322,7 +322,7 @@ private:
     GroupReport &out = report.groups.emplace_back();
     out.name = group.name;
     out.bytesFor = bytesFor[index];
-    out.rule = rule.getSymName().str();
+    out.rule = rule.getWrittenName().str();
     llvm::MapVector<int64_t, bool> routes;
     for (int64_t parameter : group.parameters) {
       out.parameters.push_back(plan.parameters[parameter].name);

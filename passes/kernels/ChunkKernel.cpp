@@ -193,7 +193,11 @@ LogicalResult ChunkKernel::read() {
       return refuse(&op, "one linalg.generic, and loads of scalars before it");
     generic = cast<linalg::GenericOp>(op);
   }
-  if (!generic || generic.getNumLoops() != 2 || generic.getNumParallelLoops() != 2)
+  auto attribute = kernel->getAttrOfType<comm::ReductionAttr>(exec::kReductionAttr);
+  if (attribute)
+    reduction = attribute.getValue();
+  if (!generic || generic.getNumLoops() != 2 ||
+      generic.getNumParallelLoops() != (reduction ? 1 : 2))
     return refuse(kernel, "one linalg.generic over the rows and columns of a chunk");
   body = generic.getBody();
   if (Operation *illegal = findNotElementwise(*body))
@@ -221,8 +225,13 @@ LogicalResult ChunkKernel::read() {
       return refuse(generic, "a region that reads inputs alone");
     if (failed(readOperand(out, generic.getMatchingIndexingMap(&out), writes)))
       return failure();
-    if (writes.back().place != Place::Shards && writes.back().place != Place::Staged)
+    bool isLine = writes.back().place == Place::Row || writes.back().place == Place::Column;
+    bool hasAll = writes.back().place == Place::Shards || writes.back().place == Place::Staged;
+    if (!reduction && !hasAll)
       return refuse(generic, "outs that have every element of a chunk");
+    if (reduction &&
+        (!overShards || !isLine || !writes.back().element.isF32() || generic.getNumDpsInits() != 1))
+      return refuse(generic, "one line of f32 to which it reduces the terms of shards");
   }
   // Chunks of blocks hold whole rows. So a chunk is walked as one row if no value depends on the row or
   // column.
@@ -299,6 +308,8 @@ void ChunkEmitter::emitItem() {
   }
   body.emitUniform(b, scalars);
 
+  if (kernel.reduction)
+    return emitReduction(rows, cols);
   if (llvm::none_of(kernel.writes, [&](const ChunkOperand &o) { return kernel.mayBeAbsent(o); }))
     return emitRows(rows, cols, true);
   // A replica that does not send stages nothing, but updates its shards like the other replicas.
@@ -314,16 +325,21 @@ void ChunkEmitter::emitItem() {
 
 Value ChunkEmitter::at(const ChunkOperand &operand, Value row, Value column) {
   Value offset = column;
-  if (operand.stride) {
+  if (operand.stride && row) {
     Value rowOffset = b.mul(row, operand.stride);
     offset = column ? b.add(rowOffset, column) : rowOffset;
   }
   return b.address(operand.base, storageOf(operand.element), offset);
 }
 
-void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool storeStaged,
-                                unsigned alignment, SmallVectorImpl<Value> *mayBeNaN) {
-  // All loads come before the first store, because an input may also be an output.
+void ChunkEmitter::loadRow(Value row) {
+  for (ChunkOperand &operand : kernel.reads)
+    if (operand.place == Place::Row)
+      operand.single = loadStored(b, operand.element, at(operand, row, {}));
+}
+
+SmallVector<Value> ChunkEmitter::emitBody(Value row, Value column, int64_t width,
+                                          unsigned alignment) {
   SmallVector<Value> values;
   for (const ChunkOperand &operand : kernel.reads) {
     if (operand.alongColumns())
@@ -339,7 +355,13 @@ void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool sto
       values.push_back(value);
     }
   }
-  SmallVector<Value> results = body.emit(b, values, width);
+  return body.emit(b, values, width);
+}
+
+void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool storeStaged,
+                                unsigned alignment, SmallVectorImpl<Value> *mayBeNaN) {
+  // All loads come before the first store, because an input may also be an output.
+  SmallVector<Value> results = emitBody(row, column, width, alignment);
   for (auto [operand, result] : llvm::zip_equal(kernel.writes, results)) {
     if (!storeStaged && kernel.mayBeAbsent(operand))
       continue;

@@ -56,6 +56,8 @@ public:
   llvm::SmallVector<ChunkOperand> reads, writes;
   llvm::SmallVector<int64_t> columns; // per uniform argument of the body: its column of the scalars
   mlir::Block *body = nullptr;
+  /// What the kernel makes of the terms that its body yields, for each row or column of a chunk.
+  std::optional<plan::Reduction> reduction;
   bool flat = false; // a chunk of a block is walked as one row
 
 private:
@@ -102,8 +104,15 @@ protected:
   /// Emits all code for the chunk.
   void emitItem();
   virtual void emitRows(mlir::Value rows, mlir::Value cols, bool storeStaged) = 0;
+  /// Emits the reduction of a kernel that reduces.
+  virtual void emitReduction(mlir::Value rows, mlir::Value cols) = 0;
   /// The address of an element of a chunk or, without a column, of its row.
   mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
+  /// Emits what the body yields for `width` elements of a row, or for one if `width` is 0.
+  llvm::SmallVector<mlir::Value> emitBody(mlir::Value row, mlir::Value column, int64_t width,
+                                          unsigned alignment = 0);
+  /// Loads the values that are the same along a row.
+  void loadRow(mlir::Value row);
   /// Emits `width` elements of a row, or one if `width` is 0. Every NaN is stored as one NaN (withOneNaN).
   /// With `mayBeNaN`, values of f32 are stored as they are. `mayBeNaN` then gets values, and one of them is a
   /// NaN if any stored value is a NaN.

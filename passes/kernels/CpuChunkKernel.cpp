@@ -8,6 +8,8 @@
 #include "passes/kernels/ChunkKernel.h"
 #include "passes/kernels/CpuKernels.h"
 
+#include "runtime/sums/Pieces.h"
+
 using namespace mlir;
 
 namespace stepc::kernels {
@@ -22,6 +24,10 @@ public:
   using ChunkEmitter::ChunkEmitter;
 
   void emit(LLVM::LLVMFuncOp function) {
+    if (kernel.reduction) {
+      terms = local(b.getF32Type(), sums::kPieceTerms);
+      state = local(b.getI8Type(), STEPC_PIECES_BYTES);
+    }
     Value list = function.getArgument(0);
     int64_t next = 3; // the arguments after the records
     bind(b.argument(list, 0), b.argument(list, 1), [&] { return b.argument(list, next++); });
@@ -44,9 +50,7 @@ private:
       sum.push_back(arith::ConstantOp::create(
           b, b.loc, b.getZeroAttr(VectorType::get(kWidth, b.getF32Type()))));
     sum = b.loop(zero, rows, 1, sum, [&](Value row, ValueRange before) {
-      for (ChunkOperand &operand : kernel.reads)
-        if (operand.place == ChunkOperand::Place::Row)
-          operand.single = loadStored(b, operand.element, at(operand, row, {}));
+      loadRow(row);
       SmallVector<Value> after =
           b.loop(zero, whole, kWidth, before, [&](Value column, ValueRange terms) {
             SmallVector<Value> mayBeNaN, result(terms);
@@ -61,6 +65,73 @@ private:
     if (!sum.empty())
       replaceNaNs(rows, whole, storeStaged, sum[0]);
   }
+
+  /// Memory of the function.
+  Value local(Type element, int64_t count) {
+    return LLVM::AllocaOp::create(b, b.loc, b.pointer, element, b.constant(count), 64);
+  }
+
+  /// Computes up to kPieceTerms terms at a time and gives them to the runtime.
+  void emitReduction(Value rows, Value cols) override {
+    Value zero = b.constant(0), one = b.constant(1);
+    if (kernel.writes[0].place == ChunkOperand::Place::Row) {
+      b.loop(zero, rows, 1, [&](Value row) {
+        loadRow(row);
+        b.loop(zero, cols, sums::kPieceTerms, [&](Value first) {
+          Value count = smaller(b.constant(sums::kPieceTerms), less(cols, first));
+          emitTerms(row, first, count, zero);
+          reducePiece(cols, first, one, count, at(kernel.writes[0], row, {}));
+        });
+      });
+      return;
+    }
+    constexpr int64_t kRows = sums::kPieceTerms / sums::kPieceStride;
+    b.loop(zero, cols, sums::kColumns, [&](Value column) {
+      Value count = smaller(b.constant(sums::kColumns), less(cols, column));
+      b.loop(zero, rows, kRows, [&](Value first) {
+        Value down = smaller(b.constant(kRows), less(rows, first));
+        b.loop(zero, down, 1, [&](Value i) {
+          Value row = b.add(first, i);
+          loadRow(row);
+          emitTerms(row, column, count, b.mul(i, b.constant(sums::kPieceStride)));
+        });
+        reducePiece(rows, first, down, count, at(kernel.writes[0], {}, column));
+      });
+    });
+  }
+
+  /// Stores `count` terms of a row from column `first` on, as terms `to` and following.
+  void emitTerms(Value row, Value first, Value count, Value to) {
+    Value zero = b.constant(0);
+    Value whole = arith::AndIOp::create(b, b.loc, count, b.constant(-kWidth));
+    auto emitTerm = [&](Value i, int64_t width) {
+      Value term = emitBody(row, b.add(first, i), width)[0];
+      b.store(term, b.address(terms, b.getF32Type(), b.add(to, i)), 4);
+    };
+    b.loop(zero, whole, kWidth, [&](Value i) { emitTerm(i, kWidth); });
+    b.loop(whole, count, 1, [&](Value i) { emitTerm(i, 0); });
+  }
+
+  /// Reduces rows × cols terms of lines that have `size` terms, of which `done` came before.
+  void reducePiece(Value size, Value done, Value rows, Value cols, Value out) {
+    bool ofColumns = kernel.writes[0].place == ChunkOperand::Place::Column;
+    SmallVector<Value> arguments = {b.constant(int64_t(*kernel.reduction)),
+                                    b.constant(ofColumns),
+                                    size,
+                                    done,
+                                    rows,
+                                    cols,
+                                    terms,
+                                    state,
+                                    out};
+    auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+    LLVM::LLVMFuncOp reduce =
+        declare(module, "stepc_rt_reduce_pieces", LLVM::LLVMVoidType::get(b.getContext()),
+                llvm::to_vector(ValueRange(arguments).getTypes()));
+    LLVM::CallOp::create(b, b.loc, reduce, arguments);
+  }
+  Value smaller(Value a, Value c) { return arith::MinSIOp::create(b, b.loc, a, c); }
+  Value less(Value a, Value c) { return arith::SubIOp::create(b, b.loc, a, c); }
 
   /// Replaces NaNs in the vectors of a chunk. There are none unless `sum` has a NaN.
   void replaceNaNs(Value rows, Value whole, bool storeStaged, Value sum) {
@@ -97,6 +168,8 @@ private:
     });
     return made;
   }
+
+  Value terms, state; ///< of a kernel that reduces
 };
 
 } // namespace

@@ -93,16 +93,27 @@ FailureOr<View> viewOf(comm::StageOp op, Value value) {
 }
 
 /// What a stage does: "in" stages for matrix space, "out" reads what was staged, "elementwise" does
-/// neither, "blocks" is in matrix space.
+/// neither, "blocks" is in matrix space, "lines" visits values per row, column or block. A stage that reduces
+/// has the name of the reduction.
 StringRef roleOf(comm::StageOp op) {
   if (op.getIteration() == plan::Distribution::Blocks)
     return "blocks";
+  if (op.getReduction())
+    return plan::name(*op.getReduction());
+  if (op.getWalked())
+    return "lines";
   return !op.getOuts().empty() ? "in" : op.getStaged().empty() ? "elementwise" : "out";
+}
+
+/// The name of a group's rule as the user wrote it.
+StringRef writtenName(optim::GroupOp group) {
+  return SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr())
+      .getWrittenName();
 }
 
 /// The name of a kernel: the rule, the role of the stage, and the types in the order of their first use.
 std::string nameOf(comm::StageOp op, optim::GroupOp group) {
-  std::string name = (group.getRule() + "_" + roleOf(op)).str();
+  std::string name = (writtenName(group) + "_" + roleOf(op)).str();
   SmallVector<Type> types;
   for (auto values :
        {ValueRange(op.getIns()), ValueRange(op.getWrites()), ValueRange(op.getOuts())})
@@ -119,6 +130,8 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
 /// workspace. A target finds each of these in its own way. So stages share a kernel only if they agree.
 std::string kindsOf(comm::StageOp op, ValueRange operands) {
   std::string kinds = std::string(plan::name(op.getIteration())) + ' ';
+  if (op.getReduction())
+    kinds += std::string(plan::name(*op.getReduction())) + ' ';
   for (Value operand : operands)
     kinds += isa<comm::ShardsType>(operand.getType()) ? 's' : op.isLine(operand) ? 'l' : 'w';
   return kinds;
@@ -225,7 +238,7 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
   if (failed(add(op.getWrites(), writes)) || failed(add(op.getOuts(), writes)))
     return failure();
   for (AffineMap map : ArrayRef(maps).take_back(writes.size()))
-    if (!map.isIdentity())
+    if (!map.isIdentity() && !op.getReduction())
       return op.emitOpError("expected outs of one shape");
 
   Location loc = op.getLoc();
@@ -237,8 +250,13 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
     Value index = arith::ConstantIndexOp::create(b, loc, column);
     ins.push_back(memref::LoadOp::create(b, loc, argument(0), index));
   }
-  SmallVector<utils::IteratorType> parallel(2, utils::IteratorType::parallel);
-  linalg::GenericOp::create(b, loc, ins, outs, maps, parallel,
+  SmallVector<utils::IteratorType> loops(2, utils::IteratorType::parallel);
+  if (op.getReduction()) { // its region yields terms: the attribute says what becomes of them
+    bool ofRows = comm::placeOf(op.getOuts().front()).getValue() == plan::ValueKind::Rows;
+    loops[ofRows ? 1 : 0] = utils::IteratorType::reduction;
+    kernel->setAttr(exec::kReductionAttr, comm::ReductionAttr(op.getReductionAttr()));
+  }
+  linalg::GenericOp::create(b, loc, ins, outs, maps, loops,
                             [&](OpBuilder &inner, Location, ValueRange values) {
                               IRMapping mapping;
                               mapping.map(body.getArguments(), values.take_front(ins.size()));
@@ -275,7 +293,7 @@ FailureOr<func::FuncOp> KernelCache::scalars(comm::ScalarsOp op) {
     rounded.push_back(
         arith::TruncFOp::create(b, op.getLoc(), b.getF32Type(), mapping.lookup(value)));
   func::ReturnOp::create(b, op.getLoc(), rounded);
-  return share(kernel, (group.getRule() + "_scalars").str(), "");
+  return share(kernel, (writtenName(group) + "_scalars").str(), "");
 }
 
 } // namespace stepc::kernels

@@ -85,6 +85,11 @@ private:
   }
 
   void addRule(optim::RuleOp op) {
+    // Groups that take a copy of a rule are groups of the rule that the user wrote.
+    if (FlatSymbolRefAttr written = op.getWrittenAttr()) {
+      result.rules[op.getSymNameAttr()] = ProgramPlan::find(result.rules, written);
+      return;
+    }
     plan::Rule rule = optim::toPlan(op);
     rule.definition = definitionHash(op);
     result.rules[op.getSymNameAttr()] = plan().rules.size();
@@ -246,7 +251,7 @@ private:
       const plan::Group &group = plan().groups[plan().segments[*segment].group];
       return addTable(op, blockChunks(*segment, iteratedKind(op, group)));
     }
-    auto walked = plan::Place::resting(*segment, plan::ValueKind::Full, op.getVisited());
+    auto walked = plan::Place::resting(*segment, op.getKind(), op.getVisited());
     plan::Place staged = walked;
     for (Value value : op.getStaged()) {
       plan::Place place = comm::placeOf(value).toPlan(*segment);
@@ -255,6 +260,11 @@ private:
                               "leads to one, found ")
                << comm::placeOf(op.getStaged().front()) << " and " << comm::placeOf(value);
       staged = place;
+    }
+    if (op.getReduction()) {
+      bool ofRows = comm::placeOf(op.getOuts().front()).getValue() == plan::ValueKind::Rows;
+      return addTable(op, {ofRows ? plan::TableKind::WholeRows : plan::TableKind::WholeColumns,
+                           walked, staged, 0});
     }
     bool hasLines = llvm::any_of(op.getIns(), [&](Value value) { return op.isLine(value); });
     return addTable(op, {hasLines ? plan::TableKind::LineChunks : plan::TableKind::ShardChunks,

@@ -137,6 +137,15 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChu
   for (const ChunkForm::Operand &write : form.writes)
     arguments.push_back(versions.terms.unknown(write.element));
   SmallVector<Term> yields = versions.evaluate(*form.body, arguments);
+  if (bool(form.reduction) != plan.tables[table].reduces()) {
+    user->emitOpError(
+        "expected tables of kind whole_rows or whole_columns for kernels that reduce, "
+        "and for these alone, found ")
+        << plan::name(plan.tables[table].kind);
+    return false;
+  }
+  if (form.reduction)
+    return reduceLines(form, operands[form.writes[0].argument], table, yields[0], writes);
   for (auto [write, term] : llvm::zip_equal(form.writes, yields)) {
     const plan::Operand &operand = operands[write.argument];
     if (operand.kind != OperandKind::Workspace) {
@@ -162,6 +171,28 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChu
   return true;
 }
 
+bool ProgramCheck::reduceLines(const ChunkForm &form, const plan::Operand &operand, int64_t table,
+                               Term terms, Writes &writes) {
+  const plan::Table &rows = plan.tables[table];
+  const ChunkForm::Operand &write = form.writes[0];
+  plan::ValueKind lines = kindOf(write.reach);
+  if (lines != rows.reducesTo() || operand.kind != OperandKind::Line || !write.element.isF32()) {
+    user->emitOpError("expected a kernel that reduces all terms of each row or column of a table, "
+                      "and writes a value of f32 for each of them");
+    return false;
+  }
+  std::optional<Site> site = chunkSite(write, operand, table);
+  if (!site)
+    return false;
+  const plan::Group &group = groupOf(rows.from.segment);
+  plan::View from = viewOf(group, plan::ValueKind::Full), to = viewOf(group, lines);
+  Term result =
+      versions.terms.reduce(*form.reduction, terms, {from.rows, from.cols}, {to.rows, to.cols});
+  need(Need::To, table, operand.bytes, 0, write.element.getIntOrFloatBitWidth() / 8);
+  writes.staged.push_back({&operand, {*site, {result}, nullptr, table}});
+  return true;
+}
+
 Version *ProgramCheck::chunkShards(const ChunkForm::Operand &view, const plan::Operand &operand,
                                    int64_t table, bool writes) {
   const plan::Table &rows = plan.tables[table];
@@ -182,7 +213,7 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
   std::optional<Site> site;
   if (operand.kind == OperandKind::Line) {
     // The copy that wrote the line needs as many bytes, so nothing more is needed here.
-    if (view.reach != Reach::Element && rows.kind == plan::TableKind::LineChunks) {
+    if (view.reach != Reach::Element && rows.leadsToLines()) {
       plan::Place place = rows.line(kindOf(view.reach));
       site = Site{.offset = operand.value, .bytes = operand.bytes, .place = place};
       site->element = view.element;

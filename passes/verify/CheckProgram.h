@@ -65,6 +65,9 @@ private:
   };
   bool evaluateChunks(const ChunkForm &form, const plan::DispatchChunks::Run &run, int64_t index,
                       Writes &writes);
+  /// Adds what a kernel writes that reduces `terms` of the elements of a table to a line.
+  bool reduceLines(const ChunkForm &form, const plan::Operand &operand, int64_t table, Term terms,
+                   Writes &writes);
   void touch(Version *version, int64_t table);
 
   void need(Need::Unit unit, int64_t index, int64_t bytes, int64_t elements, int64_t size);

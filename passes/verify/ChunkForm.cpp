@@ -2,6 +2,8 @@
 
 #include "passes/verify/ChunkForm.h"
 
+#include "dialects/exec/Exec.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -46,6 +48,10 @@ static std::optional<int64_t> columnOf(Value value) {
   return row && row.getArgNumber() == 0 ? column : std::nullopt;
 }
 
+static bool isReduced(linalg::GenericOp generic, unsigned axis) {
+  return generic.getIteratorTypesArray()[axis] == utils::IteratorType::reduction;
+}
+
 FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
   linalg::GenericOp generic;
   for (Operation &op : kernel.getBody().front().without_terminator()) {
@@ -55,18 +61,22 @@ FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
           "expected in a kernel over chunks one linalg.generic, and loads of scalars before it");
     generic = found ? found : generic;
   }
-  if (!generic || generic.getNumLoops() != 2 || generic.getNumParallelLoops() != 2)
+  auto reduction = kernel->getAttrOfType<comm::ReductionAttr>(exec::kReductionAttr);
+  if (!generic || generic.getNumLoops() != 2 ||
+      generic.getNumParallelLoops() != (reduction ? 1 : 2))
     return kernel.emitOpError(
         "expected in a kernel over chunks one linalg.generic over the rows and columns of a chunk");
   ChunkForm form;
   form.arguments = kernel.getNumArguments();
   form.body = generic.getBody();
+  if (reduction)
+    form.reduction = reduction.getValue();
   for (OpOperand &operand : generic->getOpOperands()) {
     AffineMap map = generic.getMatchingIndexingMap(&operand);
     bool isOut = generic.isDpsInit(&operand);
     if (BlockArgument view = argumentOf(operand.get()); view && (isOut || form.columns.empty()))
       if (std::optional<ChunkForm::Operand> read = readOperand(view, map);
-          read && (!isOut || read->reach == ChunkForm::Reach::Element)) {
+          read && (!isOut || (read->reach == ChunkForm::Reach::Element) == !reduction)) {
         (isOut ? form.writes : form.reads).push_back(*read);
         continue;
       }
@@ -76,6 +86,15 @@ FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
                                  "behind them columns of the first, found operand ")
              << operand.getOperandNumber() << " by " << AffineMapAttr::get(map);
     form.columns.push_back(*column);
+  }
+  // The axis that is reduced is not that of the line.
+  if (form.reduction) {
+    using Reach = ChunkForm::Reach;
+    Reach reach = form.writes.size() == 1 ? form.writes[0].reach : Reach::Block;
+    if (!(reach == Reach::Row && isReduced(generic, 1)) &&
+        !(reach == Reach::Column && isReduced(generic, 0)))
+      return generic.emitOpError(
+          "expected a kernel that reduces to write one value per row or column");
   }
   return form;
 }

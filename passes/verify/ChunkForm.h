@@ -2,6 +2,8 @@
 #ifndef STEPC_PASSES_VERIFY_CHUNKFORM_H
 #define STEPC_PASSES_VERIFY_CHUNKFORM_H
 
+#include "runtime/model/Model.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -20,6 +22,8 @@ struct ChunkForm {
   llvm::SmallVector<Operand> reads, writes;
   llvm::SmallVector<int64_t> columns; ///< columns of the scalars (argument 0) that it loads
   unsigned arguments = 0;
+  /// What becomes of the terms that the body yields, for each row or column (the reach of `writes[0]`).
+  std::optional<plan::Reduction> reduction;
   mlir::Block *body = nullptr; ///< arguments: reads, columns, old values of the writes
 };
 

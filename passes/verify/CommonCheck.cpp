@@ -66,7 +66,7 @@ bool CommonCheck::isAlike(const Shown &one, const CommonTable &rows, int64_t pos
   };
   return (rows.blocks == one.table.blocks || *rows.blocks == *one.table.blocks) &&
          isMovedBy(table->from, row, col) && isMovedBy(table->to, row, col) &&
-         (table->kind != plan::TableKind::LineChunks || haveLinesMoved());
+         (!table->leadsToLines() || haveLinesMoved());
 }
 
 std::shared_ptr<const std::vector<Piece>> CommonCheck::numbered(const std::vector<Piece> &pieces,

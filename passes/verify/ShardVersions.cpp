@@ -23,7 +23,10 @@ static plan::Contributions countContributions(const plan::Group &group, const pl
 
 ShardVersions::ShardVersions(const plan::Plan &plan, ModuleOp module)
     : terms(module.getContext()), plan(plan) {
-  SmallVector<optim::RuleOp> rules(module.getOps<optim::RuleOp>());
+  SmallVector<optim::RuleOp> rules;
+  for (auto rule : module.getOps<optim::RuleOp>())
+    if (!rule.getWrittenAttr()) // a copy is held against the rule that the user wrote
+      rules.push_back(rule);
   for (const plan::Group &group : plan.groups) {
     rulesOf.push_back(rules[group.rule]);
     expected.push_back(ruleTerms(terms, rules[group.rule], group, plan.rules[group.rule],

@@ -35,6 +35,9 @@ bool TableCheck::run(const plan::RankTable &rows) {
   case TableKind::ShardChunks:
   case TableKind::LineChunks:
     return shardChunks(rows.chunks);
+  case TableKind::WholeRows:
+  case TableKind::WholeColumns:
+    return shardChunks(rows.chunks) && wholeLines(rows.chunks);
   case TableKind::BlockChunks:
     return blockChunks(rows);
   case TableKind::Copy:
@@ -259,7 +262,7 @@ static bool continues(const Chunk &run, const Chunk &next, bool hasPlace) {
 }
 
 bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
-  if (table.kind != TableKind::LineChunks)
+  if (!table.leadsToLines())
     return true;
   Piece piece{0, chunk.block, chunk.row, chunk.col, chunk.rows, chunk.cols};
   int64_t within = chunk.block % perParameter;
@@ -355,6 +358,30 @@ bool TableCheck::shardChunks(const std::vector<Chunk> &chunks) {
   if (inBlocks)
     return !use.writes || coversBlocks();
   return unbroken();
+}
+
+bool TableCheck::wholeLines(const std::vector<Chunk> &chunks) {
+  bool ofRows = table.kind == TableKind::WholeRows;
+  Place line = table.line(table.reducesTo());
+  const MemoryMap &lines = shardOf(line);
+  plan::View block = viewOf(group, ValueKind::Full);
+  int64_t reduced = 0, values = 0;
+  for (const Chunk &chunk : chunks) {
+    if (ofRows ? chunk.cols != block.cols : chunk.rows != block.rows)
+      return fail("expected whole " + std::string(ofRows ? "rows" : "columns") +
+                  " to be reduced, found " +
+                  truth.describe(groupIndex,
+                                 {0, chunk.block, chunk.row, chunk.col, chunk.rows, chunk.cols}));
+    reduced += ofRows ? chunk.rows : chunk.cols;
+    toEnd = std::max(toEnd, ofRows ? chunk.perRow + (chunk.rows - 1) * chunk.perRowStride + 1
+                                   : chunk.perColumn + chunk.cols);
+  }
+  // Rows (columns) of different chunks differ, because no element is in two chunks.
+  for (int64_t index : truth.held(line.segment, lines))
+    values += lines.blockElements(segment.blocks[index] % perParameter);
+  return reduced == values ||
+         fail("expected all " + std::to_string(values) + " values per " +
+              (ofRows ? "row" : "column") + " to be written, found " + std::to_string(reduced));
 }
 
 bool TableCheck::blockChunks(const plan::RankTable &rows) {

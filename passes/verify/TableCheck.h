@@ -41,6 +41,9 @@ public:
 
 private:
   bool shardChunks(const std::vector<plan::Chunk> &chunks);
+  /// Whether chunks have all elements of the rows or columns that they reduce, and lead to all values of the
+  /// line.
+  bool wholeLines(const std::vector<plan::Chunk> &chunks);
   bool blockChunks(const plan::RankTable &rows);
   bool copyRows(const std::vector<plan::CopyRow> &rows);
 

@@ -127,7 +127,8 @@ std::string ChunkKernel::check() const {
                (value.reach == Reach::Shards ? " to be shards" : " to be no shards");
       if (value.type == plan::DType::F64)
         return "expected values of at most 32 bits, found f64";
-      if (list == &writes && value.reach != Reach::Shards && value.reach != Reach::Staged)
+      bool hasAll = value.reach == Reach::Shards || value.reach == Reach::Staged;
+      if (list == &writes && !hasAll && !reduction)
         return "expected results with every element, found reach " +
                std::string(plan::name(value.reach));
       if (std::string wrong = checker.place(value.place); !wrong.empty())
@@ -141,6 +142,10 @@ std::string ChunkKernel::check() const {
   }
   if (!columns.empty() && (isShards.empty() || isShards[0]))
     return "expected scalars as operand 0, found shards or none";
+  bool reducesToLine = writes.size() == 1 && writes[0].type == plan::DType::F32 &&
+                       (writes[0].reach == Reach::Row || writes[0].reach == Reach::Column);
+  if (reduction && (!reducesToLine || isFlat))
+    return "expected a reduction to one value of f32 per row or column, found another result";
   return {};
 }
 

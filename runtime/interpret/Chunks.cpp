@@ -6,6 +6,7 @@
 #include "runtime/interpret/BodyCode.h"
 #include "runtime/interpret/Code.h"
 #include "runtime/interpret/Storage.h"
+#include "runtime/sums/Reduce.h"
 #include "stepc/kernel_abi.h"
 
 #include <algorithm>
@@ -67,6 +68,7 @@ private:
     }
     body.runUniform(registers, lanes);
     Run run{0, 0, 0, 0};
+    std::vector<float> terms;
     for (int64_t done = 0; done < elements; done += lanes) {
       int64_t count = std::min(lanes, elements - done);
       for (const ChunkValue &read : kernel.reads)
@@ -74,18 +76,48 @@ private:
           loadRun(arguments, chunk, read, part, body.at(registers, read.place));
         });
       body.run(registers, count);
-      for (const ChunkValue &write : kernel.writes) {
-        // If this replica does not send, it has no place for staged values.
-        if (kernel.isOverShards && write.reach == Reach::Staged && chunk.row->staged < 0)
-          continue;
-        eachRun(chunk, run, count, [&](const Run &part) {
-          storeRun(arguments, chunk, write, part, body.at(registers, write.place));
-        });
-      }
+      if (kernel.reduction) {
+        const auto *from =
+            reinterpret_cast<const float *>(body.at(registers, kernel.writes[0].place));
+        terms.insert(terms.end(), from, from + count);
+      } else
+        storeAll(arguments, chunk, run, count, registers);
       run.column += count;
       run.row += run.column / chunk.cols;
       run.column %= chunk.cols;
     }
+    if (kernel.reduction)
+      reduce(arguments, chunk, terms);
+  }
+
+  /// Stores what the body computed for `count` elements, which begin at `run`.
+  void storeAll(void *const *arguments, const Chunk &chunk, const Run &run, int64_t count,
+                Registers &registers) const {
+    for (const ChunkValue &write : kernel.writes) {
+      // If this replica does not send, it has no place for staged values.
+      if (kernel.isOverShards && write.reach == Reach::Staged && chunk.row->staged < 0)
+        continue;
+      eachRun(chunk, run, count, [&](const Run &part) {
+        storeRun(arguments, chunk, write, part, body.at(registers, write.place));
+      });
+    }
+  }
+
+  /// Reduces the terms of each row or column of a chunk.
+  void reduce(void *const *arguments, const Chunk &chunk, const std::vector<float> &terms) const {
+    const ChunkValue &write = kernel.writes[0];
+    bool ofRows = write.reach == Reach::Row;
+    sums::BlockReduction reduction{
+        *kernel.reduction,
+        /*exponent=*/0,    ofRows ? sums::Remains::Rows : sums::Remains::Columns,
+        plan::DType::F32,  chunk.rows,
+        chunk.cols};
+    std::vector<float> lines(size_t(ofRows ? chunk.rows : chunk.cols));
+    reduction.run(sums::Phase::Whole, nullptr, terms.data(), lines.data(), 0,
+                  reduction.items(sums::Phase::Whole));
+    for (int64_t i = 0; i < int64_t(lines.size()); ++i)
+      store(address(arguments, chunk, write, ofRows ? Run{i, 0, 1, 0} : Run{0, i, 1, 0}),
+            lines[size_t(i)]);
   }
 
   /// Calls visit(run) for the runs of `count` elements, which begin at `from`.

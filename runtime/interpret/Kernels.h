@@ -155,6 +155,9 @@ struct ChunkKernel {
   std::vector<ChunkValue> reads, writes;
   std::vector<ScalarColumn> columns;
   Body body;
+  /// What is made of the values that the body computes, for each row or column of a chunk: as `writes[0]`
+  /// reaches one per row or column.
+  std::optional<plan::Reduction> reduction;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("over_shards", self.isOverShards);
@@ -164,6 +167,7 @@ struct ChunkKernel {
     visit("writes", self.writes);
     visit("columns", self.columns);
     visit("body", self.body);
+    visit("reduction", self.reduction);
   }
   std::string check() const;
   std::unique_ptr<Code> code() const;

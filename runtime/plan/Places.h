@@ -135,10 +135,15 @@ enum class TableKind : int64_t {
   /// As ShardChunks. Rows also lead to values per row, per column and per block, in copies of the shards of
   /// these kinds.
   LineChunks = 5,
+  /// Rows of a reduction of shards to a value per row (WholeRows), or per column (WholeColumns). As
+  /// LineChunks, but a row has all elements of the rows (columns) of its block that it has elements of.
+  WholeRows = 6,
+  WholeColumns = 7,
 };
 template <>
-inline constexpr auto kNames<TableKind> = std::to_array<std::string_view>(
-    {"shard_chunks", "block_chunks", "copy", "message", "sum", "line_chunks"});
+inline constexpr auto kNames<TableKind> =
+    std::to_array<std::string_view>({"shard_chunks", "block_chunks", "copy", "message", "sum",
+                                     "line_chunks", "whole_rows", "whole_columns"});
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
 /// for the staged operands of shards.
@@ -147,10 +152,16 @@ struct Table {
   Place from, to;
   int64_t elementBytes = 0; // Message and Copy
   /// Whether rows are chunks of shards.
-  bool isOverShards() const {
-    return kind == TableKind::ShardChunks || kind == TableKind::LineChunks;
+  bool isOverShards() const { return kind == TableKind::ShardChunks || leadsToLines(); }
+  /// Whether rows lead to values per row, column and block.
+  bool leadsToLines() const { return kind == TableKind::LineChunks || reduces(); }
+  /// Whether rows have whole rows or columns of blocks, which are reduced.
+  bool reduces() const { return kind == TableKind::WholeRows || kind == TableKind::WholeColumns; }
+  /// The kind of the line to which a table reduces.
+  ValueKind reducesTo() const {
+    return kind == TableKind::WholeRows ? ValueKind::Rows : ValueKind::Cols;
   }
-  /// Where values of a kind stand to which rows of LineChunks lead: a copy of the walked shards.
+  /// Where values of a kind stand to which rows lead: a copy of the walked shards.
   Place line(ValueKind value) const { return Place::kept(from.segment, value, from.from); }
   auto operator<=>(const Table &) const = default;
 };

@@ -46,7 +46,7 @@ TableBuilder::TableBuilder(BlockMap &map, const Table &table, int64_t position)
   }
 }
 
-/// The kinds of values to which the rows of LineChunks lead beside full ones.
+/// The kinds of values to which rows lead beside full ones (Table::leadsToLines).
 static constexpr ValueKind kLines[] = {ValueKind::Rows, ValueKind::Cols, ValueKind::One};
 
 std::optional<std::vector<int64_t>> TableBuilder::key() {
@@ -68,7 +68,7 @@ std::optional<std::vector<int64_t>> TableBuilder::key() {
     if (key && !blocks)
       key->insert(key->end(), {shardOf(packed).like, shardOf(other).like});
   }
-  if (key && table.kind == TableKind::LineChunks)
+  if (key && table.leadsToLines())
     for (ValueKind kind : kLines) {
       const ShardRects &lines = shardOf(table.line(kind));
       key->insert(key->end(), {lines.like, kind.rows == 1 ? 0 : row - lines.row,
@@ -102,8 +102,11 @@ RankTable TableBuilder::rows(size_t expected) {
   RankTable result;
   if (table.isOverShards()) {
     result.chunks.reserve(expected);
-    shardChunks(result.chunks);
-    if (table.kind == TableKind::LineChunks)
+    if (table.reduces())
+      wholeLines(result.chunks);
+    else
+      shardChunks(result.chunks);
+    if (table.leadsToLines())
       findLines(result.chunks);
   } else if (table.kind == TableKind::BlockChunks) {
     blockChunks(result);
@@ -121,6 +124,27 @@ RankTable TableBuilder::rows(size_t expected) {
   return result;
 }
 
+template <typename Visit> void TableBuilder::forStaged(Visit visit) {
+  if (table.to.isMoving()) {
+    map.walk(table.to, position,
+             [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
+               visit(number, block, rect, offset, rect.cols);
+             });
+  } else if (table.to.isResting(Distribution::Blocks)) {
+    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own)));
+    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
+      int64_t slot = slots[static_cast<size_t>(k)];
+      visit(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
+    });
+  } else { // `to` is a copy of the shards, or nothing is staged
+    std::vector<int64_t> shifts = map.shifts(table.to, position);
+    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
+      int64_t shift = shifts[static_cast<size_t>(k)];
+      visit(k, block, rect, table.to == table.from ? -1 : shift + rect.offset, rect.stride);
+    });
+  }
+}
+
 void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
   // Without staged operands `staged` is not read and 0. Otherwise -1 means that this replica does not send.
   int64_t absent = table.to == table.from ? 0 : -1;
@@ -133,7 +157,7 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
       },
       table.kind == TableKind::LineChunks);
   Borders borders(map, table.to, position);
-  auto add = [&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
+  forStaged([&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
     RowPiece piece = pieceOf(number, block, rect, rect.offset, rect.stride);
     if (staged >= 0) {
       setSecond(piece, staged, stride);
@@ -141,26 +165,33 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
         rows.flush();
     }
     rows.add(piece);
-  };
-  if (table.to.isMoving()) {
-    map.walk(table.to, position,
-             [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
-               add(number, block, rect, offset, rect.cols);
-             });
-  } else if (table.to.isResting(Distribution::Blocks)) {
-    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own)));
-    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
-      int64_t slot = slots[static_cast<size_t>(k)];
-      add(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
-    });
-  } else { // `to` is a copy of the shards, or nothing is staged
-    std::vector<int64_t> shifts = map.shifts(table.to, position);
-    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
-      int64_t shift = shifts[static_cast<size_t>(k)];
-      add(k, block, rect, table.to == table.from ? -1 : shift + rect.offset, rect.stride);
-    });
-  }
+  });
   rows.flush();
+}
+
+void TableBuilder::wholeLines(std::vector<Chunk> &chunks) {
+  bool ofRows = table.kind == TableKind::WholeRows;
+  int64_t absent = table.to == table.from ? 0 : -1, longest = map.plan().chunkElements;
+  forStaged([&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
+    if (rect.rows <= 0 || rect.cols <= 0)
+      return;
+    int64_t lines = ofRows ? rect.rows : rect.cols;
+    int64_t step = ofRows
+                       ? std::max(kWholeRows, longest / rect.cols)
+                       : std::max<int64_t>(1, longest / rect.rows / kWholeColumns) * kWholeColumns;
+    for (int64_t first = 0; first < lines; first += step) {
+      Rect part = rect;
+      (ofRows ? part.row : part.col) += first;
+      (ofRows ? part.rows : part.cols) = std::min(step, lines - first);
+      part.offset += first * (ofRows ? rect.stride : 1);
+      RowPiece piece = pieceOf(number, block, part, part.offset, part.stride);
+      bool isStaged = staged >= 0;
+      chunks.push_back({0, piece.block, piece.row, piece.col, piece.rows, piece.cols, piece.first,
+                        rowStride(piece, piece.firstStride),
+                        isStaged ? staged + first * (ofRows ? stride : 1) : absent,
+                        isStaged ? rowStride(piece, stride) : 0});
+    }
+  });
 }
 
 void TableBuilder::findLines(std::vector<Chunk> &chunks) {

@@ -30,7 +30,13 @@ public:
 
 private:
   void shardChunks(std::vector<Chunk> &chunks);
-  /// Sets where the lines of LineChunks lead. Chunks refer to blocks by number.
+  /// The rows of WholeRows or WholeColumns, without where their lines are.
+  void wholeLines(std::vector<Chunk> &chunks);
+  /// Calls visit(number, block, rectangle, staged element or -1, staged stride) for what a stage over shards
+  /// visits. A staged element of a moving value may begin a peer's part.
+  template <typename Visit> void forStaged(Visit visit);
+  /// Sets where the values per row, column and block are to which rows lead. Chunks refer to blocks by
+  /// number.
   void findLines(std::vector<Chunk> &chunks);
   void blockChunks(RankTable &out);
   void copies(std::vector<CopyRow> &out);

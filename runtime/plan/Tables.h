@@ -47,6 +47,10 @@
 
 namespace stepc::plan {
 
+/// The least rows, or columns, of a row of WholeRows or WholeColumns: enough for the warps of a GPU's block,
+/// and for what a core adds up side by side (sums::kColumns).
+inline constexpr int64_t kWholeRows = 8, kWholeColumns = 64;
+
 /// A chunk, which is one row of a stage's table. Its layout is part of the kernel ABI (kernel_abi.h). A
 /// chunk has `rows` × `cols` elements, of which the first is (row, col) of the block. In the local shard
 /// its elements start at `local`, with rows `localStride` apart. In staged operands they start at `staged`,
@@ -59,7 +63,9 @@ namespace stepc::plan {
 /// Rows of ShardChunks that are contiguous everywhere are merged (rows = 1). A row of ShardChunks that can
 /// be split holds at most Plan::chunkElements elements. If it stages to a packed place, all its elements
 /// are in one peer's part. Rows of LineChunks are only merged with what follows in the same row of the
-/// block. Rows of BlockChunks are never merged: each covers whole rows of one block, as many as make
+/// block. A row of WholeRows (WholeColumns) has all elements of some of its block's rows (columns): at least
+/// kWholeRows (kWholeColumns), or all that the rank has. Rows of BlockChunks are never merged: each covers
+/// whole rows of one block, as many as make
 /// Plan::chunkElements elements, but at least one. They have `staged` = slot·R·C + row·C, stride C, `local` =
 /// 0, `perRow` = slot·R + row, stride 1, `perColumn` = slot·C and `perBlock` = slot, with R and C of the
 /// table's value kind. A row never spans parameters.
@@ -90,7 +96,7 @@ struct Message {
 };
 
 struct RankTable {
-  std::vector<Chunk> chunks;     // ShardChunks, LineChunks, BlockChunks
+  std::vector<Chunk> chunks;     // of chunks of any kind
   std::vector<CopyRow> copies;   // Copy
   std::vector<SumRow> sums;      // Sum
   std::vector<int64_t> lists;    // Sum: where contributions begin in what is packed

@@ -152,8 +152,12 @@ private:
     switch (table.kind) {
     case TableKind::ShardChunks:
     case TableKind::LineChunks:
+    case TableKind::WholeRows:
+    case TableKind::WholeColumns:
       if (!table.from.isBound())
         return "expected shards to be walked" + found(table);
+      if (table.reduces() && table.from.value != ValueKind::Full)
+        return "expected full values to be reduced" + found(table);
       return table.to == table.from || table.to.isAddressableFrom(table.from)
                  ? Check()
                  : "expected staged operands where a rank's shards lead" + found(table);

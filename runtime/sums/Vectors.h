@@ -53,8 +53,8 @@ template <typename Run, typename Body> auto withSource(const Run &line, Body &&b
 
 #if defined(__x86_64__)
 inline int vectorsOfMachine() {
-  // Threads may meet here. The guard of a local static is inside of the library, where a thread sanitizer does
-  // not see it.
+  // Threads may meet here. The guard of a local static is inside of the library, where a thread sanitizer
+  // does not see it.
   static std::atomic<int> known{-1};
   if (int found = known.load(std::memory_order_relaxed); found >= 0)
     return found;

@@ -1,7 +1,8 @@
 //===- GpuChunkKernel.cpp - A chunk per block ------------------------------===//
 
 #include "passes/kernels/ChunkKernel.h"
-#include "passes/kernels/gpu/GpuKernels.h"
+#include "passes/kernels/gpu/ReduceWay.h"
+#include "runtime/sums/Reduce.h"
 
 using namespace mlir;
 
@@ -14,6 +15,9 @@ constexpr int64_t kStageWidth = 8;
 class GpuEmitter : public ChunkEmitter {
 public:
   using ChunkEmitter::ChunkEmitter;
+  /// Of a kernel that reduces. `way` uses the builder.
+  GpuEmitter(ChunkKernel &kernel, SumBuilder &b, ReduceWay *way)
+      : ChunkEmitter(kernel, b), sums(&b), way(way) {}
 
   void emit(gpu::GPUFuncOp function) {
     unsigned next = 3;
@@ -28,6 +32,52 @@ public:
   }
 
 private:
+  void emitReduction(Value rows, Value cols) override {
+    if (kernel.writes[0].place == ChunkOperand::Place::Row)
+      reduceRows(rows, cols);
+    else
+      reduceColumns(rows, cols);
+  }
+
+  /// A warp has a row.
+  void reduceRows(Value rows, Value cols) {
+    SumBuilder &b = *sums;
+    Value warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
+    b.loop(warp, rows, kWarps, [&](Value row) {
+      loadRow(row);
+      ReduceWay::Values found =
+          way->addLine(way->ofWarp(), b.constant(0), cols, kRun,
+                       [&](Value column) { return emitBody(row, column, 0)[0]; });
+      Value result = way->resultOfWarp(found, cols);
+      b.when(b.below(lane, 1), [&] { b.store(result, at(kernel.writes[0], row, {}), 4); });
+    });
+  }
+
+  /// A lane has a column, and the warps share its rows.
+  void reduceColumns(Value rows, Value cols) {
+    SumBuilder &b = *sums;
+    Value warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
+    b.loop(b.constant(0), cols, kWarp, [&](Value first) {
+      Value column = b.add(first, lane), taken = b.smaller(column, b.add(cols, -1));
+      ReduceWay::Values found = b.loop(b.mul(warp, kDown), rows, kDown * kWarps, way->ofThread(),
+                                       [&](Value row, ValueRange found) {
+                                         Value count = b.smaller(b.sub(rows, row), kDown);
+                                         return way->addOfThread(found, count, [&](Value i) {
+                                           Value each = b.add(row, i);
+                                           loadRow(each);
+                                           return emitBody(each, taken, 0)[0];
+                                         });
+                                       });
+      ReduceWay::Values all = way->overWarps(found);
+      b.when(b.below(b.thread, kWarp), [&] {
+        Value result = way->resultOfThread(all, rows);
+        b.when(b.below(column, cols),
+               [&] { b.store(result, at(kernel.writes[0], {}, column), 4); });
+      });
+      b.barrier(); // the next columns take the same memory
+    });
+  }
+
   /// Whether every operand with an element per column is aligned for vectors in all rows. If nothing is
   /// staged, staged operands do not count.
   Value isAligned(Value rows, bool storeStaged) {
@@ -46,17 +96,15 @@ private:
   }
 
   void emitRows(Value rows, Value cols, bool storeStaged) override {
-    auto beginRow = [&](Value row) {
-      for (ChunkOperand &operand : kernel.reads)
-        if (operand.place == ChunkOperand::Place::Row)
-          operand.single = loadStored(b, operand.element, at(operand, row, {}));
-    };
-    shareOut(b, rows, cols, kStageWidth, isAligned(rows, storeStaged), beginRow,
-             [&](Value row, Value column, bool isWide) {
-               emitElements(row, column, isWide ? kStageWidth : 0, storeStaged,
-                            isWide ? kWideBytes : 0);
-             });
+    shareOut(
+        b, rows, cols, kStageWidth, isAligned(rows, storeStaged), [&](Value row) { loadRow(row); },
+        [&](Value row, Value column, bool isWide) {
+          emitElements(row, column, isWide ? kStageWidth : 0, storeStaged, isWide ? kWideBytes : 0);
+        });
   }
+
+  SumBuilder *sums = nullptr;
+  ReduceWay *way = nullptr;
 };
 
 } // namespace
@@ -66,15 +114,16 @@ FailureOr<gpu::GPUFuncOp> addGpuChunkKernel(gpu::GPUModuleOp code, func::FuncOp 
   FailureOr<ChunkKernel> kernel = ChunkKernel::read(function, dispatches);
   if (failed(kernel))
     return failure();
-  KernelBuilder b(function.getContext(), function.getLoc(), kGlobal);
+  auto reduction = kernel->reduction.value_or(plan::Reduction::Sum);
+  SumBuilder b(function.getContext(), function.getLoc(), sums::termsOf(reduction));
   // Arguments: the rows, the workspace, the records, and a list of shards for each operand that is shards.
-  SmallVector<Type> arguments(3, b.pointer);
+  unsigned arguments = 3;
   for (size_t i = 0; i < kernel->each; ++i)
-    if (isa<exec::ShardsAttr>(kernel->operand(i)))
-      arguments.push_back(b.pointer);
-  gpu::GPUFuncOp made = beginGpuKernel(code, function.getSymName(), arguments, b);
-  GpuEmitter(*kernel, b).emit(made);
-  return made;
+    arguments += isa<exec::ShardsAttr>(kernel->operand(i));
+  b.begin(code, function.getSymName(), arguments, /*blocksPerSlot=*/1);
+  std::unique_ptr<ReduceWay> way = ReduceWay::make(b, reduction, /*exponent=*/0);
+  GpuEmitter(*kernel, b, way.get()).emit(b.function);
+  return b.function;
 }
 
 } // namespace stepc::kernels

@@ -64,6 +64,7 @@ FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
   interpret::ChunkKernel record;
   record.isOverShards = kernel->overShards;
   record.isFlat = kernel->flat;
+  record.reduction = kernel->reduction;
   for (size_t i = 0; i < kernel->each; ++i)
     record.isShards.push_back(isa<exec::ShardsAttr>(kernel->operand(i)));
   // Arguments of the function: what is read, columns of scalars, and a pointer for what is written.

@@ -55,7 +55,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 15
+#define STEPC_KERNEL_ABI_VERSION 16
 
 /* The layout is that of plan::Chunk: 14 × int64. */
 typedef struct stepc_chunk {
@@ -172,6 +172,15 @@ const void *stepc_rt_library(void);
 void stepc_rt_reduce(int64_t kind, int64_t exponent, int64_t remains, int64_t type, int64_t rows,
                      int64_t cols, int64_t phase, void *const *arguments, int64_t first,
                      int64_t last);
+
+/* Reduces terms that a kernel over whole lines makes piece by piece (runtime/sums/Pieces.h). `columns` is 0
+ * for a row, and 1 for at most 64 columns side by side. `terms` has `rows` × `cols` of f32, for columns with
+ * rows 64 apart. `done` of the `count` terms of each row or column came before; with the last, `out` is
+ * written. `state` has STEPC_PIECES_BYTES that the calls of a row, or of columns, share. */
+#define STEPC_PIECES_BYTES 5120
+void stepc_rt_reduce_pieces(int64_t kind, int64_t columns, int64_t count, int64_t done,
+                            int64_t rows, int64_t cols, const float *terms, void *state,
+                            float *out);
 
 /* --- provided for kernels of the target emulated, where threads of a block wait (runtime/emulated) --- */
 

@@ -36,7 +36,7 @@ std::string DispatchChunks::check(ProgramChecks &checks) const {
       return outside("table", run.table, plan.tables);
     const Table &table = at(plan.tables, run.table), &first = at(plan.tables, runs[0].table);
     if (!table.isOverShards() && table.kind != TableKind::BlockChunks)
-      return ProgramChecks::ofKind("shard_chunks, line_chunks or block_chunks", table.kind);
+      return ProgramChecks::ofKind("chunks", table.kind);
     if (table.kind != first.kind)
       return ProgramChecks::ofKind(name(first.kind), table.kind);
     for (const Operand &operand : run.operands) {
@@ -44,8 +44,9 @@ std::string DispatchChunks::check(ProgramChecks &checks) const {
                                        table.isOverShards() ? &table.from : nullptr);
           !wrong.empty())
         return wrong;
-      if (operand.kind == OperandKind::Line && table.kind != TableKind::LineChunks)
-        return ProgramChecks::ofKind("line_chunks", table.kind) + ", which leads to no line";
+      if (operand.kind == OperandKind::Line && !table.leadsToLines())
+        return ProgramChecks::ofKind("line_chunks, whole_rows or whole_columns", table.kind) +
+               ", which leads to no line";
     }
     // A kernel has one list of pointers to shards for all tables.
     for (size_t k = 0; k < run.operands.size(); ++k) {
@@ -73,10 +74,13 @@ void DispatchChunks::effects(const Plan &plan, Effects &list) const {
       effect.table = run.table;
       if (operand.kind == OperandKind::Scalars)
         effect.access = Access::Reads, effect.extent = Effect::Row;
-      else if (operand.kind == OperandKind::Line)
-        effect.access = Access::Reads, effect.extent = Effect::All;
-      else if (operand.isShards())
-        effect.access = operand.kind == OperandKind::Gradients ? Access::Reads : Access::Updates,
+      else if (operand.kind == OperandKind::Line) {
+        effect.extent = Effect::All;
+        if (!table.reduces())
+          effect.access = Access::Reads;
+      } else if (operand.isShards())
+        effect.access = operand.kind == OperandKind::Gradients || table.reduces() ? Access::Reads
+                                                                                  : Access::Updates,
         effect.extent = Effect::From;
       else {
         effect.extent = table.isOverShards() ? Effect::To : Effect::Blocks;

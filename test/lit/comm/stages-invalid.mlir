@@ -312,3 +312,108 @@ func.func @f() {
   }
   return
 }
+
+// -----
+
+// What reduces writes a line, and nothing else.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>, %line: memref<?xf32, #comm.place<@s, rows, shards, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to write no shards, found '!comm.shards<@g, f32>'}}
+  comm.stage @s over shards reduces mean active %active ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) outs(%line : memref<?xf32, #comm.place<@s, rows, shards, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a, %a : f32, f32
+  }
+  return
+}
+
+// -----
+
+// A value per block is made by other means.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>, %line: memref<?xf32, #comm.place<@s, one, shards, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to have one out, of f32, with a number per row or column, found 'memref<?xf32, #comm.place<@s, one, shards, kept>>'}}
+  comm.stage @s over shards reduces norm active %active ins(%p : !comm.shards<@g, f32>) outs(%line : memref<?xf32, #comm.place<@s, one, shards, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Blocks are reduced by functions of blocks.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>, %line: memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to run over shards, found blocks}}
+  comm.stage @s over blocks reduces sum outs(%line : memref<?x4x6xf32, #comm.place<@s, full, blocks>>) {
+    %0 = arith.constant 0.0 : f32
+    comm.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+// A stage reduces full values alone.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>, %line: memref<?xf32, #comm.place<@s, cols, shards, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to visit full values, found rows}}
+  comm.stage @s over shards of rows reduces sum active %active ins(%p : !comm.shards<@g, f32>) outs(%line : memref<?xf32, #comm.place<@s, cols, shards, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Values of other kinds are never in shards.
+optim.mesh @world axes ["dp"] sizes [1] ranks [0]
+optim.rule @R hyperparameters ["lr"] states [#optim.state<"m", f32, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%p: !comm.shards<@g, f32>) {
+  %active = comm.active
+  // expected-error @below {{expected to visit rows, cols or one values of shards, found gram values of shards}}
+  comm.stage @s over shards of gram active %active ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}

@@ -1,6 +1,7 @@
 //===- SumsTest.cpp - Exact sums, beside sums digit by digit ----------------===//
 
-#include "runtime/sums/Columns.h"
+#include "runtime/sums/Pieces.h"
+#include "runtime/sums/Reduce.h"
 #include "test/support/ExactSum.h"
 #include "test/support/Tier.h"
 
@@ -222,6 +223,49 @@ TEST(Sums, TypesOf16Bits) {
   checkType<uint16_t>(engine, plan::DType::BF16,
                       [](uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); });
   checkType<_Float16>(engine, plan::DType::F16, [](_Float16 number) { return float(number); });
+}
+
+/// Lines in pieces, as a kernel makes their terms, have the results of whole lines.
+TEST(Pieces, AddUpToLines) {
+  Engine engine(11);
+  for (int64_t n = 0, cases = draws(200); n < cases; ++n) {
+    bool ofColumns = draw(engine, 0, 1);
+    auto kind = plan::Reduction(draw(engine, 0, 4));
+    int64_t lines = ofColumns ? draw(engine, 1, kColumns) : 1;
+    int64_t count = draw(engine, 1, ofColumns ? 300 : 20000);
+    std::vector<float> numbers =
+        drawNumbers(engine, Kind(draw(engine, 0, int64_t(Kind::Last))), lines * count);
+    if (draw(engine, 0, 9) == 0)
+      numbers[size_t(draw(engine, 0, int64_t(numbers.size()) - 1))] =
+          draw(engine, 0, 1) ? kNaN : -kInfinity;
+    BlockReduction whole{kind,
+                         0,
+                         ofColumns ? Remains::Columns : Remains::Rows,
+                         plan::DType::F32,
+                         ofColumns ? count : 1,
+                         ofColumns ? lines : count};
+    std::vector<float> expected(static_cast<size_t>(lines)),
+        found(static_cast<size_t>(lines), 7.0f);
+    whole.run(Phase::Whole, nullptr, numbers.data(), expected.data(), 0, whole.items(Phase::Whole));
+    std::vector<float> terms(kPieceTerms);
+    std::vector<int64_t> state(640);
+    for (int64_t done = 0, size; done < count; done += size) {
+      size = std::min(count - done, draw(engine, 1, kPieceTerms / (ofColumns ? kPieceStride : 1)));
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t c = 0; c < lines; ++c)
+          terms[size_t(ofColumns ? i * kPieceStride + c : i)] =
+              numbers[size_t(ofColumns ? (done + i) * lines + c : done + i)];
+      reduce(kind,
+             {ofColumns, count, done, ofColumns ? size : 1, ofColumns ? lines : size, terms.data()},
+             state.data(), found.data());
+      if (done + size < count)
+        ASSERT_EQ(found[0], 7.0f); // nothing is written before the end
+    }
+    for (int64_t c = 0; c < lines; ++c)
+      ASSERT_EQ(std::bit_cast<uint32_t>(found[size_t(c)]),
+                std::bit_cast<uint32_t>(expected[size_t(c)]))
+          << "case " << n << ", line " << c << " of " << lines << ", " << count << " terms";
+  }
 }
 
 } // namespace

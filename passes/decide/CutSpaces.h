@@ -1,0 +1,22 @@
+//===- CutSpaces.h - Which operations of a rule run on shards ---*- C++ -*-===//
+#ifndef STEPC_PASSES_DECIDE_CUTSPACES_H
+#define STEPC_PASSES_DECIDE_CUTSPACES_H
+
+#include "dialects/optim/Optim.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <array>
+
+namespace stepc::decide {
+
+/// How many operations of a rule run in each space, by the number of the space.
+using SpaceCounts = std::array<int64_t, 3>;
+
+/// Labels the operations of a rule with their spaces, and its yield with the spaces in which results are
+/// stored. Of the operations that need whole blocks, those of `onShards` may run on shards.
+SpaceCounts cutSpaces(optim::RuleOp rule, const llvm::DenseSet<mlir::Operation *> &onShards);
+
+} // namespace stepc::decide
+
+#endif
