@@ -188,19 +188,14 @@ private:
       }
       int64_t cost = crossingCost(op->getResult(0));
       if (inMatrix) {
-        int fixed = cut.addNode();
-        cut.fixOne(fixed);
-        cut.pay(fixed, all, cost);
+        cut.payIfZero(all, cost);
       } else {
         cut.pay(node->second, all, cost);
         for (Value operand : reads[op])
           if (auto it = nodes.find(operand.getDefiningOp()); it != nodes.end())
             cut.pay(node->second, it->second, MinimumCut::kNever); // spaces never decrease
-        if (isa<ReduceOp>(op)) {
-          int fixed = cut.addNode();
-          cut.fixOne(fixed);
-          cut.pay(fixed, node->second, kReductionCost);
-        }
+        if (isa<ReduceOp>(op))
+          cut.payIfZero(node->second, kReductionCost);
       }
     }
     // A value on shards costs its bytes if an operation that moves into matrix space reads it. It costs

@@ -21,6 +21,8 @@ public:
   void pay(int one, int zero, int64_t cost) { addEdge(one, zero, cost); }
   /// Pays `cost` when the node is 1.
   void payIfOne(int node, int64_t cost) { addEdge(node, kSink, cost); }
+  /// Pays `cost` when the node is 0.
+  void payIfZero(int node, int64_t cost) { addEdge(kSource, node, cost); }
   /// Returns for each node whether it is 1 in the best assignment.
   std::vector<bool> solve();
 

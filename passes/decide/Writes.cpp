@@ -78,7 +78,7 @@ Writes decide::decideWrites(RuleOp rule) {
         for (Value operand : placedOperands(yield.getOperand(i)))
           collectReads(operand, stored, seen, reads);
     for (unsigned i = 0; i < count; ++i) {
-      // Of a state per row, column or block, `out` reads a copy.
+      // A stage of `out` reads a copy of a state per row, column or block.
       bool isLine = i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full;
       if (writes[i] == Space::In && !isLine && reads.contains(argument(i))) {
         writes[i] = Space::Out;

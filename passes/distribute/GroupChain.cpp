@@ -15,6 +15,12 @@ using optim::kindOf;
 using optim::Space;
 using optim::spaceOf;
 
+/// Whether a state still has its old value when a space writes rows, cols and one states. `write` is the
+/// space that writes the state, if one does.
+static bool hasOldValue(std::optional<Space> write, Space space) {
+  return space == Space::In || write.value_or(Space::Out) == Space::Out;
+}
+
 Crossings distribute::findCrossings(optim::RuleOp rule) {
   Crossings result;
   Block &body = rule.getBody().front();
@@ -25,7 +31,6 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
     Operation *op = value.getDefiningOp();
     return isa_and_present<optim::ReduceOp>(op) && spaceOf(op) != Space::Matrix;
   };
-  auto isStoredBeforeOut = [](std::optional<Space> write) { return write && *write != Space::Out; };
   /// The state of kind rows, cols or one whose old value this is.
   auto lineState = [&](Value value) -> std::optional<unsigned> {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -92,7 +97,7 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
       llvm::erase_if(read, [&](Value each) {
         std::optional<unsigned> state = lineState(each);
         return state && kindOf(each.getType()) == kind &&
-               (*writes[index] == Space::In || !isStoredBeforeOut(writes[*state + 1]));
+               hasOldValue(writes[*state + 1], *writes[index]);
       });
     }
     readOnShards(read, *writes[index]);
@@ -396,7 +401,7 @@ void GroupChain::buildIn() {
                                : filled(batch(kind, element));
   };
   auto staged = [&](ValueKind kind, Type element) { return next(0, kind, element); };
-  // What matrix space reads of old states is copied before they have new values.
+  // Copies the old states that matrix space reads. They must be copied before they get new values.
   SmallVector<Value> oldStates;
   auto copyStates = [&] {
     for (unsigned state : ArrayRef(crossings.statesIn.getArrayRef()).drop_front(oldStates.size())) {
@@ -525,9 +530,8 @@ void GroupChain::writeLines(Space space, llvm::DenseMap<Value, Value> &stepping)
   for (ValueKind kind : {ValueKind::Rows, ValueKind::Cols, ValueKind::One}) {
     llvm::DenseMap<Value, Value> leaves = lines;
     for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
-      if (rule.getState(i).getKind() == kind) // else the copy of its old value is read
-        if (space == Space::In || writes[i + 1].value_or(Space::Out) == Space::Out)
-          leaves[rule.getStateArgument(i)] = stateShards(i);
+      if (rule.getState(i).getKind() == kind && hasOldValue(writes[i + 1], space))
+        leaves[rule.getStateArgument(i)] = stateShards(i);
     StageBuilder stage(leaves, columns);
     stage.visit(kind);
     SmallVector<Value> kept;

@@ -56,7 +56,7 @@ public:
   llvm::SmallVector<ChunkOperand> reads, writes;
   llvm::SmallVector<int64_t> columns; // per uniform argument of the body: its column of the scalars
   mlir::Block *body = nullptr;
-  /// What the kernel makes of the terms that its body yields, for each row or column of a chunk.
+  /// Set if the body yields terms: how the kernel reduces those of each row or column of a chunk.
   std::optional<plan::Reduction> reduction;
   bool flat = false; // a chunk of a block is walked as one row
 

@@ -22,7 +22,8 @@ struct ChunkForm {
   llvm::SmallVector<Operand> reads, writes;
   llvm::SmallVector<int64_t> columns; ///< columns of the scalars (argument 0) that it loads
   unsigned arguments = 0;
-  /// What becomes of the terms that the body yields, for each row or column (the reach of `writes[0]`).
+  /// Set if the body yields terms: how those of each row or column are reduced. The reach of `writes[0]` says
+  /// which of the two.
   std::optional<plan::Reduction> reduction;
   mlir::Block *body = nullptr; ///< arguments: reads, columns, old values of the writes
 };

@@ -65,10 +65,9 @@ inline constexpr int64_t kWholeRows = 8, kWholeColumns = 64;
 /// are in one peer's part. Rows of LineChunks are only merged with what follows in the same row of the
 /// block. A row of WholeRows (WholeColumns) has all elements of some of its block's rows (columns): at least
 /// kWholeRows (kWholeColumns), or all that the rank has. Rows of BlockChunks are never merged: each covers
-/// whole rows of one block, as many as make
-/// Plan::chunkElements elements, but at least one. They have `staged` = slot·R·C + row·C, stride C, `local` =
-/// 0, `perRow` = slot·R + row, stride 1, `perColumn` = slot·C and `perBlock` = slot, with R and C of the
-/// table's value kind. A row never spans parameters.
+/// whole rows of one block, as many as make Plan::chunkElements elements, but at least one. They have
+/// `staged` = slot·R·C + row·C, stride C, `local` = 0, `perRow` = slot·R + row, stride 1, `perColumn` =
+/// slot·C and `perBlock` = slot, with R and C of the table's value kind. A row never spans parameters.
 struct Chunk {
   int64_t parameter, block, row, col, rows, cols, local, localStride, staged, stagedStride;
   int64_t perRow = -1, perRowStride = 0, perColumn = -1, perBlock = -1;

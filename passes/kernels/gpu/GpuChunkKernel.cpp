@@ -14,10 +14,9 @@ constexpr int64_t kStageWidth = 8;
 
 class GpuEmitter : public ChunkEmitter {
 public:
-  using ChunkEmitter::ChunkEmitter;
-  /// Of a kernel that reduces. `way` uses the builder.
-  GpuEmitter(ChunkKernel &kernel, SumBuilder &b, ReduceWay *way)
-      : ChunkEmitter(kernel, b), sums(&b), way(way) {}
+  /// A kernel that reduces does so in `way`, with the same builder.
+  GpuEmitter(ChunkKernel &kernel, SumBuilder &b, ReduceWay &way)
+      : ChunkEmitter(kernel, b), b(b), way(way) {}
 
   void emit(gpu::GPUFuncOp function) {
     unsigned next = 3;
@@ -41,36 +40,28 @@ private:
 
   /// A warp has a row.
   void reduceRows(Value rows, Value cols) {
-    SumBuilder &b = *sums;
     Value warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
     b.loop(warp, rows, kWarps, [&](Value row) {
       loadRow(row);
       ReduceWay::Values found =
-          way->addLine(way->ofWarp(), b.constant(0), cols, kRun,
-                       [&](Value column) { return emitBody(row, column, 0)[0]; });
-      Value result = way->resultOfWarp(found, cols);
+          way.addLine(way.ofWarp(), b.constant(0), cols, kRun,
+                      [&](Value column) { return emitBody(row, column, 0)[0]; });
+      Value result = way.resultOfWarp(found, cols);
       b.when(b.below(lane, 1), [&] { b.store(result, at(kernel.writes[0], row, {}), 4); });
     });
   }
 
   /// A lane has a column, and the warps share its rows.
   void reduceColumns(Value rows, Value cols) {
-    SumBuilder &b = *sums;
-    Value warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
+    Value lane = b.remainder(b.thread, kWarp);
     b.loop(b.constant(0), cols, kWarp, [&](Value first) {
       Value column = b.add(first, lane), taken = b.smaller(column, b.add(cols, -1));
-      ReduceWay::Values found = b.loop(b.mul(warp, kDown), rows, kDown * kWarps, way->ofThread(),
-                                       [&](Value row, ValueRange found) {
-                                         Value count = b.smaller(b.sub(rows, row), kDown);
-                                         return way->addOfThread(found, count, [&](Value i) {
-                                           Value each = b.add(row, i);
-                                           loadRow(each);
-                                           return emitBody(each, taken, 0)[0];
-                                         });
-                                       });
-      ReduceWay::Values all = way->overWarps(found);
+      ReduceWay::Values all = way.addColumns(rows, [&](Value row) {
+        loadRow(row);
+        return emitBody(row, taken, 0)[0];
+      });
       b.when(b.below(b.thread, kWarp), [&] {
-        Value result = way->resultOfThread(all, rows);
+        Value result = way.resultOfThread(all, rows);
         b.when(b.below(column, cols),
                [&] { b.store(result, at(kernel.writes[0], {}, column), 4); });
       });
@@ -103,8 +94,8 @@ private:
         });
   }
 
-  SumBuilder *sums = nullptr;
-  ReduceWay *way = nullptr;
+  SumBuilder &b;
+  ReduceWay &way;
 };
 
 } // namespace
@@ -122,7 +113,7 @@ FailureOr<gpu::GPUFuncOp> addGpuChunkKernel(gpu::GPUModuleOp code, func::FuncOp 
     arguments += isa<exec::ShardsAttr>(kernel->operand(i));
   b.begin(code, function.getSymName(), arguments, /*blocksPerSlot=*/1);
   std::unique_ptr<ReduceWay> way = ReduceWay::make(b, reduction, /*exponent=*/0);
-  GpuEmitter(*kernel, b, way.get()).emit(b.function);
+  GpuEmitter(*kernel, b, *way).emit(b.function);
   return b.function;
 }
 

@@ -127,14 +127,9 @@ private:
   void emitColumns() {
     Value column = b.add(b.mul(b.item, kWarp), lane);
     Value from = b.element(block(), type, b.smaller(column, reduction.cols - 1));
-    Values found = b.loop(b.mul(warp, kDown), b.constant(reduction.rows), kDown * kWarps,
-                          way->ofThread(), [&](Value row, ValueRange found) {
-                            Value count = b.smaller(b.sub(b.constant(reduction.rows), row), kDown);
-                            return way->addOfThread(found, count, [&](Value i) {
-                              return number(from, b.mul(b.add(row, i), reduction.cols));
-                            });
-                          });
-    Values all = way->overWarps(found);
+    Values all = way->addColumns(b.constant(reduction.rows), [&](Value row) {
+      return number(from, b.mul(row, reduction.cols));
+    });
     inFirstWarp([&] {
       Value result = way->resultOfThread(all, b.constant(reduction.rows));
       b.when(b.below(column, reduction.cols), [&] {

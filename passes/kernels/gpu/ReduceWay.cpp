@@ -24,6 +24,15 @@ ReduceWay::Values ReduceWay::addLine(ValueRange found, Value first, Value last, 
   });
 }
 
+ReduceWay::Values ReduceWay::addColumns(Value rows, NumberAt number) {
+  Value warp = b.quotient(b.thread, kWarp);
+  return overWarps(b.loop(
+      b.mul(warp, kDown), rows, kDown * kWarps, ofThread(), [&](Value row, ValueRange found) {
+        Value count = b.smaller(b.sub(rows, row), kDown);
+        return addOfThread(found, count, [&](Value i) { return number(b.add(row, i)); });
+      }));
+}
+
 ReduceWay::Values ReduceWay::overWarps(ValueRange found) {
   Values memories;
   for (Value each : found) {

@@ -29,7 +29,7 @@ public:
   explicit ReduceWay(SumBuilder &b) : b(b), f32(b.getF32Type()) {}
   virtual ~ReduceWay() = default;
 
-  /// What a warp, or a thread, has found of no number.
+  /// What is found before any number is added: by a warp, and by a thread.
   virtual Values ofWarp() = 0;
   virtual Values ofThread() = 0;
   /// Adds kAhead numbers of each lane of a warp. All lanes must come here.
@@ -48,6 +48,9 @@ public:
   /// the warp's first number.
   Values addLine(mlir::ValueRange found, mlir::Value first, mlir::Value last, int64_t stride,
                  NumberAt number);
+  /// Adds `rows` numbers of a column for each lane. The warps share the rows, and the first warp gets what
+  /// they found. All threads of the block must come here.
+  Values addColumns(mlir::Value rows, NumberAt number);
   /// Combines what the warps of a GPU block found. The first warp gets it. All threads of the block must come
   /// here.
   Values overWarps(mlir::ValueRange found);
