@@ -111,10 +111,27 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
     else if (spaceOf(value.getDefiningOp()) != Space::Matrix)
       result.fullIn.insert(value);
   };
+  // What leads to a reduction is computed before states are stored, and what leads to the new values that a
+  // stage stores or sends is computed after that. Some operations do both.
+  llvm::DenseSet<Operation *> reduces, steps;
+  for (Operation &op : llvm::reverse(body))
+    for (Operation *user : op.getUsers()) {
+      bool isReduced = isa<optim::ReduceOp>(user) && spaceOf(user) != Space::Matrix;
+      bool isLast = isa<optim::YieldOp>(user) || spaceOf(user) == Space::Matrix;
+      if (isReduced || reduces.contains(user))
+        reduces.insert(&op);
+      if (isLast || (!isReduced && steps.contains(user)))
+        steps.insert(&op);
+    }
   for (Operation &op : body) {
     std::optional<Space> space = spaceOf(&op);
-    if (space == Space::Out || space == Space::In)
-      readOnShards(optim::placedOperands(&op, linesFor(*space, !isa<optim::ReduceOp>(op))), *space);
+    if (space == Space::Out || space == Space::In) {
+      bool isReduction = isa<optim::ReduceOp>(op);
+      if (isReduction || reduces.contains(&op))
+        readOnShards(optim::placedOperands(&op, linesFor(*space, /*steps=*/false)), *space);
+      if (!isReduction && steps.contains(&op))
+        readOnShards(optim::placedOperands(&op, linesFor(*space, /*steps=*/true)), *space);
+    }
     if (auto reduce = dyn_cast<optim::ReduceOp>(op); reduce && space != Space::Matrix)
       result.onShards.push_back(reduce);
     if (space != Space::Matrix)
