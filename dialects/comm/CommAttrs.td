@@ -23,6 +23,8 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     #comm.place<@g0.w0, gram, parts to ranges, sent>      // parts, packed for ranks that add them up: [?]
     #comm.place<@g0.w0, gram, ranges, kept>               // the sums of this rank's range of elements: [?]
     #comm.place<@g0.w0, gram, ranges to blocks, sent>     // these sums, for all ranks with slabs: [?]
+    #comm.place<@g0.w0, cols, line_parts, kept>           // exact sums of what this rank has of columns: [?]
+    #comm.place<@g0.w0, cols, line_sums, kept>            // results of columns that this rank adds up: [?]
     #comm.place<@g0, scalars>                             // per parameter, on every rank: [n, columns]
     ```
     An extent of a value is `rows`, `cols`, `smaller` (the smaller of the two), or a constant.
@@ -34,12 +36,15 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     A group may have slabs. In such a group `blocks` are the slabs. `parts` are what each slab adds to a `one`
     or `gram` value of its whole block. The ranks that have slabs of the same blocks divide the elements of
     these values into as many `ranges`. Each rank adds up the parts of its range, in the order of the ranks.
+    Several ranks may have elements of the same rows, columns or blocks. `line_parts` are what each of them
+    adds up of its own. In `line_sums` each of these values is on one of these ranks, in equal flat ranges.
     A move leads from one distribution to another. A `sent` value lies on the ranks that hold the first, a
     `received` value on the ranks that hold the second. The symbol names a segment; for scalars it names a
     group. Shards at rest also have a place, but it is in no tensor's type: shards are `!comm.shards`.
     Constraints: a value at rest or kept has one distribution, which is no hop's; a moving value has two. Only
     values of blocks move, and only shards and ranges are kept. Values of a kind that no state can have are
     in blocks. `one` and `gram` values may also be in parts; they move from parts to ranges, and on to blocks.
+    Rows, cols and one values may be kept in line_parts; they move to line_sums, and on to shards.
     (Operations that use the type check a place against its rank and its symbol.)
   }];
   // `place` is the plan's form of the place. The index of its segment is -1, because `symbol` names the

@@ -2,6 +2,8 @@
 
 #include "dialects/comm/Comm.h"
 
+#include "runtime/sums/Parts.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -78,7 +80,8 @@ LogicalResult SegmentOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult ShardsOp::verify() {
   if (getType().getGroup() != getGroupAttr())
     return emitOpError("expected shards of group ") << getGroupAttr() << ", found " << getType();
-  if (getKind() == ShardsKind::Reduced)
+  if (getKind() != ShardsKind::Parameter && getKind() != ShardsKind::Gradient &&
+      getKind() != ShardsKind::State)
     return emitOpError("expected shards that are bound: of the parameter, the gradient or a state, "
                        "found ")
            << plan::name(getKind());
@@ -203,6 +206,19 @@ Type comm::elementOf(Type type) {
   return cast<ShapedType>(type).getElementType();
 }
 
+Type comm::lineSumsType(MLIRContext *context, plan::Reduction reduction, int64_t count) {
+  return IntegerType::get(context, unsigned(8 * count * sums::bytesOf(reduction)));
+}
+
+int64_t comm::lineSumsIn(Type type, plan::Reduction reduction) {
+  int64_t bits = 8 * sums::bytesOf(reduction);
+  bool fits = isa<IntegerType>(type) && type.getIntOrFloatBitWidth() % bits == 0 &&
+              reduction != plan::Reduction::Max;
+  return fits ? type.getIntOrFloatBitWidth() / bits : 0;
+}
+
+bool comm::areLineSums(Type type) { return lineSumsIn(type, plan::Reduction::Sum) > 0; }
+
 LogicalResult ExtentOp::verify() {
   if (!getPlace().isScalars())
     return success();
@@ -231,7 +247,7 @@ bool StageOp::isLine(Value operand) {
          llvm::is_contained(getReduction() ? getOperands() : getIns(), operand);
 }
 
-/// Verifies a stage that reduces: what it writes is one line of f32.
+/// Verifies a stage that reduces: what it writes is one line, of f32 or of exact sums.
 static LogicalResult verifyReduction(StageOp op) {
   auto refuse = [&](const Twine &expected) {
     return op.emitOpError("expected a stage that reduces to ") << expected.str() << ", found ";
@@ -243,6 +259,11 @@ static LogicalResult verifyReduction(StageOp op) {
   if (!op.getWrites().empty())
     return refuse("write no shards") << op.getWrites().front().getType();
   PlaceAttr out = op.getOuts().size() == 1 ? placeOf(op.getOuts()[0]) : PlaceAttr();
+  if (out && out.getFrom() == Distribution::LineParts) {
+    if (lineSumsIn(elementOf(op.getOuts()[0]), *op.getReduction()) > 0)
+      return success();
+    return refuse("have exact sums as the parts of lines") << op.getOuts().getTypes();
+  }
   if (!out || (out.getValue() != ValueKind::Rows && out.getValue() != ValueKind::Cols) ||
       !elementOf(op.getOuts()[0]).isF32())
     return refuse("have one out, of f32, with a number per row or column")
@@ -284,7 +305,7 @@ static LogicalResult verifyActive(Operation *op, Value active, bool onShards) {
 
 LogicalResult StageOp::verify() {
   bool blocks = getIteration() == Distribution::Blocks;
-  if (!blocks && !getVisited().isShards())
+  if (!blocks && (!getVisited().isShards() || getVisited().isOfLines()))
     return emitOpError("expected to run over shards or blocks, found ")
            << plan::name(getIteration());
   if (failed(verifyActive(*this, getActive(), !blocks)))
@@ -305,7 +326,8 @@ LogicalResult StageOp::verify() {
     }
   for (Value value : getOperands())
     if (PlaceAttr place = placeOf(value);
-        isLine(value) && (place.getSymbol() != getSegmentAttr() || place.getFrom() != getVisited()))
+        isLine(value) && (place.getSymbol() != getSegmentAttr() ||
+                          (place.getFrom() != getVisited() && !isReduced(value))))
       return emitOpError("expected lines of segment ")
              << getSegmentAttr() << " that stand in " << plan::name(getVisited())
              << ", found one in " << place;
@@ -336,8 +358,8 @@ LogicalResult StageOp::verifyRegions() {
                      Float32Type::get(getContext()));
   for (Value value : getWrites())
     yields.push_back(elementOf(value));
-  for (Value value : getOuts())
-    yields.push_back(elementOf(value));
+  for (Value value : getOuts()) // a stage that reduces yields terms
+    yields.push_back(getReduction() ? Float32Type::get(getContext()) : elementOf(value));
   Block &body = getBody().front();
   if (TypeRange(body.getArgumentTypes()) != TypeRange(arguments))
     return emitOpError("expected region arguments ")
@@ -389,15 +411,23 @@ LogicalResult CopyOp::verify() {
 
 LogicalResult SumOp::verify() {
   PlaceAttr from = placeOf(getSource()), to = placeOf(getInit());
-  bool fits = from && to && from.getSymbol() == to.getSymbol() && from.getEnd() == End::Received &&
-              from.getTo() == to.getFrom() && to.getEnd() == End::Kept &&
-              from.getValue() == to.getValue() &&
-              (from.getFrom() == Distribution::Parts || from.getValue() == ValueKind::Full);
+  bool ofLines = from && from.getFrom() == Distribution::LineParts;
+  bool fits =
+      from && to && from.getSymbol() == to.getSymbol() && from.getEnd() == End::Received &&
+      from.getTo() == to.getFrom() && to.getEnd() == End::Kept &&
+      from.getValue() == to.getValue() &&
+      (from.getFrom() == Distribution::Parts || ofLines || from.getValue() == ValueKind::Full);
   if (!fits)
     return emitOpError("expected full values of one segment that were received, and where they are "
                        "kept, or parts that were received, and a range of sums, found ")
            << getSource().getType() << " and " << getInit().getType();
-  if (elementOf(getSource()) != elementOf(getInit()))
+  if (getReduction().has_value() != ofLines)
+    return emitOpError("expected a reduction where parts of lines are added up, and there alone");
+  if (ofLines) {
+    if (!lineSumsIn(elementOf(getSource()), *getReduction()) || !elementOf(getInit()).isF32())
+      return emitOpError("expected exact sums to become f32, found ")
+             << elementOf(getSource()) << " and " << elementOf(getInit());
+  } else if (elementOf(getSource()) != elementOf(getInit()))
     return emitOpError("expected equal element types, found ")
            << elementOf(getSource()) << " and " << elementOf(getInit());
   if (int64_t(getDivisor()) < 1)

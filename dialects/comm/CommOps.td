@@ -10,10 +10,11 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
-def Buffer : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16]>, MemRefOf<[F32, BF16, F16]>]>;
+def LineSums : Type<CPred<"::stepc::comm::areLineSums($_self)">, "exact sums of 320 or 640 bits each">;
+def Buffer : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16, LineSums]>, MemRefOf<[F32, BF16, F16, LineSums]>]>;
 def StageInput : AnyTypeOf<[Comm_Shards, Buffer]>;
-def BufferMemRef : MemRefOf<[F32, BF16, F16]>;
-def BufferTensor : RankedTensorOf<[F32, BF16, F16]>;
+def BufferMemRef : MemRefOf<[F32, BF16, F16, LineSums]>;
+def BufferTensor : RankedTensorOf<[F32, BF16, F16, LineSums]>;
 def Comm_Placed : NativeOpTrait<"Placed"> {
   let cppNamespace = "::stepc::comm";
 }
@@ -252,7 +253,9 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
 
     A stage over shards that `reduces` yields the terms of reductions, of f32. Its one out is a line, and each
     number of it is what `optim.reduce` makes of the terms of this row or column. A rank has all elements of
-    each of these rows (columns).
+    each of these rows (columns). If several ranks have elements of the same row, column or block, the out is
+    in `line_parts`: each number of it is the exact sum of the rank's terms, an integer of 320 bits, or of 640
+    bits for the squares of a norm or rms. A number of several such sums counts as one wide integer.
 
     An element is read before it is written, so an input may also be written. A batch has room for the longest
     slab. If a stage over shards writes a batch of slabs, the elements behind a shorter slab keep their
@@ -277,7 +280,8 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     } -> tensor<?xf32, #comm.place<@g0, rows, shards, kept>>
     ```
     Constraints: argument and yield types as above. `of` and `reduces` only over shards, and not both. What
-    reduces writes no shards and has one out: a line of f32 with a number per row or column. Over shards, a
+    reduces writes no shards and has one out: a line of f32 with a number per row or column, or exact sums,
+    of all reductions but `max`, with a number per row, column or block. Over shards, a
     stage has active flags, and its shard operands and lines have the distribution that it visits. Over
     blocks, it has neither flags nor shard operands. The place of every staged operand names the segment and
     is addressable from the visited distribution. The scalars are those of the segment's group. Over blocks,
@@ -308,6 +312,10 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     /// Over shards: whether an input is a copy of a rows, cols or one value of which an element that the
     /// stage visits has one number, or an out is a line to which the stage reduces.
     bool isLine(::mlir::Value operand);
+    /// Whether an operand is the line to which the stage reduces.
+    bool isReduced(::mlir::Value operand) {
+      return getReduction() && ::llvm::is_contained(getOuts(), operand);
+    }
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &symbols);
   }];
   let hasVerifier = 1;
@@ -356,7 +364,7 @@ def Comm_CopyOp : Comm_DpsOp<"copy", [AttrSizedOperandSegments]> {
 }
 
 def Comm_SumOp : Comm_DpsOp<"sum"> {
-  let summary = "adds up what ranks contributed to a gradient, or to a value of blocks with slabs";
+  let summary = "adds up what ranks contributed to a gradient, to a line, or to a value of blocks with slabs";
   let description = [{
     If a gradient is partial along axes of the mesh, each rank along these axes has a contribution. If a block
     has slabs, each rank with a slab has a part of the block's values, and adds up one range of elements.
@@ -369,15 +377,26 @@ def Comm_SumOp : Comm_DpsOp<"sum"> {
       outs(%init : tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>)
       -> tensor<?xbf16, #comm.place<@g0, full, state_shards, kept>>
     ```
+
+    If ranks have parts of the same lines (`line_parts`), the exact sums of their parts are added up, in no
+    order. The out has what the reduction makes of them, for lines of `divisor` terms.
+    ```mlir
+    %m = comm.sum by 4096 reduces mean
+      ins(%r : tensor<?xi320, #comm.place<@g0, cols, line_parts to line_sums, received>>)
+      outs(%init : tensor<?xf32, #comm.place<@g0, cols, line_sums, kept>>)
+      -> tensor<?xf32, #comm.place<@g0, cols, line_sums, kept>>
+    ```
     Constraints: the source is received, and the out is kept in the distribution to which the source moved.
-    Both are full values of one segment, or parts and ranges of one kind; equal element types; a divisor of 1
-    or more. (The plan's checks compare distributions and divisor with the group's placements.)
+    Both are full values of one segment, or parts and ranges (or sums) of one kind; equal element types,
+    except that exact sums become f32; `reduces` for these, and for these alone; a divisor of 1 or more. (The
+    plan's checks compare distributions and divisor with the group's placements.)
   }];
-  let arguments = (ins I64Attr:$divisor, Buffer:$source, Buffer:$init);
+  let arguments = (ins I64Attr:$divisor, OptionalAttr<Comm_Reduction>:$reduction, Buffer:$source,
+                       Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);
   let assemblyFormat = [{
-    `by` $divisor `ins` `(` $source `:` type($source) `)` `outs` `(` $init `:` type($init) `)` attr-dict
-    (`->` type($result)^)?
+    `by` $divisor (`reduces` custom<Word>($reduction)^)? `ins` `(` $source `:` type($source) `)`
+    `outs` `(` $init `:` type($init) `)` attr-dict (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }

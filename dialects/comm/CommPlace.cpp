@@ -68,6 +68,15 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
   if (!kind.isStored() && !isSummed && (moves || from != Distribution::Blocks))
     return emitError() << "expected " << plan::name(kind)
                        << " values in parts, ranges or blocks, found some in " << plan::name(from);
+  bool isLineMove = from == Distribution::LineParts
+                        ? to == Distribution::LineSums
+                        : from == Distribution::LineSums && to.isShards() && !to.isOfLines();
+  if ((from.isOfLines() || to.isOfLines()) &&
+      (!kind.isStored() || kind == ValueKind::Full || !(moves ? isLineMove : end == End::Kept)))
+    return emitError()
+           << "expected rows, cols or one values, which are added up from line_parts to "
+              "line_sums and move on to shards, found "
+           << wordOf(contents, kind) << " in " << plan::name(from) << " and " << plan::name(to);
   if (moves && !isValue)
     return emitError() << "expected values of blocks to move, found " << wordOf(contents, kind);
   return success();
@@ -100,7 +109,7 @@ void comm::printStanding(AsmPrinter &printer, const Distribution &distribution) 
 
 LogicalResult ShardsType::verify(function_ref<InFlightDiagnostic()> emitError, FlatSymbolRefAttr,
                                  Type, Distribution distribution) {
-  if (distribution.isShards())
+  if (distribution.isShards() && !distribution.isOfLines())
     return success();
   return emitError() << "expected shards to stand in shards, found " << plan::name(distribution);
 }

@@ -38,13 +38,13 @@ static LogicalResult verifyPart(EmitError emitError, int64_t offset, int64_t siz
                      << comm::kAlignment << ", found " << offset;
 }
 
-LogicalResult TableAttr::verify(EmitError emitError, TableKind kind, comm::PlaceAttr,
+LogicalResult TableAttr::verify(EmitError emitError, TableKind kind, comm::PlaceAttr from,
                                 comm::PlaceAttr, int64_t bytes) {
-  bool moves = kind == TableKind::Copy || kind == TableKind::Message || kind == TableKind::Sum;
-  if (moves ? bytes >= 1 && bytes <= 8 && llvm::isPowerOf2_64(bytes) : bytes == 0)
+  std::string wrong = plan::expectedBytes(kind, from.getFrom(), bytes);
+  if (wrong.empty())
     return success();
-  return emitError() << "expected " << (moves ? "1, 2, 4 or 8" : "no") << " bytes per element of "
-                     << plan::name(kind) << ", found " << bytes;
+  return emitError() << "expected " << wrong << " bytes per element of " << plan::name(kind)
+                     << ", found " << bytes;
 }
 
 LogicalResult WorkspaceAttr::verify(EmitError emitError, int64_t offset, int64_t bytes,

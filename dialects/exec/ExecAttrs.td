@@ -25,7 +25,8 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
     `line_chunks`, `whole_rows` and `whole_columns`, `to` is the place of the staged operands. If `to` is not
     given, it equals `from`. A table
     of kind `message` says how many elements of one value go to each peer.
-    Constraints: `element_bytes` is 1, 2, 4 or 8 for messages, copies and sums, and 0 for chunks.
+    Constraints: `element_bytes` is 1, 2, 4 or 8 for messages, copies and sums, a multiple of 40 for those of
+    parts of lines, and 0 for chunks.
   }];
   let parameters = (ins
     "::stepc::plan::TableKind":$kind,

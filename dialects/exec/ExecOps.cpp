@@ -2,6 +2,7 @@
 
 #include "dialects/exec/Exec.h"
 #include "runtime/plan/Pinned.h"
+#include "runtime/sums/Parts.h"
 
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -170,7 +171,8 @@ LogicalResult DispatchChunksOp::verify() {
   for (TableAttr table : getTables().getAsRange<TableAttr>()) {
     if (failed(verifyKind(*this, table,
                           {TableKind::ShardChunks, TableKind::LineChunks, TableKind::WholeRows,
-                           TableKind::WholeColumns, TableKind::BlockChunks})))
+                           TableKind::WholeColumns, TableKind::PartRows, TableKind::PartColumns,
+                           TableKind::PartBlocks, TableKind::BlockChunks})))
       return failure();
     if (table.getKind() != first.getKind())
       return emitOpError("expected tables of one kind, found ")
@@ -299,7 +301,16 @@ LogicalResult CopyOp::verify() {
 LogicalResult SumOp::verify() {
   if (failed(verifyKind(*this, getTable(), TableKind::Sum)))
     return failure();
-  if (int64_t bytes = getType().getIntOrFloatBitWidth() / 8; getTable().getElementBytes() != bytes)
+  if (getReduction().has_value() !=
+      (getTable().getFrom().getFrom() == comm::Distribution::LineParts))
+    return emitOpError("expected a reduction where parts of lines are added up, and there alone");
+  if (getReduction()) {
+    int64_t bytes = sums::bytesOf(*getReduction()), found = getTable().getElementBytes();
+    if (!getType().isF32() || found < bytes || found % bytes != 0)
+      return emitOpError("expected sums of ")
+             << bytes << " bytes that become f32, found " << found << " bytes and " << getType();
+  } else if (int64_t bytes = getType().getIntOrFloatBitWidth() / 8;
+             getTable().getElementBytes() != bytes)
     return emitOpError("expected a table of elements of ")
            << bytes << " bytes, found " << getTable().getElementBytes();
   if (int64_t(getDivisor()) < 1)
@@ -449,6 +460,7 @@ FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
     return failure();
   command.type = *optim::toPlan(getType());
   command.divisor = getDivisor();
+  command.reduction = getReduction();
   return plan::Command(command);
 }
 

@@ -61,7 +61,9 @@ def Exec_DispatchChunksOp : Exec_CommandOp<"dispatch_chunks"> {
     The function of a kernel has one linalg.generic over the rows and columns of a chunk. If it has the
     attribute `exec.reduction`, its region yields terms, and the line that it writes has what this reduction
     makes of the terms of each row or column (`optim.reduce`). The chunks of `whole_rows`
-    (`whole_columns`) have all of them.
+    (`whole_columns`) have all of them. With the attribute `exec.sums` it writes exact sums instead, as many
+    for each value, and the chunks of `part_rows` (`part_columns`, `part_blocks`) have what the rank has of
+    each row (column, block).
     ```mlir
     exec.dispatch_chunks @Muon_in_f32_bf16
       of [#exec.table<kind = shard_chunks, from = <@g0, full, shards>,
@@ -208,7 +210,7 @@ def Exec_SumOp : Exec_CommandOp<"sum"> {
   let summary = "adds up what ranks contributed to a gradient, or to a value of blocks with slabs";
   let description = [{
     Adds up the contributions, of type `type`, to each element of the table's rows. It adds in f32, in the
-    order of the mesh.
+    order of the mesh. With a reduction it adds up the exact sums of parts of lines, in no order (`comm.sum`).
     The sum is divided by `divisor` if that is above 1, and rounded once.
     ```mlir
     exec.sum bf16 by 4 #exec.table<kind = sum, from = <@g0, full, gradient_shards to state_shards, received>,
@@ -218,13 +220,15 @@ def Exec_SumOp : Exec_CommandOp<"sum"> {
     ```
     `exec-lower-to-target` adds the `kernel`.
 
-    Constraints: the segment exists; a table of kind `sum`, whose `element_bytes` is the type's size; a
-    divisor of 1 or more.
+    Constraints: the segment exists; a table of kind `sum`, whose `element_bytes` is the type's size or, with
+    a reduction, that of its exact sums; a divisor of 1 or more.
   }];
-  let arguments = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$type, I64Attr:$divisor, Exec_Table:$table,
-                       Exec_Workspace:$source, Exec_Workspace:$target,
-                       OptionalAttr<FlatSymbolRefAttr>:$kernel);
-  let assemblyFormat = "$type `by` $divisor $table `from` $source `to` $target attr-dict";
+  let arguments = (ins TypeAttrOf<AnyTypeOf<[F32, BF16, F16]>>:$type, I64Attr:$divisor,
+                       OptionalAttr<Comm_Reduction>:$reduction, Exec_Table:$table, Exec_Workspace:$source,
+                       Exec_Workspace:$target, OptionalAttr<FlatSymbolRefAttr>:$kernel);
+  let assemblyFormat = [{
+    $type `by` $divisor (`reduces` custom<Word>($reduction)^)? $table `from` $source `to` $target attr-dict
+  }];
   let hasVerifier = 1;
 }
 

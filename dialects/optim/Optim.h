@@ -59,7 +59,8 @@ struct StrategyQuery {
   plan::ShardsKind home; ///< the shards that the blocks come from
   /// Per position and block of a parameter, how many elements the position holds at home.
   const std::vector<std::vector<int64_t>> &held;
-  std::vector<plan::ValueKind> states; ///< kinds of the rule's states, and of what stages on shards read
+  std::vector<plan::ValueKind>
+      states;                   ///< kinds of the rule's states, and of what stages on shards read
   std::vector<int64_t> domains; ///< ranks in a domain of each level of the cluster but the last,
                                 ///< innermost first: ranks r with equal r / ranks share a domain
   int64_t maxPeers = 0;         ///< the most peers of a rank in a hop; 0: any number
@@ -167,6 +168,10 @@ inline constexpr llvm::StringLiteral kMaxPeersAttr = "optim.max_peers";
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
 /// The space of an operation of a decided rule. Returns nullopt if `op` is null or has no space.
 std::optional<Space> spaceOf(mlir::Operation *op);
+
+/// Set on a reduction that runs on shards although its lines are cut between ranks, a unit: each rank adds up
+/// what it has, and one rank adds up these parts (level 2).
+inline constexpr llvm::StringLiteral kCutAttr = "optim.cut";
 
 /// Whether an operation of a rule has a space. Matrix operations have one, and elementwise operations with a
 /// full result. Splats, conditions, broadcasts, widenings and what is computed from values per row, column or

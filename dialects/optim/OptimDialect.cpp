@@ -52,6 +52,12 @@ LogicalResult OptimDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return op->emitOpError("expected optim.writes of #optim.space or unit, found ")
            << attribute.getValue();
   }
+  if (name == kCutAttr) {
+    if (isa<UnitAttr>(attribute.getValue()) && isa<ReduceOp>(op))
+      return success();
+    return op->emitOpError("expected optim.cut, a unit, on a reduction, found ")
+           << attribute.getValue();
+  }
   if (name == kMaxPeersAttr && isa<ModuleOp>(op)) {
     auto number = dyn_cast<IntegerAttr>(attribute.getValue());
     if (number && number.getType().isInteger(64) && number.getInt() > 0)

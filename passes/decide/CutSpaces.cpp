@@ -302,3 +302,25 @@ SpaceCounts stepc::decide::cutSpaces(RuleOp rule, const llvm::DenseSet<Operation
     ++counts[size_t(space)];
   return counts;
 }
+
+int64_t stepc::decide::crossingCostOf(RuleOp rule) {
+  llvm::DenseSet<Value> crossing;
+  auto read = [&](ArrayRef<Value> values, Space reader) {
+    for (Value value : values) {
+      bool isThere = spaceOf(value.getDefiningOp()) == Space::Matrix;
+      if (kindOf(value.getType()) == ValueKind::Full && isThere != (reader == Space::Matrix))
+        crossing.insert(value);
+    }
+  };
+  Block &body = rule.getBody().front();
+  for (Operation &op : body)
+    if (std::optional<Space> space = spaceOf(&op))
+      read(placedOperands(&op), *space);
+  for (auto [value, write] : llvm::zip(body.getTerminator()->getOperands(), writesOf(rule)))
+    if (write)
+      read(placedOperands(value), *write);
+  int64_t cost = 0;
+  for (Value value : crossing)
+    cost += crossingCost(value);
+  return cost;
+}

@@ -16,6 +16,9 @@ using SpaceCounts = std::array<int64_t, 3>;
 /// Labels the operations of a rule with their spaces, and its yield with the spaces in which results are
 /// stored. Of the operations that need whole blocks, those of `onShards` may run on shards.
 SpaceCounts cutSpaces(optim::RuleOp rule, const llvm::DenseSet<mlir::Operation *> &onShards);
+/// What full values that cross between shards and matrix space cost, on both ways: 1/1024 bytes per element
+/// of a block. The rule must have spaces.
+int64_t crossingCostOf(optim::RuleOp rule);
 
 } // namespace stepc::decide
 

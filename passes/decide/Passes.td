@@ -118,12 +118,15 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
 }
 
 def ReduceOnShards : Pass<"optim-reduce-on-shards", "::mlir::ModuleOp"> {
-  let summary = "Let reductions run on shards where each line is whole on its ranks";
+  let summary = "Let reductions run on shards";
   let description = [{
     A reduction over columns makes a value per row, one over rows a value per column. If each rank has all
-    elements of each row (column) of which it holds the value, the reduction needs no other rank. The group
-    then takes a copy of its rule, of which the spaces are chosen once more: these reductions may run on
-    shards, like operations on single elements. Groups with the same reductions share a copy. A group that
+    elements of each row (column) of which it holds the value, the reduction needs no other rank. Otherwise
+    several ranks have parts of the same rows, columns or blocks. Each may add up its own terms exactly, and
+    one of them adds up these parts (`optim.cut`). That is done where the parts are fewer bytes than the
+    elements that then stay on shards. The group then takes a copy of its rule, of which the spaces are chosen
+    once more: these reductions may run on shards, like operations on single elements. Groups with the same
+    reductions share a copy. A group that
     `force` gives a strategy keeps the rule if the copy computes nothing of whole blocks, because a strategy
     says who does.
 

@@ -1,13 +1,15 @@
-//===- ReduceOnShards.cpp - Reductions of lines that are whole on their ranks ---===//
+//===- ReduceOnShards.cpp - Which reductions run on shards ----------------===//
 
 #include "passes/decide/CutSpaces.h"
 #include "passes/decide/Forces.h"
 #include "passes/decide/GroupGeometry.h"
 #include "passes/decide/Passes.h"
+#include "runtime/sums/Parts.h"
 
 #include "mlir/IR/Remarks.h"
 
 #include <map>
+#include <numeric>
 
 using namespace mlir;
 using namespace stepc;
@@ -46,6 +48,28 @@ bool areWhole(const GroupGeometry &geometry, ValueKind lines) {
   return true;
 }
 
+/// Bytes that a rank sends for the lines of a kind, per parameter of a group, if each rank adds up what it
+/// has: its parts, and about as many results as it adds up. The most of any rank.
+int64_t bytesOfParts(const GroupGeometry &geometry, ValueKind lines, plan::Reduction reduction) {
+  int64_t most = 0;
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    int64_t values = 0;
+    for (const geometry::Rect &rect :
+         geometry::rectangles(geometry.group, geometry.mesh, position, lines, geometry.home))
+      values += rect.rows * rect.cols;
+    most = std::max(most, values);
+  }
+  int64_t sums = geometry::sumsPerValue(geometry.group, geometry.mesh, lines);
+  return most * (sums * sums::bytesOf(reduction) + int64_t(sizeof(float)));
+}
+
+/// A reduction that may run on shards.
+struct Reduced {
+  int64_t number; ///< of the operation in the rule
+  bool isCut;     ///< several ranks have elements of the same lines
+  auto operator<=>(const Reduced &) const = default;
+};
+
 class ReduceOnShards : public stepc::decide::impl::ReduceOnShardsBase<ReduceOnShards> {
 public:
   using ReduceOnShardsBase::ReduceOnShardsBase;
@@ -60,27 +84,36 @@ private:
     SymbolTable symbols(module);
     parameters.clear();
     copies.clear();
+    llvm::DenseSet<Operation *> used;
     for (auto parameter : module.getOps<ParameterOp>())
       parameters[parameter.getSymNameAttr()] = parameter;
     for (auto group : module.getOps<GroupOp>()) {
       auto rule = symbols.lookup<RuleOp>(group.getRule());
       if (rule.getWrittenAttr())
         continue;
-      SmallVector<int64_t> numbers = reductionsOnShards(group, rule);
-      if (numbers.empty())
+      std::vector<Reduced> reduced = reductionsOnShards(group, rule);
+      if (reduced.empty())
         continue;
-      RuleOp copy = copyOf(rule, numbers, symbols);
+      RuleOp copy = copyFor(group, rule, std::move(reduced));
       // A strategy says who computes whole blocks. A group on which one is forced keeps the rule if the copy
       // computes none.
       if (!copy || (!hasMatrixSpace(copy) && isForced(group, *forces)))
         continue;
+      if (used.insert(copy).second)
+        symbols.insert(copy, std::next(rule->getIterator()));
       group.setRuleAttr(FlatSymbolRefAttr::get(copy));
+      int64_t count = 0;
+      for (auto op : copy.getBody().getOps<ReduceOp>())
+        count += spaceOf(op) != Space::Matrix;
       auto options =
           remark::RemarkOpts::name("reduced-on-shards").category("optim-reduce-on-shards");
-      remark::passed(group.getLoc(), options) << remark::metric("group", group.getSymName())
-                                              << remark::metric("rule", copy.getWrittenName())
-                                              << remark::metric("reductions", numbers.size());
+      remark::passed(group.getLoc(), options)
+          << remark::metric("group", group.getSymName())
+          << remark::metric("rule", copy.getWrittenName()) << remark::metric("reductions", count);
     }
+    for (auto &[key, copy] : copies)
+      if (copy && !used.contains(copy))
+        copy->destroy();
   }
 
   /// Whether a strategy is forced on the group.
@@ -91,11 +124,12 @@ private:
     });
   }
 
-  /// The numbers, among the operations of the rule, of the reductions whose lines are whole on each rank.
-  SmallVector<int64_t> reductionsOnShards(GroupOp group, RuleOp rule) {
-    SmallVector<int64_t> numbers;
+  /// The reductions of the rule that may run on the group's shards.
+  std::vector<Reduced> reductionsOnShards(GroupOp group, RuleOp rule) {
+    std::vector<Reduced> result;
     std::optional<GroupGeometry> geometry;
-    std::map<ValueKind, bool> known; // whether lines are whole
+    std::map<ValueKind, std::optional<bool>>
+        known; // whether lines are cut; nullopt: they may not run there
     for (auto [number, op] : llvm::enumerate(rule.getBody().front())) {
       auto reduce = dyn_cast<ReduceOp>(op);
       if (!reduce || kindOf(reduce.getSource().getType()) != ValueKind::Full)
@@ -105,44 +139,82 @@ private:
                         [](Value value) { return kindOf(value.getType()) == ValueKind::Full; }))
         continue;
       ValueKind lines = *kindOf(reduce.getResult().getType());
-      if (lines != ValueKind::Rows && lines != ValueKind::Cols)
-        continue;
       if (!geometry)
         geometry.emplace(group);
-      auto [found, isNew] = known.try_emplace(lines, false);
+      auto [found, isNew] = known.try_emplace(lines);
       if (isNew)
-        found->second = areWhole(*geometry, lines);
-      if (found->second)
-        numbers.push_back(int64_t(number));
+        found->second = areCut(*geometry, lines);
+      if (found->second && !(*found->second && reduce.getKind() == plan::Reduction::Max))
+        result.push_back({int64_t(number), *found->second});
     }
-    return numbers;
+    return result;
+  }
+
+  /// Whether lines are cut between ranks, or nullopt if they cannot be reduced on shards.
+  static std::optional<bool> areCut(const GroupGeometry &geometry, ValueKind lines) {
+    if ((lines == ValueKind::Rows || lines == ValueKind::Cols) && areWhole(geometry, lines))
+      return false;
+    bool ofStates = plan::shardsOf(geometry.group, geometry.home) ==
+                    plan::shardsOf(geometry.group, plan::ShardsKind::State);
+    if (ofStates && geometry::checkLines(geometry.group, geometry.mesh, lines).empty())
+      return true;
+    return std::nullopt;
+  }
+
+  /// The copy of the rule for a group: with all reductions on shards or, if parts of cut lines would be more
+  /// bytes than the elements that need not travel, with whole lines alone. Null if neither helps.
+  RuleOp copyFor(GroupOp group, RuleOp rule, std::vector<Reduced> reduced) {
+    RuleOp copy = copyOf(rule, reduced);
+    if (copy && isCheaper(group, rule, copy))
+      return copy;
+    std::erase_if(reduced, [](const Reduced &each) { return each.isCut; });
+    return reduced.empty() ? RuleOp() : copyOf(rule, reduced);
+  }
+
+  static bool isCheaper(GroupOp group, RuleOp rule, RuleOp copy) {
+    GroupGeometry geometry(group);
+    int64_t parts = 0, elements = 0;
+    for (auto op : copy.getBody().getOps<ReduceOp>())
+      if (op->hasAttr(kCutAttr))
+        parts += bytesOfParts(geometry, *kindOf(op.getResult().getType()), op.getKind());
+    for (ArrayRef<int64_t> area : geometry.held())
+      elements = std::max(elements, std::accumulate(area.begin(), area.end(), int64_t(0)));
+    auto saved = double(crossingCostOf(rule) - crossingCostOf(copy)) / 1024;
+    return double(parts) <= saved * double(elements);
   }
 
   /// A copy of the rule in which these reductions may run on shards. Null if none of them does.
-  RuleOp copyOf(RuleOp rule, ArrayRef<int64_t> numbers, SymbolTable &symbols) {
-    auto [known, isNew] = copies.try_emplace({rule, SmallVector<int64_t>(numbers)});
+  RuleOp copyOf(RuleOp rule, const std::vector<Reduced> &reduced) {
+    auto [known, isNew] = copies.try_emplace({rule, reduced});
     if (!isNew)
       return known->second;
     auto copy = cast<RuleOp>(rule->clone());
     llvm::DenseSet<Operation *> onShards;
     for (auto [number, op] : llvm::enumerate(copy.getBody().front())) {
       op.removeAttr(kSpaceAttr);
-      if (llvm::is_contained(numbers, int64_t(number)))
-        onShards.insert(&op);
+      auto found = llvm::find_if(
+          reduced, [&](const Reduced &each) { return each.number == int64_t(number); });
+      if (found == reduced.end())
+        continue;
+      onShards.insert(&op);
+      if (found->isCut)
+        op.setAttr(kCutAttr, UnitAttr::get(op.getContext()));
     }
     cutSpaces(copy, onShards);
+    for (Operation *op : onShards)
+      if (spaceOf(op) == Space::Matrix)
+        op->removeAttr(kCutAttr);
     if (llvm::all_of(onShards, [](Operation *op) { return spaceOf(op) == Space::Matrix; })) {
       copy->destroy();
       return {};
     }
     copy.setWrittenAttr(FlatSymbolRefAttr::get(rule));
     copy.setSymName((rule.getSymName() + ".on_shards").str());
-    symbols.insert(copy, std::next(rule->getIterator()));
     return known->second = copy;
   }
 
   llvm::DenseMap<StringAttr, ParameterOp> parameters;
-  std::map<std::pair<Operation *, SmallVector<int64_t>>, RuleOp> copies;
+  std::map<std::pair<Operation *, std::vector<Reduced>>, RuleOp> copies;
 };
 
 } // namespace

@@ -2,6 +2,8 @@
 
 #include "passes/distribute/Communicators.h"
 
+#include "runtime/geometry/Geometry.h"
+
 #include <tuple>
 
 using namespace mlir;
@@ -90,6 +92,11 @@ bool distribute::meetAlong(ArrayRef<Factor> factors, ArrayRef<Factor> communicat
              in.stride * in.size % (factor.stride * factor.size) == 0;
     });
   });
+}
+
+std::vector<Factor> distribute::factorsOfLines(const plan::Group &group, const plan::Mesh &mesh,
+                                               plan::ValueKind kind) {
+  return joined(geometry::lineFactors(group, mesh, kind));
 }
 
 Value Communicators::get(OpBuilder &builder, Location loc, FlatSymbolRefAttr mesh,

@@ -14,6 +14,10 @@ std::vector<plan::Factor> factorsOf(const plan::Group &group, const plan::Mesh &
                                     comm::Distribution home, comm::Distribution from,
                                     comm::Distribution to);
 
+/// The factors along which ranks have parts of the same lines of a group: rows, columns or blocks (`kind`).
+std::vector<plan::Factor> factorsOfLines(const plan::Group &group, const plan::Mesh &mesh,
+                                         plan::ValueKind kind);
+
 /// Whether ranks that differ only along `factors` are always on one communicator of the factors
 /// `communicator`. Both are factors of one mesh.
 bool meetAlong(llvm::ArrayRef<plan::Factor> factors, llvm::ArrayRef<plan::Factor> communicator);

@@ -142,7 +142,8 @@ private:
     ValueKind kind = placeOf(part).getValue();
     Value range = packed(place(kind, Distribution::Ranges, Distribution::Ranges, End::Kept));
     Value contributions = bring<ExchangeOp>(part, Distribution::Parts, Distribution::Ranges);
-    range = SumOp::create(builder, loc, range.getType(), /*divisor=*/1, contributions, range)
+    range = SumOp::create(builder, loc, range.getType(), /*divisor=*/1, comm::ReductionAttr(),
+                          contributions, range)
                 .getResult();
     // An all-gather sends every range of sums to every rank. That is right only if all ranks have slabs of
     // all blocks. Otherwise an exchange sends to each rank the ranges of its blocks.

@@ -265,7 +265,7 @@ Value GroupChain::reduce(Value contributions) {
       copy(contributions, send(ValueKind::Full, standing(plan::ShardsKind::Gradient), in, element));
   Value init = emptyCopy(element, in);
   return SumOp::create(builder, loc, init.getType(), plan::contributions(layout, mesh).divisor,
-                       exchange(sent).front(), init)
+                       ReductionAttr(), exchange(sent).front(), init)
       .getResult();
 }
 
@@ -373,8 +373,10 @@ SmallVector<Value> GroupChain::exchange(ValueRange sends, bool gathers) {
   }
   TypeRange types = ValueRange(receives).getTypes();
   PlaceAttr first = placeOf(sends.front());
-  Value ranks = communicators.get(builder, loc, exemplar.getMeshAttr(),
-                                  factorsOf(layout, mesh, home, first.getFrom(), first.getTo()));
+  Value ranks = communicators.get(
+      builder, loc, exemplar.getMeshAttr(),
+      first.getFrom().isOfLines() ? factorsOfLines(layout, mesh, first.getValue())
+                                  : factorsOf(layout, mesh, home, first.getFrom(), first.getTo()));
   Operation *op;
   if (gathers)
     op = AllGatherOp::create(builder, loc, types, ranks, sends, receives);
@@ -529,16 +531,101 @@ void GroupChain::buildOut() {
 // Lines that are made on shards
 //===----------------------------------------------------------------------===//
 
-void GroupChain::reduceOnShards(Space space, llvm::DenseMap<Value, Value> &leaves) {
-  for (optim::ReduceOp op : crossings.onShards) {
-    if (spaceOf(op) != space)
-      continue;
-    StageBuilder stage(leaves, columns);
-    stage.reduce(op.getKind());
-    Value line = op.getResult();
-    stage.yield(op.getSource(), emptyLine(*kindOf(line.getType()), elementOf(line)));
-    leaves[line] = lines[line] = createStage(stage, leaves).getResults().front();
+/// How many exchanges of parts of lines come before the result of each reduction of a space, counted from the
+/// first reduction. The exchanges of reductions with equal numbers can be one.
+static llvm::DenseMap<Operation *, unsigned> roundsOf(ArrayRef<optim::ReduceOp> ops, Space space) {
+  llvm::DenseMap<Operation *, unsigned> rounds;
+  for (optim::ReduceOp op : ops) {
+    unsigned before = 0;
+    SmallVector<Value> next{op.getSource()};
+    llvm::DenseSet<Value> seen;
+    while (!next.empty()) {
+      Value value = next.pop_back_val();
+      Operation *from = value.getDefiningOp();
+      if (!from || !seen.insert(value).second || spaceOf(from).value_or(space) != space)
+        continue;
+      if (auto known = rounds.find(from); known != rounds.end())
+        before = std::max(before, known->second + from->hasAttr(optim::kCutAttr));
+      else
+        llvm::append_range(next, from->getOperands());
+    }
+    if (spaceOf(op) == space)
+      rounds[op] = before;
   }
+  return rounds;
+}
+
+void GroupChain::reduceOnShards(Space space, llvm::DenseMap<Value, Value> &leaves) {
+  llvm::DenseMap<Operation *, unsigned> rounds = roundsOf(crossings.onShards, space);
+  auto keep = [&](optim::ReduceOp op, Value line) {
+    leaves[op.getResult()] = lines[op.getResult()] = line;
+  };
+  for (unsigned round = 0, done = 0; done < rounds.size(); ++round) {
+    std::vector<CutLines> cut; // by the ranks that have parts of the same lines
+    for (optim::ReduceOp op : crossings.onShards) {
+      auto known = rounds.find(op);
+      if (known == rounds.end() || known->second != round)
+        continue;
+      ++done;
+      Value result = reduceStage(op, leaves);
+      if (!op->hasAttr(optim::kCutAttr)) {
+        keep(op, result);
+        continue;
+      }
+      std::vector<plan::Factor> factors =
+          factorsOfLines(layout, mesh, *kindOf(op.getResult().getType()));
+      auto same =
+          llvm::find_if(cut, [&](const CutLines &lines) { return lines.factors == factors; });
+      if (same == cut.end())
+        same = cut.insert(same, {std::move(factors), {}, {}});
+      same->ops.push_back(op);
+      same->parts.push_back(result);
+    }
+    for (CutLines &lines : cut)
+      for (auto [op, line] : llvm::zip(lines.ops, addUp(lines)))
+        keep(op, line);
+  }
+}
+
+Value GroupChain::reduceStage(optim::ReduceOp op, llvm::DenseMap<Value, Value> &leaves) {
+  StageBuilder stage(leaves, columns);
+  stage.reduce(op.getKind());
+  Value line = op.getResult();
+  ValueKind kind = *kindOf(line.getType());
+  Value init = emptyLine(kind, elementOf(line));
+  if (op->hasAttr(optim::kCutAttr)) {
+    int64_t sums = geometry::sumsPerValue(layout, mesh, kind);
+    init = empty(PlaceAttr::packed(segment, kind, Distribution::LineParts, Distribution::LineParts,
+                                   End::Kept),
+                 lineSumsType(builder.getContext(), op.getKind(), sums));
+  }
+  stage.yield(op.getSource(), init);
+  return createStage(stage, leaves).getResults().front();
+}
+
+SmallVector<Value> GroupChain::addUp(const CutLines &lines) {
+  plan::View block = plan::view(layout, ValueKind::Full);
+  SmallVector<Value> values;
+  for (Value part : lines.parts)
+    values.push_back(copy(part, send(placeOf(part).getValue(), Distribution::LineParts,
+                                     Distribution::LineSums, elementOf(part))));
+  values = exchange(values);
+  for (auto [each, value] : llvm::zip(lines.ops, values)) {
+    optim::ReduceOp op = each;
+    ValueKind kind = placeOf(value).getValue();
+    plan::View line = plan::view(layout, kind);
+    int64_t terms = block.rows / line.rows * (block.cols / line.cols);
+    Value init = empty(
+        PlaceAttr::packed(segment, kind, Distribution::LineSums, Distribution::LineSums, End::Kept),
+        elementOf(op.getResult()));
+    auto reduction = ReductionAttr::get(builder.getContext(), op.getKind());
+    value = SumOp::create(builder, loc, init.getType(), terms, reduction, value, init).getResult();
+    value = copy(value, send(kind, Distribution::LineSums, home, elementOf(value)));
+  }
+  values = exchange(values);
+  for (Value &value : values)
+    value = copy(value, emptyLine(placeOf(value).getValue(), elementOf(value)));
+  return values;
 }
 
 void GroupChain::writeLines(Space space, llvm::DenseMap<Value, Value> &stepping) {

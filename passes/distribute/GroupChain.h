@@ -86,6 +86,17 @@ private:
   void buildOut();
   /// Reduces on shards what the rule reduces in a space, and adds the results to `leaves` and `lines`.
   void reduceOnShards(optim::Space space, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
+  /// Creates the stage of a reduction. Its result is a line, or the rank's part of one that is cut.
+  mlir::Value reduceStage(optim::ReduceOp op, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
+  /// Reductions of lines that are cut, and this rank's part of each. Ranks that differ along the factors have
+  /// parts of the same lines.
+  struct CutLines {
+    std::vector<plan::Factor> factors;
+    llvm::SmallVector<optim::ReduceOp> ops;
+    llvm::SmallVector<mlir::Value> parts;
+  };
+  /// Adds up parts of lines. Returns the lines.
+  llvm::SmallVector<mlir::Value> addUp(const CutLines &lines);
   /// Writes the rows, cols and one states that a space stores, and adds new values to `leaves` and `lines`.
   void writeLines(optim::Space space, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
 

@@ -143,8 +143,8 @@ comm::StageOp StageBuilder::create(OpBuilder &builder, Location loc, FlatSymbolR
   SmallVector<Value> yields;
   for (ArrayRef<Output> list : {ArrayRef<Output>(writes), ArrayRef<Output>(outs)})
     for (const Output &output : list)
-      yields.push_back(
-          convert(builder, loc, scalarOf(builder, output.value), comm::elementOf(output.place)));
+      yields.push_back(convert(builder, loc, scalarOf(builder, output.value),
+                               reduction ? builder.getF32Type() : comm::elementOf(output.place)));
   comm::YieldOp::create(builder, loc, yields);
   builder.setInsertionPointAfter(stage);
   return stage;

@@ -145,7 +145,8 @@ LogicalResult ChunkKernel::readOperand(OpOperand &operand, AffineMap map,
   if (!place)
     return refuse(op, "views that its dispatch has, found ")
            << AffineMapAttr::get(map) << " of " << given;
-  list.push_back({*place, type.getElementType(), argument.getArgNumber()});
+  Type element = type.getElementType();
+  list.push_back({*place, element, argument.getArgNumber(), storageOf(element)});
   return success();
 }
 
@@ -196,8 +197,11 @@ LogicalResult ChunkKernel::read() {
   auto attribute = kernel->getAttrOfType<comm::ReductionAttr>(exec::kReductionAttr);
   if (attribute)
     reduction = attribute.getValue();
+  if (auto count = kernel->getAttrOfType<IntegerAttr>(exec::kSumsAttr); count && reduction)
+    sums = count.getInt();
+  unsigned parallel = generic ? generic.getNumParallelLoops() : 0;
   if (!generic || generic.getNumLoops() != 2 ||
-      generic.getNumParallelLoops() != (reduction ? 1 : 2))
+      (reduction ? parallel > 1 || (parallel == 0 && !sums) : parallel != 2))
     return refuse(kernel, "one linalg.generic over the rows and columns of a chunk");
   body = generic.getBody();
   if (Operation *illegal = findNotElementwise(*body))
@@ -225,13 +229,20 @@ LogicalResult ChunkKernel::read() {
       return refuse(generic, "a region that reads inputs alone");
     if (failed(readOperand(out, generic.getMatchingIndexingMap(&out), writes)))
       return failure();
-    bool isLine = writes.back().place == Place::Row || writes.back().place == Place::Column;
+    bool isLine = writes.back().place == Place::Row || writes.back().place == Place::Column ||
+                  (sums && writes.back().place == Place::Block);
     bool hasAll = writes.back().place == Place::Shards || writes.back().place == Place::Staged;
     if (!reduction && !hasAll)
       return refuse(generic, "outs that have every element of a chunk");
     if (reduction &&
         (!overShards || !isLine || !writes.back().element.isF32() || generic.getNumDpsInits() != 1))
       return refuse(generic, "one line of f32 to which it reduces the terms of shards");
+  }
+  if (sums) {
+    if (sums < 0 || *reduction == plan::Reduction::Max)
+      return refuse(kernel, "a number of exact sums above 0");
+    writes[0].storage = LLVM::LLVMArrayType::get(IntegerType::get(kernel.getContext(), 8),
+                                                 unsigned(sums * bytesOfSum()));
   }
   // Chunks of blocks hold whole rows. So a chunk is walked as one row if no value depends on the row or
   // column.
@@ -252,13 +263,13 @@ void ChunkEmitter::bind(Value chunkRows, Value memory, function_ref<Value()> sha
   }
 }
 
-void ChunkEmitter::emitItem() {
+std::pair<Value, Value> ChunkEmitter::bindOperands(bool withWrites) {
   Value parameter = field(offsetof(stepc_chunk, parameter));
   Value rows = field(offsetof(stepc_chunk, rows));
   Value cols = field(offsetof(stepc_chunk, cols));
   Value local = field(offsetof(stepc_chunk, local));
   Value localStride = field(offsetof(stepc_chunk, local_stride));
-  Value staged = field(offsetof(stepc_chunk, staged));
+  staged = field(offsetof(stepc_chunk, staged));
   Value stagedStride = field(offsetof(stepc_chunk, staged_stride));
   if (kernel.flat) {
     cols = b.mul(rows, cols);
@@ -267,6 +278,8 @@ void ChunkEmitter::emitItem() {
   SmallVector<const ChunkOperand *> placed(sources.size());
   for (auto *list : {&kernel.reads, &kernel.writes})
     for (ChunkOperand &operand : *list) {
+      if (list == &kernel.writes && !withWrites)
+        continue;
       if (const ChunkOperand *same = placed[operand.slot]; same && same->place == operand.place) {
         operand = *same;
         continue;
@@ -295,11 +308,14 @@ void ChunkEmitter::emitItem() {
         offset = field(offsetof(stepc_chunk, per_column));
         break;
       }
-      operand.base = b.address(base, storageOf(operand.element), offset);
-      if (operand.place == Place::Block)
+      operand.base = b.address(base, operand.storage, offset);
+      if (operand.place == Place::Block && list == &kernel.reads)
         operand.single = loadStored(b, operand.element, operand.base);
     }
+  return {rows, cols};
+}
 
+void ChunkEmitter::emitUniform() {
   SmallVector<Value> scalars;
   if (!kernel.columns.empty()) {
     Value row = place(sources[0].word);
@@ -307,7 +323,30 @@ void ChunkEmitter::emitItem() {
       scalars.push_back(b.load(b.getF32Type(), b.address(row, b.getF32Type(), column)));
   }
   body.emitUniform(b, scalars);
+}
 
+std::pair<Value, Value> ChunkEmitter::goTo(Value further) {
+  Value first = item;
+  chunkAt(b.add(first, further));
+  item = first;
+  return bindOperands(/*withWrites=*/false);
+}
+
+void ChunkEmitter::emitItem() {
+  if (kernel.sums) {
+    // The rows behind the first row of some sums are no items of their own.
+    Value part = field(offsetof(stepc_chunk, part));
+    Value isFirst = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::sge, part, b.constant(0));
+    return b.when(isFirst, [&] {
+      auto [rows, cols] = bindOperands(/*withWrites=*/true);
+      ChunkOperand &out = kernel.writes[0];
+      out.base = b.address(out.base, b.getI8Type(), b.mul(part, b.constant(kernel.bytesOfSum())));
+      emitUniform();
+      emitSums(rows, cols, b.add(field(offsetof(stepc_chunk, more)), b.constant(1)));
+    });
+  }
+  auto [rows, cols] = bindOperands(/*withWrites=*/true);
+  emitUniform();
   if (kernel.reduction)
     return emitReduction(rows, cols);
   if (llvm::none_of(kernel.writes, [&](const ChunkOperand &o) { return kernel.mayBeAbsent(o); }))
@@ -329,7 +368,7 @@ Value ChunkEmitter::at(const ChunkOperand &operand, Value row, Value column) {
     Value rowOffset = b.mul(row, operand.stride);
     offset = column ? b.add(rowOffset, column) : rowOffset;
   }
-  return b.address(operand.base, storageOf(operand.element), offset);
+  return b.address(operand.base, operand.storage, offset);
 }
 
 void ChunkEmitter::loadRow(Value row) {

@@ -10,6 +10,7 @@
 #include "dialects/exec/Exec.h"
 #include "passes/kernels/ElementwiseBody.h"
 #include "passes/kernels/StageKernel.h"
+#include "runtime/sums/Parts.h"
 #include "stepc/kernel_abi.h"
 
 namespace stepc::kernels {
@@ -28,6 +29,7 @@ struct ChunkOperand {
   Place place;
   mlir::Type element;
   size_t slot;             ///< the argument of the kernel
+  mlir::Type storage = {}; ///< of the element in memory
   mlir::Value base = {};   ///< the address of the chunk's first element
   mlir::Value stride = {}; ///< between rows; null: all rows are the same
   mlir::Value single = {}; ///< the value as it is stored, if it is the same along a row
@@ -58,6 +60,9 @@ public:
   mlir::Block *body = nullptr;
   /// Set if the body yields terms: how the kernel reduces those of each row or column of a chunk.
   std::optional<plan::Reduction> reduction;
+  /// How many exact sums of what a rank has of a line the kernel writes for each value. 0: it writes results.
+  int64_t sums = 0;
+  int64_t bytesOfSum() const { return sums::bytesOf(*reduction); }
   bool flat = false; // a chunk of a block is walked as one row
 
 private:
@@ -98,7 +103,8 @@ protected:
   /// that is shards. `shards` gives the next list.
   void bind(mlir::Value chunks, mlir::Value workspace, llvm::function_ref<mlir::Value()> shards);
   /// Sets the chunk for which the following calls emit code.
-  void chunkAt(mlir::Value item) {
+  void chunkAt(mlir::Value number) {
+    item = number;
     chunk = b.address(chunks, b.getI64Type(), b.mul(item, b.constant(words)));
   }
   /// Emits all code for the chunk.
@@ -106,6 +112,12 @@ protected:
   virtual void emitRows(mlir::Value rows, mlir::Value cols, bool storeStaged) = 0;
   /// Emits the reduction of a kernel that reduces.
   virtual void emitReduction(mlir::Value rows, mlir::Value cols) = 0;
+  /// Emits the sums of a kernel of sums, over `count` rows of its table from the item on (goTo). `rows` and
+  /// `cols` are the item's: of so many rows (columns) it has sums.
+  virtual void emitSums(mlir::Value rows, mlir::Value cols, mlir::Value count) = 0;
+  /// Goes on to the row of the table that stands `further` behind the item. What the kernel reads is then
+  /// that of this row. Returns its rows and columns.
+  std::pair<mlir::Value, mlir::Value> goTo(mlir::Value further);
   /// The address of an element of a chunk or, without a column, of its row.
   mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
   /// Emits what the body yields for `width` elements of a row, or for one if `width` is 0.
@@ -133,6 +145,11 @@ protected:
   ElementwiseBody body;
 
 private:
+  /// Finds where the operands of the chunk begin, or only those that the kernel reads. Returns the rows and
+  /// columns of the chunk.
+  std::pair<mlir::Value, mlir::Value> bindOperands(bool withWrites);
+  /// Emits what is the same for all elements of the parameter.
+  void emitUniform();
   /// The address in the workspace to which word number `index` of the chunk's row leads. Words that lead to
   /// operands follow the fields that all rows have.
   mlir::Value place(int64_t index) { return b.address(workspace, b.getI8Type(), word(index)); }
@@ -144,7 +161,7 @@ private:
     int64_t word = -1;
   };
   llvm::SmallVector<Source> sources; // by argument of the kernel
-  mlir::Value chunks, workspace, chunk;
+  mlir::Value chunks, workspace, item, chunk, staged;
   int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // in a row
 };
 

@@ -100,6 +100,96 @@ private:
     });
   }
 
+  void emitSums(Value rows, Value cols, Value count) override {
+    switch (kernel.writes[0].place) {
+    case ChunkOperand::Place::Row:
+      return sumRows(rows, count);
+    case ChunkOperand::Place::Column:
+      return sumColumns(cols, count);
+    default:
+      return sumBlock(count);
+    }
+  }
+
+  void sumRows(Value rows, Value count) {
+    Value zero = b.constant(0), one = b.constant(1);
+    b.loop(zero, rows, 1, [&](Value row) {
+      Value out = at(kernel.writes[0], row, {});
+      beginSums(one, out);
+      b.loop(zero, count, 1, [&](Value further) {
+        auto [ignored, cols] = goTo(further);
+        loadRow(row);
+        b.loop(zero, cols, sums::kPieceTerms, [&](Value first) {
+          Value taken = smaller(b.constant(sums::kPieceTerms), less(cols, first));
+          emitTerms(row, first, taken, zero);
+          addTerms(sums::Remains::Rows, one, taken, out);
+        });
+      });
+    });
+  }
+
+  void sumColumns(Value cols, Value count) {
+    constexpr int64_t kRows = sums::kPieceTerms / sums::kPieceStride;
+    Value zero = b.constant(0);
+    b.loop(zero, cols, sums::kColumns, [&](Value column) {
+      Value taken = smaller(b.constant(sums::kColumns), less(cols, column));
+      Value out = at(kernel.writes[0], {}, column);
+      beginSums(taken, out);
+      b.loop(zero, count, 1, [&](Value further) {
+        auto [rows, ignored] = goTo(further);
+        b.loop(zero, rows, kRows, [&](Value first) {
+          Value down = smaller(b.constant(kRows), less(rows, first));
+          b.loop(zero, down, 1, [&](Value i) {
+            Value row = b.add(first, i);
+            loadRow(row);
+            emitTerms(row, column, taken, b.mul(i, b.constant(sums::kPieceStride)));
+          });
+          addTerms(sums::Remains::Columns, down, taken, out);
+        });
+      });
+    });
+  }
+
+  /// A piece has several short rows, or a part of a long one.
+  void sumBlock(Value count) {
+    Value zero = b.constant(0), one = b.constant(1), most = b.constant(sums::kPieceTerms);
+    Value out = kernel.writes[0].base;
+    beginSums(one, out);
+    b.loop(zero, count, 1, [&](Value further) {
+      auto [rows, cols] = goTo(further);
+      Value down = arith::MaxSIOp::create(b, b.loc, one, cols);
+      down = arith::MaxSIOp::create(b, b.loc, one, arith::DivSIOp::create(b, b.loc, most, down));
+      b.loop(zero, rows, down, [&](Value first) {
+        Value taken = smaller(down, less(rows, first));
+        b.loop(zero, cols, sums::kPieceTerms, [&](Value column) {
+          Value along = smaller(most, less(cols, column));
+          b.loop(zero, taken, 1, [&](Value i) {
+            Value row = b.add(first, i);
+            loadRow(row);
+            emitTerms(row, column, along, b.mul(i, along));
+          });
+          addTerms(sums::Remains::One, one, b.mul(taken, along), out);
+        });
+      });
+    });
+  }
+
+  void beginSums(Value count, Value out) {
+    callRuntime("stepc_rt_begin_sums", {b.constant(int64_t(*kernel.reduction)), count, out});
+  }
+  /// Adds rows × cols terms, whose rows are kPieceStride apart, to the sums at `out`.
+  void addTerms(sums::Remains remains, Value rows, Value cols, Value out) {
+    callRuntime("stepc_rt_add_terms",
+                {b.constant(int64_t(*kernel.reduction)), b.constant(int64_t(remains)), rows, cols,
+                 terms, b.constant(sums::kPieceStride), out});
+  }
+  void callRuntime(StringRef name, ValueRange arguments) {
+    auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+    LLVM::LLVMFuncOp function = declare(module, name, LLVM::LLVMVoidType::get(b.getContext()),
+                                        llvm::to_vector(arguments.getTypes()));
+    LLVM::CallOp::create(b, b.loc, function, arguments);
+  }
+
   /// Stores `count` terms of a row from column `first` on, as terms `to` and following.
   void emitTerms(Value row, Value first, Value count, Value to) {
     Value zero = b.constant(0);
@@ -124,11 +214,7 @@ private:
                                     terms,
                                     state,
                                     out};
-    auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
-    LLVM::LLVMFuncOp reduce =
-        declare(module, "stepc_rt_reduce_pieces", LLVM::LLVMVoidType::get(b.getContext()),
-                llvm::to_vector(ValueRange(arguments).getTypes()));
-    LLVM::CallOp::create(b, b.loc, reduce, arguments);
+    callRuntime("stepc_rt_reduce_pieces", arguments);
   }
   Value smaller(Value a, Value c) { return arith::MinSIOp::create(b, b.loc, a, c); }
   Value less(Value a, Value c) { return arith::SubIOp::create(b, b.loc, a, c); }

@@ -243,7 +243,8 @@ LogicalResult ProgramBuilder::lowerSum(comm::SumOp op) {
   if (failed(from) || failed(to))
     return failure();
   exec::SumOp::create(b, op.getLoc(), TypeAttr::get(comm::elementOf(op.getInit())),
-                      op.getDivisorAttr(), tableOf(program.table(op)), *from, *to,
+                      op.getDivisorAttr(), op.getReductionAttr(), tableOf(program.table(op)), *from,
+                      *to,
                       /*kernel=*/nullptr);
   return success();
 }

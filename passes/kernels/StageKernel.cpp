@@ -55,7 +55,8 @@ LogicalResult checkExtents(comm::StageOp op, optim::GroupOp group) {
 
 FailureOr<View> viewOf(comm::StageOp op, Value value) {
   MLIRContext *context = op.getContext();
-  Type element = comm::elementOf(value);
+  // A stage that reduces yields f32 whatever becomes of it.
+  Type element = op.isReduced(value) ? Float32Type::get(context) : comm::elementOf(value);
   constexpr int64_t any = ShapedType::kDynamic;
   AffineMap map = AffineMap::getMultiDimIdentityMap(2, context);
   if (!isa<comm::ShardsType>(value.getType())) {
@@ -90,6 +91,11 @@ FailureOr<View> viewOf(comm::StageOp op, Value value) {
   return View{shape.size() == 2 ? MemRefType::get(shape, element, layout)
                                 : MemRefType::get(shape, element),
               map};
+}
+
+/// How many exact sums of a line's terms a stage that reduces writes for each number; 0 if it writes results.
+int64_t sumsPerValue(comm::StageOp op) {
+  return comm::lineSumsIn(comm::elementOf(op.getOuts().front()), *op.getReduction());
 }
 
 /// What a stage does: "in" stages for matrix space, "out" reads what was staged, "elementwise" does
@@ -131,7 +137,8 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
 std::string kindsOf(comm::StageOp op, ValueRange operands) {
   std::string kinds = std::string(plan::name(op.getIteration())) + ' ';
   if (op.getReduction())
-    kinds += std::string(plan::name(*op.getReduction())) + ' ';
+    kinds +=
+        std::string(plan::name(*op.getReduction())) + ' ' + std::to_string(sumsPerValue(op)) + ' ';
   for (Value operand : operands)
     kinds += isa<comm::ShardsType>(operand.getType()) ? 's' : op.isLine(operand) ? 'l' : 'w';
   return kinds;
@@ -252,9 +259,14 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
   }
   SmallVector<utils::IteratorType> loops(2, utils::IteratorType::parallel);
   if (op.getReduction()) { // its region yields terms: the attribute says what becomes of them
-    bool ofRows = comm::placeOf(op.getOuts().front()).getValue() == plan::ValueKind::Rows;
-    loops[ofRows ? 1 : 0] = utils::IteratorType::reduction;
+    plan::ValueKind lines = comm::placeOf(op.getOuts().front()).getValue();
+    if (lines.rows == 1)
+      loops[0] = utils::IteratorType::reduction;
+    if (lines.cols == 1)
+      loops[1] = utils::IteratorType::reduction;
     kernel->setAttr(exec::kReductionAttr, comm::ReductionAttr(op.getReductionAttr()));
+    if (int64_t sums = sumsPerValue(op))
+      kernel->setAttr(exec::kSumsAttr, b.getI64IntegerAttr(sums));
   }
   linalg::GenericOp::create(b, loc, ins, outs, maps, loops,
                             [&](OpBuilder &inner, Location, ValueRange values) {

@@ -5,6 +5,7 @@
 #include "passes/kernels/ChunkKernel.h"
 #include "passes/kernels/CpuKernels.h"
 #include "runtime/plan/Tables.h"
+#include "runtime/sums/Parts.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -15,7 +16,14 @@ namespace stepc::kernels {
 std::string nameOf(exec::SumOp op) {
   std::string type;
   llvm::raw_string_ostream(type) << op.getType();
+  if (std::optional<plan::Reduction> reduction = op.getReduction())
+    return llvm::formatv("stepc_finish_{0}_of_{1}_in_{2}", plan::name(*reduction), op.getDivisor(),
+                         sumsPerValue(op));
   return llvm::formatv("stepc_sum_{0}_by_{1}", type, op.getDivisor());
+}
+
+int64_t sumsPerValue(exec::SumOp op) {
+  return op.getTable().getElementBytes() / sums::bytesOf(*op.getReduction());
 }
 
 SumEmitter::SumEmitter(exec::SumOp op, KernelBuilder &b, Value rows, Value from, Value to,
@@ -24,6 +32,9 @@ SumEmitter::SumEmitter(exec::SumOp op, KernelBuilder &b, Value rows, Value from,
       element(op.getType()), divisor(op.getDivisor()) {
   constexpr int64_t words = sizeof(plan::SumRow) / sizeof(int64_t);
   storage = element.isF32() ? element : IntegerType::get(b.getContext(), 8 * elementBytes);
+  sourceStorage = op.getReduction()
+                      ? LLVM::LLVMArrayType::get(b.getI8Type(), op.getTable().getElementBytes())
+                      : storage;
   row = b.address(rows, b.getI64Type(), b.mul(item, b.constant(words)));
   parameter = field(offsetof(plan::SumRow, parameter));
   rowCount = field(offsetof(plan::SumRow, rows));
@@ -40,19 +51,30 @@ Value SumEmitter::field(size_t offset) {
   return b.load(b.getI64Type(), b.address(row, b.getI64Type(), int64_t(offset / sizeof(int64_t))));
 }
 
+Value SumEmitter::listed(Value number) {
+  return b.address(rows, b.getI64Type(), b.add(list, number));
+}
+
 Value SumEmitter::contribution(Value number) {
-  Value begin = b.load(b.getI64Type(), b.address(rows, b.getI64Type(), b.add(list, number)));
-  return b.address(b.address(from, b.getI8Type(), begin), storage, source);
+  Value begin = b.load(b.getI64Type(), listed(number));
+  return sourceOf(b.address(from, b.getI8Type(), begin));
+}
+
+Value SumEmitter::sourceAt(Value begin, Value line, Value column) {
+  return b.address(begin, sourceStorage, b.add(b.mul(line, sourceStride), column));
+}
+
+Value SumEmitter::targetAt(Value line, Value column) {
+  return b.address(target, storage, b.add(b.mul(line, targetStride), column));
 }
 
 void SumEmitter::emit(Value line, Value column, int64_t width, unsigned alignment) {
   Type f32 = b.getF32Type();
   if (width)
     f32 = VectorType::get(width, f32);
-  Value at = b.add(b.mul(line, sourceStride), column);
   auto load = [&](Value number) -> Value {
     Value loaded =
-        loadElements(b, element, b.address(contribution(number), storage, at), width, alignment);
+        loadElements(b, element, sourceAt(contribution(number), line, column), width, alignment);
     return element.isF32() ? loaded : arith::ExtFOp::create(b, b.loc, f32, loaded);
   };
   Value first = load(b.constant(0));
@@ -76,8 +98,27 @@ void SumEmitter::emit(Value line, Value column, int64_t width, unsigned alignmen
     Type rounded = width ? Type(VectorType::get(width, element)) : element;
     sum = arith::TruncFOp::create(b, b.loc, rounded, sum);
   }
-  Value to = b.address(target, storage, b.add(b.mul(line, targetStride), column));
-  storeElements(b, element, sum, to, width, alignment);
+  storeElements(b, element, sum, targetAt(line, column), width, alignment);
+}
+
+/// Calls the runtime for each run of values.
+static void emitFinish(exec::SumOp op, KernelBuilder &b, SumEmitter &sum, Value from) {
+  Value zero = b.constant(0);
+  b.loop(zero, sum.rowCount, 1, [&](Value line) {
+    SmallVector<Value> arguments = {b.constant(int64_t(*op.getReduction())),
+                                    b.constant(int64_t(op.getDivisor())),
+                                    b.constant(sumsPerValue(op)),
+                                    sum.listed(zero),
+                                    sum.count,
+                                    sum.sourceAt(sum.sourceOf(from), line, zero),
+                                    sum.cols,
+                                    sum.targetAt(line, zero)};
+    auto module = b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+    LLVM::LLVMFuncOp finish =
+        declare(module, "stepc_rt_finish_sums", LLVM::LLVMVoidType::get(b.getContext()),
+                llvm::to_vector(ValueRange(arguments).getTypes()));
+    LLVM::CallOp::create(b, b.loc, finish, arguments);
+  });
 }
 
 LLVM::LLVMFuncOp addCpuSumKernel(SymbolTable &symbols, exec::SumOp op) {
@@ -90,6 +131,8 @@ LLVM::LLVMFuncOp addCpuSumKernel(SymbolTable &symbols, exec::SumOp op) {
   Value rows = b.argument(list, 0), from = b.argument(list, 1), to = b.argument(list, 2);
   b.loop(made.getArgument(1), made.getArgument(2), 1, [&](Value item) {
     SumEmitter sum(op, b, rows, from, to, item);
+    if (op.getReduction())
+      return emitFinish(op, b, sum, from);
     Value zero = b.constant(0);
     Value whole = arith::AndIOp::create(b, b.loc, sum.cols, b.constant(-kWidth));
     b.loop(zero, sum.rowCount, 1, [&](Value line) {

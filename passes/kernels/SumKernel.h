@@ -12,7 +12,7 @@
 
 namespace stepc::kernels {
 
-/// The name of the kernel. It is the same for sums of equal types and divisors.
+/// The name of the kernel. It is the same for sums of equal types, divisors and reductions.
 std::string nameOf(exec::SumOp op);
 
 /// Emits the code for one row of a sum (plan::SumRow).
@@ -29,6 +29,13 @@ public:
 
   /// The address of the first element of a contribution.
   mlir::Value contribution(mlir::Value number);
+  /// The address in memory of a word of the row's list, of where contributions begin.
+  mlir::Value listed(mlir::Value number);
+  /// The address of an element, as its offset from the first one of the source says, from a begin.
+  mlir::Value sourceAt(mlir::Value begin, mlir::Value line, mlir::Value column);
+  mlir::Value targetAt(mlir::Value line, mlir::Value column);
+  /// The address of the row's first element in a contribution that begins at `begin`.
+  mlir::Value sourceOf(mlir::Value begin) { return b.address(begin, sourceStorage, source); }
   /// The number of contributions.
   mlir::Value count;
   /// Adds up `width` elements, or one if `width` is 0, in f32 in the order of contributions. Then it divides
@@ -42,8 +49,12 @@ private:
   mlir::Value rows, from, row;
   mlir::Value source, list; ///< an offset from a contribution's begin; an index of a word of `rows`
   mlir::Type element, storage;
+  mlir::Type sourceStorage; ///< of what is added up: exact sums if it is parts of lines
   int64_t divisor;
 };
+
+/// How many exact sums each number has that the operation adds up. It must add up parts of lines.
+int64_t sumsPerValue(exec::SumOp op);
 
 } // namespace stepc::kernels
 

@@ -15,12 +15,12 @@ enum class MoveKind {
   There,         ///< shards, to the ranks of the first hop
   Further,       ///< pieces, from hop to hop, on the way there and back
   Back,          ///< results, to shards
-  Sums,          ///< norms and Gram matrices of slabs
+  Sums,          ///< norms and Gram matrices of slabs, and sums of lines
 };
 inline constexpr size_t kMoveKinds = 6;
 
 inline MoveKind kindOf(const Place &move) {
-  if (move.from.isSummed() || move.to.isSummed())
+  if (move.from.isSummed() || move.to.isSummed() || move.from.isOfLines())
     return MoveKind::Sums;
   if (move.to.kind == Distribution::ReducedShards)
     return MoveKind::Contributions;

@@ -262,9 +262,14 @@ private:
       staged = place;
     }
     if (op.getReduction()) {
-      bool ofRows = comm::placeOf(op.getOuts().front()).getValue() == plan::ValueKind::Rows;
-      return addTable(op, {ofRows ? plan::TableKind::WholeRows : plan::TableKind::WholeColumns,
-                           walked, staged, 0});
+      comm::PlaceAttr line = comm::placeOf(op.getOuts().front());
+      bool isPart = line.getFrom() == plan::Distribution::LineParts;
+      plan::TableKind kind = plan::TableKind::PartBlocks;
+      if (line.getValue() == plan::ValueKind::Rows)
+        kind = isPart ? plan::TableKind::PartRows : plan::TableKind::WholeRows;
+      else if (line.getValue() == plan::ValueKind::Cols)
+        kind = isPart ? plan::TableKind::PartColumns : plan::TableKind::WholeColumns;
+      return addTable(op, {kind, walked, staged, 0});
     }
     bool hasLines = llvm::any_of(op.getIns(), [&](Value value) { return op.isLine(value); });
     return addTable(op, {hasLines ? plan::TableKind::LineChunks : plan::TableKind::ShardChunks,
@@ -290,8 +295,9 @@ private:
     plan::Place from = comm::placeOf(op.getSource()).toPlan(*segment);
     plan::Place to = comm::placeOf(op.getInit()).toPlan(*segment);
     if (!from.sumsTo(plan(), to))
-      return op.emitOpError("expected contributions to a partial gradient, or parts of a value of "
-                            "blocks, that arrive where the group adds them up, found ")
+      return op.emitOpError(
+                 "expected contributions to a partial gradient, or parts of a line or of a "
+                 "value of blocks, that arrive where the group adds them up, found ")
              << comm::placeOf(op.getSource()) << " and " << comm::placeOf(op.getInit());
     return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
   }

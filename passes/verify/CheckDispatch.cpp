@@ -2,6 +2,9 @@
 
 #include "passes/verify/CheckProgram.h"
 
+#include "dialects/comm/Comm.h"
+#include "runtime/geometry/Geometry.h"
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
@@ -138,9 +141,9 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChu
     arguments.push_back(versions.terms.unknown(write.element));
   SmallVector<Term> yields = versions.evaluate(*form.body, arguments);
   if (bool(form.reduction) != plan.tables[table].reduces()) {
-    user->emitOpError(
-        "expected tables of kind whole_rows or whole_columns for kernels that reduce, "
-        "and for these alone, found ")
+    user->emitOpError("expected tables of whole or of parts of lines for kernels that reduce, and "
+                      "for these alone, "
+                      "found ")
         << plan::name(plan.tables[table].kind);
     return false;
   }
@@ -181,15 +184,25 @@ bool ProgramCheck::reduceLines(const ChunkForm &form, const plan::Operand &opera
                       "and writes a value of f32 for each of them");
     return false;
   }
-  std::optional<Site> site = chunkSite(write, operand, table);
-  if (!site)
-    return false;
   const plan::Group &group = groupOf(rows.from.segment);
-  plan::View from = viewOf(group, plan::ValueKind::Full), to = viewOf(group, lines);
-  Term result =
-      versions.terms.reduce(*form.reduction, terms, {from.rows, from.cols}, {to.rows, to.cols});
-  need(Need::To, table, operand.bytes, 0, write.element.getIntOrFloatBitWidth() / 8);
-  writes.staged.push_back({&operand, {*site, {result}, nullptr, table}});
+  int64_t sums =
+      rows.reducesParts() ? geometry::sumsPerValue(group, plan.meshes[group.mesh], lines) : 0;
+  if (form.sums != sums || (sums && *form.reduction == plan::Reduction::Max)) {
+    user->emitOpError("expected a kernel that writes as many exact sums for each line as its table "
+                      "leads to, ")
+        << sums << ", found " << form.sums;
+    return false;
+  }
+  Type element =
+      sums ? comm::lineSumsType(user->getContext(), *form.reduction, sums) : write.element;
+  Site site{.offset = operand.value, .bytes = operand.bytes, .place = rows.reduced()};
+  site.element = element;
+  plan::View block = viewOf(group, plan::ValueKind::Full), line = viewOf(group, lines);
+  Extents from{block.rows, block.cols}, to{line.rows, line.cols};
+  Term result = sums ? versions.terms.linePart(*form.reduction, terms, from, to, element)
+                     : versions.terms.reduce(*form.reduction, terms, from, to);
+  need(Need::To, table, operand.bytes, 0, element.getIntOrFloatBitWidth() / 8);
+  writes.staged.push_back({&operand, {site, {result}, nullptr, table}});
   return true;
 }
 
@@ -213,7 +226,7 @@ std::optional<Site> ProgramCheck::chunkSite(const ChunkForm::Operand &view,
   std::optional<Site> site;
   if (operand.kind == OperandKind::Line) {
     // The copy that wrote the line needs as many bytes, so nothing more is needed here.
-    if (view.reach != Reach::Element && rows.leadsToLines()) {
+    if (view.reach != Reach::Element && rows.leadsTo(kindOf(view.reach))) {
       plan::Place place = rows.line(kindOf(view.reach));
       site = Site{.offset = operand.value, .bytes = operand.bytes, .place = place};
       site->element = view.element;

@@ -9,6 +9,7 @@
 #include "passes/verify/CheckProgram.h"
 
 #include "dialects/exec/Exec.h"
+#include "runtime/sums/Parts.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -309,13 +310,19 @@ bool ProgramCheck::execute(const plan::Sum &command) {
   if (isEmpty(table.from.segment))
     return true;
   use(index);
-  Type element = typeOf(command.type);
-  Held *value = read(command.source, staged(command.source, table.from, element, Need::From, index),
-                     0, /*along=*/false);
+  Type element = typeOf(command.type), read = element;
+  if (command.reduction)
+    read = comm::lineSumsType(user->getContext(), *command.reduction,
+                              table.elementBytes / sums::bytesOf(*command.reduction));
+  Held *value =
+      this->read(command.source, staged(command.source, table.from, read, Need::From, index), 0,
+                 /*along=*/false);
   if (!value)
     return false;
   complete(*value, index);
-  Term term = versions.terms.sum(value->terms[0], command.divisor);
+  Term term = command.reduction
+                  ? versions.terms.finish(value->terms[0], *command.reduction, command.divisor)
+                  : versions.terms.sum(value->terms[0], command.divisor);
   return write(command.target,
                {staged(command.target, table.to, element, Need::To, index), {term}, nullptr, index},
                0);

@@ -62,8 +62,10 @@ FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
     generic = found ? found : generic;
   }
   auto reduction = kernel->getAttrOfType<comm::ReductionAttr>(exec::kReductionAttr);
+  auto sums = kernel->getAttrOfType<IntegerAttr>(exec::kSumsAttr);
+  bool isOfBlocks = reduction && sums && generic && generic.getNumParallelLoops() == 0;
   if (!generic || generic.getNumLoops() != 2 ||
-      generic.getNumParallelLoops() != (reduction ? 1 : 2))
+      (!isOfBlocks && generic.getNumParallelLoops() != (reduction ? 1 : 2)))
     return kernel.emitOpError(
         "expected in a kernel over chunks one linalg.generic over the rows and columns of a chunk");
   ChunkForm form;
@@ -71,6 +73,8 @@ FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
   form.body = generic.getBody();
   if (reduction)
     form.reduction = reduction.getValue();
+  if (sums)
+    form.sums = sums.getInt();
   for (OpOperand &operand : generic->getOpOperands()) {
     AffineMap map = generic.getMatchingIndexingMap(&operand);
     bool isOut = generic.isDpsInit(&operand);
@@ -90,9 +94,10 @@ FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
   // The axis that is reduced is not that of the line.
   if (form.reduction) {
     using Reach = ChunkForm::Reach;
-    Reach reach = form.writes.size() == 1 ? form.writes[0].reach : Reach::Block;
-    if (!(reach == Reach::Row && isReduced(generic, 1)) &&
-        !(reach == Reach::Column && isReduced(generic, 0)))
+    Reach reach = form.writes.size() == 1 ? form.writes[0].reach : Reach::Element;
+    if (!(reach == Reach::Row && isReduced(generic, 1) && !isOfBlocks) &&
+        !(reach == Reach::Column && isReduced(generic, 0) && !isOfBlocks) &&
+        !(reach == Reach::Block && isOfBlocks))
       return generic.emitOpError(
           "expected a kernel that reduces to write one value per row or column");
   }

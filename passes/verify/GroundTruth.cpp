@@ -2,6 +2,7 @@
 
 #include "passes/verify/GroundTruth.h"
 
+#include <array>
 #include <numeric>
 
 namespace stepc::verify {
@@ -243,6 +244,32 @@ int64_t GroundTruth::contributionOf(int64_t group, int64_t position) const {
     if (auto kind = g.placementsOf(plan::ShardsKind::Gradient)[axis].kind;
         kind == plan::PlacementKind::PartialSum || kind == plan::PlacementKind::PartialAverage)
       number = number * mesh.sizes[axis] + at[axis];
+  return number;
+}
+
+int64_t GroundTruth::lineParts(int64_t group, ValueKind kind) const {
+  // The last position has the last part.
+  int64_t positions = int64_t(thePlan.meshes[thePlan.groups[group].mesh].ranks.size());
+  return linePartOf(group, kind, positions - 1) + 1;
+}
+
+int64_t GroundTruth::linePartOf(int64_t group, ValueKind kind, int64_t position) const {
+  const plan::Group &g = thePlan.groups[group];
+  const plan::Mesh &mesh = thePlan.meshes[g.mesh];
+  std::vector<int64_t> at = coordinatesOf(mesh, position);
+  ValueAxes axes = axesOf(g, kind);
+  auto isKept = [&](int64_t dim) {
+    return std::ranges::any_of(std::array{&axes.blocks, &axes.rows, &axes.cols}, [&](auto *list) {
+      return std::ranges::find(*list, size_t(dim)) != list->end();
+    });
+  };
+  int64_t number = 0;
+  for (size_t axis = 0; axis < at.size(); ++axis) {
+    const plan::Placement &placement = g.placementsOf(plan::ShardsKind::State)[axis];
+    bool isCut = placement.kind == plan::PlacementKind::Flat ||
+                 (placement.isShard() && !isKept(placement.dim));
+    number = isCut ? number * mesh.sizes[axis] + at[axis] : number;
+  }
   return number;
 }
 

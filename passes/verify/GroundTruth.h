@@ -73,6 +73,10 @@ public:
   /// row-major along the partial axes.
   int64_t contributions(int64_t group) const;
   int64_t contributionOf(int64_t group, int64_t position) const;
+  /// The same for parts of lines: ranks have parts of the same lines along axes of the mesh that cut full
+  /// values and not values of `kind`.
+  int64_t lineParts(int64_t group, plan::ValueKind kind) const;
+  int64_t linePartOf(int64_t group, plan::ValueKind kind, int64_t position) const;
 
   /// The number of parts in a sum over the slabs of a block: one per slab that is not empty, among the
   /// positions that differ from `position` only along the factors of the slabs.

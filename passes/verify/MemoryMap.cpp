@@ -36,6 +36,30 @@ std::vector<Span> spansOf(const plan::Group &group, const ShardRuns &runs,
   return spans;
 }
 
+/// A group of tensors of values per row, column or block. Where full values are cut and these are not, flat
+/// ranges take the place of the cut: so the sums of lines are shared out.
+plan::Group sumsOf(const plan::Group &group, plan::ValueKind kind) {
+  ValueAxes axes = axesOf(group, kind);
+  std::vector<bool> isKept(group.shape.size(), false);
+  for (const auto *list : {&axes.blocks, &axes.rows, &axes.cols})
+    for (size_t axis : *list)
+      isKept[axis] = true;
+  plan::Group sums = group;
+  sums.statePlacements.clear();
+  sums.gradientPlacements.clear();
+  sums.reducedPlacements.clear();
+  sums.placements = group.placementsOf(plan::ShardsKind::State);
+  for (plan::Placement &placement : sums.placements) {
+    bool isDropped = placement.isShard() && !isKept[size_t(placement.dim)];
+    if (isDropped || placement.kind == plan::PlacementKind::Flat)
+      placement = {plan::PlacementKind::Flat};
+  }
+  for (size_t axis = 0; axis < isKept.size(); ++axis)
+    if (!isKept[axis])
+      sums.shape[axis] = 1;
+  return sums;
+}
+
 } // namespace
 
 MemoryMap::Lines MemoryMap::linesOf(const plan::Group &group, const ShardRuns &runs,
@@ -83,6 +107,9 @@ MemoryMap::Lines MemoryMap::linesOf(const plan::Group &group, const ShardRuns &r
 
 MemoryMap MemoryMap::ofShard(const plan::Group &group, const plan::Mesh &mesh, int64_t position,
                              plan::ValueKind kind, plan::ShardsKind whose) {
+  if (whose == plan::ShardsKind::LineSums)
+    return ofShard(sumsOf(group, kind), mesh, position, plan::ValueKind::Full,
+                   plan::ShardsKind::Parameter);
   MemoryMap map;
   int64_t count = std::max<int64_t>(1, viewOf(group, plan::ValueKind::Full).blocks);
   map.spans.assign(count, {0, 0});

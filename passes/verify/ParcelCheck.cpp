@@ -3,6 +3,7 @@
 #include "passes/verify/ParcelCheck.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace stepc::verify {
 
@@ -11,10 +12,14 @@ using plan::PackedRun;
 
 ParcelCheck::ParcelCheck(std::vector<Value> of, int64_t rank, int64_t ranks)
     : values(std::move(of)), rank(rank), next(ranks, -1) {
-  for (int64_t bytes : {8, 4, 2, 1})
-    for (size_t i = 0; i < values.size(); ++i)
-      if (values[i].elementBytes == bytes)
-        order.push_back(i);
+  order.resize(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return values[i].elementBytes; });
+}
+
+/// What an element's address must be a multiple of. Wide elements consist of words.
+static int64_t alignmentOf(int64_t elementBytes) {
+  return std::min<int64_t>(elementBytes & -elementBytes, 8);
 }
 
 bool ParcelCheck::fail(size_t value, std::string message) {
@@ -104,7 +109,7 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
     int64_t &byte = next[row.peer];
     plan::PartCopy copy{part->byte, byte, row.*count * bytes};
     bool stands = part->byte == byte || copies.contains(copy);
-    if (byte < 0 || !stands || byte % bytes != 0)
+    if (byte < 0 || !stands || byte % alignmentOf(bytes) != 0)
       return fail(value, "expected the part of rank " + std::to_string(row.peer) + " at byte " +
                              std::to_string(byte) + " of what rank " + std::to_string(rank) + " " +
                              does + ", a multiple of its element's " + std::to_string(bytes) +

@@ -38,6 +38,10 @@ bool TableCheck::run(const plan::RankTable &rows) {
   case TableKind::WholeRows:
   case TableKind::WholeColumns:
     return shardChunks(rows.chunks) && wholeLines(rows.chunks);
+  case TableKind::PartRows:
+  case TableKind::PartColumns:
+  case TableKind::PartBlocks:
+    return partLines(rows.chunks);
   case TableKind::BlockChunks:
     return blockChunks(rows);
   case TableKind::Copy:
@@ -280,6 +284,8 @@ bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
         "found " +
         truth.describe(groupIndex, piece));
   for (ValueKind kind : {ValueKind::Rows, ValueKind::Cols, ValueKind::One}) {
+    if (!table.leadsTo(kind))
+      continue;
     bool ofRows = kind == ValueKind::Rows, ofCols = kind == ValueKind::Cols;
     int64_t first = ofRows ? chunk.perRow : ofCols ? chunk.perColumn : chunk.perBlock;
     std::unique_ptr<CopyMap> &copy = lineCopies[kind];

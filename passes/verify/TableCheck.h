@@ -44,6 +44,9 @@ private:
   /// Whether chunks have all elements of the rows or columns that they reduce, and lead to all values of the
   /// line.
   bool wholeLines(const std::vector<plan::Chunk> &chunks);
+  /// Whether the rows of sums have all elements of the shards once, and lead to each sum of each line once.
+  bool partLines(const std::vector<plan::Chunk> &chunks);
+  bool leadsToSums(std::span<const plan::Chunk> item, const CopyMap &lines, Piece &values);
   bool blockChunks(const plan::RankTable &rows);
   bool copyRows(const std::vector<plan::CopyRow> &rows);
 

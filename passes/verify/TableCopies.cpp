@@ -134,7 +134,9 @@ bool TableCheck::fillsRange(Pieces &filled) {
 
 bool TableCheck::sumRows(const plan::RankTable &rows) {
   bool ofParts = table.from.from == Distribution::Parts;
-  int64_t count = truth.contributions(groupIndex);
+  int64_t count = table.from.from == Distribution::LineParts
+                      ? truth.lineParts(groupIndex, table.from.value)
+                      : truth.contributions(groupIndex);
   Pieces filled;
   if (ofParts)
     findBlocks();

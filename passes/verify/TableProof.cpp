@@ -161,7 +161,9 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
   int64_t group = truth.groupOf(plan.tables[table].from.segment);
   int64_t here = truth.position(group, rank);
   const std::vector<Message> &messages = messagesOf(rank);
-  bool ofParts = plan.tables[table].from.from == plan::Distribution::Parts;
+  const plan::Place &from = plan.tables[table].from;
+  bool ofParts = from.from == plan::Distribution::Parts;
+  bool ofLines = from.from == plan::Distribution::LineParts;
   size_t next = 0; // contributions mostly arrive in the order of the mesh
   for (const plan::SumRow &row : rows.sums)
     for (int64_t i = 0, last = -1; i < row.count; ++i) {
@@ -181,7 +183,8 @@ bool TableProof::addsInOrder(int64_t table, const plan::RankTable &rows, int64_t
       // TableCheck::sumRows compares the number of parts, so ascending positions mean that none is missing.
       bool isNext =
           position >= 0 && (ofParts ? position > last && truth.differBySlabs(group, here, position)
-                                    : i == truth.contributionOf(group, position));
+                            : ofLines ? i == truth.linePartOf(group, from.value, position)
+                                      : i == truth.contributionOf(group, position));
       last = position;
       if (!isNext)
         return fail(table, "expected contribution " + std::to_string(i) +

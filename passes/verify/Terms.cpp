@@ -113,6 +113,27 @@ Term Terms::apply(optim::BlockFunctionAttrInterface function, ArrayRef<Term> sou
   return add("apply", detail, element, wide);
 }
 
+Term Terms::linePart(optim::Reduction kind, Term source, Extents from, Extents to, Type element) {
+  Attribute detail = ArrayAttr::get(
+      context, {optim::BlockReduceAttr::get(context, kind, /*exponent=*/0),
+                DenseI64ArrayAttr::get(context, {from.rows, from.cols, to.rows, to.cols})});
+  return add("parts of lines", detail, element, convert(source, Float32Type::get(context)));
+}
+
+Term Terms::finish(Term part, optim::Reduction kind, int64_t terms) {
+  const Node &node = nodes[part];
+  Type f32 = Float32Type::get(context);
+  if (node.what != "parts of lines")
+    return unknown(f32);
+  auto detail = cast<ArrayAttr>(node.detail);
+  ArrayRef<int64_t> extents = cast<DenseI64ArrayAttr>(detail[1]);
+  Extents from{extents[0], extents[1]}, to{extents[2], extents[3]};
+  if (detail[0] != optim::BlockReduceAttr::get(context, kind, /*exponent=*/0) ||
+      terms * to.rows * to.cols != from.rows * from.cols)
+    return unknown(f32);
+  return reduce(kind, node.operands[0], from, to);
+}
+
 Term Terms::product(const Product &p, Type element) {
   SmallVector<Term, 3> operands = {p.lhs, p.rhs};
   if (p.addend)

@@ -61,6 +61,11 @@ public:
                  mlir::Float32Type::get(context));
   }
 
+  /// What a rank adds up exactly of its own terms of such a reduction, as exact sums.
+  Term linePart(optim::Reduction kind, Term source, Extents from, Extents to, mlir::Type element);
+  /// The parts of all ranks added up: the reduction, if it is of this kind and each line has so many terms.
+  Term finish(Term part, optim::Reduction kind, int64_t terms);
+
   struct Product {
     Term lhs, rhs;
     std::optional<Term> addend;

@@ -11,7 +11,7 @@
 
 // Generated code reads rows of the plan's tables by these layouts.
 static_assert(sizeof(stepc::plan::Chunk) == sizeof(stepc_chunk));
-static_assert(sizeof(stepc_chunk) == 14 * sizeof(int64_t));
+static_assert(sizeof(stepc_chunk) == 16 * sizeof(int64_t));
 static_assert(offsetof(stepc::plan::Chunk, local) == offsetof(stepc_chunk, local));
 static_assert(offsetof(stepc::plan::Chunk, staged) == offsetof(stepc_chunk, staged));
 static_assert(offsetof(stepc::plan::Chunk, stagedStride) == offsetof(stepc_chunk, staged_stride));

@@ -254,6 +254,8 @@ int64_t mostElements(const std::vector<int64_t> &shape, const std::vector<Placem
 
 std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t position, ValueKind kind,
                              plan::ShardsKind of) {
+  if (of == plan::ShardsKind::LineSums)
+    return rectangles(lineSums(group, kind), mesh, position, ValueKind::Full);
   KeptAxes kept = keptAxes(group, kind);
   std::vector<int64_t> coords = coordinates(mesh, position);
   const std::vector<Placement> &placements = group.placementsOf(of);
@@ -376,6 +378,8 @@ std::vector<int64_t> stateShape(const Group &group, ValueKind kind) {
 }
 
 std::vector<bool> replicatedAxes(const Group &group, ValueKind kind, plan::ShardsKind of) {
+  if (of == plan::ShardsKind::LineParts || of == plan::ShardsKind::LineSums)
+    kind = ValueKind::Full; // parts of a line differ, and each sum is on one rank
   KeptAxes kept = keptAxes(group, kind);
   std::vector<bool> result;
   for (const Placement &placement : group.placementsOf(of))

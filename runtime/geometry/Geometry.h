@@ -159,6 +159,30 @@ std::string checkSlabs(const plan::Group &group, const plan::Mesh &mesh, const p
 std::vector<plan::Placement> reducedPlacements(const plan::Group &group, const plan::Mesh &mesh,
                                                plan::ShardsKind home);
 
+//===----------------------------------------------------------------------===//
+// Lines that are cut: rows, columns or blocks of which several ranks have parts. Each of these ranks adds up
+// its own elements exactly, by the placements of the states (ShardsKind::LineParts). One of them adds up the
+// parts (LineSums), and all get the result.
+//===----------------------------------------------------------------------===//
+
+/// The mesh axes along which ranks have different elements of the same lines, as factors: axes that cut full
+/// values and replicate those of `kind`.
+std::vector<plan::Factor> lineFactors(const plan::Group &group, const plan::Mesh &mesh,
+                                      plan::ValueKind kind);
+/// How many ranks have parts of each line.
+int64_t linePartCount(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind);
+/// The number of a position among those that differ along factors, row-major.
+int64_t numberAlong(const plan::Mesh &mesh, const std::vector<plan::Factor> &factors,
+                    int64_t position);
+/// How many exact sums make up a rank's part of one value. The elements of a block are shared out to several,
+/// so that several threads can add them up.
+int64_t sumsPerValue(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind);
+/// A group whose full values are the values of `kind`, by the placements of LineSums: equal flat ranges in
+/// the place of axes along which ranks have parts.
+plan::Group lineSums(const plan::Group &group, plan::ValueKind kind);
+/// Why lines of a group cannot be added up in this way; empty if they can.
+std::string checkLines(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind);
+
 } // namespace stepc::geometry
 
 #endif

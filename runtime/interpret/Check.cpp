@@ -143,9 +143,12 @@ std::string ChunkKernel::check() const {
   if (!columns.empty() && (isShards.empty() || isShards[0]))
     return "expected scalars as operand 0, found shards or none";
   bool reducesToLine = writes.size() == 1 && writes[0].type == plan::DType::F32 &&
-                       (writes[0].reach == Reach::Row || writes[0].reach == Reach::Column);
+                       (writes[0].reach == Reach::Row || writes[0].reach == Reach::Column ||
+                        (sums > 0 && writes[0].reach == Reach::Block));
   if (reduction && (!reducesToLine || isFlat))
     return "expected a reduction to one value of f32 per row or column, found another result";
+  if (sums < 0 || (sums > 0 && (!reduction || *reduction == plan::Reduction::Max)))
+    return expected("exact sums of a reduction", sums);
   return {};
 }
 

@@ -6,7 +6,7 @@
 #include "runtime/interpret/BodyCode.h"
 #include "runtime/interpret/Code.h"
 #include "runtime/interpret/Storage.h"
-#include "runtime/sums/Reduce.h"
+#include "runtime/sums/Parts.h"
 #include "stepc/kernel_abi.h"
 
 #include <algorithm>
@@ -49,7 +49,10 @@ public:
         chunk.cols *= chunk.rows;
         chunk.rows = 1;
       }
-      runChunk(arguments, chunk, registers);
+      if (kernel.sums)
+        runSums(arguments, chunk, registers);
+      else if (std::vector<float> terms = runChunk(arguments, chunk, registers); !terms.empty())
+        reduce(arguments, chunk, terms);
     }
   }
 
@@ -57,10 +60,13 @@ private:
   static constexpr int64_t kBeforeLists = 3; // rows, workspace, records
   static constexpr int64_t kChunkWords = sizeof(stepc_chunk) / sizeof(int64_t);
 
-  void runChunk(void *const *arguments, const Chunk &chunk, Registers &registers) const {
+  /// Returns the terms of a kernel that reduces, row by row.
+  std::vector<float> runChunk(void *const *arguments, const Chunk &chunk,
+                              Registers &registers) const {
     int64_t elements = chunk.rows * chunk.cols, lanes = std::min(body.lanes(), elements);
+    std::vector<float> terms;
     if (elements <= 0)
-      return;
+      return terms;
     for (const ScalarColumn &column : kernel.columns) {
       const std::byte *row = operand(arguments, chunk, 0);
       auto value = load<float>(row + column.column * int64_t(sizeof(float)));
@@ -68,7 +74,6 @@ private:
     }
     body.runUniform(registers, lanes);
     Run run{0, 0, 0, 0};
-    std::vector<float> terms;
     for (int64_t done = 0; done < elements; done += lanes) {
       int64_t count = std::min(lanes, elements - done);
       for (const ChunkValue &read : kernel.reads)
@@ -86,8 +91,41 @@ private:
       run.row += run.column / chunk.cols;
       run.column %= chunk.cols;
     }
-    if (kernel.reduction)
-      reduce(arguments, chunk, terms);
+    return terms;
+  }
+
+  /// Adds up what an item has: a row of the table, and the rows behind it.
+  void runSums(void *const *arguments, const Chunk &first, Registers &registers) const {
+    if (first.row->part < 0)
+      return;
+    const ChunkValue &write = kernel.writes[0];
+    bool ofRows = write.reach == Reach::Row, ofColumns = write.reach == Reach::Column;
+    int64_t each = sums::bytesOf(*kernel.reduction);
+    auto at = [&](int64_t row) {
+      int64_t element = elementOf(first, write, Run{row, 0, 1, 0});
+      return operand(arguments, first, size_t(write.operand)) +
+             (element * kernel.sums + first.row->part) * each;
+    };
+    for (int64_t i = 0; i < (ofRows ? first.rows : 1); ++i)
+      sums::begin(*kernel.reduction, ofColumns ? first.cols : 1, at(i));
+    int64_t stride = kChunkWords + words;
+    const auto *row = reinterpret_cast<const int64_t *>(first.row);
+    for (int64_t further = 0; further <= first.row->more; ++further, row += stride) {
+      const auto *next = reinterpret_cast<const stepc_chunk *>(row);
+      Chunk chunk{next, row + kChunkWords, next->rows, next->cols};
+      std::vector<float> terms = runChunk(arguments, chunk, registers);
+      if (terms.empty())
+        continue;
+      if (!ofRows)
+        sums::add(*kernel.reduction,
+                  {ofColumns ? sums::Remains::Columns : sums::Remains::One, chunk.rows, chunk.cols,
+                   terms.data(), chunk.cols},
+                  at(0));
+      for (int64_t i = 0; ofRows && i < chunk.rows; ++i)
+        sums::add(*kernel.reduction,
+                  {sums::Remains::Rows, 1, chunk.cols, terms.data() + i * chunk.cols, chunk.cols},
+                  at(i));
+    }
   }
 
   /// Stores what the body computed for `count` elements, which begin at `run`.
@@ -140,30 +178,31 @@ private:
   std::byte *address(void *const *arguments, const Chunk &chunk, const ChunkValue &value,
                      const Run &run) const {
     auto index = size_t(value.operand);
-    const stepc_chunk &at = *chunk.row;
     std::byte *base = nullptr;
-    int64_t element = 0;
-    switch (value.reach) {
-    case Reach::Shards: {
+    if (value.reach == Reach::Shards) {
       auto *const *list = static_cast<void *const *>(arguments[kBeforeLists + sources[index]]);
-      base = static_cast<std::byte *>(list[at.parameter]);
-      element = at.local + run.row * at.local_stride + run.column;
-      break;
+      base = static_cast<std::byte *>(list[chunk.row->parameter]);
     }
+    return (base ? base : operand(arguments, chunk, index)) +
+           elementOf(chunk, value, run) * bytesOf(value.type);
+  }
+
+  /// The number of the element, in its operand, where a run begins.
+  static int64_t elementOf(const Chunk &chunk, const ChunkValue &value, const Run &run) {
+    const stepc_chunk &at = *chunk.row;
+    switch (value.reach) {
+    case Reach::Shards:
+      return at.local + run.row * at.local_stride + run.column;
     case Reach::Staged:
-      element = at.staged + run.row * at.staged_stride + run.column;
-      break;
+      return at.staged + run.row * at.staged_stride + run.column;
     case Reach::Block:
-      element = at.per_block;
-      break;
+      return at.per_block;
     case Reach::Row:
-      element = at.per_row + run.row * at.per_row_stride;
-      break;
+      return at.per_row + run.row * at.per_row_stride;
     case Reach::Column:
-      element = at.per_column + run.column;
-      break;
+      return at.per_column + run.column;
     }
-    return (base ? base : operand(arguments, chunk, index)) + element * bytesOf(value.type);
+    return 0;
   }
 
   void loadRun(void *const *arguments, const Chunk &chunk, const ChunkValue &value, const Run &run,

@@ -15,7 +15,7 @@
 
 #include "runtime/model/Fields.h"
 #include "runtime/plan/TileLists.h"
-#include "runtime/sums/Reduce.h"
+#include "runtime/sums/Parts.h"
 
 #include <memory>
 
@@ -158,6 +158,9 @@ struct ChunkKernel {
   /// What is made of the values that the body computes, for each row or column of a chunk: as `writes[0]`
   /// reaches one per row or column.
   std::optional<plan::Reduction> reduction;
+  /// With a reduction: how many exact sums of what a rank has it writes for each row, column or block. 0: it
+  /// writes results.
+  int64_t sums = 0;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("over_shards", self.isOverShards);
@@ -168,6 +171,7 @@ struct ChunkKernel {
     visit("columns", self.columns);
     visit("body", self.body);
     visit("reduction", self.reduction);
+    visit("sums", self.sums);
   }
   std::string check() const;
   std::unique_ptr<Code> code() const;
@@ -201,14 +205,20 @@ struct SumKernel {
   static constexpr std::string_view kName = "sum";
   plan::DType type = plan::DType::F32;
   int64_t divisor = 1;
+  std::optional<plan::Reduction> reduction;
+  int64_t sums = 0; ///< with a reduction: how many exact sums each contribution has
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("type", self.type);
     visit("divisor", self.divisor);
+    visit("reduction", self.reduction);
+    visit("sums", self.sums);
   }
   std::string check() const {
     if (type == plan::DType::F64)
       return "expected a sum of at most 32 bits, found f64";
+    if (reduction && (type != plan::DType::F32 || *reduction == plan::Reduction::Max || sums < 1))
+      return "expected a reduction by exact sums to f32, found another";
     return divisor > 0 ? std::string() : expected("a positive divisor", divisor);
   }
   std::unique_ptr<Code> code() const;

@@ -21,6 +21,8 @@ public:
     const auto *from = static_cast<const std::byte *>(arguments[1]);
     auto *to = static_cast<std::byte *>(arguments[2]);
     int64_t bytes = bytesOf(kernel.type);
+    if (kernel.reduction)
+      return finish(rows + first, rows + last, words, from, to);
     for (; first < last; ++first) {
       const plan::SumRow &row = rows[first];
       for (int64_t r = 0; r < row.rows; ++r)
@@ -37,6 +39,22 @@ public:
   }
 
 private:
+  /// Adds up parts of lines.
+  void finish(const plan::SumRow *row, const plan::SumRow *last, const int64_t *words,
+              const std::byte *from, std::byte *to) const {
+    int64_t bytes = kernel.sums * sums::bytesOf(*kernel.reduction);
+    for (; row != last; ++row)
+      for (int64_t r = 0; r < row->rows; ++r)
+        for (int64_t c = 0; c < row->cols; ++c) {
+          std::vector<const void *> parts;
+          for (int64_t i = 0; i < row->count; ++i)
+            parts.push_back(from + words[row->list + i] +
+                            (row->source + r * row->sourceStride + c) * bytes);
+          store(to + (row->target + r * row->targetStride + c) * int64_t(sizeof(float)),
+                sums::finish(*kernel.reduction, kernel.divisor, parts, kernel.sums));
+        }
+  }
+
   SumKernel kernel;
 };
 

@@ -23,7 +23,10 @@ int64_t byteSize(DType type) {
 }
 
 std::string_view describe(ShardsKind kind) {
-  return kind == ShardsKind::Reduced ? "reduced gradient" : name(kind);
+  return kind == ShardsKind::Reduced     ? "reduced gradient"
+         : kind == ShardsKind::LineParts ? "parts of lines"
+         : kind == ShardsKind::LineSums  ? "sums of lines"
+                                         : name(kind);
 }
 
 std::string toString(const Placement &placement) {

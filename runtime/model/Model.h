@@ -139,10 +139,13 @@ enum class ShardsKind : int64_t {
   Gradient = 1,
   State = 2,
   Reduced = 3, ///< the sum of contributions to a partial gradient, before it moves to the states
+  // Of sums of lines that are cut between ranks (geometry::LineCut).
+  LineParts = 4, ///< what a rank's shards of the states add to each row, column or block
+  LineSums = 5,  ///< the sum of each, on one rank
 };
 template <>
-inline constexpr auto kNames<ShardsKind> =
-    std::to_array<std::string_view>({"parameter", "gradient", "state", "reduced"});
+inline constexpr auto kNames<ShardsKind> = std::to_array<std::string_view>(
+    {"parameter", "gradient", "state", "reduced", "line_parts", "line_sums"});
 inline constexpr int64_t kShardsKinds = count<ShardsKind>();
 /// Names the tensor for messages: "parameter", …, "reduced gradient".
 std::string_view describe(ShardsKind kind);

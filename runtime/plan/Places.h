@@ -42,6 +42,10 @@ struct Distribution {
     // blocks (Ranges).
     Parts = 6,
     Ranges = 7,
+    // Exact sums of rows, columns and blocks that are cut between ranks: what each rank adds up of its own
+    // elements, and the sum of these parts, each on one rank (ShardsKind).
+    LineParts = 8,
+    LineSums = 9,
   };
   Kind kind = Shards;
   int64_t hop = 0;
@@ -49,11 +53,14 @@ struct Distribution {
   constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
   bool isShards() const { return kind != Blocks && kind != Pieces && !isSummed(); }
   bool isSummed() const { return kind == Parts || kind == Ranges; }
+  bool isOfLines() const { return kind == LineParts || kind == LineSums; }
   /// The tensor whose placements say where the shards lie; the parameter if the distribution is not shards.
   ShardsKind whose() const {
     return kind == GradientShards  ? ShardsKind::Gradient
            : kind == StateShards   ? ShardsKind::State
            : kind == ReducedShards ? ShardsKind::Reduced
+           : kind == LineParts     ? ShardsKind::LineParts
+           : kind == LineSums      ? ShardsKind::LineSums
                                    : ShardsKind::Parameter;
   }
   /// How many hops lead from the shards to this distribution.
@@ -63,11 +70,11 @@ struct Distribution {
   auto operator<=>(const Distribution &) const = default;
 };
 template <>
-inline constexpr auto kNames<Distribution::Kind> =
-    std::to_array<std::string_view>({"shards", "blocks", "hop", "gradient_shards", "state_shards",
-                                     "reduced_shards", "parts", "ranges"});
+inline constexpr auto kNames<Distribution::Kind> = std::to_array<std::string_view>(
+    {"shards", "blocks", "hop", "gradient_shards", "state_shards", "reduced_shards", "parts",
+     "ranges", "line_parts", "line_sums"});
 std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
-/// The distribution of the shards of a group's parameter, gradient, states or reduced gradient.
+/// The distribution of the shards of a group's parameter, gradient, states or reduced gradient, or of lines.
 Distribution shardsOf(const Group &group, ShardsKind kind);
 /// The shards over which a group's stages run and from which its hops start: the states' shards, or the
 /// parameter's if the rule keeps no state for the group.
@@ -139,27 +146,50 @@ enum class TableKind : int64_t {
   /// LineChunks, but a row has all elements of the rows (columns) of its block that it has elements of.
   WholeRows = 6,
   WholeColumns = 7,
+  /// Rows that add up exactly what a rank has of each row, column or block. Several rows may lead to one sum
+  /// (Chunk::more).
+  PartRows = 8,
+  PartColumns = 9,
+  PartBlocks = 10,
 };
 template <>
-inline constexpr auto kNames<TableKind> =
-    std::to_array<std::string_view>({"shard_chunks", "block_chunks", "copy", "message", "sum",
-                                     "line_chunks", "whole_rows", "whole_columns"});
+inline constexpr auto kNames<TableKind> = std::to_array<std::string_view>(
+    {"shard_chunks", "block_chunks", "copy", "message", "sum", "line_chunks", "whole_rows",
+     "whole_columns", "part_rows", "part_columns", "part_blocks"});
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
 /// for the staged operands of shards.
 struct Table {
   TableKind kind = TableKind::ShardChunks;
   Place from, to;
-  int64_t elementBytes = 0; // Message and Copy
+  int64_t elementBytes = 0; // Message, Copy and Sum: of what is read
   /// Whether rows are chunks of shards.
   bool isOverShards() const { return kind == TableKind::ShardChunks || leadsToLines(); }
   /// Whether rows lead to values per row, column and block.
   bool leadsToLines() const { return kind == TableKind::LineChunks || reduces(); }
-  /// Whether rows have whole rows or columns of blocks, which are reduced.
-  bool reduces() const { return kind == TableKind::WholeRows || kind == TableKind::WholeColumns; }
+  /// Whether rows lead to values of a kind. A stage that visits a value per row has no columns.
+  bool leadsTo(ValueKind kind) const {
+    bool has = from.value == ValueKind::Full || kind == ValueKind::One || kind == from.value;
+    return leadsToLines() && has;
+  }
+  /// Whether the elements of rows, columns or blocks are reduced: whole ones, or what a rank has of each.
+  bool reduces() const {
+    return kind == TableKind::WholeRows || kind == TableKind::WholeColumns || reducesParts();
+  }
+  bool reducesParts() const {
+    return kind == TableKind::PartRows || kind == TableKind::PartColumns ||
+           kind == TableKind::PartBlocks;
+  }
   /// The kind of the line to which a table reduces.
   ValueKind reducesTo() const {
-    return kind == TableKind::WholeRows ? ValueKind::Rows : ValueKind::Cols;
+    return kind == TableKind::PartBlocks                                 ? ValueKind::One
+           : kind == TableKind::WholeRows || kind == TableKind::PartRows ? ValueKind::Rows
+                                                                         : ValueKind::Cols;
+  }
+  /// Where the line stands to which a table reduces.
+  Place reduced() const {
+    return Place::kept(from.segment, reducesTo(),
+                       reducesParts() ? Distribution(Distribution::LineParts) : from.from);
   }
   /// Where values of a kind stand to which rows lead: a copy of the walked shards.
   Place line(ValueKind value) const { return Place::kept(from.segment, value, from.from); }

@@ -3,8 +3,10 @@
 #include "runtime/plan/Plan.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Checks.h"
+#include "runtime/sums/Parts.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -27,6 +29,8 @@ Distribution Distribution::after(const Group &group, int64_t hops) {
 }
 
 Distribution shardsOf(const Group &group, ShardsKind kind) {
+  if (kind == ShardsKind::LineParts || kind == ShardsKind::LineSums)
+    return kind == ShardsKind::LineParts ? Distribution::LineParts : Distribution::LineSums;
   const std::vector<Placement> &own = group.placementsOf(kind);
   if (own == group.placements)
     return Distribution::Shards;
@@ -67,6 +71,19 @@ std::string checkShards(const Plan &plan, const Place &place) {
   return {};
 }
 
+std::string expectedBytes(TableKind kind, Distribution from, int64_t bytes) {
+  constexpr int64_t kMostBytes = int64_t(1) << 20; // of all exact sums of a value
+  if (kind != TableKind::Copy && kind != TableKind::Message && kind != TableKind::Sum)
+    return bytes == 0 ? "" : "no";
+  if (from == Distribution::LineParts)
+    return bytes > 0 && bytes <= kMostBytes && bytes % sums::bytesOf(Reduction::Sum) == 0
+               ? ""
+               : "a multiple of 40";
+  return bytes > 0 && bytes <= 8 && std::has_single_bit(static_cast<uint64_t>(bytes))
+             ? ""
+             : "1, 2, 4 or 8";
+}
+
 bool Place::isAddressableFrom(const Place &walked) const {
   if (segment != walked.segment)
     return false;
@@ -87,6 +104,10 @@ bool Place::copiesTo(const Place &other) const {
   if ((isMoving() && from == Distribution::Parts) ||
       (!isMoving() && !other.isMoving() && (from.isSummed() || other.from.isSummed())))
     return false;
+  // So must parts and sums of lines.
+  if ((end == End::Received && from == Distribution::LineParts) ||
+      (!isMoving() && !other.isMoving() && (from.isOfLines() || other.from.isOfLines())))
+    return false;
   // A copy stays in one distribution, because only a move leads to another. But what a hop brought may be
   // copied to blocks if all later hops choose (isChoice in Validate.cpp).
   if (isMoving() || other.isMoving())
@@ -100,6 +121,9 @@ bool Place::sumsTo(const Plan &plan, const Place &other) const {
   if (from == Distribution::Parts)
     return segment == other.segment && value == other.value && end == End::Received &&
            to == Distribution::Ranges && other.end == End::Kept && other.from == to;
+  if (from == Distribution::LineParts)
+    return segment == other.segment && value == other.value && end == End::Received &&
+           to == Distribution::LineSums && other.end == End::Kept && other.from == to;
   const Group &group = at(plan.groups, at(plan.segments, segment).group);
   return segment == other.segment && value == ValueKind::Full && other.value == ValueKind::Full &&
          end == End::Received && from == shardsOf(group, ShardsKind::Gradient) &&

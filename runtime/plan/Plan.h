@@ -70,6 +70,10 @@ ShardsKind whose(const Plan &plan, const Place &place);
 /// start or end at the shards that `home` returns. The place's segment must exist.
 std::string checkShards(const Plan &plan, const Place &place);
 
+/// What the bytes per element of a table of this kind must be, in words, if `bytes` are not; otherwise empty.
+/// `from`: where its rows lead from. Exact sums have several words.
+std::string expectedBytes(TableKind kind, Distribution from, int64_t bytes);
+
 /// Bytes, little-endian, versioned; equal plans give equal bytes.
 std::vector<uint8_t> serialize(const Plan &plan);
 /// Returns nothing and sets `error` if the bytes are not a plan of this version.

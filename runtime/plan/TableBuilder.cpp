@@ -78,6 +78,8 @@ std::optional<std::vector<int64_t>> TableBuilder::key() {
 }
 
 std::optional<std::pair<Place, int64_t>> TableBuilder::holder() {
+  if (table.reducesParts())
+    return std::pair(table.reduced(), shardOf(table.reduced()).like);
   const Place &place = packed.isMoving() ? packed : own;
   if (!own.isOfShards() || (packed.from.isShards() && packed.to.isShards() && packed.isMoving()))
     return std::nullopt;
@@ -89,6 +91,8 @@ std::vector<int64_t> TableBuilder::blocks() {
   std::vector<int64_t> result;
   if (table.kind == TableKind::BlockChunks)
     result = map.computed(segment, position);
+  else if (table.reducesParts()) // a rank may have no elements of a line
+    result = map.held(segment, shardOf(table.reduced()));
   else if (packed.isMoving())
     result = map.standing(packed, position);
   else
@@ -102,7 +106,9 @@ RankTable TableBuilder::rows(size_t expected) {
   RankTable result;
   if (table.isOverShards()) {
     result.chunks.reserve(expected);
-    if (table.reduces())
+    if (table.reducesParts())
+      partLines(result.chunks);
+    else if (table.reduces())
       wholeLines(result.chunks);
     else
       shardChunks(result.chunks);
@@ -122,27 +128,6 @@ RankTable TableBuilder::rows(size_t expected) {
   if (result.copies.capacity() / 2 > result.copies.size())
     result.copies.shrink_to_fit();
   return result;
-}
-
-template <typename Visit> void TableBuilder::forStaged(Visit visit) {
-  if (table.to.isMoving()) {
-    map.walk(table.to, position,
-             [&](int64_t number, int64_t block, const Rect &rect, int64_t offset) {
-               visit(number, block, rect, offset, rect.cols);
-             });
-  } else if (table.to.isResting(Distribution::Blocks)) {
-    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own)));
-    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
-      int64_t slot = slots[static_cast<size_t>(k)];
-      visit(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
-    });
-  } else { // `to` is a copy of the shards, or nothing is staged
-    std::vector<int64_t> shifts = map.shifts(table.to, position);
-    forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
-      int64_t shift = shifts[static_cast<size_t>(k)];
-      visit(k, block, rect, table.to == table.from ? -1 : shift + rect.offset, rect.stride);
-    });
-  }
 }
 
 void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {

@@ -11,6 +11,26 @@
 
 namespace stepc::plan {
 
+/// A rectangle of the rank's shard, and where it stands in the staged operand.
+struct StagedRect {
+  geometry::Rect rect;
+  int64_t staged, stride; // -1: it has no place there
+
+  /// The part of it from row `row` and column `col` of the block on.
+  StagedRect part(int64_t row, int64_t col, int64_t rows, int64_t cols) const {
+    StagedRect result = *this;
+    int64_t below = row - rect.row, aside = col - rect.col;
+    result.rect.row = row;
+    result.rect.col = col;
+    result.rect.rows = rows;
+    result.rect.cols = cols;
+    result.rect.offset += below * rect.stride + aside;
+    result.staged += staged < 0 ? 0 : below * stride + aside;
+    return result;
+  }
+  int64_t size() const { return rect.rows * rect.cols; }
+};
+
 /// Expands a table that has no messages, in the form that ranks have in common (CommonTable).
 class TableBuilder {
 public:
@@ -32,6 +52,16 @@ private:
   void shardChunks(std::vector<Chunk> &chunks);
   /// The rows of WholeRows or WholeColumns, without where their lines are.
   void wholeLines(std::vector<Chunk> &chunks);
+  /// The rows of PartRows, PartColumns or PartBlocks, without where their lines are: for all blocks, for a
+  /// block, and for some rows (columns) of a block.
+  void partLines(std::vector<Chunk> &chunks);
+  void partsOfBlock(std::vector<Chunk> &chunks, int64_t number,
+                    const std::vector<StagedRect> &rects);
+  void partsOfLine(std::vector<Chunk> &chunks, int64_t number, const geometry::Rect &line,
+                   const std::vector<StagedRect> &rects);
+  /// Adds the rows of some sums. Their part has this number.
+  void addSums(std::vector<Chunk> &chunks, int64_t number, int64_t part,
+               const std::vector<StagedRect> &of);
   /// Calls visit(number, block, rectangle, staged element or -1, staged stride) for what a stage over shards
   /// visits. A staged element of a moving value may begin a peer's part.
   template <typename Visit> void forStaged(Visit visit);
@@ -104,6 +134,27 @@ private:
   const Place &packed, &other; // the moving side of the table, and the other side
   int64_t perParameter;
 };
+
+template <typename Visit> void TableBuilder::forStaged(Visit visit) {
+  if (table.to.isMoving()) {
+    map.walk(table.to, position,
+             [&](int64_t number, int64_t block, const geometry::Rect &rect, int64_t offset) {
+               visit(number, block, rect, offset, rect.cols);
+             });
+  } else if (table.to.isResting(Distribution::Blocks)) {
+    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own)));
+    forOwnRects([&](int64_t k, int64_t block, const geometry::Rect &rect) {
+      int64_t slot = slots[static_cast<size_t>(k)];
+      visit(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);
+    });
+  } else { // `to` is a copy of the shards, or nothing is staged
+    std::vector<int64_t> shifts = map.shifts(table.to, position);
+    forOwnRects([&](int64_t k, int64_t block, const geometry::Rect &rect) {
+      int64_t shift = shifts[static_cast<size_t>(k)];
+      visit(k, block, rect, table.to == table.from ? -1 : shift + rect.offset, rect.stride);
+    });
+  }
+}
 
 } // namespace stepc::plan
 

@@ -68,10 +68,20 @@ inline constexpr int64_t kWholeRows = 8, kWholeColumns = 64;
 /// whole rows of one block, as many as make Plan::chunkElements elements, but at least one. They have
 /// `staged` = slot·R·C + row·C, stride C, `local` = 0, `perRow` = slot·R + row, stride 1, `perColumn` =
 /// slot·C and `perBlock` = slot, with R and C of the table's value kind. A row never spans parameters.
+///
+/// A row of PartRows (PartColumns, PartBlocks) and the `more` rows behind it have all elements that a rank
+/// has of some rows (columns) of a block, or a share of what it has of the block. All lead to the same
+/// values.
+/// `part` is the number of a sum among those of each value (geometry::sumsPerValue). It is -1 in the rows
+/// behind the first. A row without elements leads to sums of nothing: its `cols` (`rows`) are 0.
 struct Chunk {
   int64_t parameter, block, row, col, rows, cols, local, localStride, staged, stagedStride;
   int64_t perRow = -1, perRowStride = 0, perColumn = -1, perBlock = -1;
+  int64_t part = -1, more = 0;
 };
+
+/// The bytes of a word. Elements that are wider consist of words and are copied word by word.
+inline constexpr int64_t kCopyWord = 8;
 
 /// Moves rows × cols elements. Rows are merged and split like those of ShardChunks. On the side of shards
 /// at rest, an offset counts elements of the shard of `parameter`. On the side of a packed place it counts
@@ -81,9 +91,9 @@ struct CopyRow {
   bool operator==(const CopyRow &) const = default;
 };
 
-/// Adds up rows × cols elements of `count` contributions. Contribution number i begins at element
-/// lists[list + i] + source of the packed place, and its rows are `sourceStride` apart. `target` is an
-/// element of the copy of shards, or of the rank's range.
+/// Adds up rows × cols elements of `count` contributions, or of parts of as many ranks. Contribution number i
+/// begins at element lists[list + i] + source of the packed place. Its rows are `sourceStride` apart.
+/// `target` is an element of the copy of shards, or of the rank's range.
 struct SumRow {
   int64_t parameter, rows, cols, source, sourceStride, target, targetStride, list, count;
 };

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/Validate.h"
+#include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Checks.h"
 #include "runtime/plan/Parcels.h"
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 
 namespace stepc::plan {
@@ -88,6 +88,8 @@ private:
     }
     if (Check wrong = summed(place, group); !wrong.empty())
       return wrong;
+    if (Check wrong = ofLines(place, group); !wrong.empty())
+      return wrong;
     if (place.isMoving() == (place.from == place.to))
       return "expected two distributions of a move, and one of what is at rest, found " +
              name(place.from) + " and " + name(place.to);
@@ -120,6 +122,22 @@ private:
     return {};
   }
 
+  /// Checks places of parts and sums of lines. Stages run over the states' shards there.
+  Check ofLines(const Place &place, const Group &group) const {
+    if (!place.from.isOfLines() && !place.to.isOfLines())
+      return {};
+    Distribution start = home(group, at(plan.rules, group.rule));
+    bool fits = !place.isMoving() ? place.end == End::Kept
+                : place.from == Distribution::LineParts
+                    ? place.to == Distribution::LineSums
+                    : place.from.isOfLines() && place.to == start;
+    if (!fits || start != shardsOf(group, ShardsKind::State))
+      return "expected parts of lines of the states' shards, to be added up in line_sums for these "
+             "shards, found " +
+             describe(place);
+    return geometry::checkLines(group, at(plan.meshes, group.mesh), place.value);
+  }
+
   static Check found(const Table &table) {
     return ", found " + describe(table.from) + " and " + describe(table.to);
   }
@@ -146,16 +164,27 @@ private:
         return message;
     bool moves = table.kind == TableKind::Copy || table.kind == TableKind::Message ||
                  table.kind == TableKind::Sum;
-    if (moves && (table.elementBytes < 1 || table.elementBytes > 8 ||
-                  !std::has_single_bit(static_cast<uint64_t>(table.elementBytes))))
-      return "expected 1, 2, 4 or 8 bytes per element, found " + std::to_string(table.elementBytes);
+    if (Check bytes = expectedBytes(table.kind, table.from.from, table.elementBytes);
+        moves && !bytes.empty())
+      return "expected " + bytes + " bytes per element, found " +
+             std::to_string(table.elementBytes);
     switch (table.kind) {
     case TableKind::ShardChunks:
     case TableKind::LineChunks:
     case TableKind::WholeRows:
     case TableKind::WholeColumns:
+    case TableKind::PartRows:
+    case TableKind::PartColumns:
+    case TableKind::PartBlocks:
       if (!table.from.isBound())
         return "expected shards to be walked" + found(table);
+      if (table.reducesParts()) {
+        if (Check wrong = place(table.reduced()); !wrong.empty())
+          return wrong;
+        const Group &group = at(plan.groups, at(plan.segments, table.from.segment).group);
+        if (table.from.from != home(group, at(plan.rules, group.rule)))
+          return "expected parts of lines of the shards over which stages run" + found(table);
+      }
       if (table.reduces() && table.from.value != ValueKind::Full)
         return "expected full values to be reduced" + found(table);
       return table.to == table.from || table.to.isAddressableFrom(table.from)

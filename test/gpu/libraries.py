@@ -70,6 +70,21 @@ route {{
 """
 
 
+# Sums of columns and blocks of which several ranks have parts.
+SUMS = f"""{ADAMW}
+optimizer Sums(lr) {{
+  state c : f32[cols]
+  c = lerp(c, mean(grad ^ 2, over = rows), 0.1)
+  let u = grad / (sqrt(c) + 1e-4)
+  param = param - lr * u * norm(param) / (norm(u) + 1e-6)
+}}
+route {{
+  Sums(lr = 1e-3) for matrix
+  AdamW(lr = 1e-3) for rest
+}}
+"""
+
+
 @dataclass
 class Case:
     name: str
@@ -163,6 +178,12 @@ def worlds(sizes, width):
             yield Case(f"world.{size}.hybrid", text, cut, reference=False, cores=True)
 
 
+def sums(width):
+    """The same matrices on one rank and on two, each of which has some rows of every column and block."""
+    yield Case("sums.1", SUMS, manifest(gpt(width, 1, "f32", ("S(0)",))))
+    yield Case("sums.2", SUMS, manifest(gpt(width, 1, "f32", ("S(0)",)), (2,)), reference=False)
+
+
 def trained_gpt():
     """The model of examples/train_gpt.py under FSDP2 on one rank, in the size that checks/trainer.py
     trains.
@@ -248,6 +269,7 @@ def all_cases(small, dry):
     yield from rules(1 if small else 4, 6 if small else 14)
     yield from products((1, 2) if small else (1, 2, 7), small, large=not (small or dry))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)
+    yield from sums(64 if small else 128)
     yield from pinned(small)
     yield trained_gpt()
     yield Case("chip", ALL_ADAMW, manifest([parameter("w", (8,))]), reference=False, chips="sm_120")

@@ -255,22 +255,112 @@ route { RowAdam(lr = 0.02) for matrix }
 """
 
 
-@pytest.mark.parametrize("ranks", [8, 64])
-def test_sums_of_rows_that_are_whole_send_nothing(tmp_path, ranks):
-    """The matrices of Qwen3-8B by rows: a number per row is all that the workspace has."""
-    shapes = {"q": [4096, 4096], "k": [1024, 4096], "gate": [12288, 4096], "down": [4096, 12288]}
-    parameters = [{"name": f"{layer}.{name}", "shape": shape, "dtype": "bf16", "mesh": "dp", "placements": ["S(0)"]}
+MOMENTS = """  state m : f32
+  state v : f32
+  m = lerp(m, grad, 1 - beta1)
+  v = lerp(v, grad ^ 2, 1 - beta2)
+"""
+# Rules that reduce what ranks have parts of.
+CUT = {
+    "CAdamW": f"""optimizer CAdamW(lr, beta1 = 0.9, beta2 = 0.95) {{
+{MOMENTS}  let u = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + 1e-8)
+  let keep = select(u * grad > 0, 1, 0)
+  param = param - lr * u * keep / max(mean(keep), 1e-3)
+}}
+route {{ CAdamW(lr = 0.02) for matrix }}
+""",
+    "Lamb": f"""optimizer Lamb(lr, beta1 = 0.9, beta2 = 0.95) {{
+{MOMENTS}  let u = (m / (1 - beta1 ^ step)) / (sqrt(v / (1 - beta2 ^ step)) + 1e-8) + 0.01 * param
+  param = param - lr * u * norm(param) / (norm(u) + 1e-6)
+}}
+route {{ Lamb(lr = 0.02) for matrix }}
+""",
+    "Adafactor": """optimizer Adafactor(lr, beta2 = 0.95) {
+  state r : f32[rows]
+  state c : f32[cols]
+  let squares = grad ^ 2 + 1e-30
+  r = lerp(r, mean(squares, over = columns), 1 - beta2)
+  c = lerp(c, mean(squares, over = rows), 1 - beta2)
+  let u = grad / sqrt(r * c / mean(r))
+  param = param - lr * u / max(1, rms(u))
+}
+route { Adafactor(lr = 0.02) for matrix }
+""",
+    "Muon": """optimizer Muon(lr, mu = 0.95) {
+  state m : f32
+  m = mu * m + grad
+  param = param - lr * orthogonalize(m)
+}
+route { Muon(lr = 0.02) for matrix }
+""",
+    "NorMuon": """optimizer NorMuon(lr, mu = 0.95, beta2 = 0.95) {
+  state m : f32
+  state v : f32[rows]
+  m = mu * m + grad
+  let o = orthogonalize(m)
+  v = lerp(v, mean(o ^ 2, over = columns), 1 - beta2)
+  let u = o / (sqrt(v) + 1e-8)
+  param = param - lr * 0.2 * sqrt(numel) * u / norm(u)
+}
+route { NorMuon(lr = 0.02) for matrix }
+""",
+    "MuonH": """optimizer MuonH(lr, mu = 0.95) {
+  state m : f32
+  m = mu * m + grad
+  let w = param - lr * orthogonalize(m) * norm(param)
+  param = w * norm(param) / (norm(w) + 1e-6)
+}
+route { MuonH(lr = 0.02) for matrix }
+""",
+}
+
+
+def qwen3(folder, ranks, placement):
+    """The matrices of Qwen3-8B, without the embedding."""
+    shapes = {"q": [4096, 4096], "k": [1024, 4096], "gate": [12288, 4096], "down": [4096, 12288],
+              "o": [4096, 4096], "v": [1024, 4096], "up": [12288, 4096]}  # fmt: skip
+    parameters = [{"name": f"{layer}.{name}", "shape": shape, "dtype": "bf16", "mesh": "dp", "placements": [placement]}
                   for layer in range(36) for name, shape in shapes.items()]  # fmt: skip
-    manifest = tmp_path / "m.json"
+    manifest = folder / f"{ranks}.{placement}.json"
     meshes = [{"name": "dp", "axes": [{"name": "dp", "size": ranks}]}]
     manifest.write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": parameters}))
+    return manifest
+
+
+@pytest.mark.parametrize("ranks", [8, 64])
+def test_sums_of_rows_that_are_whole_send_nothing(tmp_path, ranks):
+    """By rows a number per row is all that the workspace has. By columns the parts of rows travel."""
     (tmp_path / "rows.optim").write_text(ROW_ADAM)
-    report = explain(tmp_path / "rows.optim", manifest)
+    report = explain(tmp_path / "rows.optim", qwen3(tmp_path, ranks, "S(0)"))
     assert report["total"]["bytes_sent"]["max"] == 0
     assert report["workspace_bytes_at_most"] < 1 << 20
     assert {group["rule"] for group in report["groups"]} == {"RowAdam"}
-    # Where ranks have parts of rows, matrices move.
-    for parameter in parameters:
-        parameter["placements"] = ["S(1)"]
-    manifest.write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": parameters}))
-    assert explain(tmp_path / "rows.optim", manifest)["total"]["bytes_sent"]["max"] > 1 << 26
+    rows = 36 * (3 * 4096 + 2 * 1024 + 2 * 12288)
+    sent = explain(tmp_path / "rows.optim", qwen3(tmp_path, ranks, "S(1)"))["total"]["bytes_sent"]["max"]
+    assert 40 * rows * (ranks - 1) / ranks < sent < 1.02 * 44 * rows
+
+
+@pytest.mark.parametrize("ranks", [8, 64])
+@pytest.mark.parametrize("name, sent, workspace", [
+    ("CAdamW", 1 << 20, 1 << 24), ("Lamb", 2 << 20, 1 << 25), ("Adafactor", 1 << 26, 1 << 28)])  # fmt: skip
+def test_sums_of_blocks_that_are_cut_send_no_elements(tmp_path, name, sent, workspace, ranks):
+    (tmp_path / "s.optim").write_text(CUT[name])
+    report = explain(tmp_path / "s.optim", qwen3(tmp_path, ranks, "S(0)"))
+    assert 0 < report["total"]["bytes_sent"]["max"] <= sent
+    assert report["workspace_bytes_at_most"] <= workspace
+
+
+def test_norms_beside_orthogonalization_send_numbers(tmp_path):
+    """On top of what Muon sends."""
+    shapes = {"a": [4096, 4096], "b": [11008, 4096]}
+    parameters = [{"name": name, "shape": shape, "dtype": "bf16", "mesh": "dp", "placements": ["S(0)"]}
+                  for name, shape in shapes.items()]  # fmt: skip
+    meshes = [{"name": "dp", "axes": [{"name": "dp", "size": 8}]}]
+    (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": parameters}))
+    sent = {}
+    for name in ("Muon", "NorMuon", "MuonH"):
+        (tmp_path / f"{name}.optim").write_text(CUT[name])
+        report = explain(tmp_path / f"{name}.optim", tmp_path / "m.json", "--strategy", "*=owner")
+        sent[name] = report["total"]["bytes_sent"]["max"]
+    assert sent["Muon"] < sent["NorMuon"] <= 1.02 * sent["Muon"]
+    assert sent["Muon"] < sent["MuonH"] <= 1.02 * sent["Muon"]

@@ -56,10 +56,7 @@ private:
     Value lane = b.remainder(b.thread, kWarp);
     b.loop(b.constant(0), cols, kWarp, [&](Value first) {
       Value column = b.add(first, lane), taken = b.smaller(column, b.add(cols, -1));
-      ReduceWay::Values all = way.addColumns(rows, [&](Value row) {
-        loadRow(row);
-        return emitBody(row, taken, 0)[0];
-      });
+      ReduceWay::Values all = way.overWarps(addColumns(way.ofThread(), rows, taken));
       b.when(b.below(b.thread, kWarp), [&] {
         Value result = way.resultOfThread(all, rows);
         b.when(b.below(column, cols),
@@ -67,6 +64,84 @@ private:
       });
       b.barrier(); // the next columns take the same memory
     });
+  }
+
+  ReduceWay::Values addColumns(ValueRange found, Value rows, Value column) {
+    return way.addColumns(found, rows, [&](Value row) {
+      loadRow(row);
+      return emitBody(row, column, 0)[0];
+    });
+  }
+
+  void emitSums(Value rows, Value cols, Value count) override {
+    switch (kernel.writes[0].place) {
+    case ChunkOperand::Place::Row:
+      return sumRows(rows, count);
+    case ChunkOperand::Place::Column:
+      return sumColumns(cols, count);
+    default:
+      return sumBlock(count);
+    }
+  }
+
+  /// Goes through the rows of the table of an item.
+  ReduceWay::Values
+  overRows(ReduceWay::Values found, Value count,
+           function_ref<ReduceWay::Values(ValueRange found, Value rows, Value cols)> add) {
+    return b.loop(b.constant(0), count, 1, found, [&](Value further, ValueRange found) {
+      auto [rows, cols] = goTo(further);
+      return add(found, rows, cols);
+    });
+  }
+  /// Adds columns [first, last) of a row.
+  ReduceWay::Values addRow(ValueRange found, Value row, Value first, Value last) {
+    loadRow(row);
+    return way.addLine(found, first, last, kRun,
+                       [&](Value column) { return emitBody(row, column, 0)[0]; });
+  }
+
+  /// A warp has a row.
+  void sumRows(Value rows, Value count) {
+    Value warp = b.quotient(b.thread, kWarp);
+    b.loop(warp, rows, kWarps, [&](Value row) {
+      Value out = at(kernel.writes[0], row, {});
+      way.storePart(overRows(way.ofWarp(), count,
+                             [&](ValueRange found, Value, Value cols) {
+                               return addRow(found, row, b.constant(0), cols);
+                             }),
+                    out);
+    });
+  }
+
+  /// A lane has a column, and the warps share its rows.
+  void sumColumns(Value cols, Value count) {
+    Value lane = b.remainder(b.thread, kWarp);
+    b.loop(b.constant(0), cols, kWarp, [&](Value first) {
+      Value column = b.add(first, lane), taken = b.smaller(column, b.add(cols, -1));
+      Value out = at(kernel.writes[0], {}, taken);
+      ReduceWay::Values all =
+          way.overWarps(overRows(way.ofThread(), count, [&](ValueRange found, Value rows, Value) {
+            return addColumns(found, rows, taken);
+          }));
+      Value isFirstWarp = b.below(b.thread, kWarp);
+      b.when(b.both(isFirstWarp, b.below(column, cols)), [&] { way.storePartOfThread(all, out); });
+      b.barrier(); // the next columns take the same memory
+    });
+  }
+
+  /// The warps share runs of kRun columns.
+  void sumBlock(Value count) {
+    Value out = kernel.writes[0].base, warp = b.quotient(b.thread, kWarp);
+    ReduceWay::Values all =
+        way.overWarps(overRows(way.ofWarp(), count, [&](ValueRange found, Value rows, Value cols) {
+          Value runs = b.quotient(b.add(cols, kRun - 1), kRun);
+          return b.loop(warp, b.mul(rows, runs), kWarps, found, [&](Value run, ValueRange found) {
+            Value row = arith::DivSIOp::create(b, b.loc, run, runs);
+            Value first = b.mul(b.sub(run, b.mul(row, runs)), kRun);
+            return addRow(found, row, first, b.smaller(b.add(first, kRun), cols));
+          });
+        }));
+    b.when(b.below(b.thread, kWarp), [&] { way.storePart(all, out); });
   }
 
   /// Whether every operand with an element per column is aligned for vectors in all rows. If nothing is

@@ -73,8 +73,13 @@ private:
   Value row;
 };
 
+/// Wide elements, which are exact sums, are copied as words.
+int64_t bytesOf(exec::CopyOp op) {
+  return std::min<int64_t>(op.getTable().getElementBytes(), plan::kCopyWord);
+}
+
 std::string nameOf(exec::CopyOp op) {
-  return llvm::formatv("stepc_copy_{0}{1}{2}", op.getTable().getElementBytes(),
+  return llvm::formatv("stepc_copy_{0}{1}{2}", bytesOf(op),
                        isa<exec::ShardsAttr>(op.getSource()) ? "_from_shards" : "",
                        isa<exec::ShardsAttr>(op.getTarget()) ? "_to_shards" : "");
 }
@@ -88,7 +93,7 @@ GpuKernels addGpuCopyKernel(gpu::GPUModuleOp code, exec::CopyOp op) {
   // Arguments: the rows; the source and the target as buffers, then as lists of shards; the records.
   SmallVector<Type> arguments(6, b.pointer);
   gpu::GPUFuncOp made = beginGpuKernel(code, nameOf(op), arguments, b);
-  CopyEmitter(b, made, op.getTable().getElementBytes())
+  CopyEmitter(b, made, bytesOf(op))
       .emit(isa<exec::ShardsAttr>(op.getSource()), isa<exec::ShardsAttr>(op.getTarget()));
   return {{made, 1}};
 }

@@ -127,9 +127,10 @@ private:
   void emitColumns() {
     Value column = b.add(b.mul(b.item, kWarp), lane);
     Value from = b.element(block(), type, b.smaller(column, reduction.cols - 1));
-    Values all = way->addColumns(b.constant(reduction.rows), [&](Value row) {
-      return number(from, b.mul(row, reduction.cols));
-    });
+    Values all =
+        way->overWarps(way->addColumns(way->ofThread(), b.constant(reduction.rows), [&](Value row) {
+          return number(from, b.mul(row, reduction.cols));
+        }));
     inFirstWarp([&] {
       Value result = way->resultOfThread(all, b.constant(reduction.rows));
       b.when(b.below(column, reduction.cols), [&] {

@@ -2,14 +2,48 @@
 
 #include "passes/kernels/SumKernel.h"
 #include "passes/kernels/gpu/GpuKernels.h"
+#include "passes/kernels/gpu/ReduceWay.h"
+#include "runtime/sums/Parts.h"
 
 using namespace mlir;
 
 namespace stepc::kernels {
 
+/// Adds up parts of lines: a warp has a number.
+static gpu::GPUFuncOp finishSums(gpu::GPUModuleOp code, exec::SumOp op) {
+  plan::Reduction reduction = *op.getReduction();
+  SumBuilder b(op.getContext(), op.getLoc(), sums::termsOf(reduction));
+  // Arguments: as below.
+  b.begin(code, nameOf(op), /*arguments=*/4, /*blocksPerSlot=*/1);
+  std::unique_ptr<ReduceWay> way = ReduceWay::make(b, reduction, /*exponent=*/0);
+  auto argument = [&](unsigned number) { return b.function.getArgument(number); };
+  SumEmitter sum(op, b, argument(0), argument(1), argument(2), b.slot);
+  ifActive(b, argument(3), sum.parameter, [&] {
+    Value warp = b.quotient(b.thread, kWarp), lane = b.remainder(b.thread, kWarp);
+    b.loop(warp, b.mul(sum.rowCount, sum.cols), kWarps, [&](Value number) {
+      Value line = arith::DivSIOp::create(b, b.loc, number, sum.cols);
+      Value column = b.sub(number, b.mul(line, sum.cols));
+      ReduceWay::Values found =
+          b.loop(b.constant(0), sum.count, 1, way->ofWarp(), [&](Value part, ValueRange found) {
+            Value from = sum.sourceAt(sum.contribution(part), line, column);
+            return b.loop(b.constant(0), b.constant(sumsPerValue(op)), 1, found,
+                          [&](Value i, ValueRange found) {
+                            Value bytes = b.mul(i, sums::bytesOf(reduction));
+                            return way->addPart(found, b.address(from, b.getI8Type(), bytes));
+                          });
+          });
+      Value result = way->resultOfWarp(found, b.constant(int64_t(op.getDivisor())));
+      b.when(b.below(lane, 1), [&] { b.store(result, sum.targetAt(line, column), 4); });
+    });
+  });
+  return b.function;
+}
+
 GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
   if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(nameOf(op)))
     return {{known, 1}};
+  if (op.getReduction())
+    return {{finishSums(code, op), 1}};
   KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
   // Arguments: the rows with the lists; the memory of contributions and of targets; the records.
   SmallVector<Type> arguments(4, b.pointer);

@@ -24,13 +24,12 @@ ReduceWay::Values ReduceWay::addLine(ValueRange found, Value first, Value last, 
   });
 }
 
-ReduceWay::Values ReduceWay::addColumns(Value rows, NumberAt number) {
+ReduceWay::Values ReduceWay::addColumns(ValueRange found, Value rows, NumberAt number) {
   Value warp = b.quotient(b.thread, kWarp);
-  return overWarps(b.loop(
-      b.mul(warp, kDown), rows, kDown * kWarps, ofThread(), [&](Value row, ValueRange found) {
-        Value count = b.smaller(b.sub(rows, row), kDown);
-        return addOfThread(found, count, [&](Value i) { return number(b.add(row, i)); });
-      }));
+  return b.loop(b.mul(warp, kDown), rows, kDown * kWarps, found, [&](Value row, ValueRange found) {
+    Value count = b.smaller(b.sub(rows, row), kDown);
+    return addOfThread(found, count, [&](Value i) { return number(b.add(row, i)); });
+  });
 }
 
 ReduceWay::Values ReduceWay::overWarps(ValueRange found) {
@@ -94,11 +93,12 @@ private:
     return b.select(isNaN, b.bits(f32, b.word(0x7fc00000)), rounded);
   }
   void storePart(ValueRange found, Value part) override {
-    Values digits = b.carried(b.spread(Sum::of(found)));
-    b.when(isFirstLane(), [&] {
-      for (auto [i, digit] : llvm::enumerate(digits))
-        b.store(digit, b.address(part, b.getI32Type(), int64_t(i)), 4);
-    });
+    Values all = b.spread(Sum::of(found)).values();
+    b.when(isFirstLane(), [&] { storePartOfThread(all, part); });
+  }
+  void storePartOfThread(ValueRange found, Value part) override {
+    for (auto [i, digit] : llvm::enumerate(b.carried(Sum::of(found))))
+      b.store(digit, b.address(part, b.getI32Type(), int64_t(i)), 4);
   }
   Values addPart(ValueRange found, Value part) override {
     Value digits = b.constant(b.kDigits), isDigit = b.below(lane(), digits);
@@ -167,6 +167,7 @@ private:
     Value largest = b.overWarp(found[0], combine);
     b.when(isFirstLane(), [&] { b.store(largest, part, 4); });
   }
+  void storePartOfThread(ValueRange found, Value part) override { b.store(found[0], part, 4); }
   Values addPart(ValueRange found, Value part) override {
     return combine(found, b.load(b.getI32Type(), part));
   }

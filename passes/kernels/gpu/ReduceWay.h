@@ -40,17 +40,17 @@ public:
   /// The result of what a warp, or a thread, found of `count` numbers. Of a warp the first lane has it.
   virtual mlir::Value resultOfWarp(mlir::ValueRange found, mlir::Value count) = 0;
   virtual mlir::Value resultOfThread(mlir::ValueRange found, mlir::Value count) = 0;
-  /// Stores what a warp found of a part, and adds a part that was stored.
+  /// Stores what a warp, or a thread, found of a part, and adds a part that was stored.
   virtual void storePart(mlir::ValueRange found, mlir::Value part) = 0;
+  virtual void storePartOfThread(mlir::ValueRange found, mlir::Value part) = 0;
   virtual Values addPart(mlir::ValueRange found, mlir::Value part) = 0;
 
   /// Adds numbers [first, last) of a line, of which a warp takes every `stride`-th run of kRun. `first` is
   /// the warp's first number.
   Values addLine(mlir::ValueRange found, mlir::Value first, mlir::Value last, int64_t stride,
                  NumberAt number);
-  /// Adds `rows` numbers of a column for each lane. The warps share the rows, and the first warp gets what
-  /// they found. All threads of the block must come here.
-  Values addColumns(mlir::Value rows, NumberAt number);
+  /// Adds `rows` numbers of a column for each lane. The warps share the rows.
+  Values addColumns(mlir::ValueRange found, mlir::Value rows, NumberAt number);
   /// Combines what the warps of a GPU block found. The first warp gets it. All threads of the block must come
   /// here.
   Values overWarps(mlir::ValueRange found);

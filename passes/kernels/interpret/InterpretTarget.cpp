@@ -58,6 +58,8 @@ public:
         })
         .Case([&](exec::SumOp op) -> Kernels {
           interpret::SumKernel record{*optim::toPlan(op.getType()), int64_t(op.getDivisor())};
+          record.reduction = op.getReduction();
+          record.sums = op.getReduction() ? sumsPerValue(op) : 0;
           return {{recordFunction(symbols, op.getLoc(), {nameOf(op), record}), 1}};
         })
         .Default(Kernels());

@@ -65,6 +65,7 @@ FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
   record.isOverShards = kernel->overShards;
   record.isFlat = kernel->flat;
   record.reduction = kernel->reduction;
+  record.sums = kernel->sums;
   for (size_t i = 0; i < kernel->each; ++i)
     record.isShards.push_back(isa<exec::ShardsAttr>(kernel->operand(i)));
   // Arguments of the function: what is read, columns of scalars, and a pointer for what is written.

@@ -49,12 +49,20 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Copy &command)
   const plan::Table &table = plan.tables[command.table];
   auto made = std::make_unique<PreparedCopy>(instance, number);
   RowCopy &copy = made->copy;
-  copy.elementBytes = table.elementBytes;
+  // Elements that are wider than a word are copied as words. Where they lie in a start's buffer is a multiple
+  // of a word, and not of such an element.
+  copy.elementBytes = std::min(table.elementBytes, plan::kCopyWord);
+  int64_t words = table.elementBytes / copy.elementBytes;
   made->rows = tables[command.table].copies;
   for (plan::CopyRow &row : made->rows) {
     copy.elements += row.rows * row.cols;
-    row.source += shiftOf(command.source, table.from, row.source) / copy.elementBytes;
-    row.target += shiftOf(command.target, table.to, row.target) / copy.elementBytes;
+    int64_t source = shiftOf(command.source, table.from, row.source),
+            target = shiftOf(command.target, table.to, row.target);
+    for (int64_t *field :
+         {&row.cols, &row.source, &row.sourceStride, &row.target, &row.targetStride})
+      *field *= words;
+    row.source += source / copy.elementBytes;
+    row.target += target / copy.elementBytes;
   }
   copy.fromShards = static_cast<void *const *>(shardsOf(command.source));
   copy.toShards = static_cast<void *const *>(shardsOf(command.target));

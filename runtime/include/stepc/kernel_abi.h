@@ -14,7 +14,9 @@
  *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records; then, for each operand
  *    that is shards, a list of pointers, one per parameter of the plan. A word is the byte of the
  *    workspace at which the operand begins for this row. For scalars it is the byte at which the
- *    scalars of the chunk's parameter begin. So one launch serves all groups. The device leaves out
+ *    scalars of the chunk's parameter begin. So one launch serves all groups. A kernel that adds up
+ *    parts of lines does so for a row and the `more` rows behind it, in which `part` is -1 and which
+ *    are no items of their own (plan::Chunk). The device leaves out
  *    chunks of parameters that the step skips (missing_grad = skip), or the kernel does, which finds
  *    the flag in the record;
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
@@ -23,9 +25,9 @@
  *  - parameters whose steps are counted, on a device that may have step counts in its own memory:
  *    arguments[0] = the records of parameters, without the records of further parts;
  *  - rows of a copy, on a device that does not copy by itself: arguments[0] = rows, each a
- *    plan::CopyRow (runtime/plan/Tables.h); arguments[1], [2] = the addresses in the workspace from
- *    which source and target offsets count; arguments[3], [4] = the lists of shards to use instead,
- *    if any; arguments[5] = the records;
+ *    plan::CopyRow (runtime/plan/Tables.h), in words of 8 bytes if elements are wider; arguments[1],
+ *    [2] = the addresses in the workspace from which source and target offsets count; arguments[3],
+ *    [4] = the lists of shards to use instead, if any; arguments[5] = the records;
  *  - rows of a sum of contributions: arguments[0] = rows, each a plan::SumRow. Its `list` is the index
  *    of a word, counted from arguments[0]: from that word on stand the bytes at which the elements of
  *    each contribution begin. arguments[1], [2] = the addresses in the workspace from which these
@@ -55,12 +57,12 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 16
+#define STEPC_KERNEL_ABI_VERSION 17
 
-/* The layout is that of plan::Chunk: 14 × int64. */
+/* The layout is that of plan::Chunk: 16 × int64. */
 typedef struct stepc_chunk {
   int64_t parameter, block, row, col, rows, cols, local, local_stride, staged, staged_stride,
-      per_row, per_row_stride, per_column, per_block;
+      per_row, per_row_stride, per_column, per_block, part, more;
 } stepc_chunk;
 
 /* What kernels read of one parameter of the plan: 8 × 8 bytes. For divided matrices this is the record of
@@ -181,6 +183,17 @@ void stepc_rt_reduce(int64_t kind, int64_t exponent, int64_t remains, int64_t ty
 void stepc_rt_reduce_pieces(int64_t kind, int64_t columns, int64_t count, int64_t done,
                             int64_t rows, int64_t cols, const float *terms, void *state,
                             float *out);
+
+/* Sums of lines that are cut between ranks (runtime/sums/Parts.h). The first sets `count` accumulators to 0.
+ * The second adds rows x cols terms to accumulators: of one block, of each row, or of each column, as
+ * `remains` says. The third adds up `parts` parts of each of `values` values and writes the results of the
+ * reduction, of `terms` terms each. Part i of the first value begins `places[i]` bytes behind `from`. A part
+ * has `count` accumulators. */
+void stepc_rt_begin_sums(int64_t kind, int64_t count, void *sums);
+void stepc_rt_add_terms(int64_t kind, int64_t remains, int64_t rows, int64_t cols,
+                        const float *terms, int64_t stride, void *sums);
+void stepc_rt_finish_sums(int64_t kind, int64_t terms, int64_t count, const int64_t *places,
+                          int64_t parts, const void *from, int64_t values, float *out);
 
 /* --- provided for kernels of the target emulated, where threads of a block wait (runtime/emulated) --- */
 

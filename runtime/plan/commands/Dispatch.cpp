@@ -45,7 +45,7 @@ std::string DispatchChunks::check(ProgramChecks &checks) const {
           !wrong.empty())
         return wrong;
       if (operand.kind == OperandKind::Line && !table.leadsToLines())
-        return ProgramChecks::ofKind("line_chunks, whole_rows or whole_columns", table.kind) +
+        return ProgramChecks::ofKind("line_chunks or of a reduction", table.kind) +
                ", which leads to no line";
     }
     // A kernel has one list of pointers to shards for all tables.

@@ -1,25 +1,37 @@
 //===- Moves.cpp - Copies and sums on one rank ----------------------------===//
 
 #include "runtime/plan/commands/ProgramChecks.h"
+#include "runtime/sums/Parts.h"
 
 namespace stepc::plan {
+
+/// The bytes of an element that a move reads, and of one that it writes.
+static std::pair<int64_t, int64_t> bytesOf(const Plan &plan, const Copy &move) {
+  int64_t bytes = at(plan.tables, move.table).elementBytes;
+  return {bytes, bytes};
+}
+static std::pair<int64_t, int64_t> bytesOf(const Plan &plan, const Sum &move) {
+  int64_t bytes = at(plan.tables, move.table).elementBytes;
+  return {bytes, move.reduction ? byteSize(DType::F32) : bytes};
+}
 
 template <typename Move>
 static Check checkMove(const Move &move, TableKind kind, ProgramChecks &checks) {
   if (Check wrong = checks.table(move.table, kind); !wrong.empty())
     return wrong;
   const Table &table = at(checks.plan.tables, move.table);
-  if (Check wrong = checks.side(move.source, table.from, table.elementBytes); !wrong.empty())
+  auto [read, written] = bytesOf(checks.plan, move);
+  if (Check wrong = checks.side(move.source, table.from, read); !wrong.empty())
     return wrong;
-  if (Check wrong = checks.side(move.target, table.to, table.elementBytes); !wrong.empty())
+  if (Check wrong = checks.side(move.target, table.to, written); !wrong.empty())
     return wrong;
   return checks.optionalKernel(move.kernel);
 }
 
 template <typename Move> static void listMove(const Plan &plan, const Move &move, Effects &list) {
-  int64_t bytes = at(plan.tables, move.table).elementBytes;
-  list.push_back({&move.source, 0, Access::Reads, Effect::From, move.table, {}, 0, bytes});
-  list.push_back({&move.target, 1, Access::Writes, Effect::To, move.table, {}, 0, bytes});
+  auto [read, written] = bytesOf(plan, move);
+  list.push_back({&move.source, 0, Access::Reads, Effect::From, move.table, {}, 0, read});
+  list.push_back({&move.target, 1, Access::Writes, Effect::To, move.table, {}, 0, written});
 }
 
 std::string Copy::check(ProgramChecks &checks) const {
@@ -32,7 +44,19 @@ std::string Sum::check(ProgramChecks &checks) const {
     return "expected a divisor of 1 or more, found " + std::to_string(divisor);
   if (Check wrong = checkMove(*this, TableKind::Sum, checks); !wrong.empty())
     return wrong;
-  int64_t bytes = at(checks.plan.tables, table).elementBytes;
+  const Table &rows = at(checks.plan.tables, table);
+  if (reduction.has_value() != (rows.from.from == Distribution::LineParts))
+    return "expected a reduction where parts of lines are added up, and there alone";
+  int64_t bytes = rows.elementBytes;
+  if (reduction) {
+    if (!isKnown(*reduction) || *reduction == Reduction::Max)
+      return "expected a reduction by sums, found another";
+    int64_t each = sums::bytesOf(*reduction);
+    return type == DType::F32 && bytes % each == 0
+               ? Check()
+               : "expected sums of " + std::to_string(each) + " bytes that become f32, found " +
+                     std::to_string(bytes) + " bytes and " + std::string(name(type));
+  }
   return byteSize(type) == bytes ? Check()
                                  : "expected elements of " + std::to_string(bytes) +
                                        " bytes, as its table has, found " + std::string(name(type));

@@ -26,7 +26,8 @@ struct Copy {
 };
 
 /// Adds up the contributions of a table's rows in f32 in their order, divides by `divisor` and rounds once to
-/// `type`.
+/// `type`. With a reduction, contributions are parts of lines of `divisor` terms, which are exact sums
+/// (runtime/sums/Parts.h), and it writes the results in f32.
 struct Sum {
   static constexpr std::string_view kName = "sum";
   TableNumber table;
@@ -34,6 +35,7 @@ struct Sum {
   KernelNumber kernel;
   DType type = DType::F32;
   int64_t divisor = 1;
+  std::optional<Reduction> reduction;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("kernel", self.kernel);
@@ -42,6 +44,7 @@ struct Sum {
     visit("target", self.target);
     visit("type", self.type);
     visit("divisor", self.divisor);
+    visit("reduction", self.reduction);
   }
   std::string check(ProgramChecks &) const;
   void effects(const Plan &, Effects &) const;

@@ -41,7 +41,7 @@ def run(machine, case, size, folder, seed, *options):
 
 def compare(machine, case, size, *options):
     seed = random.SystemRandom().randrange(10**6)
-    expected = stepped(machine.fastest("world.1"), machine.place, seed, STEPS)
+    expected = stepped(machine.fastest(f"{case.split('.')[0]}.1"), machine.place, seed, STEPS)
     with tempfile.TemporaryDirectory() as folder:
         run(machine, case, size, folder, seed, *options)
         errors = sorted(Path(folder).glob("*.error"))
@@ -100,7 +100,7 @@ def the_example(machine):
 
 
 def checks(machine):
-    for case in machine.named("world"):
+    for case in (*machine.named("world"), *machine.named("sums")):
         size = int(case.split(".")[1])
         yield Check(f"ranks.{case.removeprefix('world.')}", 60, lambda case=case, size=size: compare(machine, case, size))
     yield Check("ranks.graph", 60, lambda: compare(machine, "world.2.owner", 2, "--graph"))

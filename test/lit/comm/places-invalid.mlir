@@ -214,7 +214,7 @@ func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 // -----
 
 // A distribution is known.
-// expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts or ranges, found to_matrix}}
+// expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts or line_sums, found to_matrix}}
 func.func private @f(tensor<?xf32, #comm.place<@s, full, to_matrix>>)
 
 // -----
@@ -358,3 +358,27 @@ func.func @step(%s: tensor<?xbf16>, %r: tensor<?xbf16>) {
   %x = comm.exchange %w sends(%s : tensor<?xbf16>) receives(%r : tensor<?xbf16>) -> tensor<?xbf16>
   return
 }
+
+// -----
+
+// Full values are no lines.
+// expected-error @below {{expected rows, cols or one values, which are added up from line_parts to line_sums and move on to shards, found full in line_parts and line_parts}}
+func.func private @f(tensor<?xi320, #comm.place<@s, full, line_parts, kept>>)
+
+// -----
+
+// Parts of lines are added up before they go on.
+// expected-error @below {{expected rows, cols or one values, which are added up from line_parts to line_sums and move on to shards, found cols in line_parts and shards}}
+func.func private @f(tensor<?xi320, #comm.place<@s, cols, line_parts to shards, sent>>)
+
+// -----
+
+// What shards hold is no part of a sum.
+// expected-error @below {{expected rows, cols or one values, which are added up from line_parts to line_sums and move on to shards, found cols in shards and line_sums}}
+func.func private @f(tensor<?xi320, #comm.place<@s, cols, shards to line_sums, sent>>)
+
+// -----
+
+// Sums move to shards.
+// expected-error @below {{expected rows, cols or one values, which are added up from line_parts to line_sums and move on to shards, found cols in line_sums and blocks}}
+func.func private @f(tensor<?xi320, #comm.place<@s, cols, line_sums to blocks, sent>>)

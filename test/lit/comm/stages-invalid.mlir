@@ -287,7 +287,7 @@ func.func @f(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
 
 // A stage visits something known.
 func.func @f() {
-  // expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts or ranges, found rows}}
+  // expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts or line_sums, found rows}}
   comm.stage @s over rows {
   }
   return
@@ -413,6 +413,90 @@ func.func @f(%p: !comm.shards<@g, f32>) {
   // expected-error @below {{expected to visit rows, cols or one values of shards, found gram values of shards}}
   comm.stage @s over shards of gram active %active ins(%p : !comm.shards<@g, f32>) writes(%p : !comm.shards<@g, f32>) {
   ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Parts of lines are exact sums.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xf32, #comm.place<@s, one, line_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to have exact sums as the parts of lines, found 'memref<?xf32, #comm.place<@s, one, line_parts, kept>>'}}
+  comm.stage @s over shards reduces mean active %active ins(%g : !comm.shards<@g, f32>) outs(%line : memref<?xf32, #comm.place<@s, one, line_parts, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Sums of squares have 640 bits.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to have exact sums as the parts of lines, found 'memref<?xi320, #comm.place<@s, cols, line_parts, kept>>'}}
+  comm.stage @s over shards reduces norm active %active ins(%g : !comm.shards<@g, f32>) outs(%line : memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// There are no parts of maxima.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to have exact sums as the parts of lines, found 'memref<?xi320, #comm.place<@s, cols, line_parts, kept>>'}}
+  comm.stage @s over shards reduces max active %active ins(%g : !comm.shards<@g, f32>) outs(%line : memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Parts are added up before a stage reads them.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected lines of segment @s that stand in shards, found one in #comm.place<@s, cols, line_parts, kept>}}
+  comm.stage @s over shards active %active ins(%g, %line : !comm.shards<@g, f32>, memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) writes(%g : !comm.shards<@g, f32>) {
+  ^bb0(%a: f32, %b: i320):
     comm.yield %a : f32
   }
   return

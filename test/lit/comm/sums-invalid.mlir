@@ -100,3 +100,88 @@ func.func @f(%r: tensor<?xf32, #comm.place<@s, gram, parts to ranges, received>>
   %0 = comm.sum by 1 ins(%r : tensor<?xf32, #comm.place<@s, gram, parts to ranges, received>>) outs(%k : tensor<?xf32, #comm.place<@s, one, ranges, kept>>) -> tensor<?xf32, #comm.place<@s, one, ranges, kept>>
   return
 }
+
+// -----
+
+// What is made of the parts of lines must be said.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) {
+  // expected-error @below {{expected a reduction where parts of lines are added up, and there alone}}
+  %0 = comm.sum by 8 ins(%r : tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>
+  return
+}
+
+// -----
+
+// Contributions to a gradient are added up, and nothing else.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>, %k: tensor<?xf32, #comm.place<@s, full, shards, kept>>) {
+  // expected-error @below {{expected a reduction where parts of lines are added up, and there alone}}
+  %0 = comm.sum by 8 reduces mean ins(%r : tensor<?xf32, #comm.place<@s, full, gradient_shards to shards, received>>) outs(%k : tensor<?xf32, #comm.place<@s, full, shards, kept>>) -> tensor<?xf32, #comm.place<@s, full, shards, kept>>
+  return
+}
+
+// -----
+
+// The sums of squares have twice the bits.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) {
+  // expected-error @below {{expected exact sums to become f32, found 'i320' and 'f32'}}
+  %0 = comm.sum by 8 reduces norm ins(%r : tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>
+  return
+}
+
+// -----
+
+// A result is f32.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xbf16, #comm.place<@s, cols, line_sums, kept>>) {
+  // expected-error @below {{expected exact sums to become f32, found 'i320' and 'bf16'}}
+  %0 = comm.sum by 8 reduces mean ins(%r : tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xbf16, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xbf16, #comm.place<@s, cols, line_sums, kept>>
+  return
+}
+
+// -----
+
+// A maximum is no sum.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%r: tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) {
+  // expected-error @below {{expected exact sums to become f32, found 'i320' and 'f32'}}
+  %0 = comm.sum by 8 reduces max ins(%r : tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>
+  return
+}

@@ -43,6 +43,9 @@ exec.program arena 8192 scratch 512 chunk 1000 {
   // CHECK-NEXT: exec.sum f32 by 2 <kind = sum, from = <@p, full, gradient_shards to shards, received>, to = <@p, full, shards, kept>, element_bytes = 4> from <offset = 192, bytes = 96, start = 0> to <offset = 320, bytes = 96>
   exec.sum f32 by 2 <kind = sum, from = <@p, full, gradient_shards to shards, received>, to = <@p, full, shards, kept>, element_bytes = 4>
     from <offset = 192, bytes = 96, start = 0> to <offset = 320, bytes = 96>
+  // CHECK-NEXT: exec.sum f32 by 4 reduces mean <kind = sum, from = <@p, cols, line_parts to line_sums, received>, to = <@p, cols, line_sums, kept>, element_bytes = 40> from <offset = 192, bytes = 96, start = 0> to <offset = 320, bytes = 96>
+  exec.sum f32 by 4 reduces mean <kind = sum, from = <@p, cols, line_parts to line_sums, received>, to = <@p, cols, line_sums, kept>, element_bytes = 40>
+    from <offset = 192, bytes = 96, start = 0> to <offset = 320, bytes = 96>
   // CHECK-NEXT: exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4> from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>
   exec.copy <kind = copy, from = <@s, full, shards>, to = <@s, full, shards to blocks, sent>, element_bytes = 4>
     from #exec.shards<state, "m"> to #exec.workspace<offset = 64, bytes = 96>

@@ -305,3 +305,51 @@ exec.program arena 8192 {
   // expected-error @below {{expected a divisor of 1 or more, found 0}}
   exec.sum f32 by 0 <kind = sum, from = <@s, full, gradient_shards to shards, received>, to = <@s, full, shards, kept>, element_bytes = 4> from <offset = 0, bytes = 64> to <offset = 64, bytes = 64>
 }
+
+// -----
+
+// Parts of lines are added up by a reduction.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+exec.program arena 8192 {
+  // expected-error @below {{expected a reduction where parts of lines are added up, and there alone}}
+  exec.sum f32 by 8 <kind = sum, from = <@s, cols, line_parts to line_sums, received>, to = <@s, cols, line_sums, kept>, element_bytes = 40> from <offset = 0, bytes = 640> to <offset = 640, bytes = 64>
+}
+
+// -----
+
+// A norm is made of sums of squares.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+exec.program arena 8192 {
+  // expected-error @below {{expected sums of 80 bytes that become f32, found 40 bytes and 'f32'}}
+  exec.sum f32 by 8 reduces norm <kind = sum, from = <@s, cols, line_parts to line_sums, received>, to = <@s, cols, line_sums, kept>, element_bytes = 40> from <offset = 0, bytes = 640> to <offset = 640, bytes = 64>
+}
+
+// -----
+
+// The result is f32.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+exec.program arena 8192 {
+  // expected-error @below {{expected sums of 40 bytes that become f32, found 40 bytes and 'bf16'}}
+  exec.sum bf16 by 8 reduces mean <kind = sum, from = <@s, cols, line_parts to line_sums, received>, to = <@s, cols, line_sums, kept>, element_bytes = 40> from <offset = 0, bytes = 640> to <offset = 640, bytes = 64>
+}

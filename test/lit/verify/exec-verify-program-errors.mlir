@@ -98,7 +98,7 @@
 // RUN: sed -e '/@out of/,/traveller/s/, to = <@s[ab], full, blocks to shards, received>//' -e '/@out of/,/advance/s/, start = 1\(, traveller = 1\)*//' %{from} | %{check} NOWHERE
 // NOWHERE: error: 'exec.dispatch_chunks' op expected rows that lead to operand 2 in the workspace, found a table that does not
 // RUN: sed -e '/@out of/,/traveller/s/#exec.shards<parameter>/#exec.line<offset = 0, bytes = 64>/' %{from} | %{check} LINE
-// LINE: error: 'exec.dispatch_chunks' op expected a consistent program: command 20 (chunks): expected a table of kind line_chunks, whole_rows or whole_columns, found one of shard_chunks, which leads to no line
+// LINE: error: 'exec.dispatch_chunks' op expected a consistent program: command 20 (chunks): expected a table of kind line_chunks or of a reduction, found one of shard_chunks, which leads to no line
 // RUN: sed -e '/@out of/,/traveller/s/#exec.shards<parameter>/#exec.scalars<offset = 0, columns = 2>/' %{from} | %{check} VIEW
 // VIEW: error: 'exec.dispatch_chunks' op expected a view that its dispatch has, found argument 1
 // RUN: sed -e '/private @out/,/return/{s/%arg1: memref<?x?xf32/%%arg1: memref<?x?xbf16/;s/ins(%arg1, %arg2, %0, %1 : memref<?x?xf32/ins(%%arg1, %%arg2, %%0, %%1 : memref<?x?xbf16/;s/outs(%arg1 : memref<?x?xf32/outs(%%arg1 : memref<?x?xbf16/;s/%in: f32/%%in: bf16/;s/%out: f32/%%out: bf16/;s/%4 = .*/%%5 = arith.extf %%in : bf16 to f32\n%%6 = arith.subf %%5, %%3 : f32\n%%4 = arith.truncf %%6 : f32 to bf16/;s/yield %4 : f32/yield %%4 : bf16/}' %{from} | %{check} TYPE

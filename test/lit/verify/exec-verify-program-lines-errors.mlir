@@ -6,9 +6,9 @@
 // RUN: sed 's/reduction<mean>/reduction<rms>/' %{from} | %{check} RMS
 // RMS: error: 'exec.dispatch_chunks' op expected what rule @Rows makes of parameter 'a', with the result of a mean, found the result of a rms in its place
 // RUN: sed 's/kind = whole_rows/kind = line_chunks/' %{from} | %{check} CHUNKS
-// CHUNKS: error: 'exec.dispatch_chunks' op expected tables of kind whole_rows or whole_columns for kernels that reduce, and for these alone, found line_chunks
+// CHUNKS: error: 'exec.dispatch_chunks' op expected tables of whole or of parts of lines for kernels that reduce, and for these alone, found line_chunks
 // RUN: sed 's/line_chunks/whole_rows/' %{from} | %{check} ALONE
-// ALONE: error: 'exec.dispatch_chunks' op expected tables of kind whole_rows or whole_columns for kernels that reduce, and for these alone, found whole_rows
+// ALONE: error: 'exec.dispatch_chunks' op expected tables of whole or of parts of lines for kernels that reduce, and for these alone, found whole_rows
 // RUN: sed 's/kind = whole_rows/kind = whole_columns/' %{from} | %{check} COLUMNS
 // COLUMNS: error: 'exec.dispatch_chunks' op expected a kernel that reduces all terms of each row or column of a table, and writes a value of f32 for each of them
 // RUN: sed '/@Rows_mean_f32 of/s/#exec.line<offset = 0, bytes = 8>/#exec.workspace<offset = 0, bytes = 8>/' %{from} | %{check} WORKSPACE

@@ -79,6 +79,7 @@ TEST(Records, AreTextForPeople) {
     each
       r3 = mulf r0, r2 : f32
       r2 = subf r1, r3 : f32
+  sums 0
 )");
 }
 

@@ -1,5 +1,6 @@
 //===- SumsTest.cpp - Exact sums, beside sums digit by digit ----------------===//
 
+#include "runtime/sums/Parts.h"
 #include "runtime/sums/Pieces.h"
 #include "runtime/sums/Reduce.h"
 #include "test/support/ExactSum.h"
@@ -265,6 +266,54 @@ TEST(Pieces, AddUpToLines) {
       ASSERT_EQ(std::bit_cast<uint32_t>(found[size_t(c)]),
                 std::bit_cast<uint32_t>(expected[size_t(c)]))
           << "case " << n << ", line " << c << " of " << lines << ", " << count << " terms";
+  }
+}
+
+/// Rows of a matrix that several ranks have, each in several accumulators, have the results of the whole matrix.
+TEST(Parts, AddUpToLines) {
+  Engine engine(13);
+  for (int64_t n = 0, cases = draws(200); n < cases; ++n) {
+    auto kind = std::array{plan::Reduction::Sum, plan::Reduction::Mean, plan::Reduction::Norm,
+                           plan::Reduction::Rms}[size_t(draw(engine, 0, 3))];
+    auto remains = Remains(draw(engine, 0, 2));
+    int64_t rows = draw(engine, 1, 90), cols = draw(engine, 1, 150);
+    std::vector<float> numbers =
+        drawNumbers(engine, Kind(draw(engine, 0, int64_t(Kind::Last))), rows * cols);
+    if (draw(engine, 0, 9) == 0)
+      numbers[size_t(draw(engine, 0, rows * cols - 1))] = draw(engine, 0, 1) ? kNaN : kInfinity;
+    BlockReduction whole{kind, 0, remains, plan::DType::F32, rows, cols};
+    int64_t lines = remains == Remains::One ? 1 : remains == Remains::Rows ? rows : cols;
+    std::vector<float> expected(static_cast<size_t>(lines));
+    std::vector<char> scratch(size_t(whole.parts() * kPartBytes));
+    for (Phase phase : whole.phases())
+      whole.run(phase, scratch.data(), numbers.data(), expected.data(), 0, whole.items(phase));
+    // A part has some columns of all rows, or some rows of all columns, and as many sums for each line.
+    int64_t parts = draw(engine, 1, 5), count = draw(engine, 1, 3), each = bytesOf(kind);
+    bool cutsColumns = draw(engine, 0, 1);
+    if (remains != Remains::One)
+      cutsColumns = remains == Remains::Rows, count = 1;
+    std::vector<std::vector<char>> sums;
+    for (int64_t part = 0, done = 0, all = cutsColumns ? cols : rows; part < parts; ++part) {
+      sums.emplace_back(size_t(lines * count * each), 'x');
+      begin(kind, lines * count, sums.back().data());
+      int64_t size = part + 1 == parts ? all - done : draw(engine, 0, all - done);
+      for (int64_t i = 0, left; i < count; ++i, done += left, size -= left) {
+        left = i + 1 == count ? size : draw(engine, 0, size);
+        add(kind,
+            {remains, cutsColumns ? rows : left, cutsColumns ? left : cols,
+             numbers.data() + done * (cutsColumns ? 1 : cols), cols},
+            sums.back().data() + i * each);
+      }
+    }
+    for (int64_t line = 0; line < lines; ++line) {
+      std::vector<const void *> of;
+      for (const std::vector<char> &part : sums)
+        of.push_back(part.data() + line * count * each);
+      int64_t terms = rows * cols / lines;
+      ASSERT_EQ(std::bit_cast<uint32_t>(finish(kind, terms, of, count)),
+                std::bit_cast<uint32_t>(expected[size_t(line)]))
+          << "case " << n << ", line " << line << " of " << lines << ", " << terms << " terms";
+    }
   }
 }
 

@@ -204,7 +204,24 @@ private:
     *field += by;
     return true;
   }
+  /// Changes a row of sums of nothing, of which not all numbers say something.
+  bool shiftEmpty(Mutation &m, plan::Chunk &c, const plan::Table &table) {
+    std::vector<std::pair<const char *, int64_t *>> fields = {
+        {"part", &c.part}, {"more", &c.more}, {"rows", &c.rows}, {"cols", &c.cols}};
+    if (!m.inCommon)
+      fields.insert(fields.end(), {{"block", &c.block}, {"parameter", &c.parameter}});
+    if (table.reducesTo() == plan::ValueKind::Rows)
+      fields.insert(fields.end(), {{"row", &c.row}, {"per row", &c.perRow}});
+    else if (table.reducesTo() == plan::ValueKind::Cols)
+      fields.insert(fields.end(), {{"col", &c.col}, {"per column", &c.perColumn}});
+    else
+      fields.push_back({"per block", &c.perBlock});
+    m.what = "of nothing: ";
+    return shift(m, fields);
+  }
   bool shift(Mutation &m, plan::Chunk &c, const plan::Table &table) {
+    if (table.reducesParts() && c.rows * c.cols == 0)
+      return shiftEmpty(m, c, table);
     std::vector<std::pair<const char *, int64_t *>> fields = {{"block", &c.block},
                                                               {"row", &c.row},
                                                               {"col", &c.col},
@@ -221,6 +238,8 @@ private:
           {{"per row", &c.perRow}, {"per column", &c.perColumn}, {"per block", &c.perBlock}});
     if (table.kind != plan::TableKind::ShardChunks && c.rows > 1)
       fields.push_back({"per row's stride", &c.perRowStride});
+    if (table.reducesParts())
+      fields.insert(fields.end(), {{"part", &c.part}, {"more", &c.more}});
     if (table.to != table.from || !overShards)
       fields.push_back({"staged", &c.staged});
     if (overShards && c.rows > 1)
