@@ -21,6 +21,22 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "tier(name): the first tier that runs the test (test/support/tiers.py)")
     config.addinivalue_line("markers", "plans: it is about plans, so most of its programs are interpreted (property/compiler.py)")
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal and os.environ.get("STEPC_TIER") == "all":
+        config.pluginmanager.register(FailuresAtOnce(terminal))
+
+
+class FailuresAtOnce:
+    """Shows a failure when it happens: the tier `all` takes an hour or more."""
+
+    def __init__(self, terminal):
+        self.terminal = terminal
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.terminal.ensure_newline()
+            self.terminal.section(f"{report.nodeid} failed", sep="_")
+            self.terminal.write_line(report.longreprtext)
 
 
 def tier_of(item):
