@@ -27,11 +27,12 @@ enum class Contents {
   Scalars = 1, ///< scalars of a group's parameters
 };
 
-/// The type of `count` exact sums of the terms of a reduction, as one number of a line: a wide integer.
+/// The type of `count` exact sums (of max: maxima) of the terms of a reduction, as one number of a line: a
+/// wide integer.
 mlir::Type lineSumsType(mlir::MLIRContext *context, plan::Reduction reduction, int64_t count);
-/// How many exact sums of a reduction a type stands for; 0 if it is no such type.
+/// How many exact sums (maxima) of a reduction a type stands for; 0 if it is no such type.
 int64_t lineSumsIn(mlir::Type type, plan::Reduction reduction);
-/// Whether a type stands for exact sums, of any reduction.
+/// Whether a type stands for exact sums or maxima, of any reduction.
 bool areLineSums(mlir::Type type);
 
 /// Parses the distribution in a type of shards: a comma and its name. Without a comma `distribution` stays

@@ -23,7 +23,7 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     #comm.place<@g0.w0, gram, parts to ranges, sent>      // parts, packed for ranks that add them up: [?]
     #comm.place<@g0.w0, gram, ranges, kept>               // the sums of this rank's range of elements: [?]
     #comm.place<@g0.w0, gram, ranges to blocks, sent>     // these sums, for all ranks with slabs: [?]
-    #comm.place<@g0.w0, cols, line_parts, kept>           // exact sums of what this rank has of columns: [?]
+    #comm.place<@g0.w0, cols, line_parts, kept>           // exact sums of this rank's terms of columns: [?]
     #comm.place<@g0.w0, cols, line_sums, kept>            // results of columns that this rank adds up: [?]
     #comm.place<@g0, scalars>                             // per parameter, on every rank: [n, columns]
     ```
@@ -36,8 +36,9 @@ def Comm_Place : AttrDef<Comm_Dialect, "Place"> {
     A group may have slabs. In such a group `blocks` are the slabs. `parts` are what each slab adds to a `one`
     or `gram` value of its whole block. The ranks that have slabs of the same blocks divide the elements of
     these values into as many `ranges`. Each rank adds up the parts of its range, in the order of the ranks.
-    Several ranks may have elements of the same rows, columns or blocks. `line_parts` are what each of them
-    adds up of its own. In `line_sums` each of these values is on one of these ranks, in equal flat ranges.
+    Several ranks may have elements of the same rows, columns or blocks. `line_parts` are the exact sums or
+    maxima that each of them makes of its own. In `line_sums` each of these values is on one of these ranks,
+    in equal flat ranges.
     A move leads from one distribution to another. A `sent` value lies on the ranks that hold the first, a
     `received` value on the ranks that hold the second. The symbol names a segment; for scalars it names a
     group. Shards at rest also have a place, but it is in no tensor's type: shards are `!comm.shards`.

@@ -212,12 +212,11 @@ Type comm::lineSumsType(MLIRContext *context, plan::Reduction reduction, int64_t
 
 int64_t comm::lineSumsIn(Type type, plan::Reduction reduction) {
   int64_t bits = 8 * sums::bytesOf(reduction);
-  bool fits = isa<IntegerType>(type) && type.getIntOrFloatBitWidth() % bits == 0 &&
-              reduction != plan::Reduction::Max;
+  bool fits = isa<IntegerType>(type) && type.getIntOrFloatBitWidth() % bits == 0;
   return fits ? type.getIntOrFloatBitWidth() / bits : 0;
 }
 
-bool comm::areLineSums(Type type) { return lineSumsIn(type, plan::Reduction::Sum) > 0; }
+bool comm::areLineSums(Type type) { return lineSumsIn(type, plan::Reduction::Max) > 0; }
 
 LogicalResult ExtentOp::verify() {
   if (!getPlace().isScalars())
@@ -260,14 +259,15 @@ static LogicalResult verifyReduction(StageOp op) {
     return refuse("write no shards") << op.getWrites().front().getType();
   PlaceAttr out = op.getOuts().size() == 1 ? placeOf(op.getOuts()[0]) : PlaceAttr();
   if (out && out.getFrom() == Distribution::LineParts) {
-    if (lineSumsIn(elementOf(op.getOuts()[0]), *op.getReduction()) > 0)
-      return success();
-    return refuse("have exact sums as the parts of lines") << op.getOuts().getTypes();
-  }
-  if (!out || (out.getValue() != ValueKind::Rows && out.getValue() != ValueKind::Cols) ||
-      !elementOf(op.getOuts()[0]).isF32())
+    if (lineSumsIn(elementOf(op.getOuts()[0]), *op.getReduction()) == 0)
+      return refuse("have exact sums or maxima as the parts of lines") << op.getOuts().getTypes();
+  } else if (!out || (out.getValue() != ValueKind::Rows && out.getValue() != ValueKind::Cols) ||
+             !elementOf(op.getOuts()[0]).isF32())
     return refuse("have one out, of f32, with a number per row or column")
            << op.getOuts().getTypes();
+  // Lines do not say how many terms there are.
+  if (llvm::all_of(op.getIns(), [&](Value in) { return op.isLine(in); }))
+    return refuse("read full values") << "none";
   return success();
 }
 
@@ -425,7 +425,7 @@ LogicalResult SumOp::verify() {
     return emitOpError("expected a reduction where parts of lines are added up, and there alone");
   if (ofLines) {
     if (!lineSumsIn(elementOf(getSource()), *getReduction()) || !elementOf(getInit()).isF32())
-      return emitOpError("expected exact sums to become f32, found ")
+      return emitOpError("expected exact sums or maxima to become f32, found ")
              << elementOf(getSource()) << " and " << elementOf(getInit());
   } else if (elementOf(getSource()) != elementOf(getInit()))
     return emitOpError("expected equal element types, found ")

@@ -10,7 +10,7 @@ include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/DestinationStyleOpInterface.td"
 
-def LineSums : Type<CPred<"::stepc::comm::areLineSums($_self)">, "exact sums of 320 or 640 bits each">;
+def LineSums : Type<CPred<"::stepc::comm::areLineSums($_self)">, "integers of 32, 320 or 640 bits each">;
 def Buffer : AnyTypeOf<[RankedTensorOf<[F32, BF16, F16, LineSums]>, MemRefOf<[F32, BF16, F16, LineSums]>]>;
 def StageInput : AnyTypeOf<[Comm_Shards, Buffer]>;
 def BufferMemRef : MemRefOf<[F32, BF16, F16, LineSums]>;
@@ -255,7 +255,8 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     number of it is what `optim.reduce` makes of the terms of this row or column. A rank has all elements of
     each of these rows (columns). If several ranks have elements of the same row, column or block, the out is
     in `line_parts`: each number of it is the exact sum of the rank's terms, an integer of 320 bits, or of 640
-    bits for the squares of a norm or rms. A number of several such sums counts as one wide integer.
+    bits for the squares of a norm or rms, or their maximum, of 32 bits. A number of several such sums counts
+    as one wide integer.
 
     An element is read before it is written, so an input may also be written. A batch has room for the longest
     slab. If a stage over shards writes a batch of slabs, the elements behind a shorter slab keep their
@@ -280,11 +281,11 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     } -> tensor<?xf32, #comm.place<@g0, rows, shards, kept>>
     ```
     Constraints: argument and yield types as above. `of` and `reduces` only over shards, and not both. What
-    reduces writes no shards and has one out: a line of f32 with a number per row or column, or exact sums,
-    of all reductions but `max`, with a number per row, column or block. Over shards, a
-    stage has active flags, and its shard operands and lines have the distribution that it visits. Over
-    blocks, it has neither flags nor shard operands. The place of every staged operand names the segment and
-    is addressable from the visited distribution. The scalars are those of the segment's group. Over blocks,
+    reduces reads full values, writes no shards and has one out: a line of f32 with a number per row or
+    column, or exact sums or maxima with a number per row, column or block. Over shards, a stage has active
+    flags, and its shard operands and lines have the distribution that it visits. Over blocks, it has neither
+    flags nor shard operands. The place of every staged operand names the segment and is addressable from the
+    visited distribution. The scalars are those of the segment's group. Over blocks,
     operands that are not 1 along an axis agree on it,
     and outs have that extent. One result per out tensor.
   }];

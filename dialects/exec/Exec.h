@@ -82,8 +82,8 @@ inline constexpr llvm::StringLiteral kLaunchAttr = "exec.launch";
 
 /// On the function of a kernel that reduces the terms which its region yields: comm::ReductionAttr.
 inline constexpr llvm::StringLiteral kReductionAttr = "exec.reduction";
-/// On such a function: it writes exact sums of what a rank has of each line, as many for each value as this
-/// i64 says (geometry::sumsPerValue).
+/// On such a function: it writes exact sums (of max: maxima) of what a rank has of each line, as many for
+/// each value as this i64 says (geometry::sumsPerValue).
 inline constexpr llvm::StringLiteral kSumsAttr = "exec.sums";
 
 /// Whether one kernel can take `operand` in one run and `other` in another. Both must be of the same kind of

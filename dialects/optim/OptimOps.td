@@ -90,7 +90,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     }
     ```
     A rule may be decided in several ways, each for some groups. The copies that these groups then take have
-    the rule's body with other spaces. `written` names the rule that the user wrote.
+    the rule's body with other spaces, or without the choices that the sizes of their blocks decide. `written`
+    names the rule that the user wrote.
     Constraints: argument and yield types as above; names distinct; initial values finite in their
     state's type; at most one master state, full and f32; no fast-math flags in the body. Tensors have two
     axes and the type of their kind; a constant has one number for all elements. A rule that is written

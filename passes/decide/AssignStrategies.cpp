@@ -3,12 +3,14 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
+#include "passes/decide/CutSpaces.h"
 #include "passes/decide/Forces.h"
 #include "passes/decide/StrategyModel.h"
 
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -131,6 +133,42 @@ private:
     return diag;
   }
 
+  /// Notes what a group moves because a reduction needs whole matrices, unless another operation of its rule
+  /// needs them, too.
+  void noteReductions(RuleOp rule, const Judgement &chosen) {
+    ReduceOp first;
+    for (Operation &op : rule.getBody().front()) {
+      if (!isa<MatrixOpInterface>(op) || spaceOf(&op) != Space::Matrix)
+        continue;
+      auto reduce = dyn_cast<ReduceOp>(op);
+      if (!reduce)
+        return;
+      if (!first && kindOf(reduce.getSource().getType()) == ValueKind::Full)
+        first = reduce;
+    }
+    if (!first)
+      return;
+    CrossingCost cost = crossingCostOf(rule);
+    reductions[{first.getLoc(), first.getKind()}] +=
+        (double(cost.there) * chosen.there + double(cost.back) * chosen.back) / 1024;
+  }
+
+  /// Warns of reductions that move many bytes: few optimizers are meant to.
+  void warnOfReductions() {
+    constexpr double kMebibyte = 1 << 20, kMany = 64 * kMebibyte;
+    for (auto &[reduction, bytes] : reductions)
+      if (bytes >= kMany) {
+        bool isLarge = bytes >= 1024 * kMebibyte;
+        emitWarning(reduction.first)
+            << "this " << plan::name(reduction.second)
+            << " needs whole matrices, so a rank moves about "
+            << llvm::formatv("{0:F1} {1}", bytes / (isLarge ? 1024 * kMebibyte : kMebibyte),
+                             isLarge ? "GiB" : "MiB")
+                   .str()
+            << " in each step";
+      }
+  }
+
   static StringRef firstParameter(GroupOp group) {
     return cast<FlatSymbolRefAttr>(group.getParameters()[0]).getValue();
   }
@@ -173,6 +211,8 @@ private:
     if (!chosen.slabs.factors.empty())
       group.setSlabsAttr(SlabShapeAttr::get(&getContext(), chosen.slabs));
     group.setReason(reason);
+    if (!*forced)
+      noteReductions(rule, chosen);
     report(group, true, name, &chosen, reason);
     for (const Judgement &other : judgements)
       if (&other != &chosen && (isFast(getOperation()) || !other.strategy.roundsOtherwise()))
@@ -190,12 +230,14 @@ private:
     for (auto parameter : getOperation().getOps<ParameterOp>())
       parameters[parameter.getSymNameAttr()] = parameter;
     impossible = illegal = {};
+    reductions.clear();
     StrategyModel model(getOperation());
     for (auto group : getOperation().getOps<GroupOp>())
       if (!group.getStrategy() && failed(assign(group, *forces, model)))
         return signalPassFailure();
     if (failed(checkRefusals()))
       signalPassFailure();
+    warnOfReductions();
     // A force that a later force overrides counts as applied. Each force that could apply to no parameter is
     // an error.
     for (const Force &f : *forces) {
@@ -212,6 +254,8 @@ private:
 
   llvm::DenseMap<StringAttr, ParameterOp> parameters; // by name: lookupParameter takes linear time
   Refusals impossible, illegal; // of groups without a legal strategy; of forces that are not legal
+  /// The bytes that a rank moves for a reduction, by its location and kind.
+  llvm::MapVector<std::pair<Location, Reduction>, double> reductions;
 };
 
 } // namespace

@@ -303,13 +303,15 @@ SpaceCounts stepc::decide::cutSpaces(RuleOp rule, const llvm::DenseSet<Operation
   return counts;
 }
 
-int64_t stepc::decide::crossingCostOf(RuleOp rule) {
+CrossingCost stepc::decide::crossingCostOf(RuleOp rule) {
+  CrossingCost cost;
   llvm::DenseSet<Value> crossing;
   auto read = [&](ArrayRef<Value> values, Space reader) {
     for (Value value : values) {
       bool isThere = spaceOf(value.getDefiningOp()) == Space::Matrix;
-      if (kindOf(value.getType()) == ValueKind::Full && isThere != (reader == Space::Matrix))
-        crossing.insert(value);
+      if (kindOf(value.getType()) == ValueKind::Full && isThere != (reader == Space::Matrix) &&
+          crossing.insert(value).second)
+        (isThere ? cost.back : cost.there) += crossingCost(value);
     }
   };
   Block &body = rule.getBody().front();
@@ -319,8 +321,5 @@ int64_t stepc::decide::crossingCostOf(RuleOp rule) {
   for (auto [value, write] : llvm::zip(body.getTerminator()->getOperands(), writesOf(rule)))
     if (write)
       read(placedOperands(value), *write);
-  int64_t cost = 0;
-  for (Value value : crossing)
-    cost += crossingCost(value);
   return cost;
 }

@@ -16,9 +16,14 @@ using SpaceCounts = std::array<int64_t, 3>;
 /// Labels the operations of a rule with their spaces, and its yield with the spaces in which results are
 /// stored. Of the operations that need whole blocks, those of `onShards` may run on shards.
 SpaceCounts cutSpaces(optim::RuleOp rule, const llvm::DenseSet<mlir::Operation *> &onShards);
-/// What full values that cross between shards and matrix space cost, on both ways: 1/1024 bytes per element
-/// of a block. The rule must have spaces.
-int64_t crossingCostOf(optim::RuleOp rule);
+/// What full values that cross between shards and matrix space cost, on the way there and on the way back:
+/// 1/1024 bytes per element of a block.
+struct CrossingCost {
+  int64_t there = 0, back = 0;
+  int64_t bothWays() const { return there + back; }
+};
+/// The rule must have spaces.
+CrossingCost crossingCostOf(optim::RuleOp rule);
 
 } // namespace stepc::decide
 

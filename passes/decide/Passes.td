@@ -117,18 +117,46 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
   ];
 }
 
+def FoldConditions : Pass<"optim-fold-conditions", "::mlir::ModuleOp"> {
+  let summary = "Decide what depends on a block's sizes alone";
+  let description = [{
+    All blocks of a group have the same rows, cols and numel. What a rule computes from these and from
+    literals alone is a constant of the group. A `select` of tensors by such a condition is one of its values,
+    and an `and` or `or` may be its other operand. The group then takes a copy of its rule without these
+    operations, and without what only they used: the other matrix operation of a `select`, say. Spaces are
+    chosen once more for the copy. Groups for which the same is decided share it. Scalars stay as they are: a
+    step computes each of them once per parameter.
+
+    The pass evaluates scalars in f64, as a step does: sums, differences, products, quotients, square roots,
+    `abs`, `min`, `max`, comparisons and logic. These have one result on every machine. Other functions are
+    left to the step. The proof decides by itself, and holds the copy against the rule that the user wrote.
+
+    Remark (passed) `conditions-folded`: a group, its rule, and how many operations were decided.
+
+    ```mlir
+    optim.rule @R … {
+      %c = arith.cmpf ogt, %rows, %cols : f64
+      … arith.select %c, … (optim.orthogonalize of %a or %b) …
+    }
+    optim.group @g0 rule @R …
+    // becomes, if g0 has more rows than columns
+    optim.rule @R.folded … written @R { … optim.orthogonalize %a … }
+    optim.group @g0 rule @R.folded …
+    ```
+  }];
+}
+
 def ReduceOnShards : Pass<"optim-reduce-on-shards", "::mlir::ModuleOp"> {
   let summary = "Let reductions run on shards";
   let description = [{
     A reduction over columns makes a value per row, one over rows a value per column. If each rank has all
     elements of each row (column) of which it holds the value, the reduction needs no other rank. Otherwise
-    several ranks have parts of the same rows, columns or blocks. Each may add up its own terms exactly, and
-    one of them adds up these parts (`optim.cut`). That is done where the parts are fewer bytes than the
-    elements that then stay on shards. The group then takes a copy of its rule, of which the spaces are chosen
-    once more: these reductions may run on shards, like operations on single elements. Groups with the same
-    reductions share a copy. A group that
-    `force` gives a strategy keeps the rule if the copy computes nothing of whole blocks, because a strategy
-    says who does.
+    several ranks have parts of the same rows, columns or blocks. Each may reduce its own terms, to exact sums
+    or to maxima, and one of them puts these parts together (`optim.cut`). That is done where the parts are
+    fewer bytes than the elements that then stay on shards. The group then takes a copy of its rule, of which
+    the spaces are chosen once more: these reductions may run on shards, like operations on single elements.
+    Groups with the same reductions share a copy. A group that `force` gives a strategy keeps the rule if the
+    copy computes nothing of whole blocks, because a strategy says who does.
 
     Remark (passed) `reduced-on-shards`: a group, its rule, and how many reductions may run on its shards.
 
@@ -163,7 +191,8 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
     `force` overrides the choice. A forced strategy that is not legal is an error, and so is a pattern that
     matches no parameter, or only parameters whose rules have no matrix operations. Elementwise rules ignore
     `force`. With `optim.max_peers` on the module, a strategy is not legal if a rank exchanges with more other
-    ranks in a hop. All groups without a legal strategy together are one error, with the reasons in notes.
+    ranks in a hop. All groups without a legal strategy together are one error, with the reasons in notes. A
+    reduction for which alone a rank moves 64 MiB or more of whole matrices in a step gets a warning.
 
     Remarks: `strategy-chosen` (passed) and `strategy-refused` (missed), one per group and strategy, with the
     reason and the modelled time of a step.

@@ -27,6 +27,8 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   for (const std::string &force : options.strategies)
     groups.force.push_back(force);
   manager.addPass(createGroupParameters(groups));
+  // Needs groups: their blocks have one size each.
+  manager.addPass(createFoldConditions());
   // Needs groups: where lines are whole depends on placements.
   ReduceOnShardsOptions reductions;
   for (const std::string &force : options.strategies)

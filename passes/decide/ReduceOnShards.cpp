@@ -89,7 +89,7 @@ private:
       parameters[parameter.getSymNameAttr()] = parameter;
     for (auto group : module.getOps<GroupOp>()) {
       auto rule = symbols.lookup<RuleOp>(group.getRule());
-      if (rule.getWrittenAttr())
+      if (reducesOnShards(rule))
         continue;
       std::vector<Reduced> reduced = reductionsOnShards(group, rule);
       if (reduced.empty())
@@ -114,6 +114,13 @@ private:
     for (auto &[key, copy] : copies)
       if (copy && !used.contains(copy))
         copy->destroy();
+  }
+
+  static bool reducesOnShards(RuleOp rule) {
+    return llvm::any_of(rule.getBody().getOps<ReduceOp>(), [](ReduceOp op) {
+      std::optional<Space> space = spaceOf(op);
+      return space && *space != Space::Matrix;
+    });
   }
 
   /// Whether a strategy is forced on the group.
@@ -144,7 +151,7 @@ private:
       auto [found, isNew] = known.try_emplace(lines);
       if (isNew)
         found->second = areCut(*geometry, lines);
-      if (found->second && !(*found->second && reduce.getKind() == plan::Reduction::Max))
+      if (found->second)
         result.push_back({int64_t(number), *found->second});
     }
     return result;
@@ -179,7 +186,7 @@ private:
         parts += bytesOfParts(geometry, *kindOf(op.getResult().getType()), op.getKind());
     for (ArrayRef<int64_t> area : geometry.held())
       elements = std::max(elements, std::accumulate(area.begin(), area.end(), int64_t(0)));
-    auto saved = double(crossingCostOf(rule) - crossingCostOf(copy)) / 1024;
+    auto saved = double(crossingCostOf(rule).bothWays() - crossingCostOf(copy).bothWays()) / 1024;
     return double(parts) <= saved * double(elements);
   }
 
@@ -208,7 +215,8 @@ private:
       copy->destroy();
       return {};
     }
-    copy.setWrittenAttr(FlatSymbolRefAttr::get(rule));
+    if (!rule.getWrittenAttr())
+      copy.setWrittenAttr(FlatSymbolRefAttr::get(rule));
     copy.setSymName((rule.getSymName() + ".on_shards").str());
     return known->second = copy;
   }

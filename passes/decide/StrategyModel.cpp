@@ -324,6 +324,8 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
       // A rank's exchanges follow each other, both within a wave and between waves.
       moving += exchange(met.there, travel.peersThere, element * travel.there * share) +
                 exchange(met.back, travel.peersBack, element * travel.back * share);
+      judgement.there += travel.there * share;
+      judgement.back += travel.back * share;
     }
     double most = 0, computed = 0;
     for (const Team &team : teams(geometry, judgement.hops)) {

@@ -55,7 +55,9 @@ struct Judgement {
   std::string reason = {}; ///< for people: why it is a good choice for this group
   std::vector<plan::Hop> hops = {};
   plan::Slabs slabs = {};
-  double seconds = 0;   ///< computing, and travelling there and back
+  double seconds = 0; ///< computing, and travelling there and back
+  double there = 0,
+         back = 0;      ///< elements of blocks that the hops bring to the busiest rank, each way
   bool repeats = false; ///< some block is computed by several ranks
   bool isLegal() const { return refusal.empty(); }
 };

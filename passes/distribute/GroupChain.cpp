@@ -600,6 +600,10 @@ Value GroupChain::reduceStage(optim::ReduceOp op, llvm::DenseMap<Value, Value> &
                  lineSumsType(builder.getContext(), op.getKind(), sums));
   }
   stage.yield(op.getSource(), init);
+  // Terms that are equal along a line say nothing of its length, so the stage visits the parameter with them.
+  if (llvm::none_of(stage.reads(),
+                    [](Value read) { return kindOf(read.getType()) == ValueKind::Full; }))
+    stage.visitAlso(rule.getParameterArgument());
   return createStage(stage, leaves).getResults().front();
 }
 

@@ -39,6 +39,8 @@ public:
   void visit(plan::ValueKind kind) { walked = kind; }
   /// The stage reduces the values that it yields, the terms, to a line.
   void reduce(plan::Reduction kind) { reduction = kind; }
+  /// The stage visits the elements of a leaf, although it needs no value of it.
+  void visitAlso(mlir::Value leaf) { collect(leaf); }
   bool empty() const { return writes.empty() && outs.empty(); }
   /// The leaves that the stage reads, as rule values.
   llvm::ArrayRef<mlir::Value> reads();

@@ -239,7 +239,7 @@ LogicalResult ChunkKernel::read() {
       return refuse(generic, "one line of f32 to which it reduces the terms of shards");
   }
   if (sums) {
-    if (sums < 0 || *reduction == plan::Reduction::Max)
+    if (sums < 0)
       return refuse(kernel, "a number of exact sums above 0");
     writes[0].storage = LLVM::LLVMArrayType::get(IntegerType::get(kernel.getContext(), 8),
                                                  unsigned(sums * bytesOfSum()));

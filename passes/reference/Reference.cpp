@@ -153,11 +153,8 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
     std::vector<Blocks> views;
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
       views.push_back({group, rule.getState(i).getKind()});
-    double numel =
-        static_cast<double>(group.batchAxes > 0 || parts ? full.view.rows * full.view.cols
-                                                         : geometry::elements(group.shape));
     for (int64_t block = 0; block < full.view.blocks; ++block)
-      if (failed(stepBlock(full, views, block, numel)))
+      if (failed(stepBlock(full, views, block, group.numel())))
         return failure();
   }
   tensors = std::move(result);

@@ -10,16 +10,17 @@ namespace stepc::verify {
 using plan::Message;
 using plan::PackedRun;
 
+/// What an element's address must be a multiple of. Wide elements consist of words.
+static int64_t alignmentOf(int64_t elementBytes) {
+  return std::min<int64_t>(elementBytes & -elementBytes, 8);
+}
+
 ParcelCheck::ParcelCheck(std::vector<Value> of, int64_t rank, int64_t ranks)
     : values(std::move(of)), rank(rank), next(ranks, -1) {
   order.resize(values.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater(), [&](size_t i) { return values[i].elementBytes; });
-}
-
-/// What an element's address must be a multiple of. Wide elements consist of words.
-static int64_t alignmentOf(int64_t elementBytes) {
-  return std::min<int64_t>(elementBytes & -elementBytes, 8);
+  std::ranges::stable_sort(order, std::greater(),
+                           [&](size_t i) { return alignmentOf(values[i].elementBytes); });
 }
 
 bool ParcelCheck::fail(size_t value, std::string message) {
@@ -112,7 +113,7 @@ bool ParcelCheck::checkParts(size_t value, const plan::Parcel &parcel, Field off
     if (byte < 0 || !stands || byte % alignmentOf(bytes) != 0)
       return fail(value, "expected the part of rank " + std::to_string(row.peer) + " at byte " +
                              std::to_string(byte) + " of what rank " + std::to_string(rank) + " " +
-                             does + ", a multiple of its element's " + std::to_string(bytes) +
+                             does + ", aligned for elements of " + std::to_string(bytes) +
                              " bytes, found byte " + std::to_string(part->byte));
     byte += row.*count * bytes;
   }

@@ -18,9 +18,14 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::verify;
 
-Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index) {
+Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, const plan::Group &group,
+                            unsigned index) {
   unsigned named = rule.getNumHyperparameters();
   constexpr StringLiteral kGiven[] = {"step", "rows", "cols", "numel"};
+  if (index > named) {
+    double sizes[] = {double(group.rows()), double(group.cols()), group.numel()};
+    return terms.size(kGiven[index - named], sizes[index - named - 1]);
+  }
   StringRef name = index < named ? cast<StringAttr>(rule.getHyperparameters()[index]).getValue()
                                  : StringRef(kGiven[index - named]);
   // The prefix tells a hyperparameter from the four scalars that every rule has.
@@ -240,7 +245,7 @@ RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group 
   }
   for (unsigned i = 0, e = rule.getNumHyperparameters() + 4; i < e; ++i)
     reader.of[rule.getBody().getArgument(rule.getFirstScalarArgument() + i)] =
-        scalarArgument(terms, rule, i);
+        scalarArgument(terms, rule, group, i);
   Block &body = rule.getBody().front();
   for (Operation &op : body.without_terminator())
     reader.read(&op);

@@ -74,7 +74,7 @@ SmallVector<Term> ShardVersions::evaluate(Block &body, ArrayRef<Term> arguments)
 SmallVector<Term> ShardVersions::scalars(int64_t group, Block &body) {
   SmallVector<Term> arguments;
   for (unsigned i = 0; i < body.getNumArguments(); ++i)
-    arguments.push_back(scalarArgument(terms, rulesOf[group], i));
+    arguments.push_back(scalarArgument(terms, rulesOf[group], plan.groups[group], i));
   SmallVector<Term> columns = evaluate(body, arguments);
   for (Term &term : columns) // rounded once
     term = terms.convert(term, Float32Type::get(body.getParentOp()->getContext()));

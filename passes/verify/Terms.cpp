@@ -29,6 +29,16 @@ Term Terms::leaf(StringRef name, Type element) {
   return add("leaf", StringAttr::get(context, name), element, {});
 }
 
+Term Terms::withValue(Term term, std::optional<double> value) {
+  nodes[term].value = value;
+  return term;
+}
+
+Term Terms::size(StringRef name, double value) {
+  std::string text = ("the scalar '" + name + "' of " + Twine(int64_t(value))).str();
+  return withValue(leaf(text, Float64Type::get(context)), value);
+}
+
 Term Terms::unknown(Type element) {
   return add("unknown", Builder(context).getI64IntegerAttr(int64_t(nodes.size())), element, {});
 }
@@ -36,9 +46,14 @@ Term Terms::unknown(Type element) {
 Term Terms::constant(Attribute value) {
   if (auto splat = dyn_cast<SplatElementsAttr>(value))
     value = splat.getSplatValue<Attribute>();
-  if (auto typed = dyn_cast<TypedAttr>(value); typed && typed.getType().isIntOrFloat())
-    return add("constant", value, typed.getType(), {});
-  return unknown(NoneType::get(context));
+  auto typed = dyn_cast<TypedAttr>(value);
+  if (!typed || !typed.getType().isIntOrFloat())
+    return unknown(NoneType::get(context));
+  Term term = add("constant", value, typed.getType(), {});
+  if (auto number = dyn_cast<FloatAttr>(value))
+    return withValue(term, number.getValueAsDouble());
+  auto truth = dyn_cast<BoolAttr>(value);
+  return truth ? withValue(term, truth.getValue()) : term;
 }
 
 /// Rounds to nearest, ties to even, as the passes round constants.
@@ -71,7 +86,10 @@ Term Terms::convert(Term value, Type element) {
     return convert(convert(value, Float32Type::get(context)), element);
   if (node.what == "arith.extf" && elementOf(node.operands[0]) == element)
     return node.operands[0];
-  return add("arith.truncf", {}, element, value, isSymmetric(value));
+  Term term = add("arith.truncf", {}, element, value, isSymmetric(value));
+  if (std::optional<double> wide = nodes[value].value; wide && element.isF32())
+    return withValue(term, double(float(*wide)));
+  return term;
 }
 
 /// The attributes of an operation, except its space and empty fast-math flags, which change no result.
@@ -95,10 +113,15 @@ Term Terms::elementwise(Operation *op, ArrayRef<Term> operands) {
   DictionaryAttr detail = detailOf(op);
   if (isa<arith::ExtFOp, arith::TruncFOp>(op) && !detail)
     return convert(operands[0], element);
+  // Attributes may change results: fast-math flags, or how an operation rounds.
+  bool isPlain = !detail || (isa<arith::CmpFOp>(op) && detail.size() == 1);
+  if (std::optional<Term> chosen = isPlain ? chosenOf(op, operands) : std::nullopt)
+    return *chosen;
   SmallVector<Term> sorted(operands);
   if (op->hasTrait<OpTrait::IsCommutative>())
     llvm::sort(sorted);
-  return add(op->getName().getStringRef(), detail, element, sorted);
+  Term term = add(op->getName().getStringRef(), detail, element, sorted);
+  return isPlain ? withValue(term, valueOf(op, operands)) : term;
 }
 
 Term Terms::apply(optim::BlockFunctionAttrInterface function, ArrayRef<Term> sources,

@@ -31,12 +31,16 @@ public:
 
   /// A value that a step begins with, such as the old parameter.
   Term leaf(llvm::StringRef name, mlir::Type element);
+  /// A scalar that has one value for all blocks of a group, such as rows.
+  Term size(llvm::StringRef name, double value);
   /// A new term that equals no other term.
   Term unknown(mlir::Type element);
   /// A value rounded or widened to another type; the value itself if it has that type.
   Term convert(Term value, mlir::Type element);
   /// The result of an elementwise operation. A broadcast has no term of its own: callers pass on the term of
-  /// its source.
+  /// its source. What follows from sizes and literals alone has a value. A select by such a condition is the
+  /// term of what it chooses, and an `and` or `or` of which one operand leaves the result to the other is the
+  /// term of the other.
   Term elementwise(mlir::Operation *op, llvm::ArrayRef<Term> operands);
   /// A literal number or boolean, together with its type.
   Term constant(mlir::Attribute value);
@@ -103,9 +107,15 @@ private:
     mlir::Type element;
     llvm::SmallVector<Term, 3> operands;
     bool symmetric = false;
+    /// What follows from sizes and literals alone has a value; of a condition it is 1 or 0.
+    std::optional<double> value;
   };
   Term add(llvm::StringRef what, mlir::Attribute detail, mlir::Type element,
            llvm::ArrayRef<Term> operands, bool symmetric = false);
+  Term withValue(Term term, std::optional<double> value);
+  /// The value of an elementwise operation's result, and the operand that is its result.
+  std::optional<double> valueOf(mlir::Operation *op, llvm::ArrayRef<Term> operands) const;
+  std::optional<Term> chosenOf(mlir::Operation *op, llvm::ArrayRef<Term> operands) const;
 
   mlir::MLIRContext *context;
   std::vector<Node> nodes;
@@ -123,8 +133,8 @@ struct RuleTerms {
 RuleTerms ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
                     const plan::Rule &planned, const plan::Contributions &contributions);
 
-/// The i-th scalar argument of a rule. The rule's comm.scalars have the same arguments.
-Term scalarArgument(Terms &terms, optim::RuleOp rule, unsigned index);
+/// The i-th scalar argument of a rule for a group. The rule's comm.scalars have the same arguments.
+Term scalarArgument(Terms &terms, optim::RuleOp rule, const plan::Group &group, unsigned index);
 
 } // namespace stepc::verify
 

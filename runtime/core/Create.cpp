@@ -187,15 +187,11 @@ void prepareBindings(stepc_instance &instance) {
   for (size_t g = 0; g < lib.plan.groups.size(); ++g) {
     const plan::Group &group = lib.plan.groups[g];
     double rows = double(group.rows()), cols = double(group.cols());
-    // If a parameter is a stack of matrices or divided into parts, a rule counts one of them. Otherwise it
-    // counts the whole parameter.
-    double numel =
-        group.batchAxes > 0 || !group.parts.empty() ? rows * cols : double(product(group.shape));
     for (int64_t p : group.parameters) {
       bool isFirst = lib.parameter(p).group == int64_t(g);
       if (!isFirst && p == group.parameters.front())
         instance.running.firstRecord[g] = instance.running.records.size();
-      stepc_parameter_record record{rows, cols, numel, nullptr, nullptr, 1, {0, 0}};
+      stepc_parameter_record record{rows, cols, group.numel(), nullptr, nullptr, 1, {0, 0}};
       if (isFirst)
         instance.running.records[p] = record;
       else

@@ -217,8 +217,8 @@ struct SumKernel {
   std::string check() const {
     if (type == plan::DType::F64)
       return "expected a sum of at most 32 bits, found f64";
-    if (reduction && (type != plan::DType::F32 || *reduction == plan::Reduction::Max || sums < 1))
-      return "expected a reduction by exact sums to f32, found another";
+    if (reduction && (type != plan::DType::F32 || sums < 1))
+      return "expected a reduction of parts of lines to f32, found another";
     return divisor > 0 ? std::string() : expected("a positive divisor", divisor);
   }
   std::unique_ptr<Code> code() const;

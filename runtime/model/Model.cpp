@@ -346,6 +346,11 @@ int64_t Group::blockCount() const {
 View Group::matrix() const { return viewOf(*this, keptAxes(*this, ValueKind::Full, 0)); }
 int64_t Group::rows() const { return matrix().rows; }
 int64_t Group::cols() const { return matrix().cols; }
+double Group::numel() const {
+  View each = matrix();
+  int64_t matrices = batchAxes > 0 || !parts.empty() ? 1 : each.blocks;
+  return double(matrices * each.rows * each.cols);
+}
 
 int64_t bestJoined(const Group &group) {
   int64_t best = 0;

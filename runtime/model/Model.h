@@ -322,6 +322,9 @@ struct Group {
   View matrix() const;
   int64_t rows() const;
   int64_t cols() const;
+  /// The elements that a rule counts: of a matrix if batch axes are declared or matrices are divided,
+  /// otherwise of the whole parameter.
+  double numel() const;
 };
 
 View view(const std::vector<int64_t> &shape, int64_t batchAxes);

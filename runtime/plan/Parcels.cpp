@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 namespace stepc::plan {
 
@@ -108,17 +109,16 @@ RankStart layOut(CollectiveKind kind, std::span<const Traveller> values, int64_t
       indexOf[peer] = static_cast<int64_t>(start.messages.size());
       start.messages.push_back({static_cast<int64_t>(peer), 0, 0, 0, 0});
     }
-  // Values go by falling size of elements, so that each is aligned where the value before it ends.
+  // Values go by falling size of their words, so that each is aligned where the value before it ends.
+  auto word = [&](size_t i) { return wordOf(values[i].elementBytes); };
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(-values[a].elementBytes, a) < std::pair(-values[b].elementBytes, b);
-  });
-  // Transports gather parts without gaps. So parts of an all-gather are aligned for the largest element
+  std::ranges::sort(order, std::less(), [&](size_t i) { return std::pair(-word(i), i); });
+  // Transports gather parts without gaps. So parts of an all-gather are aligned for the largest word
   // only.
   int64_t alignment = kAlignment;
   if (kind == CollectiveKind::AllGather && !values.empty())
-    alignment = values[order[0]].elementBytes;
+    alignment = word(order[0]);
   start.sent =
       ParcelBuilder(values, start.messages, indexOf, &Message::sendOffset, &Message::sendCount)
           .run(order, alignment);

@@ -72,13 +72,13 @@ std::string checkShards(const Plan &plan, const Place &place) {
 }
 
 std::string expectedBytes(TableKind kind, Distribution from, int64_t bytes) {
-  constexpr int64_t kMostBytes = int64_t(1) << 20; // of all exact sums of a value
+  constexpr int64_t kMostBytes = int64_t(1) << 20; // of all parts of a value
   if (kind != TableKind::Copy && kind != TableKind::Message && kind != TableKind::Sum)
     return bytes == 0 ? "" : "no";
   if (from == Distribution::LineParts)
-    return bytes > 0 && bytes <= kMostBytes && bytes % sums::bytesOf(Reduction::Sum) == 0
+    return bytes > 0 && bytes <= kMostBytes && bytes % sums::bytesOf(Reduction::Max) == 0
                ? ""
-               : "a multiple of 40";
+               : "a multiple of 4";
   return bytes > 0 && bytes <= 8 && std::has_single_bit(static_cast<uint64_t>(bytes))
              ? ""
              : "1, 2, 4 or 8";

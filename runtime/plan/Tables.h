@@ -44,6 +44,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <memory>
+#include <numeric>
 
 namespace stepc::plan {
 
@@ -80,8 +81,9 @@ struct Chunk {
   int64_t part = -1, more = 0;
 };
 
-/// The bytes of a word. Elements that are wider consist of words and are copied word by word.
-inline constexpr int64_t kCopyWord = 8;
+/// The bytes of the words of which an element of so many bytes consists: the element itself, or words of a
+/// wider one, which is copied word by word.
+constexpr int64_t wordOf(int64_t elementBytes) { return std::gcd(elementBytes, int64_t(8)); }
 
 /// Moves rows × cols elements. Rows are merged and split like those of ShardChunks. On the side of shards
 /// at rest, an offset counts elements of the shard of `parameter`. On the side of a packed place it counts

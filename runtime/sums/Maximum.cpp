@@ -2,8 +2,6 @@
 #include "runtime/sums/Maximum.h"
 #include "runtime/sums/Vectors.h"
 
-#include <algorithm>
-
 namespace stepc::sums {
 namespace {
 
@@ -11,31 +9,23 @@ namespace {
 [[gnu::always_inline]] inline int32_t orderOf(float number) {
   auto bits = std::bit_cast<int32_t>(number);
   int32_t order = bits ^ ((bits >> 31) & 0x7fffffff);
-  return (bits & 0x7fffffff) > int32_t(kInfinityBits) ? INT32_MAX : order;
-}
-/// The order of −∞.
-constexpr int32_t kLeast = int32_t(0xff800000 ^ 0x7fffffff);
-
-float numberOf(int32_t order) {
-  if (order == INT32_MAX)
-    return std::bit_cast<float>(0x7fc00000);
-  return std::bit_cast<float>(order ^ ((order >> 31) & 0x7fffffff));
+  return (bits & 0x7fffffff) > int32_t(kInfinityBits) ? Maximum::kNaN : order;
 }
 
 template <typename Source, Terms>
 [[gnu::always_inline]] inline int32_t largest(const Source *from, int64_t count) {
-  int32_t found = kLeast;
+  int32_t found = Maximum::kLeast;
   for (int64_t i = 0; i < count; ++i)
     found = std::max(found, orderOf(valueOf(from[i])));
   return found;
 }
 
 template <typename Source, Terms>
-[[gnu::always_inline]] inline void largestOfColumns(int32_t *found, const Source *from,
+[[gnu::always_inline]] inline void largestOfColumns(Maximum *found, const Source *from,
                                                     int64_t rows, int64_t columns, int64_t stride) {
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
-      found[c] = std::max(found[c], orderOf(valueOf(from[r * stride + c])));
+      found[c].order = std::max(found[c].order, orderOf(valueOf(from[r * stride + c])));
 }
 
 STEPC_WITH_VECTORS(int32_t, largest)
@@ -43,22 +33,22 @@ STEPC_WITH_VECTORS(void, largestOfColumns)
 
 } // namespace
 
-float maximum(float a, float b) { return numberOf(std::max(orderOf(a), orderOf(b))); }
+float Maximum::number() const {
+  if (order == kNaN)
+    return std::bit_cast<float>(0x7fc00000);
+  return std::bit_cast<float>(order ^ ((order >> 31) & 0x7fffffff));
+}
 
-float maximum(const Line &line) {
-  return withSource(line, [&]<typename Source>(const Source *from) {
-    return numberOf(largestOf<Source, Terms::Values>(from, line.count));
+void add(Maximum &most, const Line &line) {
+  withSource(line, [&]<typename Source>(const Source *from) {
+    most.add({largestOf<Source, Terms::Values>(from, line.count)});
   });
 }
 
-void maximum(float *out, const Strip &strip) {
-  int32_t found[kColumns];
-  std::fill_n(found, kColumns, kLeast);
+void add(Maximum *most, const Strip &strip) {
   withSource(strip, [&]<typename Source>(const Source *from) {
-    largestOfColumnsOf<Source, Terms::Values>(found, from, strip.rows, strip.columns, strip.stride);
+    largestOfColumnsOf<Source, Terms::Values>(most, from, strip.rows, strip.columns, strip.stride);
   });
-  for (int64_t c = 0; c < strip.columns; ++c)
-    out[c] = numberOf(found[c]);
 }
 
 } // namespace stepc::sums

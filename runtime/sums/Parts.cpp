@@ -1,52 +1,57 @@
-//===- Parts.cpp - Sums of lines that are cut between ranks ----------------===//
+//===- Parts.cpp - Reductions of lines that are cut between ranks ----------===//
 #include "runtime/sums/Parts.h"
 #include "runtime/sums/Columns.h"
+#include "runtime/sums/Maximum.h"
 #include "stepc/kernel_abi.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace stepc::sums {
 
-void begin(plan::Reduction kind, int64_t count, void *sums) {
-  std::memset(sums, 0, static_cast<size_t>(count * bytesOf(kind)));
+/// Calls body with an accumulator of no terms, of the type that a reduction has.
+template <typename Body> static auto withAccumulator(plan::Reduction kind, Body &&body) {
+  if (kind == plan::Reduction::Max)
+    return body(Maximum());
+  if (termsOf(kind) == Terms::Squares)
+    return body(Accumulator<Terms::Squares>());
+  return body(Accumulator<Terms::Values>());
 }
 
-template <Terms terms> static void addLines(const TermMatrix &matrix, void *sums) {
-  auto *of = static_cast<Accumulator<terms> *>(sums);
-  constexpr auto type = plan::DType::F32;
-  if (matrix.remains == Remains::Columns) {
-    for (int64_t col = 0; col < matrix.cols; col += kColumns)
-      add(of + col, Strip{matrix.terms + col, matrix.rows, std::min(kColumns, matrix.cols - col),
-                          matrix.stride, type});
-    return;
-  }
-  for (int64_t row = 0; row < matrix.rows; ++row)
-    add(of[matrix.remains == Remains::Rows ? row : 0],
-        Line{matrix.terms + row * matrix.stride, matrix.cols, type});
+void begin(plan::Reduction kind, int64_t count, void *sums) {
+  withAccumulator(kind, [&]<typename Of>(Of none) {
+    static_assert(std::is_trivially_copyable_v<Of>);
+    std::fill_n(static_cast<Of *>(sums), count, none);
+  });
 }
 
 void add(plan::Reduction kind, const TermMatrix &matrix, void *sums) {
-  if (termsOf(kind) == Terms::Squares)
-    addLines<Terms::Squares>(matrix, sums);
-  else
-    addLines<Terms::Values>(matrix, sums);
-}
-
-template <Terms terms> static double totalOf(std::span<const void *const> parts, int64_t count) {
-  Accumulator<terms> all;
-  for (const void *part : parts)
-    for (int64_t i = 0; i < count; ++i)
-      all.add(static_cast<const Accumulator<terms> *>(part)[i]);
-  return all.total();
+  constexpr auto type = plan::DType::F32;
+  withAccumulator(kind, [&]<typename Of>(Of) {
+    auto *of = static_cast<Of *>(sums);
+    if (matrix.remains == Remains::Columns) {
+      for (int64_t col = 0; col < matrix.cols; col += kColumns)
+        add(of + col, Strip{matrix.terms + col, matrix.rows, std::min(kColumns, matrix.cols - col),
+                            matrix.stride, type});
+      return;
+    }
+    for (int64_t row = 0; row < matrix.rows; ++row)
+      add(of[matrix.remains == Remains::Rows ? row : 0],
+          Line{matrix.terms + row * matrix.stride, matrix.cols, type});
+  });
 }
 
 float finish(plan::Reduction kind, int64_t terms, std::span<const void *const> parts,
              int64_t count) {
-  double sum = termsOf(kind) == Terms::Squares ? totalOf<Terms::Squares>(parts, count)
-                                               : totalOf<Terms::Values>(parts, count);
-  return finish(kind, sum, terms, /*exponent=*/0);
+  return withAccumulator(kind, [&]<typename Of>(Of all) {
+    for (const void *part : parts)
+      for (int64_t i = 0; i < count; ++i)
+        all.add(static_cast<const Of *>(part)[i]);
+    if constexpr (std::is_same_v<Of, Maximum>)
+      return all.number();
+    else
+      return finish(kind, all.total(), terms, /*exponent=*/0);
+  });
 }
 
 } // namespace stepc::sums

@@ -43,16 +43,15 @@ static void reduceSums(plan::Reduction kind, const Piece &piece, void *state, fl
 }
 
 static void reduceMaxima(const Piece &piece, void *state, float *out) {
-  float found[kColumns];
+  auto *most = static_cast<Maximum *>(state);
+  if (piece.isFirst())
+    std::fill_n(most, piece.lines(), Maximum());
   if (piece.ofColumns)
-    maximum(found, stripOf(piece));
+    add(most, stripOf(piece));
   else
-    found[0] = maximum(lineOf(piece));
-  auto *most = static_cast<float *>(state);
-  for (int64_t i = 0; i < piece.lines(); ++i)
-    most[i] = piece.isFirst() ? found[i] : maximum(most[i], found[i]);
-  if (piece.isLast())
-    std::copy_n(most, piece.lines(), out);
+    add(*most, lineOf(piece));
+  for (int64_t i = 0; piece.isLast() && i < piece.lines(); ++i)
+    out[i] = most[i].number();
 }
 
 void reduce(plan::Reduction kind, const Piece &piece, void *state, float *out) {

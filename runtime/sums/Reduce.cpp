@@ -66,13 +66,22 @@ private:
 };
 
 struct ByMaximum {
-  using Part = float;
+  using Part = Maximum;
 
-  float line(const Line &line) const { return maximum(line); }
-  void strip(const Strip &strip, float *out) const { maximum(out, strip); }
-  Part part(const Line &line) const { return maximum(line); }
-  static void combine(Part &largest, Part other) { largest = maximum(largest, other); }
-  float result(Part largest) const { return largest; }
+  float line(const Line &line) const { return part(line).number(); }
+  void strip(const Strip &strip, float *out) const {
+    Maximum found[kColumns];
+    add(found, strip);
+    for (int64_t c = 0; c < strip.columns; ++c)
+      out[c] = found[c].number();
+  }
+  Part part(const Line &line) const {
+    Maximum most;
+    add(most, line);
+    return most;
+  }
+  static void combine(Part &most, Part other) { most.add(other); }
+  float result(Part most) const { return most.number(); }
 };
 
 template <typename Way>

@@ -73,10 +73,8 @@ private:
   Value row;
 };
 
-/// Wide elements, which are exact sums, are copied as words.
-int64_t bytesOf(exec::CopyOp op) {
-  return std::min<int64_t>(op.getTable().getElementBytes(), plan::kCopyWord);
-}
+/// Wide elements, which are parts of lines, are copied as words.
+int64_t bytesOf(exec::CopyOp op) { return plan::wordOf(op.getTable().getElementBytes()); }
 
 std::string nameOf(exec::CopyOp op) {
   return llvm::formatv("stepc_copy_{0}{1}{2}", bytesOf(op),

@@ -1,6 +1,7 @@
 //===- ReduceWay.cpp - How a GPU's threads reduce numbers -------------------===//
 
 #include "passes/kernels/gpu/ReduceWay.h"
+#include "runtime/sums/Maximum.h"
 #include "runtime/sums/Reduce.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -127,7 +128,7 @@ public:
   using ReduceWay::ReduceWay;
 
 private:
-  static constexpr int64_t kNaN = INT32_MAX, kLeast = int32_t(0xff800000 ^ 0x7fffffff);
+  static constexpr int64_t kNaN = sums::Maximum::kNaN, kLeast = sums::Maximum::kLeast;
 
   Value larger(Value a, Value c) { return arith::MaxSIOp::create(b, b.loc, a, c); }
   Value orderOf(Value number) {

@@ -49,9 +49,9 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Copy &command)
   const plan::Table &table = plan.tables[command.table];
   auto made = std::make_unique<PreparedCopy>(instance, number);
   RowCopy &copy = made->copy;
-  // Elements that are wider than a word are copied as words. Where they lie in a start's buffer is a multiple
-  // of a word, and not of such an element.
-  copy.elementBytes = std::min(table.elementBytes, plan::kCopyWord);
+  // Wide elements are copied as words. Where they lie in a start's buffer is a multiple of a word, and not of
+  // such an element.
+  copy.elementBytes = plan::wordOf(table.elementBytes);
   int64_t words = table.elementBytes / copy.elementBytes;
   made->rows = tables[command.table].copies;
   for (plan::CopyRow &row : made->rows) {

@@ -49,8 +49,8 @@ std::string Sum::check(ProgramChecks &checks) const {
     return "expected a reduction where parts of lines are added up, and there alone";
   int64_t bytes = rows.elementBytes;
   if (reduction) {
-    if (!isKnown(*reduction) || *reduction == Reduction::Max)
-      return "expected a reduction by sums, found another";
+    if (!isKnown(*reduction))
+      return "expected a known reduction, found another";
     int64_t each = sums::bytesOf(*reduction);
     return type == DType::F32 && bytes % each == 0
                ? Check()

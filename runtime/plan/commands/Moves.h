@@ -26,8 +26,8 @@ struct Copy {
 };
 
 /// Adds up the contributions of a table's rows in f32 in their order, divides by `divisor` and rounds once to
-/// `type`. With a reduction, contributions are parts of lines of `divisor` terms, which are exact sums
-/// (runtime/sums/Parts.h), and it writes the results in f32.
+/// `type`. With a reduction, contributions are parts of lines of `divisor` terms: exact sums or maxima
+/// (runtime/sums/Parts.h). It then writes the results in f32.
 struct Sum {
   static constexpr std::string_view kName = "sum";
   TableNumber table;

@@ -157,7 +157,7 @@ optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a, @b]
 comm.segment @s group @g all
 func.func @f(%w: !comm.communicator, %s: tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>, %r: tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>) {
-  // expected-error @below {{operand #1 must be variadic of memref of 32-bit float or bfloat16 type or 16-bit float or exact sums of 320 or 640 bits each values, but got 'tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>'}}
+  // expected-error @below {{operand #1 must be variadic of memref of 32-bit float or bfloat16 type or 16-bit float or integers of 32, 320 or 640 bits each values, but got 'tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>'}}
   %0 = comm.start exchange %w order 0 sends(%s : tensor<?xf32, #comm.place<@s, full, shards to blocks, sent>>) receives(%r : tensor<?xf32, #comm.place<@s, full, shards to blocks, received>>)
   return
 }

@@ -431,7 +431,7 @@ optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xf32, #comm.place<@s, one, line_parts, kept>>) {
   %active = comm.active
-  // expected-error @below {{expected a stage that reduces to have exact sums as the parts of lines, found 'memref<?xf32, #comm.place<@s, one, line_parts, kept>>'}}
+  // expected-error @below {{expected a stage that reduces to have exact sums or maxima as the parts of lines, found 'memref<?xf32, #comm.place<@s, one, line_parts, kept>>'}}
   comm.stage @s over shards reduces mean active %active ins(%g : !comm.shards<@g, f32>) outs(%line : memref<?xf32, #comm.place<@s, one, line_parts, kept>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
@@ -452,7 +452,7 @@ optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
   %active = comm.active
-  // expected-error @below {{expected a stage that reduces to have exact sums as the parts of lines, found 'memref<?xi320, #comm.place<@s, cols, line_parts, kept>>'}}
+  // expected-error @below {{expected a stage that reduces to have exact sums or maxima as the parts of lines, found 'memref<?xi320, #comm.place<@s, cols, line_parts, kept>>'}}
   comm.stage @s over shards reduces norm active %active ins(%g : !comm.shards<@g, f32>) outs(%line : memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
@@ -462,7 +462,7 @@ func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi320, #comm.place<@s, co
 
 // -----
 
-// There are no parts of maxima.
+// A part of a maximum has fewer bits than one of a sum.
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -471,10 +471,10 @@ optim.rule @R hyperparameters [] states [] {
 optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
-func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
+func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi32, #comm.place<@s, cols, line_parts, kept>>) {
   %active = comm.active
-  // expected-error @below {{expected a stage that reduces to have exact sums as the parts of lines, found 'memref<?xi320, #comm.place<@s, cols, line_parts, kept>>'}}
-  comm.stage @s over shards reduces max active %active ins(%g : !comm.shards<@g, f32>) outs(%line : memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) {
+  // expected-error @below {{expected a stage that reduces to have exact sums or maxima as the parts of lines, found 'memref<?xi32, #comm.place<@s, cols, line_parts, kept>>'}}
+  comm.stage @s over shards reduces mean active %active ins(%g : !comm.shards<@g, f32>) outs(%line : memref<?xi32, #comm.place<@s, cols, line_parts, kept>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }
@@ -497,6 +497,27 @@ func.func @f(%g: !comm.shards<@g, f32>, %line: memref<?xi320, #comm.place<@s, co
   // expected-error @below {{expected lines of segment @s that stand in shards, found one in #comm.place<@s, cols, line_parts, kept>}}
   comm.stage @s over shards active %active ins(%g, %line : !comm.shards<@g, f32>, memref<?xi320, #comm.place<@s, cols, line_parts, kept>>) writes(%g : !comm.shards<@g, f32>) {
   ^bb0(%a: f32, %b: i320):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Lines do not say how many terms there are.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%line: memref<?xf32, #comm.place<@s, rows, shards, kept>>, %out: memref<?xi32, #comm.place<@s, cols, line_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to read full values, found none}}
+  comm.stage @s over shards reduces max active %active ins(%line : memref<?xf32, #comm.place<@s, rows, shards, kept>>) outs(%out : memref<?xi32, #comm.place<@s, cols, line_parts, kept>>) {
+  ^bb0(%a: f32):
     comm.yield %a : f32
   }
   return

@@ -147,7 +147,7 @@ optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @f(%r: tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) {
-  // expected-error @below {{expected exact sums to become f32, found 'i320' and 'f32'}}
+  // expected-error @below {{expected exact sums or maxima to become f32, found 'i320' and 'f32'}}
   %0 = comm.sum by 8 reduces norm ins(%r : tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>
   return
 }
@@ -164,14 +164,14 @@ optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placem
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
 func.func @f(%r: tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xbf16, #comm.place<@s, cols, line_sums, kept>>) {
-  // expected-error @below {{expected exact sums to become f32, found 'i320' and 'bf16'}}
+  // expected-error @below {{expected exact sums or maxima to become f32, found 'i320' and 'bf16'}}
   %0 = comm.sum by 8 reduces mean ins(%r : tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xbf16, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xbf16, #comm.place<@s, cols, line_sums, kept>>
   return
 }
 
 // -----
 
-// A maximum is no sum.
+// A part of a maximum has fewer bits than one of a sum.
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
@@ -180,8 +180,8 @@ optim.rule @R hyperparameters [] states [] {
 optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @g rule @R parameters [@a]
 comm.segment @s group @g all
-func.func @f(%r: tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) {
-  // expected-error @below {{expected exact sums to become f32, found 'i320' and 'f32'}}
-  %0 = comm.sum by 8 reduces max ins(%r : tensor<?xi320, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>
+func.func @f(%r: tensor<?xi32, #comm.place<@s, cols, line_parts to line_sums, received>>, %k: tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) {
+  // expected-error @below {{expected exact sums or maxima to become f32, found 'i32' and 'f32'}}
+  %0 = comm.sum by 8 reduces mean ins(%r : tensor<?xi32, #comm.place<@s, cols, line_parts to line_sums, received>>) outs(%k : tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>) -> tensor<?xf32, #comm.place<@s, cols, line_sums, kept>>
   return
 }

@@ -9,8 +9,7 @@
 // CHECK-NOT: optim.rule @Sum
 // CHECK: optim.group @few rule @Sum parameters
 // CHECK: optim.group @many rule @Sum.on_shards parameters
-// A maximum of a block that is cut stays in matrix space.
-// CHECK: optim.group @most rule @Max parameters
+// CHECK: optim.group @most rule @Max.on_shards parameters
 // A matrix of which one rank has all, and fused ones, too.
 // CHECK: optim.group @owned rule @Sum parameters
 // CHECK: optim.group @divided rule @Sum parameters

@@ -8,7 +8,7 @@
 // RUN: sed 's/by 40 reduces mean/by 40 reduces sum/' %{from} | %{check} KIND
 // KIND: error: 'exec.dispatch_chunks' op expected what rule @Cut makes of parameter 'a', with the result of a mean, found what is no elementwise operation in its place
 // RUN: sed 's/by 40 reduces mean/by 40 reduces max/' %{from} | %{check} MAX
-// MAX: error: 'exec.sum' op expected a consistent program: command {{.*}}: expected a reduction by sums, found another
+// MAX: error: 'exec.dispatch_chunks' op expected what rule @Cut makes of parameter 'a', with the result of a mean, found what is no elementwise operation in its place
 // RUN: sed '/@Cut_mean/s/reduction<mean>/reduction<sum>/' %{from} | %{check} KERNEL
 // KERNEL: error: 'exec.dispatch_chunks' op expected what rule @Cut makes of parameter 'a', with the result of a mean, found what is no elementwise operation in its place
 // RUN: sed '/@Cut_norm/s/exec.sums = 1/exec.sums = 2/' %{from} | %{check} SUMS

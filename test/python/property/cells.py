@@ -30,10 +30,6 @@ ELEMENTWISE, FAST = "elementwise", ("slabs",)
 KINDS = ("R", "S", "_S", "IS", "owned", "flat")
 ROLES = {"parameter": KINDS, "gradient": (*KINDS, *PARTIAL), "state": KINDS, "matrix": ("batched", "divided", "flattened")}
 STRATEGIES = (ELEMENTWISE, "local", "owner", "subgroup-gather", "gather", "agrs", "hierarchical", *FAST)
-# What is not legal, and not drawn; all else has to be executed.
-NEVER = {
-    (ELEMENTWISE, "matrix", "divided"), (ELEMENTWISE, "matrix", "flattened"),  # there is no matrix
-}  # fmt: skip
 LEVELS = [
     {"name": "node", "ranks": 2, "gb_per_s": 100, "latency_us": 2},
     {"name": "network", "gb_per_s": 10, "latency_us": 10},
@@ -166,7 +162,7 @@ def drawn(source, meshes, rule, strategy, role, kind):
         if rule.matrix and two and (kind == "divided" or source.random() < 0.15):
             layout.blocks = random_blocks(source, layout.matrix)
         cells = cells_of(layout, strategy)
-        if (strategy, role, kind) in cells and not cells & NEVER:
+        if (strategy, role, kind) in cells:
             return layout
     return None
 
@@ -191,7 +187,7 @@ class Cells:
 
     def __init__(self, source, strategies, rules, dtypes=DTYPES, least=5):
         self.source, self.rules, self.dtypes, self.least = source, rules, dtypes, least
-        self.wanted = every_cell(strategies) - NEVER
+        self.wanted = every_cell(strategies)
         self.executed, self.legal, self.strategies = Counter(), set(), set()
 
     def rare(self):
@@ -210,6 +206,8 @@ class Cells:
             strategy, role, kind = source.choice(rare)
             tries += 1
             rules = [one for one in self.rules if one.elementwise == (strategy == ELEMENTWISE)]
+            if strategy == ELEMENTWISE and kind in ("divided", "flattened"):  # a matrix whose reductions run on shards
+                rules = [FACTORED]
             if strategy == "subgroup-gather":  # a state that drops an axis often stands on several subgroups
                 rules = [
                     one for one in rules if {kind for _, kind in one.states.values()} == {"full"}

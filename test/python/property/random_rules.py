@@ -120,8 +120,17 @@ class Generator:
         a, b = self.of(kind, depth - 1), self.of(self.narrower(kind), depth - 1)
         return f"{a} {self.random.choice(['<', '<=', '>', '>=', '==', '!='])} {b}"
 
+    def condition_of_sizes(self):
+        """A comparison of sizes and literals, which the compiler decides for each group."""
+        pick, sizes = self.random.choice, ["numel", "64", "0.5"] + ["rows", "cols"] * (self.flavor == "matrix")
+        a, b = self.random.sample(sizes, 2)
+        left = pick([a, f"2 * {a}", f"sqrt({a})", f"max({a}, 7)", f"{b} / {a}", f"select({a} < 9, {a}, {b})"])
+        return f"{left} {pick(['<', '<=', '>', '>=', '==', '!='])} {b}"
+
     def condition(self, kind, depth):
         """Up to three comparisons, named conditions among them, each of a kind that fits."""
+        if self.chance(0.15):
+            return self.condition_of_sizes()
         terms = []
         for _ in range(self.random.choice([1, 1, 2, 2, 3])):
             of = kind if not terms else self.narrower(kind)
@@ -129,6 +138,8 @@ class Generator:
             text = self.random.choice(named) if named and self.chance(0.5) else self.comparison(of, depth)
             terms.append(f"not ({text})" if self.chance(0.2) else text)
         text = terms[0]
+        if self.chance(0.15):
+            terms.append(self.condition_of_sizes())
         for term in terms[1:]:
             text = f"({text}) {self.random.choice(['and', 'or'])} {term}"
         return text

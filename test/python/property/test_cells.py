@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-LEAST, MOST_BATCHES = draws(2), draws(12)
+LEAST, MOST_BATCHES = draws(2), draws(20)
 
 
 def execute(tmp_path, capsys, cells, compare, *options):

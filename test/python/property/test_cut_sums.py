@@ -1,5 +1,5 @@
-"""Sums of rows, columns and blocks that are cut between ranks are exact: what `math.fsum` says, on every target,
-whatever each rank has of them. STEPC_SEED repeats a run."""
+"""Reductions of rows, columns and blocks that are cut between ranks are exact: sums are what `math.fsum` says, on every
+target, whatever each rank has of them. STEPC_SEED repeats a run."""
 
 import json
 import math
@@ -26,6 +26,9 @@ LINES = {
     "d": ("cols", "rms(grad, over = rows)"),
     "o": ("", "mean(grad)"),
     "p": ("", "norm(grad)"),
+    "x": ("rows", "max(grad, over = columns)"),
+    "y": ("cols", "max(grad, over = rows)"),
+    "z": ("", "max(grad)"),
 }
 
 
@@ -39,31 +42,53 @@ route {{ Sums(lr = 0.5) for matrix }}
 """
 
 
-def gradient(draw, shape):
-    """Numbers of all sizes, which cancel each other out here and there."""
+def gradient(draw, shape, only_maxima):
+    """Numbers of all sizes, which cancel each other out here and there. For maxima alone there are zeros, infinities and
+    NaNs, too, and lines without a greater number."""
     exponents = draw.choice((0, 8, 60), shape)
     values = np.ldexp(draw.standard_normal(shape), draw.integers(-exponents, exponents + 1))
     half = values.shape[-1] // 2
     values[..., :half] = np.where(
         draw.random(values[..., :half].shape) < 0.3, -values[..., half : 2 * half], values[..., :half]
     )
+    values = values.astype(np.float32)
+    if only_maxima:
+        special = draw.choice(np.array([0, -0.0, np.inf, -np.inf, np.nan, -1e-45], np.float32), values.shape)
+        some = np.where(draw.random(values.shape) < draw.choice([0.02, 0.5]), special, -np.abs(values))
+        lines = draw.random(values.shape[:-1]) < 0.5  # rows of negative zeros and the least number
+        values = np.where(lines[..., None], draw.choice(np.array([-0.0, -np.inf], np.float32), values.shape), some)
     return values.astype(np.float32)
 
 
-def expected(grad):
-    """The states of each matrix: exact sums in f64, as the language defines them."""
-    wide = grad.astype(np.float64)
-    rows, cols = grad.shape[-2:]
-    result = {name: [] for name in "rscdop"}
-    for matrix in wide.reshape(-1, rows, cols):
-        squares = matrix**2  # exact: f32 has 24 bits
-        result["r"].append([math.fsum(row) for row in matrix])
-        result["s"].append([math.sqrt(math.fsum(row)) for row in squares])
-        result["c"].append([math.fsum(col) / rows for col in matrix.T])
-        result["d"].append([math.sqrt(math.fsum(col) / rows) for col in squares.T])
-        result["o"].append(math.fsum(matrix.ravel()) / (rows * cols))
-        result["p"].append(math.sqrt(math.fsum(squares.ravel())))
-    return {name: np.array(values, np.float32) for name, values in result.items()}
+def greatest(block, axis=None):
+    """The maximum: NaN if there is one, and 0 is greater than -0."""
+    most = block.max(axis=axis)
+    positive = ((block == 0) & ~np.signbit(block)).any(axis=axis)
+    return np.where((most == 0) & positive, np.float32(0), np.where(most == 0, np.float32(-0.0), most))
+
+
+def value_of(name, matrix):
+    """A state of one matrix: a maximum, or an exact sum in f64, as the language defines them."""
+    rows, cols = matrix.shape
+    wide = matrix.astype(np.float64)
+    squares = wide**2  # exact: f32 has 24 bits
+    return {
+        "r": lambda: [math.fsum(row) for row in wide],
+        "s": lambda: [math.sqrt(math.fsum(row)) for row in squares],
+        "c": lambda: [math.fsum(col) / rows for col in wide.T],
+        "d": lambda: [math.sqrt(math.fsum(col) / rows) for col in squares.T],
+        "o": lambda: math.fsum(wide.ravel()) / (rows * cols),
+        "p": lambda: math.sqrt(math.fsum(squares.ravel())),
+        "x": lambda: greatest(matrix, 1),
+        "y": lambda: greatest(matrix, 0),
+        "z": lambda: greatest(matrix),
+    }[name]()
+
+
+def expected(grad, name):
+    """A state of all matrices of a stack. The sign of a zero that is a sum is +."""
+    values = np.array([value_of(name, matrix) for matrix in grad.reshape(-1, *grad.shape[-2:])], np.float32)
+    return values if name in "xyz" else values + np.float32(0)
 
 
 def check(folder, names, layout, target, draw):
@@ -74,14 +99,15 @@ def check(folder, names, layout, target, draw):
                  "placements": layout.placements, "batch_axes": layout.batch}  # fmt: skip
     manifest = folder / "m.json"
     manifest.write_text(json.dumps({"version": 1, "meshes": [layout.mesh.json()], "parameters": [parameter]}))
-    grad = gradient(draw, layout.shape)
+    only_maxima = not set(names) - set("xyz")
+    grad = gradient(draw, layout.shape, only_maxima)
     save(folder / "in", {"param:w": tensor(np.zeros(layout.shape), "f32"), "grad:w": tensor(grad, "f32")})
     found = run(folder / "s.optim", manifest, folder / "in", folder / "out", "--target", target)
-    exact = expected(grad)
     for name in names:
-        wanted = exact[name]
+        wanted = expected(grad, name).ravel()
         values = np.frombuffer(found[f"state:w:{name}"].data, np.float32)
-        assert values.tobytes() == (wanted + np.float32(0)).tobytes(), (
+        same = (values.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(values) & np.isnan(wanted))
+        assert same.all(), (
             f"STEPC_SEED={SEED} {folder.name}: state {name} on {target}, {parameter}, {layout.mesh}")  # fmt: skip
     level = stepc("compile", folder / "s.optim", "-m", manifest, "--emit", "exec", "-o", "-")
     return Counter(
@@ -89,7 +115,7 @@ def check(folder, names, layout, target, draw):
     )
 
 
-def test_sums_of_cut_lines_are_exact(tmp_path, capsys):
+def test_reductions_of_cut_lines_are_exact(tmp_path, capsys):
     chosen, draw = random.Random(f"cut {SEED}"), np.random.default_rng(int(SEED))
     histogram = Counter()
     for i in range(CASES):
@@ -97,7 +123,7 @@ def test_sums_of_cut_lines_are_exact(tmp_path, capsys):
         batch = chosen.randint(0, 1)
         shape = (*[chosen.randint(1, 3)] * batch, chosen.randint(50, 250), chosen.randint(50, 250))
         placements = random_placements(chosen, mesh, shape, list(range(len(shape))))
-        names = chosen.sample(list(LINES), chosen.randint(1, 2))
+        names = chosen.sample("xyz" if chosen.random() < 0.3 else list(LINES), chosen.randint(1, 2))
         layout = Layout(mesh, shape, batch, placements)
         histogram += check(tmp_path / str(i), names, layout, chosen.choice(TARGETS), draw)
     with capsys.disabled():
@@ -109,5 +135,12 @@ def test_sums_of_cut_lines_are_exact(tmp_path, capsys):
 def test_a_large_block_has_several_sums(tmp_path, target):
     """A rank's part of a block is several exact sums, so that several threads can add up."""
     layout = Layout(Mesh("mesh", (2,), [0, 1]), (700, 801), 0, ["S(0)"])
-    found = check(tmp_path / "large", ("o", "p"), layout, target, np.random.default_rng(int(SEED)))
+    found = check(tmp_path / "large", ("o", "p", "z"), layout, target, np.random.default_rng(int(SEED)))
     assert found["part_blocks"]
+
+
+def test_maxima_of_a_block_travel_beside_sums(tmp_path):
+    """Eleven maxima of 4 bytes are more bytes than a column's sum, in smaller words."""
+    layout = Layout(Mesh("mesh", (2,), [0, 1]), (1500, 2000), 0, ["S(0)"])
+    found = check(tmp_path / "beside", ("z", "c"), layout, "cpu", np.random.default_rng(int(SEED)))
+    assert found["part_blocks"] and found["part_columns"]

@@ -36,6 +36,19 @@ TEST(Parcels, ValuesStandByFallingSizeAndPeersApart) {
   EXPECT_EQ(start.sent.find(1, 2), nullptr);
 }
 
+TEST(Parcels, WideElementsStandByTheSizeOfTheirWords) {
+  // 172 bytes are words of 4, and 40 are words of 8.
+  std::vector<Message> one{{0, 0, 1, 0, 1}}, three{{0, 0, 3, 0, 3}};
+  std::vector<Traveller> values{{&one, 172}, {&three, 2}, {&one, 40}, {&one, 4}};
+  for (CollectiveKind kind : {CollectiveKind::Exchange, CollectiveKind::AllGather}) {
+    RankStart start = layOut(kind, values, 1);
+    EXPECT_EQ(start.sent.values[2], (Parts{{0, 1, 0}}));
+    EXPECT_EQ(start.sent.values[0], (Parts{{0, 1, 40}}));
+    EXPECT_EQ(start.sent.values[3], (Parts{{0, 1, 212}}));
+    EXPECT_EQ(start.sent.values[1], (Parts{{0, 3, 216}}));
+  }
+}
+
 TEST(Parcels, PeersShareACopyInAnyOrder) {
   std::vector<Message> rows{{0, 0, 3, 0, 0}, {1, 3, 5, 0, 0}, {2, 0, 3, 0, 0}, {3, 3, 5, 0, 0}};
   std::vector<Traveller> values{{&rows, 4}};

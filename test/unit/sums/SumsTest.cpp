@@ -273,8 +273,7 @@ TEST(Pieces, AddUpToLines) {
 TEST(Parts, AddUpToLines) {
   Engine engine(13);
   for (int64_t n = 0, cases = draws(200); n < cases; ++n) {
-    auto kind = std::array{plan::Reduction::Sum, plan::Reduction::Mean, plan::Reduction::Norm,
-                           plan::Reduction::Rms}[size_t(draw(engine, 0, 3))];
+    auto kind = plan::Reduction(draw(engine, 0, 4));
     auto remains = Remains(draw(engine, 0, 2));
     int64_t rows = draw(engine, 1, 90), cols = draw(engine, 1, 150);
     std::vector<float> numbers =

@@ -49,6 +49,23 @@ TEST(ParcelCheck, RefusesValuesInASeal) {
   EXPECT_NE(checkBehind(4).find("expected parts that share no byte"), std::string::npos);
 }
 
+/// Rank 0 sends one element of 172 bytes and one of 40 to rank 1, the latter at this byte of its message.
+std::string checkWide(int64_t byte) {
+  std::vector<plan::Message> one{{1, 0, 1, 0, 0}};
+  plan::RankStart start;
+  start.messages = {{1, 0, 212 + plan::kSealBytes, 0, 0}};
+  start.sent = {{{{0, 1, byte == 0 ? 40 : 0}}, {{0, 1, byte}}}, {}, 212 + plan::kSealBytes};
+  start.received = {{{}, {}}, {}, 0};
+  auto fault = verify::ParcelCheck({{&one, 172}, {&one, 40}}, /*rank=*/0, /*ranks=*/2).run(start);
+  return fault ? fault->second : "";
+}
+
+TEST(ParcelCheck, WideElementsStandByTheSizeOfTheirWords) {
+  EXPECT_EQ(checkWide(0), "");
+  EXPECT_EQ(checkWide(172), "expected the part of rank 1 at byte 0 of what rank 0 sends, aligned for elements of 40 "
+                            "bytes, found byte 172");
+}
+
 TEST(ParcelCheck, RefusesRanksThatThereAreNot) {
   for (int64_t peer : {int64_t(-1), int64_t(2), int64_t(1) << 40})
     EXPECT_EQ(check(peer),
