@@ -21,9 +21,12 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "tier(name): the first tier that runs the test (test/support/tiers.py)")
     config.addinivalue_line("markers", "plans: it is about plans, so most of its programs are interpreted (property/compiler.py)")
-    terminal = config.pluginmanager.get_plugin("terminalreporter")
+
+
+def pytest_sessionstart(session):
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if terminal and os.environ.get("STEPC_TIER") == "all":
-        config.pluginmanager.register(FailuresAtOnce(terminal))
+        session.config.pluginmanager.register(FailuresAtOnce(terminal))
 
 
 class FailuresAtOnce:
