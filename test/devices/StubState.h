@@ -179,8 +179,12 @@ struct HostKernel {
   }
 };
 
-/// What takes a parameter per thread; the driver knows a kernel by its name alone.
+/// What takes a parameter per thread; the driver knows a kernel by its name alone. Where kernels would have one
+/// name, the others have a number behind it.
 bool isPerThread(std::string_view name) {
+  if (size_t last = name.find_last_not_of("0123456789");
+      last + 1 < name.size() && name[last] == '_')
+    name = name.substr(0, last);
   return name.ends_with("_scalars") || name == "stepc_advance_steps";
 }
 

@@ -29,6 +29,7 @@ LINES = {
     "x": ("rows", "max(grad, over = columns)"),
     "y": ("cols", "max(grad, over = rows)"),
     "z": ("", "max(grad)"),
+    "q": ("", "sum(max(grad, over = columns) * max(grad, over = rows))"),  # of lines alone
 }
 
 
@@ -82,6 +83,7 @@ def value_of(name, matrix):
         "x": lambda: greatest(matrix, 1),
         "y": lambda: greatest(matrix, 0),
         "z": lambda: greatest(matrix),
+        "q": lambda: math.fsum(np.outer(greatest(matrix, 1), greatest(matrix, 0)).ravel()),
     }[name]()
 
 
