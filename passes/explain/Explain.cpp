@@ -76,6 +76,7 @@ public:
     report.meshes = plan.meshes;
     report.world = plan.world();
     report.ranks.resize(report.world.size());
+    report.memory.resize(report.world.size());
     if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
       report.limit = limit.getInt();
     decide::OwnerTable owners(report.cluster);
@@ -343,6 +344,7 @@ private:
       out.placements += ", gradient " + optim::describe(own);
     if (ArrayAttr own = exemplar.getStatePlacementsAttr())
       out.placements += ", states " + optim::describe(own);
+    out.stateBytes = addMemory(plan, index, report);
     out.orthogonalizations = orthogonalizationsOf(rule, op);
     out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
     out.waves =

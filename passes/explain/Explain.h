@@ -39,6 +39,12 @@ struct Range {
   int64_t least = 0, most = 0;
 };
 
+/// Bytes that a rank holds between steps.
+struct RankMemory {
+  int64_t parameters = 0, gradients = 0, states = 0;
+};
+Range rangeOf(llvm::ArrayRef<RankMemory> ranks, int64_t RankMemory::*bytes);
+
 /// The costs of all ranks, as ranges.
 struct Cost {
   Range bytesSent, messagesSent, bytesReceived, messagesReceived, flops, fullFlops;
@@ -79,6 +85,9 @@ struct GroupReport {
   std::vector<Alternative> strategies; ///< the chosen one first
   std::vector<OrthogonalizeReport> orthogonalizations;
   plan::BytesByKind bytesFor; ///< bytes that all ranks send, by purpose
+  /// Bytes of the states of its parameters, over the ranks of the mesh. A parameter whose matrices are in several
+  /// groups counts for the first of them.
+  Range stateBytes;
 };
 
 /// A communicator, and how many ranks and exchanges use it.
@@ -165,13 +174,18 @@ struct Report {
   std::vector<std::string> overridden;
   std::vector<GroupReport> groups;
   std::vector<CommunicatorReport> communicators;
-  std::vector<int64_t> world;  ///< global ranks
-  std::vector<RankCost> ranks; ///< per rank of the world
+  std::vector<int64_t> world;     ///< global ranks
+  std::vector<RankCost> ranks;    ///< per rank of the world
+  std::vector<RankMemory> memory; ///< per rank of the world
 };
 
 /// The report of a module at level scheduled. If `target` is not null, the report also says how the target
 /// computes products. Emits an error if the module is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
+
+/// Adds what the ranks hold of a group's parameters to a report. Returns the bytes of their states, over the ranks
+/// of the mesh.
+Range addMemory(const plan::Plan &plan, int64_t group, Report &report);
 
 /// Adds equal products of blocks to a report, in the order of their first use, with what the module's table
 /// of pinned products (if any) has for them.

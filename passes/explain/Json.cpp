@@ -9,16 +9,17 @@
 using namespace stepc;
 using namespace stepc::explain;
 
+static llvm::json::Object toJson(explain::Range value) {
+  return llvm::json::Object{{"min", value.least}, {"max", value.most}};
+}
+
 static llvm::json::Object toJson(const Cost &cost) {
-  auto range = [](explain::Range value) {
-    return llvm::json::Object{{"min", value.least}, {"max", value.most}};
-  };
-  return llvm::json::Object{{"bytes_sent", range(cost.bytesSent)},
-                            {"messages_sent", range(cost.messagesSent)},
-                            {"bytes_received", range(cost.bytesReceived)},
-                            {"messages_received", range(cost.messagesReceived)},
-                            {"flops", range(cost.flops)},
-                            {"full_flops", range(cost.fullFlops)},
+  return llvm::json::Object{{"bytes_sent", toJson(cost.bytesSent)},
+                            {"messages_sent", toJson(cost.messagesSent)},
+                            {"bytes_received", toJson(cost.bytesReceived)},
+                            {"messages_received", toJson(cost.messagesReceived)},
+                            {"flops", toJson(cost.flops)},
+                            {"full_flops", toJson(cost.fullFlops)},
                             {"balance", cost.balance}};
 }
 
@@ -68,6 +69,7 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"why", chosen.why},
                             {"waves", group.waves},
                             {"bytes_sent_for", std::move(bytesFor)},
+                            {"state_bytes", ::toJson(group.stateBytes)},
                             {"strategies", std::move(strategies)}};
 }
 
@@ -184,9 +186,12 @@ std::string explain::toJson(const Report &report) {
   }
   for (const GroupReport &group : report.groups)
     groups.push_back(::toJson(group));
-  for (auto [index, cost] : llvm::enumerate(report.ranks))
+  for (auto [index, cost, memory] : llvm::enumerate(report.ranks, report.memory))
     ranks.push_back(llvm::json::Object{{"rank", int64_t(index)},
                                        {"global_rank", report.world[index]},
+                                       {"parameter_bytes", memory.parameters},
+                                       {"gradient_bytes", memory.gradients},
+                                       {"state_bytes", memory.states},
                                        {"messages_sent", cost.messagesSent},
                                        {"bytes_sent", cost.bytesSent},
                                        {"messages_received", cost.messagesReceived},

@@ -341,12 +341,14 @@ std::string explain::toText(const Report &report) {
   if (report.numerics != "exact")
     os << "Numerics are " << report.numerics
        << ": bits may depend on the ranks, within the tolerances of each strategy.\n\n";
-  TextTable groups({"group", "parameters", "count", "shape", "type", "placements", "route"},
-                   "<<><<<<");
+  TextTable groups(
+      {"group", "parameters", "count", "shape", "type", "states", "placements", "route"},
+      "<<><<><<");
   for (auto [group, name] : llvm::zip(report.groups, namesOf(report.groups)))
     groups.add({group.name, cut(name, 40), count(int64_t(group.parameters.size())), shapeOf(group),
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
-                withFewCuts(group.placements), llvm::join(group.routes, ", ")});
+                span(group.stateBytes, bytes), withFewCuts(group.placements),
+                llvm::join(group.routes, ", ")});
   groups.print(os);
   if (!report.overridden.empty())
     os << "\nBlocks of the specification hold instead of the manifest's for "
@@ -413,6 +415,11 @@ std::string explain::toText(const Report &report) {
     for (const auto &[mesh, seconds] : report.busiestOfMesh)
       os << "  Of mesh " << mesh << " that is " << milliseconds(seconds.first)
          << " ms, and no less than " << milliseconds(seconds.second) << " ms.\n";
+  auto held = [&](int64_t RankMemory::*kind) { return span(rangeOf(report.memory, kind), bytes); };
+  printLines("Between steps a rank holds " + held(&RankMemory::parameters) + " of parameters, " +
+                 held(&RankMemory::gradients) + " of gradients and " + held(&RankMemory::states) +
+                 " of states.",
+             os);
   std::string workspace = "The workspace is at most " + bytes(report.workspaceAtMost()) +
                           " on each rank: an arena of " + bytes(report.arena) + " and at most " +
                           bytes(report.scratch) + " of scratch";

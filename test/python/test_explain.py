@@ -364,3 +364,42 @@ def test_norms_beside_orthogonalization_send_numbers(tmp_path):
         sent[name] = report["total"]["bytes_sent"]["max"]
     assert sent["Muon"] < sent["NorMuon"] <= 1.02 * sent["Muon"]
     assert sent["Muon"] < sent["MuonH"] <= 1.02 * sent["Muon"]
+
+
+def test_what_ranks_hold_between_steps(tmp_path):
+    """Shards of unequal length, a state per row, a master, fused matrices, and a parameter of some ranks."""
+    spec, manifest = tmp_path / "held.optim", tmp_path / "held.json"
+    spec.write_text("""
+optimizer Held(lr) {
+  master : f32
+  state m : bf16
+  state r : f32[rows]
+  m = grad
+  r = lerp(r, mean(grad * grad, over = columns), 0.5)
+  param = param - lr * m / (sqrt(r) + 1e-8)
+}
+blocks "fused" rows 3, 4
+route { Held(lr = 0.02) for matrix }
+""")
+    mesh = {"name": "all", "axes": [{"name": "dp", "size": 3}]}
+    pair = {"name": "two", "axes": [{"name": "tp", "size": 2}], "ranks": [1, 2]}
+    parameters = [
+        {"name": "uneven", "shape": [7, 5], "dtype": "bf16", "grad_dtype": "f32", "mesh": "all", "placements": ["S(0)"]},
+        {"name": "columns", "shape": [4, 6], "dtype": "f32", "mesh": "two", "placements": ["S(1)"]},
+        {"name": "fused", "shape": [7, 2], "dtype": "f32", "mesh": "two", "placements": ["R"]},
+    ]
+    manifest.write_text(json.dumps({"version": 1, "meshes": [mesh, pair], "parameters": parameters}))
+    report = explain(spec, manifest)
+    rows = [3, 3, 1]  # of the first parameter
+    expected = [
+        {
+            "parameter_bytes": rows[rank] * 5 * 2 + (rank > 0) * (4 * 3 * 4 + 7 * 2 * 4),
+            "gradient_bytes": rows[rank] * 5 * 4 + (rank > 0) * (4 * 3 * 4 + 7 * 2 * 4),
+            # A master of 4 bytes only of bf16, and a number per row: of all rows, where columns are cut.
+            "state_bytes": rows[rank] * (5 * (2 + 4) + 4) + (rank > 0) * (4 * (3 * 2 + 4) + 7 * (2 * 2 + 4)),
+        }
+        for rank in range(3)
+    ]
+    assert [{key: rank[key] for key in expected[0]} for rank in report["ranks"]] == expected
+    assert [group["state_bytes"] for group in report["groups"]] == [
+        {"min": 34, "max": 102}, {"min": 40, "max": 40}, {"min": 56, "max": 56}, {"min": 0, "max": 0}]  # fmt: skip
