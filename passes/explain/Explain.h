@@ -85,8 +85,8 @@ struct GroupReport {
   std::vector<Alternative> strategies; ///< the chosen one first
   std::vector<OrthogonalizeReport> orthogonalizations;
   plan::BytesByKind bytesFor; ///< bytes that all ranks send, by purpose
-  /// Bytes of the states of its parameters, over the ranks of the mesh. A parameter whose matrices are in several
-  /// groups counts for the first of them.
+  /// Bytes of the states of its parameters, over the ranks of the mesh. A parameter whose matrices are in
+  /// several groups counts for the first of them.
   Range stateBytes;
 };
 
@@ -183,8 +183,8 @@ struct Report {
 /// computes products. Emits an error if the module is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
 
-/// Adds what the ranks hold of a group's parameters to a report. Returns the bytes of their states, over the ranks
-/// of the mesh.
+/// Adds what the ranks hold of a group's parameters to a report. Returns the bytes of their states, over the
+/// ranks of the mesh.
 Range addMemory(const plan::Plan &plan, int64_t group, Report &report);
 
 /// Adds equal products of blocks to a report, in the order of their first use, with what the module's table

@@ -89,7 +89,9 @@ def value_of(name, matrix):
 
 def expected(grad, name):
     """A state of all matrices of a stack. The sign of a zero that is a sum is +."""
-    values = np.array([value_of(name, matrix) for matrix in grad.reshape(-1, *grad.shape[-2:])], np.float32)
+    values = [value_of(name, matrix) for matrix in grad.reshape(-1, *grad.shape[-2:])]
+    with np.errstate(over="ignore"):  # what f32 cannot hold is infinite
+        values = np.array(values, np.float32)
     return values if name in "xyz" else values + np.float32(0)
 
 
