@@ -65,7 +65,7 @@ def hangs(): time.sleep(1000)
 
 def all_checks(machine):
     return [Check("passes", 9, lambda: "well"), Check("fails", 9, fails), Check("skips", 9, skips), Check("breaks", 9, breaks),
-            Check("crashes", 9, crashes), Check("hangs", 1.5, hangs), Check("figures", 9, lambda: ("timed", {"ms": 1.5}))]
+            Check("crashes", 9, crashes), Check("hangs", 0.4, hangs), Check("figures", 9, lambda: ("timed", {"ms": 1.5}))]
 """
 
 
@@ -90,6 +90,7 @@ def test_no_failure_ends_the_run(planted):
     assert told["skips"] == ("skipped", "no reason")
     assert told["breaks"] == ("failed", "IndexError: list index out of range")
     assert told["crashes"][0] == "failed" and "the process ended with status -6" in told["crashes"][1]
+    # A dry run waits five times as long.
     assert told["hangs"][0] == "failed" and "no end within 2 s" in told["hangs"][1]
     assert found["figures"]["figures"] == {"ms": 1.5}
     assert text.splitlines()[-1] == "2 passed, 4 failed, 1 skipped"
