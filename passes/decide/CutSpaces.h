@@ -16,8 +16,8 @@ using SpaceCounts = std::array<int64_t, 3>;
 /// Labels the operations of a rule with their spaces, and its yield with the spaces in which results are
 /// stored. Of the operations that need whole blocks, those of `onShards` may run on shards.
 SpaceCounts cutSpaces(optim::RuleOp rule, const llvm::DenseSet<mlir::Operation *> &onShards);
-/// What full values that cross between shards and matrix space cost, on the way there and on the way back:
-/// 1/1024 bytes per element of a block.
+/// How many bytes of full values cross between shards and matrix space, there and back, for each element of a
+/// block. They are counted in units of 1/1024.
 struct CrossingCost {
   int64_t there = 0, back = 0;
   int64_t bothWays() const { return there + back; }

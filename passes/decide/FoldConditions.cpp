@@ -131,7 +131,7 @@ private:
         return;
       x.push_back(*known);
     }
-    // Of 0 and -0, and of a NaN, std::max and std::min are not what the operations are.
+    // std::max and std::min differ from the operations for a NaN, and for 0 and -0.
     bool areOrdered = x.size() == 2 && (x[0] < x[1] || x[0] > x[1] || (x[0] == x[1] && x[0] != 0));
     double &result = numbers[op->getResult(0)];
     bool isKnown =

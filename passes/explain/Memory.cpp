@@ -31,17 +31,17 @@ explain::Range explain::addMemory(const plan::Plan &plan, int64_t index, Report 
   int64_t parameters = llvm::count_if(
       plan.parameters, [&](const plan::Parameter &one) { return one.group == index; });
   const std::vector<int64_t> &ranks = plan.meshes[group.mesh].ranks;
-  Range states{INT64_MAX, 0};
+  std::vector<RankMemory> ofGroup;
   for (auto [position, global] : llvm::enumerate(ranks)) {
-    RankMemory own = memoryOf(plan, group, int64_t(position));
+    RankMemory one = memoryOf(plan, group, int64_t(position));
+    const RankMemory &own = ofGroup.emplace_back(RankMemory{
+        one.parameters * parameters, one.gradients * parameters, one.states * parameters});
     RankMemory &all = report.memory[llvm::lower_bound(report.world, global) - report.world.begin()];
-    all.parameters += own.parameters * parameters;
-    all.gradients += own.gradients * parameters;
-    all.states += own.states * parameters;
-    states = {std::min(states.least, own.states * parameters),
-              std::max(states.most, own.states * parameters)};
+    all.parameters += own.parameters;
+    all.gradients += own.gradients;
+    all.states += own.states;
   }
-  return states;
+  return rangeOf(ofGroup, &RankMemory::states);
 }
 
 explain::Range explain::rangeOf(llvm::ArrayRef<RankMemory> ranks, int64_t RankMemory::*bytes) {

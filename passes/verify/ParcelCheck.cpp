@@ -10,7 +10,7 @@ namespace stepc::verify {
 using plan::Message;
 using plan::PackedRun;
 
-/// What an element's address must be a multiple of. Wide elements consist of words.
+/// An element's address must be a multiple of this. A wide element is aligned as its words are.
 static int64_t alignmentOf(int64_t elementBytes) {
   return std::min<int64_t>(elementBytes & -elementBytes, 8);
 }

@@ -107,7 +107,7 @@ private:
     mlir::Type element;
     llvm::SmallVector<Term, 3> operands;
     bool symmetric = false;
-    /// What follows from sizes and literals alone has a value; of a condition it is 1 or 0.
+    /// The value of a term that follows from sizes and literals alone. That of a condition is 1 or 0.
     std::optional<double> value;
   };
   Term add(llvm::StringRef what, mlir::Attribute detail, mlir::Type element,

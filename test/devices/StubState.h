@@ -179,8 +179,8 @@ struct HostKernel {
   }
 };
 
-/// What takes a parameter per thread; the driver knows a kernel by its name alone. Where kernels would have one
-/// name, the others have a number behind it.
+/// Whether each thread of a kernel takes a parameter. The driver knows a kernel by its name alone. If several
+/// kernels would have one name, the later ones end with a number.
 bool isPerThread(std::string_view name) {
   if (size_t last = name.find_last_not_of("0123456789");
       last + 1 < name.size() && name[last] == '_')
