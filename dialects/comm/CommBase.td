@@ -68,6 +68,7 @@ def Comm_Shards : Comm_Type<"Shards", "shards"> {
     ```mlir
     !comm.shards<@g0, f32>               // by the parameters' placements
     !comm.shards<@g0, f32, state_shards> // by the states' own placements
+    !comm.shards<@g0, f32, state_blocks> // a state that stays with blocks, on the ranks that compute them
     ```
     Constraints: a distribution of shards.
   }];

@@ -56,6 +56,10 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
   if (moves && from == to)
     return emitError() << "expected a move between two distributions, found " << plan::name(from)
                        << " twice";
+  if (from == Distribution::StateBlocks || to == Distribution::StateBlocks)
+    return emitError()
+           << "expected states that stay with blocks to be a !comm.shards, found a place in "
+           << plan::name(Distribution::StateBlocks);
   bool isSummed = from.isSummed() || to.isSummed();
   bool adds = from == Distribution::Parts && to == Distribution::Ranges;
   bool fits =

@@ -134,7 +134,8 @@ LogicalResult LineAttr::verify(EmitError emitError, int64_t offset, int64_t byte
 }
 
 LogicalResult ShardsAttr::verify(EmitError emitError, plan::ShardsKind kind, StringAttr state) {
-  if (kind == plan::ShardsKind::Reduced)
+  if (kind != plan::ShardsKind::Parameter && kind != plan::ShardsKind::Gradient &&
+      kind != plan::ShardsKind::State)
     return emitError() << "expected shards that are bound, found " << plan::name(kind);
   if ((kind == plan::ShardsKind::State) == bool(state))
     return success();

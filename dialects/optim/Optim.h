@@ -164,6 +164,8 @@ inline constexpr int kNormExponent = -24;
 
 /// Set on the module: the most other ranks with which a rank may exchange in a hop. The user chooses it.
 inline constexpr llvm::StringLiteral kMaxPeersAttr = "optim.max_peers";
+/// The most bytes of states that a rank may have, on the module.
+inline constexpr llvm::StringLiteral kStateLimitAttr = "optim.state_limit";
 /// Attribute name of an operation's space (level 2), a SpaceAttr.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";
 /// The space of an operation of a decided rule. Returns nullopt if `op` is null or has no space.

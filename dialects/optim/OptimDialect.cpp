@@ -58,12 +58,12 @@ LogicalResult OptimDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return op->emitOpError("expected optim.cut, a unit, on a reduction, found ")
            << attribute.getValue();
   }
-  if (name == kMaxPeersAttr && isa<ModuleOp>(op)) {
+  if ((name == kMaxPeersAttr || name == kStateLimitAttr) && isa<ModuleOp>(op)) {
     auto number = dyn_cast<IntegerAttr>(attribute.getValue());
     if (number && number.getType().isInteger(64) && number.getInt() > 0)
       return success();
-    return op->emitOpError("expected optim.max_peers of an i64 above 0, found ")
-           << attribute.getValue();
+    return op->emitOpError("expected ")
+           << name << " of an i64 above 0, found " << attribute.getValue();
   }
   return op->emitOpError("expected an attribute of the dialect optim, found ") << name;
 }

@@ -20,6 +20,10 @@ plan::Group GroupOp::toPlan() {
     group.reducedPlacements = optim::toPlan(reduced);
   if (std::optional<SlabShapeAttr> slabs = getSlabs())
     group.slabs = slabs->toPlan();
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(*this, getRuleAttr());
+  for (unsigned i = 0; rule && i < rule.getNumStates(); ++i)
+    if (rule.isBlockState(i))
+      group.blockStates.push_back(i);
   return group;
 }
 int64_t GroupOp::getBlocksPerParameter() {
@@ -110,6 +114,10 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return failure();
   if (getSlabs() && failed(verifySlabs(first, rule)))
     return failure();
+  if (rule.getBlockStates() && (!getHops() || getHops()->empty() || getParts()))
+    return emitOpError("expected hops by which whole and undivided blocks come together, because "
+                       "states of rule ")
+           << getRuleAttr() << " stay with blocks, found " << (getParts() ? "parts" : "none");
   int64_t blocks = getBlocksPerParameter() * int64_t(getParameters().size());
   if (getHops() && failed(verifyHops(first, blocks)))
     return failure();

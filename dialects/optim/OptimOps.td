@@ -91,19 +91,22 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     ```
     A rule may be decided in several ways, each for some groups. The copies that these groups then take have
     the rule's body with other spaces, or without the choices that the sizes of their blocks decide. `written`
-    names the rule that the user wrote.
+    names the rule that the user wrote. `block_states` lists states that only matrix space reads and writes,
+    and that stay with blocks: each lies, whole, on the ranks that compute its block.
     Constraints: argument and yield types as above; names distinct; initial values finite in their
     state's type; at most one master state, full and f32; no fast-math flags in the body. Tensors have two
     axes and the type of their kind; a constant has one number for all elements. A rule that is written
-    somewhere else has the hyperparameters and states that it has there.
+    somewhere else has the hyperparameters and states that it has there. Block states are distinct states of
+    the rule, full, and no masters. Only operations of matrix space read them and make their new values.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$hyperparameters,
                        Optim_StateArray:$states, UnitAttr:$needs_matrix,
-                       OptionalAttr<FlatSymbolRefAttr>:$written);
+                       OptionalAttr<FlatSymbolRefAttr>:$written,
+                       OptionalAttr<StrArrayAttr>:$block_states);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `hyperparameters` $hyperparameters `states` $states (`needs_matrix` $needs_matrix^)?
-    (`written` $written^)? attr-dict-with-keyword $body
+    (`written` $written^)? (`block_states` $block_states^)? attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     ::mlir::BlockArgument getParameterArgument() { return getBody().getArgument(0); }
@@ -122,6 +125,10 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     bool seesBlocks();
     /// The name of the rule that the user wrote: of this one, or of the one that it is a copy of.
     ::llvm::StringRef getWrittenName() { return getWritten().value_or(getSymName()); }
+    /// Whether state number `i` stays with blocks.
+    bool isBlockState(unsigned i);
+    /// The number of the block state whose old value this is, if it is one.
+    std::optional<unsigned> findBlockState(::mlir::Value value);
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -290,7 +297,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
     parameters are divided and the rule sees blocks. Slabs need an empty list of hops, and are as the
     shards cut the blocks. `joined` is an axis from 1 on, without strategy and parts, for a rule whose
     states are all shaped like the parameter. `reduced` has legal placements, exactly if the gradient is
-    partial.
+    partial. A rule with block states needs a list of hops that is not empty, and matrices that are not
+    divided.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$rule, ArrayAttr:$parameters,
                        OptionalAttr<DenseI64ArrayAttr>:$parts, OptionalAttr<I64Attr>:$joined,

@@ -117,7 +117,35 @@ LogicalResult RuleOp::verify() {
     if (state.getKind() != ValueKind::Full || !state.getType().isF32())
       return emitOpError("expected a master state that is full and f32, found ") << state;
   }
+  if (ArrayAttr stay = getBlockStatesAttr()) {
+    names.clear();
+    for (StringRef name : stay.getAsValueRange<StringAttr>()) {
+      auto states = getStates().getAsRange<StateAttr>();
+      auto state =
+          llvm::find_if(states, [&](StateAttr each) { return each.getName().getValue() == name; });
+      if (state == states.end())
+        return emitOpError("expected block states among the rule's states, found '") << name << "'";
+      if (!names.insert(name).second)
+        return emitOpError("expected distinct block states, found '") << name << "' twice";
+      if ((*state).getMaster() || (*state).getKind() != ValueKind::Full)
+        return emitOpError("expected block states that are full and no masters, found ") << *state;
+    }
+  }
   return success();
+}
+
+bool RuleOp::isBlockState(unsigned i) {
+  ArrayAttr names = getBlockStatesAttr();
+  return names && llvm::is_contained(names, getState(i).getName());
+}
+
+std::optional<unsigned> RuleOp::findBlockState(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getArgNumber() < 2 ||
+      argument.getArgNumber() >= getFirstScalarArgument() ||
+      !isBlockState(argument.getArgNumber() - 2))
+    return std::nullopt;
+  return argument.getArgNumber() - 2;
 }
 
 LogicalResult RuleOp::verifySymbolUses(SymbolTableCollection &symbols) {

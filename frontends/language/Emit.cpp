@@ -169,7 +169,7 @@ optim::RuleOp RuleEmitter::run() {
       optim::RuleOp::create(builder, locate(rule.name.range), builder.getStringAttr(rule.name.text),
                             builder.getStrArrayAttr(names), stateAttributes(),
                             rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(),
-                            /*written=*/FlatSymbolRefAttr());
+                            /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
   Block &block = op.getBody().emplaceBlock();
   addArguments(block);
   builder.setInsertionPointToEnd(&block);

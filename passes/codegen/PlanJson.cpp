@@ -141,6 +141,10 @@ private:
     placements("placements", plan::ShardsKind::Parameter);
     placements("gradient_placements", plan::ShardsKind::Gradient);
     placements("state_placements", plan::ShardsKind::State);
+    json.attributeArray("block_states", [&] {
+      for (int64_t state : group.blockStates)
+        json.value(plan.rules[group.rule].states[state].name);
+    });
     if (!group.division.parts.empty()) {
       json.attributeObject("blocks", [&] {
         json.attribute("axis", group.division.axis == plan::Division::Rows ? "rows" : "columns");

@@ -6,6 +6,7 @@
 #include "dialects/optim/Saturate.h"
 #include "passes/decide/ClusterOfModule.h"
 #include "passes/decide/OwnerTable.h"
+#include "passes/decide/StateLimit.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -85,15 +86,19 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
         groups.push_back({-blockCost(group, cluster), groups.size(), group});
       else
         table.addFixed(group);
-    if (groups.empty())
+    if (groups.empty()) {
+      std::vector<std::vector<int64_t>> none;
+      if (failed(obeyStateLimit(getOperation(), {}, cluster, {}, none)))
+        signalPassFailure();
       return;
+    }
     llvm::sort(groups, [](auto &a, auto &b) {
       return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
     });
     std::set<int64_t> ranks;
     int64_t blocks = 0;
     std::vector<std::vector<int64_t>> bases;
-    cost::Loads load = table.problem.fixed;
+    cost::Loads load = table.problem.fixed, fixed = load;
     for (auto [negativeCost, number, group] : groups) {
       GroupGeometry geometry(group);
       bases.push_back(balance(geometry, -negativeCost, load));
@@ -106,6 +111,20 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
       for (auto [base, other] : llvm::zip(bases, table.basesBy(better.counts)))
         if (!other.empty())
           base = std::move(other);
+    SmallVector<GroupOp> owned;
+    for (auto &entry : groups)
+      owned.push_back(std::get<2>(entry));
+    std::vector<std::vector<int64_t>> balanced = bases;
+    if (failed(obeyStateLimit(getOperation(), owned, cluster, table.problem.fixed, bases)))
+      return signalPassFailure();
+    if (bases != balanced) {
+      OwnerTable obeying(cluster);
+      obeying.problem.fixed = fixed;
+      for (auto [group, base] : llvm::zip(owned, bases))
+        obeying.add(group, GroupGeometry(group), base);
+      better.counts = std::move(obeying.counts);
+      table.problem = std::move(obeying.problem);
+    }
     for (auto [entry, base] : llvm::zip(groups, bases)) {
       GroupOp group = std::get<2>(entry);
       std::vector<plan::Hop> hops = group.getPlanHops();

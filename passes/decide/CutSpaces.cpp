@@ -81,8 +81,14 @@ private:
   void findCore() {
     llvm::DenseSet<Operation *> required;
     for (Operation *op : ops)
-      if (isa<MatrixOpInterface>(op) && !onShards.contains(op))
+      if ((isa<MatrixOpInterface>(op) && !onShards.contains(op)) ||
+          llvm::any_of(reads[op], [&](Value value) { return bool(rule.findBlockState(value)); }))
         required.insert(op);
+    for (auto [number, value] : llvm::enumerate(yield.getOperands()))
+      if (isBlockState(number))
+        for (Value placed : placedOperands(value))
+          if (Operation *from = placed.getDefiningOp())
+            required.insert(from);
     // Program order is topological, so one sweep in each direction is enough.
     for (Operation *op : ops)
       for (Value operand : reads[op])
@@ -145,7 +151,7 @@ private:
         cut.pay(any, producer, crossingCost(value));
     };
     for (BlockArgument argument : rule.getBody().getArguments())
-      if (isTensor(argument))
+      if (isTensor(argument) && !rule.findBlockState(argument))
         payForUsers(argument, -1);
     for (auto &[op, node] : nodes) {
       payForUsers(op->getResult(0), node);
@@ -183,7 +189,8 @@ private:
       for (Operation *user : usersOf(op)) {
         if (auto it = nodes.find(user); it != nodes.end())
           cut.pay(all, it->second, MinimumCut::kNever);
-        else if (space.lookup(user) != Space::Matrix || user == yield)
+        else if (user == yield ? isStoredOnShards(op->getResult(0))
+                               : space.lookup(user) != Space::Matrix)
           cut.fixZero(all);
       }
       int64_t cost = crossingCost(op->getResult(0));
@@ -212,7 +219,7 @@ private:
       cut.payIfOne(any, crosses ? 0 : crossingCost(value));
     };
     for (BlockArgument argument : rule.getBody().getArguments())
-      if (isTensor(argument))
+      if (isTensor(argument) && !rule.findBlockState(argument))
         payForShardValue(argument);
     for (Operation *op : ops)
       if (!nodes.contains(op) && space[op] != Space::Matrix)
@@ -221,6 +228,16 @@ private:
     for (auto &[op, node] : nodes)
       if (one[node])
         space[op] = Space::Matrix;
+  }
+
+  /// Whether value `number` of the yield is a state that stays with blocks.
+  bool isBlockState(size_t number) { return number > 0 && rule.isBlockState(unsigned(number - 1)); }
+
+  /// Whether a value is stored on shards.
+  bool isStoredOnShards(Value value) {
+    return llvm::any_of(llvm::enumerate(yield.getOperands()), [&](auto each) {
+      return !isBlockState(each.index()) && llvm::is_contained(placedOperands(each.value()), value);
+    });
   }
 
   bool isFree(Operation *op) const {
@@ -308,6 +325,8 @@ CrossingCost stepc::decide::crossingCostOf(RuleOp rule) {
   llvm::DenseSet<Value> crossing;
   auto read = [&](ArrayRef<Value> values, Space reader) {
     for (Value value : values) {
+      if (rule.findBlockState(value))
+        continue; // it is where it is read
       bool isThere = spaceOf(value.getDefiningOp()) == Space::Matrix;
       if (kindOf(value.getType()) == ValueKind::Full && isThere != (reader == Space::Matrix) &&
           crossing.insert(value).second)

@@ -29,7 +29,7 @@ void OwnerTable::addFixed(GroupOp group) {
     return;
   GroupGeometry geometry(group);
   Bases bases(geometry);
-  int64_t cost = blockCost(group, cluster);
+  int64_t cost = costOf(group);
   for (const Team &team : teams(geometry, geometry.group.hops))
     for (int64_t position : team.positions) {
       int64_t blocks = bases.owned.empty() ? team.blocks() * geometry.parameters
@@ -41,7 +41,7 @@ void OwnerTable::addFixed(GroupOp group) {
 
 void OwnerTable::add(GroupOp group, const GroupGeometry &geometry, ArrayRef<int64_t> base) {
   Bases bases(geometry);
-  int64_t cost = blockCost(group, cluster);
+  int64_t cost = costOf(group);
   Owned &entry = owned.emplace_back(Owned{group, 0, {}});
   std::vector<int64_t> ranks;
   bool isTeam = false;

@@ -5,6 +5,8 @@
 #include "passes/cost/OwnerBalance.h"
 #include "passes/decide/StrategyModel.h"
 
+#include <functional>
+
 namespace stepc::decide {
 
 /// Picoseconds that a block costs where it is computed: its work and its way there and back.
@@ -14,7 +16,10 @@ int64_t blockCost(optim::GroupOp group, const cost::Cluster &cluster);
 /// that the same ranks may own are of one kind, whatever their groups.
 class OwnerTable {
 public:
-  explicit OwnerTable(const cost::Cluster &cluster) : cluster(cluster) {}
+  explicit OwnerTable(const cost::Cluster &cluster)
+      : costOf([cluster](optim::GroupOp group) { return blockCost(group, cluster); }) {}
+  /// With another cost of a group's blocks than the time that each takes.
+  explicit OwnerTable(std::function<int64_t(optim::GroupOp)> costOf) : costOf(std::move(costOf)) {}
 
   /// Adds a group whose blocks have no owners, or have owners that must not change. Its load is fixed: each
   /// rank keeps the blocks that it computes by the group's hops and bases.
@@ -40,7 +45,7 @@ private:
     std::vector<int64_t>
         choices; ///< positions, in the order of the kind's ranks; empty for a fixed group
   };
-  cost::Cluster cluster;
+  std::function<int64_t(optim::GroupOp)> costOf;
   std::map<std::pair<std::vector<int64_t>, int64_t>, size_t> kinds; // by ranks and cost
   std::vector<Owned> owned;
 };

@@ -211,6 +211,33 @@ def AssignStrategies : Pass<"optim-assign-strategies", "::mlir::ModuleOp"> {
   ];
 }
 
+def PlaceStates : Pass<"optim-place-states", "::mlir::ModuleOp"> {
+  let summary = "Let states stay with the blocks that their rule computes";
+  let description = [{
+    A state that only matrix space reads and writes need not travel: it may stay, whole, on the ranks that
+    compute its blocks. For each group whose blocks come together by hops, the pass cuts the rule once more
+    with such states free to cross. It adds one state after the other, as long as that saves most bytes, and
+    tries all together. If no states save bytes, all stay on shards. The group then takes a copy of the rule
+    that lists its `block_states`. Groups with the same states share it. With an `optim.state_limit` states
+    stay on shards where a rank might get more with them.
+
+    Only full states that are no masters qualify, of groups with undivided matrices. Slabs are made where the
+    shards are, so their states stay there.
+
+    Remark (passed) `states-placed`: a group, its rule, how many states stay with blocks, and the bytes that
+    travel for each element of a block, before and after. Remark (missed) `states-on-shards`: a group whose
+    states stay on shards because of the limit.
+
+    ```mlir
+    optim.rule @R … { … %n = optim.orthogonalize of what %v scales … }
+    optim.group @g0 rule @R … hops [#optim.hop<owned [<0, 1, 2>]>]
+    // becomes
+    optim.rule @R.with_blocks … written @R block_states ["v"] { … }
+    optim.group @g0 rule @R.with_blocks … hops [#optim.hop<owned [<0, 1, 2>]>]
+    ```
+  }];
+}
+
 def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
   let summary = "Choose the bases of blocks, for hops with owned factors";
   let description = [{
@@ -221,6 +248,11 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
     holds most of the block, then to the lowest rank. If the busiest rank's load is then more than 5 % above
     the bound, a search looks for better owners (`passes/cost/OwnerBalance.h`). It splits the blocks of the
     busiest rank and of other ranks anew. The result is deterministic.
+
+    If the module has an `optim.state_limit`, and some rank has more bytes of states with these owners, blocks
+    go to other owners. First the pass tries the longest processing time first, among ranks that have room for
+    the states of a block that stay with it. If some block finds no rank, the pass takes the owners with the
+    most even bytes. If a rank still has more than the limit, that is an error.
 
     Remarks: `owners-balanced` (passed) gives the mean load and the bound in per cent of the busiest rank's
     load. No choice of owners makes the busiest rank's load less than the bound, so a `bound` of 100 proves

@@ -39,6 +39,8 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   for (const std::string &force : options.strategies)
     strategies.force.push_back(force);
   manager.addPass(createAssignStrategies(strategies));
+  // Needs hops: states may stay only where blocks come to.
+  manager.addPass(createPlaceStates());
   // Balances the owners of all groups together.
   manager.addPass(createBalanceOwners());
   // Runs last, because the workspace and time of a wave depend on the owners.

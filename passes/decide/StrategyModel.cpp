@@ -238,8 +238,8 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
                                           : "block") +
                " where blocks have to be whole";
   }
-  for (auto write : writesOf(rule))
-    if (write == Space::Matrix)
+  for (auto [number, write] : llvm::enumerate(writesOf(rule)))
+    if (write == Space::Matrix && !(number > 0 && rule.isBlockState(unsigned(number - 1))))
       return name + " stores a state where blocks have to be whole";
   // A shorter slab has zeros behind its end. Operations of the rule may make other numbers of these zeros.
   for (Operation &op : rule.getBody().front())

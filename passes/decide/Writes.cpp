@@ -42,6 +42,10 @@ Writes decide::decideWrites(RuleOp rule) {
                    });
     if (value == argument(i) && !rounded)
       continue;
+    if (i > 0 && rule.isBlockState(i - 1)) {
+      writes[i] = Space::Matrix;
+      continue;
+    }
     // A value without a space is made in the latest space of its operands.
     std::optional<Space> space;
     for (Value operand : placedOperands(value))

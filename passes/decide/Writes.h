@@ -7,7 +7,7 @@
 namespace stepc::decide {
 
 /// For each yielded value of a rule whose operations have spaces: the space that stores the value, or nullopt
-/// if the value does not change. States that are not full are stored in matrix space.
+/// if the value does not change. States that stay with blocks are stored in matrix space.
 ///
 /// `out` recomputes values of `in` from the shards. That is right if `in` has overwritten no old value that
 /// `out` reads. A new state that `in` stores as f32 may be read back instead of recomputed.

@@ -27,6 +27,29 @@ struct RuleInfo {
   ScalarColumns columns;
 };
 
+/// Verifies that only matrix space reads and stores states that stay with blocks.
+LogicalResult checkBlockStates(optim::RuleOp rule, const optim::Writes &writes) {
+  auto readsOne = [&](ArrayRef<Value> values) {
+    return llvm::any_of(values, [&](Value value) { return bool(rule.findBlockState(value)); });
+  };
+  StringRef expected =
+      "expected matrix space alone to read and store states that stay with blocks, ";
+  for (Operation &op : rule.getBody().front())
+    if (optim::spaceOf(&op).value_or(optim::Space::Matrix) != optim::Space::Matrix &&
+        readsOne(optim::placedOperands(&op)))
+      return op.emitError(expected) << "found a reader in " << stringifySpace(*optim::spaceOf(&op));
+  Operation *yield = rule.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(yield->getOperands())) {
+    bool stays = index > 0 && rule.isBlockState(unsigned(index - 1));
+    std::optional<optim::Space> write = writes[index];
+    if (stays ? write && write != optim::Space::Matrix
+              : write && readsOne(optim::placedOperands(value)))
+      return yield->emitError(expected)
+             << "found value " << index << " stored in " << stringifySpace(*write);
+  }
+  return success();
+}
+
 /// Verifies the cut of a rule. Every operation that needs a space has one, and not an earlier one than its
 /// operands. Every yielded value has an entry in optim.writes, and is not stored before it is computed.
 LogicalResult checkDecided(optim::RuleOp rule) {
@@ -58,7 +81,7 @@ LogicalResult checkDecided(optim::RuleOp rule) {
                << index << " to be stored no earlier than it is made, found optim.writes of "
                << stringifySpace(*write);
   }
-  return success();
+  return checkBlockStates(rule, writes);
 }
 
 class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {

@@ -104,7 +104,9 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   }
   // Notes a value that matrix space reads, if another space computes it.
   auto bringIn = [&](Value value) {
-    if (std::optional<unsigned> state = lineState(value))
+    if (std::optional<unsigned> state = rule.findBlockState(value))
+      result.blockStates.insert(*state);
+    else if (std::optional<unsigned> state = lineState(value))
       result.statesIn.insert(*state);
     else if (isReducedOnShards(value))
       result.linesIn.insert(value);
@@ -146,7 +148,7 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
       result.fullOut.insert(op.getResult(0));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i) {
     if (writes[i + 1] == Space::Matrix) {
-      result.statesOut.push_back(i);
+      (rule.isBlockState(i) ? result.blockStatesOut : result.statesOut).push_back(i);
       result.hasMatrix = true;
       // The new value of a state may be another state as it is, which no operation reads.
       for (Value operand : optim::placedOperands(yield.getOperand(i + 1)))
@@ -199,31 +201,39 @@ GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp r
 // Shards
 //===----------------------------------------------------------------------===//
 
-Value GroupChain::shards(ShardsKind kind, StringRef state, Type type) {
+Value GroupChain::shards(ShardsKind kind, StringRef state, Type type, Distribution in) {
   Value &value = shardsOf[{int(kind), state.str()}];
   if (!value) {
     auto symbol = FlatSymbolRefAttr::get(group.getSymNameAttr());
-    value = ShardsOp::create(
-        builder, loc, ShardsType::get(builder.getContext(), symbol, type, standing(kind)), kind,
-        group.getSymName(), state.empty() ? StringAttr() : builder.getStringAttr(state));
+    value = ShardsOp::create(builder, loc, ShardsType::get(builder.getContext(), symbol, type, in),
+                             kind, group.getSymName(),
+                             state.empty() ? StringAttr() : builder.getStringAttr(state));
   }
   return value;
 }
 
 Value GroupChain::stateShards(unsigned state) {
   optim::StateAttr attr = rule.getState(state);
-  return shards(ShardsKind::State, attr.getName().getValue(), attr.getType());
+  return shards(ShardsKind::State, attr.getName().getValue(), attr.getType(),
+                standing(layout.shardsOfState(state)));
+}
+
+Value GroupChain::parameterShards() {
+  return shards(ShardsKind::Parameter, "", exemplar.getType(),
+                standing(plan::ShardsKind::Parameter));
 }
 
 Value GroupChain::parameterSource() {
-  return hasMaster() ? stateShards(master) : shards(ShardsKind::Parameter, "", exemplar.getType());
+  return hasMaster() ? stateShards(master) : parameterShards();
 }
 
 void GroupChain::addShardLeaves(llvm::DenseMap<Value, Value> &leaves) {
   leaves[rule.getParameterArgument()] = parameterSource();
-  leaves[rule.getGradientArgument()] = shards(ShardsKind::Gradient, "", exemplar.getGradient());
+  leaves[rule.getGradientArgument()] = shards(ShardsKind::Gradient, "", exemplar.getGradient(),
+                                              standing(plan::ShardsKind::Gradient));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
-    if (!rule.getState(i).getMaster() && rule.getState(i).getKind() == ValueKind::Full)
+    if (!rule.getState(i).getMaster() && rule.getState(i).getKind() == ValueKind::Full &&
+        !rule.isBlockState(i))
       leaves[rule.getStateArgument(i)] = stateShards(i);
 }
 
@@ -233,7 +243,7 @@ bool GroupChain::addWrites(StageBuilder &stage, Space space) {
   bool writes = stored[0] == space;
   bool stays = home == standing(plan::ShardsKind::Parameter);
   if (writes && stays)
-    stage.write(yield.getOperand(0), shards(ShardsKind::Parameter, "", exemplar.getType()));
+    stage.write(yield.getOperand(0), parameterShards());
   if (writes && hasMaster())
     stage.write(yield.getOperand(0), stateShards(master));
   for (unsigned i = 0, e = rule.getNumStates(); i < e; ++i)
@@ -274,7 +284,7 @@ void GroupChain::giveBack(Value parameter) {
   if (!geometry::holdsAll(layout, mesh, home.whose(), to.whose()))
     parameter =
         exchange(copy(parameter, send(ValueKind::Full, home, to, elementOf(parameter)))).front();
-  copy(parameter, shards(ShardsKind::Parameter, "", exemplar.getType()));
+  copy(parameter, parameterShards());
 }
 
 StageOp GroupChain::createStage(StageBuilder &stage, llvm::DenseMap<Value, Value> &leaves) {
@@ -468,10 +478,18 @@ void GroupChain::buildIn() {
   }
   for (auto [value, place] : llvm::zip(values, places))
     matrix[value] = place;
+  for (unsigned state : crossings.blockStates) {
+    optim::StateAttr attr = rule.getState(state);
+    matrix[rule.getStateArgument(state)] =
+        copy(stateShards(state), batch(attr.getKind(), attr.getType()));
+  }
 }
 
 void GroupChain::buildOut() {
   auto yield = cast<optim::YieldOp>(rule.getBody().front().getTerminator());
+  for (unsigned state : crossings.blockStatesOut)
+    copy(materialize(yield.getOperand(state + 1), rule.getState(state).getType()),
+         stateShards(state));
   // New rows, cols and one states, rounded to their storage type.
   SmallVector<Value> states;
   for (unsigned state : crossings.statesOut)

@@ -13,6 +13,9 @@ struct Crossings {
   llvm::SetVector<unsigned> statesIn;    ///< rows, cols and one states that matrix operations read
   llvm::SetVector<mlir::Value> fullOut;  ///< full values made in matrix space, used on shards
   llvm::SmallVector<unsigned> statesOut; ///< rows, cols and one states with new values
+  /// States that stay with blocks: those that matrix operations read, and those with new values.
+  llvm::SetVector<unsigned> blockStates;
+  llvm::SmallVector<unsigned> blockStatesOut;
   llvm::SmallVector<optim::ReduceOp> onShards; ///< reductions that stages over shards do
   llvm::SetVector<mlir::Value> linesIn;        ///< results of these that matrix operations read
   /// Rows, cols and one states that stages over shards write, by space, and those of them whose new values
@@ -46,7 +49,9 @@ public:
 
 private:
   // Shards of the group, made on first use.
-  mlir::Value shards(comm::ShardsKind kind, llvm::StringRef state, mlir::Type type);
+  mlir::Value shards(comm::ShardsKind kind, llvm::StringRef state, mlir::Type type,
+                     comm::Distribution in);
+  mlir::Value parameterShards();
   mlir::Value stateShards(unsigned state);
   mlir::Value parameterSource(); // the master if there is one
   bool hasMaster() const { return master >= 0; }

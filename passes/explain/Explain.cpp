@@ -79,6 +79,8 @@ public:
     report.memory.resize(report.world.size());
     if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
       report.limit = limit.getInt();
+    if (auto limit = module->getAttrOfType<IntegerAttr>(optim::kStateLimitAttr))
+      report.stateLimit = limit.getInt();
     decide::OwnerTable owners(report.cluster);
     owners.addAll(module);
     if (!owners.problem.kinds.empty()) {
@@ -344,7 +346,7 @@ private:
       out.placements += ", gradient " + optim::describe(own);
     if (ArrayAttr own = exemplar.getStatePlacementsAttr())
       out.placements += ", states " + optim::describe(own);
-    out.stateBytes = addMemory(plan, index, report);
+    addMemory(plan, index, *expander, report, out);
     out.orthogonalizations = orthogonalizationsOf(rule, op);
     out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
     out.waves =

@@ -15,6 +15,7 @@
 #include "passes/plan/PlanFromIR.h"
 #include "passes/plan/ProductForms.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/plan/Tables.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -88,6 +89,9 @@ struct GroupReport {
   /// Bytes of the states of its parameters, over the ranks of the mesh. A parameter whose matrices are in
   /// several groups counts for the first of them.
   Range stateBytes;
+  /// The states that stay with blocks, and the bytes of these.
+  std::vector<std::string> blockStates;
+  Range blockStateBytes;
 };
 
 /// A communicator, and how many ranks and exchanges use it.
@@ -160,7 +164,8 @@ struct Report {
   std::optional<NcclMemory> nccl;
   std::optional<LaunchesReport> launches; ///< if some kernels take lists of tiles
   int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
-  int64_t scratch = 0; ///< an upper bound, because only a target decides
+  int64_t stateLimit = 0; ///< the most bytes of states on a rank; 0: any number
+  int64_t scratch = 0;    ///< an upper bound, because only a target decides
   /// Arena and scratch are the workspace, which --workspace-limit bounds.
   int64_t workspaceAtMost() const { return saturatingAdd(arena, scratch); }
   cost::Cluster cluster; ///< on which seconds are modelled
@@ -183,9 +188,9 @@ struct Report {
 /// computes products. Emits an error if the module is at another level.
 mlir::FailureOr<Report> explain(mlir::ModuleOp module, const kernels::Target *target);
 
-/// Adds what the ranks hold of a group's parameters to a report. Returns the bytes of their states, over the
-/// ranks of the mesh.
-Range addMemory(const plan::Plan &plan, int64_t group, Report &report);
+/// Adds what the ranks hold of a group's parameters to a report and to the group's part of it.
+void addMemory(const plan::Plan &plan, int64_t group, plan::Expander &expander, Report &report,
+               GroupReport &out);
 
 /// Adds equal products of blocks to a report, in the order of their first use, with what the module's table
 /// of pinned products (if any) has for them.

@@ -70,6 +70,8 @@ static llvm::json::Object toJson(const GroupReport &group) {
                             {"waves", group.waves},
                             {"bytes_sent_for", std::move(bytesFor)},
                             {"state_bytes", ::toJson(group.stateBytes)},
+                            {"block_states", llvm::json::Array(group.blockStates)},
+                            {"block_state_bytes", ::toJson(group.blockStateBytes)},
                             {"strategies", std::move(strategies)}};
 }
 
@@ -227,6 +229,8 @@ std::string explain::toJson(const Report &report) {
                             {"total", ::toJson(summarize(report.ranks))}};
   if (report.limit > 0)
     object["workspace_limit"] = report.limit;
+  if (report.stateLimit > 0)
+    object["state_limit"] = report.stateLimit;
   if (!report.target.empty()) {
     llvm::json::Array products;
     for (const ProductReport &one : report.products)

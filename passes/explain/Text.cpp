@@ -203,6 +203,19 @@ void printForms(llvm::ArrayRef<GroupReport> groups, llvm::raw_ostream &os) {
   table.print(os);
 }
 
+/// Prints which states stay with blocks, and their bytes.
+void printBlockStates(llvm::ArrayRef<GroupReport> groups, llvm::raw_ostream &os) {
+  TextTable table({"group", "states", "bytes"}, "<<>");
+  for (const GroupReport &group : groups)
+    if (!group.blockStates.empty())
+      table.add(
+          {group.name, llvm::join(group.blockStates, ", "), span(group.blockStateBytes, bytes)});
+  if (llvm::all_of(groups, [](const GroupReport &group) { return group.blockStates.empty(); }))
+    return;
+  os << "\nStates that stay, whole, on the ranks that compute their blocks\n";
+  table.print(os);
+}
+
 void printProducts(const Report &report, llvm::raw_ostream &os) {
   os << "\nProducts of a block, by kernels of " << report.target << '\n';
   TextTable table({"result", "k", "operands", "", "kernel and tile", "stages", "FLOPs", "full",
@@ -356,6 +369,7 @@ std::string explain::toText(const Report &report) {
        << cut(patternOf(report.overridden), 60) << ".\n";
 
   printForms(report.groups, os);
+  printBlockStates(report.groups, os);
 
   os << "\nEach rank, each step (* chosen; least–most over the ranks of the mesh)\n";
   TextTable costs({"group", "strategy", "bytes sent", "messages", "FLOPs", "balance", "modelled ms",

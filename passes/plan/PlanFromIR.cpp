@@ -120,6 +120,7 @@ private:
     group.computes = bool(op.getHops());
     group.strategy = group.computes ? op.getStrategy()->name().str() : "elementwise";
     group.hops = op.getPlanHops();
+    group.blockStates = op.toPlan().blockStates;
     result.groups[op.getSymNameAttr()] = index;
     plan().groups.push_back(std::move(group));
     return success();
@@ -203,7 +204,12 @@ private:
     if (failed(group))
       return failure();
     plan::ShardsKind kind = op.getKind();
-    plan::Distribution stands = plan::shardsOf(plan().groups[*group], kind);
+    const plan::Group &of = plan().groups[*group];
+    if (op.getState())
+      for (auto [index, state] : llvm::enumerate(plan().rules[of.rule].states))
+        if (state.name == *op.getState())
+          kind = of.shardsOfState(int64_t(index));
+    plan::Distribution stands = plan::shardsOf(of, kind);
     if (op.getType().getDistribution() == stands)
       return success();
     return op.emitOpError("expected shards that stand in ")

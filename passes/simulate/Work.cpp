@@ -3,6 +3,7 @@
 #include "passes/simulate/Work.h"
 
 #include "runtime/geometry/Geometry.h"
+#include "runtime/plan/BlockStates.h"
 
 #include <algorithm>
 
@@ -208,6 +209,7 @@ void Work::countShards() {
   std::map<int64_t, size_t> rankOf;
   for (int64_t global : plan.world())
     rankOf.emplace(global, rankOf.size());
+  plan::Expander expander(plan);
   for (const plan::Group &group : plan.groups) {
     // Parameters with parts belong to several groups. Count their whole shards once, with the group of the
     // first part.
@@ -229,9 +231,13 @@ void Work::countShards() {
       int64_t &sum = shards[rankOf.at(mesh.ranks[position])];
       sum += bytes(Parameter, plan::ValueKind::Full, group.parameterType) +
              bytes(Gradient, plan::ValueKind::Full, group.gradientType);
-      for (const plan::State &state : rule.states)
-        if (plan::stateExists(group, state))
-          sum += bytes(State, state.kind, state.dtype);
+      sum += count * plan::shardStateBytes(group, rule, mesh, int64_t(position));
+      if (!group.blockStates.empty())
+        sum += int64_t(expander
+                           .computedOf(&group - plan.groups.data(),
+                                       int64_t(rankOf.at(mesh.ranks[position])))
+                           .size()) *
+               plan::blockStateBytes(group, rule);
     }
   }
 }

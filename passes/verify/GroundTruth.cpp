@@ -228,6 +228,24 @@ std::vector<int64_t> GroundTruth::computed(int64_t segmentIndex, int64_t positio
   return result;
 }
 
+std::vector<int64_t> GroundTruth::computedOf(int64_t group, int64_t position,
+                                             int64_t indexInGroup) {
+  const plan::Group &g = thePlan.groups[group];
+  std::vector<int64_t> result;
+  for (int64_t within : brought(group, position)) {
+    int64_t here = 0, base = 0;
+    for (size_t hop = 0; hop < g.hops.size(); ++hop)
+      if (!g.hops[hop].owned.empty()) {
+        addCoordinates(group, hop, position, here);
+        addCoordinates(group, hop, g.hops[hop].base[indexInGroup * perParameter[group] + within],
+                       base);
+      }
+    if (here == base)
+      result.push_back(within);
+  }
+  return result;
+}
+
 int64_t GroundTruth::contributions(int64_t group) const {
   // The last position has the last contribution.
   return contributionOf(group,

@@ -69,6 +69,10 @@ public:
   /// The blocks of a segment that a position computes: slot k holds the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
 
+  /// The blocks of a parameter of a group that a position computes, ascending, by their numbers within the
+  /// parameter. States that stay with blocks are these, one after another.
+  std::vector<int64_t> computedOf(int64_t group, int64_t position, int64_t indexInGroup);
+
   /// The number of contributions to a group's gradient, and the number of the one that a position has,
   /// row-major along the partial axes.
   int64_t contributions(int64_t group) const;

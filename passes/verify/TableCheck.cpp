@@ -192,6 +192,18 @@ const MemoryMap &TableCheck::shardOf(const Place &place) {
   return truth.shard(groupIndex, place.value, position, place.from.whose());
 }
 
+const MemoryMap &TableCheck::boundOf(const Place &place, int64_t indexInGroup) {
+  if (place.from != Distribution::StateBlocks)
+    return shardOf(place);
+  if (blockState.first != indexInGroup) {
+    plan::View block = viewOf(group, place.value);
+    blockState = {indexInGroup,
+                  MemoryMap::ofBlocks(block.rows, block.cols,
+                                      truth.computedOf(groupIndex, position, indexInGroup))};
+  }
+  return blockState.second;
+}
+
 const CopyMap &TableCheck::copyOf(const Place &place) {
   std::unique_ptr<CopyMap> &map = &place == &table.from ? fromCopy : toCopy;
   if (!map)

@@ -27,7 +27,7 @@ bool TableCheck::decode(const Place &place, const Strip &strip, int64_t paramete
            truth.describeBlock(groupIndex, block));
     fine = false;
   };
-  bool inside = place.isBound()      ? shardOf(place).cut(strip, visit)
+  bool inside = place.isBound()      ? boundOf(place, index).cut(strip, visit)
                 : place.isOfShards() ? copyOf(place).cut(strip, visit)
                 : isRange(place)     ? ranges.cut(strip, visit)
                                      : blocks.cut(strip, visit);
@@ -101,7 +101,8 @@ bool TableCheck::copyRows(const std::vector<CopyRow> &rows) {
     covered.insert(covered.end(), written.begin(), written.end());
   }
   // Each element of the target is filled once. An element of the source may be read for several receivers.
-  if (knowsTo && !(table.to.isOfShards() ? coversShards(shardOf(table.to)) : coversBlocks()))
+  bool isShard = table.to.isOfShards() && table.to.from != Distribution::StateBlocks;
+  if (knowsTo && !(isShard ? coversShards(shardOf(table.to)) : coversBlocks()))
     return false;
   // If all ranks received the blocks and the next hop chose owners, each owner reads only its own blocks.
   bool chooses = table.from.isMoving() && table.to.isResting(Distribution::Blocks) &&

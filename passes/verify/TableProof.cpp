@@ -5,6 +5,7 @@
 
 #include <iterator>
 #include <numeric>
+#include <set>
 
 namespace stepc::verify {
 
@@ -47,6 +48,11 @@ void TableProof::begin(const ProgramUse &program) {
   for (const TableUse &use : program.uses)
     if (!onWay[use.table])
       tasks.push_back({groupOf(use.table), [this, use] { checkAlone(use); }});
+  std::set<int64_t> known; // groups
+  for (const TableUse &use : program.uses)
+    if (plan.tables[use.table].from.from == plan::Distribution::StateBlocks &&
+        known.insert(groupOf(use.table)).second)
+      tasks.push_back({groupOf(use.table), [this, use] { checkBlockStates(use.table); }});
   for (const Way &way : ways)
     if (!isRelay(way.producer))
       tasks.push_back({groupOf(way.message), [this, &way] { checkWay(way); }});
@@ -209,6 +215,25 @@ std::optional<Packed> TableProof::check(const TableUse &use, int64_t rank, Side 
   reaches[use.table].from.include(common.fromEnd, rank);
   reaches[use.table].to.include(common.toEnd, rank);
   return packed;
+}
+
+bool TableProof::checkBlockStates(int64_t table) {
+  int64_t index = truth.groupOf(plan.tables[table].from.segment);
+  const plan::Group &group = plan.groups[index];
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
+    std::vector<int64_t> expected;
+    int64_t position = truth.position(index, rank);
+    for (size_t number = 0; position >= 0 && number < group.parameters.size(); ++number)
+      for (int64_t within : truth.computedOf(index, position, int64_t(number)))
+        expected.push_back(int64_t(number) * truth.blocksPerParameter(index) + within);
+    if (std::vector<int64_t> found = expand.computed(index, rank); found != expected)
+      return fail(table,
+                  "expected states of the " + std::to_string(expected.size()) +
+                      " blocks of group @" + group.name + " that rank " + std::to_string(rank) +
+                      " computes, found those of " +
+                      (found.size() == expected.size() ? "others" : std::to_string(found.size())));
+  }
+  return true;
 }
 
 bool TableProof::checkAlone(const TableUse &use) {

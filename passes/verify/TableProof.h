@@ -26,12 +26,14 @@
 
 namespace stepc::verify {
 
-/// The subject of the proof: the tables, starts and pools of a world rank, by index into the plan. If ranks
-/// get the same rows or start, these are checked once.
+/// The subject of the proof: the tables, starts and pools of a world rank, by index into the plan, and the
+/// blocks of a group that it computes, by which the trainer binds states that stay with blocks. If ranks get
+/// the same rows or start, these are checked once.
 struct Expand {
   std::function<plan::CommonTable(int64_t table, int64_t rank)> table;
   std::function<std::shared_ptr<const plan::RankStart>(int64_t start, int64_t rank)> start;
   std::function<plan::RankPool(int64_t pool, int64_t rank)> pool;
+  std::function<std::vector<int64_t>(int64_t group, int64_t rank)> computed;
 };
 
 /// Makes the functions of a plan. Each worker calls it once. A test may pass one whose tables are wrong.
@@ -123,6 +125,8 @@ private:
   /// Whether each sum lists its contributions in the order of the mesh.
   bool addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank);
   bool checkAlone(const TableUse &use);
+  /// Checks on all ranks the blocks of the group of a table, which copies a state that stays with blocks.
+  bool checkBlockStates(int64_t table);
   /// Checks that an all-gather is used only along hops without owners, or for sums that go to ranks with
   /// slabs of the same blocks.
   bool checkGathers(int64_t table);

@@ -138,7 +138,8 @@ Expand verify::runtimeExpand(const plan::Plan &plan) {
           },
           [&plan, expander](int64_t pool, int64_t rank) {
             return expander->pool(plan.pools[pool], rank);
-          }};
+          },
+          [expander](int64_t group, int64_t rank) { return expander->computedOf(group, rank); }};
 }
 
 /// Proves the plan's tables. An error is at the command that first uses the table. If all ranks together have

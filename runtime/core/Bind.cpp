@@ -127,7 +127,8 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
   const auto &states = lib.groups[group].states;
   if (int32_t status = checkIndex(*self, (name + ": state").c_str(), state, states.size()))
     return status;
-  const LocalGroup::LocalShard &local = self->prepared.groups[group].states[state];
+  const LocalGroup::LocalShard &local =
+      self->prepared.groups[group].state(state, lib.parameter(parameter).indexInGroup);
   Place place{parameter,   "state " + quoted(states[state].name) + " of " + name,
               local.shape, states[state].dtype,
               local.bytes, states[state].elementBytes};

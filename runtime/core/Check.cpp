@@ -31,7 +31,7 @@ int32_t checkShards(stepc_instance &instance, int64_t parameter) {
   for (size_t i = 0; i < local.states.size(); ++i) {
     const StateText &state = lib.groups[index].states[i];
     Bound bound = instance.bound.stateBound[state.index][parameter];
-    if (isMissing(bound, local.states[i].bytes))
+    if (isMissing(bound, local.state(i, lib.parameter(parameter).indexInGroup).bytes))
       return instance.refuse(
           STEPC_ERROR_UNBOUND,
           format("state '%s' of parameter '%s' %s", state.name.c_str(), name, whyMissing(bound)));

@@ -3,6 +3,7 @@
 #include "runtime/core/Instance.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/host/FloatModes.h"
+#include "runtime/plan/BlockStates.h"
 #include "runtime/text/Plural.h"
 #include "runtime/text/Text.h"
 
@@ -126,11 +127,17 @@ std::vector<int64_t> withAxes(std::vector<int64_t> shape, size_t axes) {
   return shape;
 }
 
+LocalGroup::LocalShard shardOfState(const StateText &state, std::vector<int64_t> shape) {
+  int64_t bytes = product(shape) * state.elementBytes;
+  return {withAxes(std::move(shape), state.shape.size()), bytes};
+}
+
 LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   const plan::Group &group = lib.plan.groups[index];
   const plan::Mesh &mesh = lib.plan.meshes[group.mesh];
   LocalGroup local;
   local.states.resize(lib.groups[index].states.size());
+  local.blockStates.resize(local.states.size());
   auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), lib.world[worldRank]);
   if (found == mesh.ranks.end())
     return local;
@@ -146,18 +153,35 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   local.gradient = shardOf(plan::ShardsKind::Gradient, group.gradientType);
   for (size_t i = 0; i < local.states.size(); ++i) {
     const StateText &state = lib.groups[index].states[i];
-    local.states[i].shape =
-        withAxes(geometry::localStateShape(group, mesh, position, state.value), state.shape.size());
-    local.states[i].bytes = product(local.states[i].shape) * state.elementBytes;
+    local.states[i] =
+        shardOfState(state, geometry::localStateShape(group, mesh, position, state.value));
   }
   return local;
+}
+
+/// Adds the states of a group that stay with blocks.
+void addBlockStates(const Library &lib, int64_t index, const std::vector<int64_t> &computed,
+                    LocalGroup &local) {
+  const plan::Group &group = lib.plan.groups[index];
+  for (size_t i = 0; i < local.states.size() && local.member; ++i) {
+    const StateText &state = lib.groups[index].states[i];
+    if (!group.staysWithBlocks(int64_t(state.index)))
+      continue;
+    for (size_t p = 0; p < group.parameters.size(); ++p)
+      local.blockStates[i].push_back(shardOfState(
+          state, plan::blockStateShape(group, state.value,
+                                       plan::blocksWithin(group, computed, int64_t(p)))));
+  }
 }
 
 void describeShards(stepc_instance &instance) {
   const Library &lib = instance.library;
   const plan::Plan &plan = lib.plan;
-  for (size_t g = 0; g < plan.groups.size(); ++g)
+  for (size_t g = 0; g < plan.groups.size(); ++g) {
     instance.prepared.groups.push_back(localGroup(lib, g, instance.rank));
+    addBlockStates(lib, int64_t(g), instance.prepared.tables.computed[g],
+                   instance.prepared.groups.back());
+  }
   std::vector<uint8_t> skips(plan.groups.size(), 0);
   for (size_t p = 0; p < plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Skip)

@@ -58,6 +58,14 @@ std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::Val
   return placements;
 }
 
+/// What stands in the place of the placements of a state that stays with blocks: "[blocks, blocks]".
+std::string withBlocks(const plan::Group &group) {
+  std::string text;
+  for (size_t axis = 0; axis < group.placements.size(); ++axis)
+    text += axis ? ", blocks" : "[blocks";
+  return text + "]";
+}
+
 GroupText describe(const plan::Plan &plan, const plan::Group &group) {
   GroupText text;
   text.dtype = plan::name(group.parameterType);
@@ -75,7 +83,9 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
     out.name = state.name;
     out.dtype = plan::name(state.dtype);
     out.kind = plan::name(state.kind);
-    out.placements = plan::toString(statePlacements(group, state.kind));
+    out.placements = group.staysWithBlocks(int64_t(i))
+                         ? withBlocks(group)
+                         : plan::toString(statePlacements(group, state.kind));
     out.shape = geometry::stateShape(group, state.kind);
     out.index = i;
     out.value = state.kind;

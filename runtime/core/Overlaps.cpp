@@ -136,7 +136,7 @@ void prepareOverlaps(stepc_instance &instance) {
     const LocalGroup &local = instance.prepared.groups[index];
     add(instance.bound.writtenRanges, local.parameter.bytes, p, kParameter);
     for (size_t i = 0; i < local.states.size(); ++i)
-      add(instance.bound.writtenRanges, local.states[i].bytes, p,
+      add(instance.bound.writtenRanges, local.state(i, lib.parameter(p).indexInGroup).bytes, p,
           lib.groups[index].states[i].index);
     add(instance.bound.gradientRanges, local.gradient.bytes, p, kGradient);
   }

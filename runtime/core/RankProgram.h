@@ -13,7 +13,7 @@
 
 namespace stepc::runtime {
 
-/// What a rank holds of a group's parameters, which are all alike.
+/// What a rank holds of a group's parameters. They are all alike, but for states that stay with blocks.
 struct LocalGroup {
   bool member = false;
   int64_t position = 0; ///< in the group's mesh; only of a member
@@ -23,6 +23,14 @@ struct LocalGroup {
   };
   LocalShard parameter, gradient;
   std::vector<LocalShard> states; // parallel to GroupText::states
+  /// States that stay with blocks, also parallel to GroupText::states: a shard for each of the group's
+  /// parameters. Empty for other states.
+  std::vector<std::vector<LocalShard>> blockStates;
+
+  /// Number `i` of GroupText::states, of one of the group's parameters.
+  const LocalShard &state(size_t i, int64_t indexInGroup) const {
+    return blockStates[i].empty() ? states[i] : blockStates[i][size_t(indexInGroup)];
+  }
   /// World ranks with a non-empty gradient; filled if a route of the group may skip.
   std::vector<int32_t> holders;
 };

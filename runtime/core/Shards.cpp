@@ -1,6 +1,7 @@
 //===- Shards.cpp - Which elements a rank's shard holds ---------------------===//
 #include "runtime/core/Instance.h"
 #include "runtime/geometry/Geometry.h"
+#include "runtime/plan/BlockStates.h"
 #include "runtime/text/Text.h"
 
 #include <algorithm>
@@ -39,9 +40,14 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
                                                  : plan::ShardsKind::State;
   plan::Group whole = geometry::whole(group);
   geometry::View view = geometry::view(whole, kind);
+  bool ofBlocks = of >= 0 && group.staysWithBlocks(int64_t(states[of].index));
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :
-       geometry::rectangles(whole, plan.meshes[group.mesh], local.position, kind, list)) {
+       ofBlocks
+           ? plan::blockStateRects(group, kind,
+                                   plan::blocksWithin(group, self->prepared.tables.computed[index],
+                                                      lib.parameter(parameter).indexInGroup))
+           : geometry::rectangles(whole, plan.meshes[group.mesh], local.position, kind, list)) {
     // Whole rows without gaps are one run.
     bool isOne = rect.cols == view.cols && rect.stride == view.cols;
     for (int64_t row = 0; row < (isOne ? 1 : rect.rows); ++row)

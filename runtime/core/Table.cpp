@@ -129,8 +129,10 @@ int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t pa
                .kind = text.kind.c_str(),
                .placements = text.placements.c_str(),
                .global_shape = text.shape.data(),
-               .local_shape =
-                   member ? instance->prepared.groups[group].states[state].shape.data() : nullptr,
+               .local_shape = member ? instance->prepared.groups[group]
+                                           .state(state, lib.parameter(parameter).indexInGroup)
+                                           .shape.data()
+                                     : nullptr,
                .init = text.init,
                .master = text.master,
                .reserved = 0});

@@ -23,10 +23,11 @@ int64_t byteSize(DType type) {
 }
 
 std::string_view describe(ShardsKind kind) {
-  return kind == ShardsKind::Reduced     ? "reduced gradient"
-         : kind == ShardsKind::LineParts ? "parts of lines"
-         : kind == ShardsKind::LineSums  ? "sums of lines"
-                                         : name(kind);
+  return kind == ShardsKind::Reduced       ? "reduced gradient"
+         : kind == ShardsKind::LineParts   ? "parts of lines"
+         : kind == ShardsKind::LineSums    ? "sums of lines"
+         : kind == ShardsKind::StateBlocks ? "states of blocks"
+                                           : name(kind);
 }
 
 std::string toString(const Placement &placement) {
@@ -309,6 +310,10 @@ int64_t slabsPerBlock(const Group &group) {
   int64_t extent = group.slabs.axis == Division::Rows ? group.rows() : group.cols();
   int64_t longest = std::max<int64_t>(1, group.slabs.longest);
   return std::max<int64_t>(1, (extent + longest - 1) / longest);
+}
+
+bool Group::staysWithBlocks(int64_t state) const {
+  return std::binary_search(blockStates.begin(), blockStates.end(), state);
 }
 
 const std::vector<Placement> &Group::placementsOf(ShardsKind kind) const {

@@ -140,12 +140,13 @@ enum class ShardsKind : int64_t {
   State = 2,
   Reduced = 3, ///< the sum of contributions to a partial gradient, before it moves to the states
   // Of sums of lines that are cut between ranks (geometry::LineCut).
-  LineParts = 4, ///< what a rank's shards of the states add to each row, column or block
-  LineSums = 5,  ///< the sum of each, on one rank
+  LineParts = 4,   ///< what a rank's shards of the states add to each row, column or block
+  LineSums = 5,    ///< the sum of each, on one rank
+  StateBlocks = 6, ///< states that stay with blocks (Group::blockStates)
 };
 template <>
 inline constexpr auto kNames<ShardsKind> = std::to_array<std::string_view>(
-    {"parameter", "gradient", "state", "reduced", "line_parts", "line_sums"});
+    {"parameter", "gradient", "state", "reduced", "line_parts", "line_sums", "state_blocks"});
 inline constexpr int64_t kShardsKinds = count<ShardsKind>();
 /// Names the tensor for messages: "parameter", …, "reduced gradient".
 std::string_view describe(ShardsKind kind);
@@ -314,7 +315,16 @@ struct Group {
   std::string strategy;            // the name of what chose the hops, for people
   std::vector<Hop> hops;           // each block is computed where the hops lead
   Slabs slabs;                     // with factors: slabs are computed, and no whole blocks
+  // Numbers of the rule's states, ascending, that have no placements. They stay with blocks: each rank has
+  // these states of the blocks that it computes, whole. Only for rules that compute whole blocks.
+  std::vector<int64_t> blockStates;
 
+  /// Whether state number `state` of the rule stays with blocks.
+  bool staysWithBlocks(int64_t state) const;
+  /// By which placements a state of the rule lies: its own or, if it stays with blocks, none.
+  ShardsKind shardsOfState(int64_t state) const {
+    return staysWithBlocks(state) ? ShardsKind::StateBlocks : ShardsKind::State;
+  }
   const std::vector<Placement> &placementsOf(ShardsKind kind) const;
   int64_t blocksPerParameter() const;
   int64_t blockCount() const; // blocksPerParameter() · parameters.size()

@@ -52,10 +52,10 @@ void BlockMap::trim() {
   heldBytes = 0;
 }
 
-int64_t BlockMap::position(int64_t segment, int64_t rank) const {
+int64_t BlockMap::positionIn(int64_t group, int64_t rank) const {
   if (rank < 0 || rank >= worldSize())
     return -1;
-  return at(at(meshes, groupOf(segment).mesh).positionOf, rank);
+  return at(at(meshes, at(thePlan.groups, group).mesh).positionOf, rank);
 }
 
 BlockMap::KnownKind &BlockMap::known(int64_t group, ShardForm form) {
@@ -149,10 +149,15 @@ const ShardRects &BlockMap::shard(int64_t group, ShardForm form, int64_t positio
   ShardRects &shard = shards[static_cast<size_t>(position)];
   if (shard.filled)
     return shard;
-  // Geometry gives a value of kind One a rectangle even if the parameter has no blocks; it is left out here.
-  if (at(blocksPerParameter, group) > 0)
+  if (form.whose == ShardsKind::StateBlocks) {
+    View each = view(g, form.value);
+    for (int64_t block = 0; block < at(blocksPerParameter, group); ++block)
+      shard.rects.push_back({block, 0, 0, each.rows, each.cols, 0, each.cols});
+  } else if (at(blocksPerParameter, group) > 0) {
+    // Geometry gives a value of kind One a rectangle even if the parameter has no blocks. It is left out.
     shard.rects =
         geometry::rectangles(g, at(thePlan.meshes, g.mesh), position, form.value, form.whose);
+  }
   shard.index(static_cast<size_t>(at(blocksPerParameter, group)));
   if (!shard.rects.empty()) {
     shard.row = shard.rects[0].row;
@@ -391,6 +396,31 @@ std::vector<int64_t> BlockMap::standing(const Place &place, int64_t position) {
 std::vector<int64_t> BlockMap::computed(int64_t segment, int64_t position) {
   return groupOf(segment).computes ? standing(computedIn(segment), position)
                                    : std::vector<int64_t>();
+}
+
+std::vector<int64_t> BlockMap::computedOf(int64_t group, int64_t position) {
+  const Group &g = at(thePlan.groups, group);
+  std::vector<int64_t> result;
+  int64_t perParameter = at(blocksPerParameter, group),
+          count = perParameter * static_cast<int64_t>(g.parameters.size());
+  if (!g.computes || count == 0)
+    return result;
+  auto level = static_cast<int64_t>(g.hops.size());
+  // Of each hop that owns factors, the classes along these.
+  std::vector<std::pair<const Hop *, const Classes *>> owning;
+  for (const Hop &hop : g.hops)
+    if (!hop.base.empty())
+      owning.push_back({&hop, &classes(g.mesh, hop.owned)});
+  ShardForm form(at(presences, group), home(g, at(thePlan.rules, g.rule)).whose());
+  const ShardRects &pieces = this->pieces(group, form, level, position);
+  for (int64_t block = 0; block < count; ++block) {
+    bool comes = !pieces.of(block % perParameter).empty();
+    for (auto [hop, along] : owning)
+      comes = comes && along->part(at(hop->base, block)) == along->part(position);
+    if (comes)
+      result.push_back(block);
+  }
+  return result;
 }
 
 int64_t BlockMap::computedCount(int64_t segment, int64_t position) {

@@ -194,9 +194,14 @@ public:
     return at(thePlan.groups, at(thePlan.segments, segment).group);
   }
   /// The position of a world rank in the mesh of a segment's group, or -1.
-  int64_t position(int64_t segment, int64_t rank) const;
+  int64_t position(int64_t segment, int64_t rank) const {
+    return positionIn(at(thePlan.segments, segment).group, rank);
+  }
+  /// The position of a world rank in the mesh of a group, or -1.
+  int64_t positionIn(int64_t group, int64_t rank) const;
   KindView &kind(int64_t group, ShardForm form);
-  /// The rectangles of one parameter in the shard of `position`.
+  /// The rectangles of one parameter in the shard of `position`. For states that stay with blocks: all of the
+  /// parameter's blocks, each at offset 0 (`held` and `shifts` say which the position has, and where).
   const ShardRects &shard(int64_t group, ShardForm form, int64_t position);
   /// The rectangles of the shard of `position`, cut where shards by the placements of `other` end.
   const SharedRects &shared(int64_t group, ShardForm form, ShardsKind other, int64_t position);
@@ -212,10 +217,20 @@ public:
   }
   /// Indices in the segment of the blocks of which a shard holds any rectangle.
   std::vector<int64_t> held(int64_t segment, const ShardRects &shard);
+  /// Indices in the segment of the blocks of which a rank has any element in its shards, or in the shards
+  /// that are copied to `place`.
+  std::vector<int64_t> held(const Place &place, int64_t position) {
+    if (place.from == Distribution::StateBlocks)
+      return computed(place.segment, position);
+    int64_t group = at(thePlan.segments, place.segment).group;
+    return held(place.segment, shard(group, formOf(place), position));
+  }
   /// Indices in the segment of the blocks that `position` computes: slot k is
   /// the k-th.
   std::vector<int64_t> computed(int64_t segment, int64_t position);
   int64_t computedCount(int64_t segment, int64_t position);
+  /// The blocks of a group, in all its segments, that `position` computes: ascending indices in the group.
+  std::vector<int64_t> computedOf(int64_t group, int64_t position);
 
   /// Per held block, what to add to an offset in the shard to get the offset in `place`, in elements. The
   /// place is shards or a copy of shards. `total` (may be null) receives the number of elements of the
@@ -289,6 +304,8 @@ private:
                       int64_t count, std::vector<int64_t> &out);
 
   ShardForm formOf(const Place &place) const { return {place.value, whose(thePlan, place)}; }
+  /// As `shifts`, for states that stay with blocks.
+  std::vector<int64_t> shiftsOfBlocks(const Place &place, int64_t position);
   static bool isBetweenShards(const Place &place) {
     return place.from.isShards() && place.to.isShards();
   }

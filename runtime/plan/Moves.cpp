@@ -248,8 +248,23 @@ std::optional<std::vector<int64_t>> BlockMap::walkKey(const Place &place, int64_
   return key;
 }
 
+std::vector<int64_t> BlockMap::shiftsOfBlocks(const Place &place, int64_t position) {
+  int64_t group = at(thePlan.segments, place.segment).group,
+          perParameter = at(blocksPerParameter, group);
+  View each = view(at(thePlan.groups, group), place.value);
+  std::vector<int64_t> all = computedOf(group, position), result;
+  for (int64_t index : computed(place.segment, position)) {
+    int64_t b = block(place.segment, index);
+    auto first = std::lower_bound(all.begin(), all.end(), b / perParameter * perParameter);
+    result.push_back((std::lower_bound(first, all.end(), b) - first) * each.rows * each.cols);
+  }
+  return result;
+}
+
 std::vector<int64_t> BlockMap::shifts(const Place &place, int64_t position, int64_t *total) {
   int64_t group = at(thePlan.segments, place.segment).group, next = 0;
+  if (place.from == Distribution::StateBlocks)
+    return shiftsOfBlocks(place, position);
   const ShardRects &shard = this->shard(group, {place.value, place.from.whose()}, position);
   std::vector<int64_t> result;
   for (int64_t index : held(place.segment, shard)) {

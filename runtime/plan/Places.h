@@ -46,6 +46,9 @@ struct Distribution {
     // elements, and the sum of these parts, each on one rank (ShardsKind).
     LineParts = 8,
     LineSums = 9,
+    /// States that stay with blocks, in memory that the trainer has bound: of each parameter the blocks that
+    /// the rank computes, one after another and each whole.
+    StateBlocks = 10,
   };
   Kind kind = Shards;
   int64_t hop = 0;
@@ -61,6 +64,7 @@ struct Distribution {
            : kind == ReducedShards ? ShardsKind::Reduced
            : kind == LineParts     ? ShardsKind::LineParts
            : kind == LineSums      ? ShardsKind::LineSums
+           : kind == StateBlocks   ? ShardsKind::StateBlocks
                                    : ShardsKind::Parameter;
   }
   /// How many hops lead from the shards to this distribution.
@@ -72,7 +76,7 @@ struct Distribution {
 template <>
 inline constexpr auto kNames<Distribution::Kind> = std::to_array<std::string_view>(
     {"shards", "blocks", "hop", "gradient_shards", "state_shards", "reduced_shards", "parts",
-     "ranges", "line_parts", "line_sums"});
+     "ranges", "line_parts", "line_sums", "state_blocks"});
 std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
 /// The distribution of the shards of a group's parameter, gradient, states or reduced gradient, or of lines.
 Distribution shardsOf(const Group &group, ShardsKind kind);

@@ -29,6 +29,8 @@ Distribution Distribution::after(const Group &group, int64_t hops) {
 }
 
 Distribution shardsOf(const Group &group, ShardsKind kind) {
+  if (kind == ShardsKind::StateBlocks)
+    return Distribution::StateBlocks;
   if (kind == ShardsKind::LineParts || kind == ShardsKind::LineSums)
     return kind == ShardsKind::LineParts ? Distribution::LineParts : Distribution::LineSums;
   const std::vector<Placement> &own = group.placementsOf(kind);
@@ -97,6 +99,9 @@ bool Place::copiesTo(const Place &other) const {
   if (segment != other.segment || value != other.value || end == End::Sent ||
       other.end == End::Received)
     return false;
+  // States that stay with blocks are copied to blocks at rest and back.
+  if (from == Distribution::StateBlocks || other.from == Distribution::StateBlocks)
+    return isResting(Distribution::Blocks) || other.isResting(Distribution::Blocks);
   // Values of other kinds are never in shards.
   if (!value.isStored() && (isOfShards() || other.isOfShards()))
     return false;

@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 25;
+constexpr int64_t kVersion = 26;
 
 class PlanWriter {
 public:
@@ -171,6 +171,7 @@ public:
     field(v.slabs.axis);
     list(v.slabs.factors, "factors of slabs");
     fields(v.slabs.shortest, v.slabs.longest);
+    list(v.blockStates, "states of blocks");
   }
   void field(Ref<Segment> v) {
     fields(v.name, v.group);

@@ -81,7 +81,8 @@ std::optional<std::pair<Place, int64_t>> TableBuilder::holder() {
   if (table.reducesParts())
     return std::pair(table.reduced(), shardOf(table.reduced()).like);
   const Place &place = packed.isMoving() ? packed : own;
-  if (!own.isOfShards() || (packed.from.isShards() && packed.to.isShards() && packed.isMoving()))
+  if (!own.isOfShards() || own.from == Distribution::StateBlocks ||
+      (packed.from.isShards() && packed.to.isShards() && packed.isMoving()))
     return std::nullopt;
   return std::pair(place, shardOf(place).like);
 }
@@ -96,7 +97,7 @@ std::vector<int64_t> TableBuilder::blocks() {
   else if (packed.isMoving())
     result = map.standing(packed, position);
   else
-    result = map.held(segment, shardOf(own));
+    result = map.held(own, position);
   for (int64_t &index : result)
     index = map.block(segment, index);
   return result;
@@ -294,7 +295,7 @@ void TableBuilder::copies(std::vector<CopyRow> &out) {
     });
   } else if (packed.isResting(Distribution::Blocks) || other.isResting(Distribution::Blocks)) {
     fromFirst = table.from.isOfShards();
-    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own))),
+    std::vector<int64_t> slots = slotsOf(map.held(own, position)),
                          shifts = map.shifts(own, position);
     forOwnRects([&](int64_t k, int64_t block, const Rect &rect) {
       auto held = static_cast<size_t>(k);

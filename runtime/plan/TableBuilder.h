@@ -116,7 +116,7 @@ private:
   template <typename Visit> void forOwnRects(Visit visit) {
     const ShardRects &shard = shardOf(own);
     int64_t k = 0;
-    for (int64_t index : map.held(table.from.segment, shard)) {
+    for (int64_t index : map.held(own, position)) {
       int64_t block = map.block(table.from.segment, index);
       for (const geometry::Rect &rect : shard.of(block % perParameter))
         visit(k, block, rect);
@@ -142,7 +142,7 @@ template <typename Visit> void TableBuilder::forStaged(Visit visit) {
                visit(number, block, rect, offset, rect.cols);
              });
   } else if (table.to.isResting(Distribution::Blocks)) {
-    std::vector<int64_t> slots = slotsOf(map.held(table.from.segment, shardOf(own)));
+    std::vector<int64_t> slots = slotsOf(map.held(own, position));
     forOwnRects([&](int64_t k, int64_t block, const geometry::Rect &rect) {
       int64_t slot = slots[static_cast<size_t>(k)];
       visit(k, block, rect, slot < 0 ? -1 : inBlocks(slot, rect), view.cols);

@@ -191,6 +191,10 @@ RankTables Expander::tables(int64_t rank) {
     result.starts.push_back(*start(*each, rank));
   for (const Pool &each : plan.pools)
     result.pools.push_back(pool(each, rank));
+  for (size_t group = 0; group < plan.groups.size(); ++group)
+    result.computed.push_back(plan.groups[group].blockStates.empty()
+                                  ? std::vector<int64_t>()
+                                  : computedOf(static_cast<int64_t>(group), rank));
   return result;
 }
 
@@ -228,6 +232,13 @@ int64_t Expander::elements(const Place &place, int64_t rank) {
   int64_t group = map.plan().segments[static_cast<size_t>(place.segment)].group;
   const KindView &view = map.kind(group, place.value);
   return map.computedCount(place.segment, position) * view.rows * view.cols;
+}
+
+std::vector<int64_t> Expander::computedOf(int64_t group, int64_t rank) {
+  BlockMap &map = known->map;
+  map.trim();
+  int64_t position = map.positionIn(group, rank);
+  return position < 0 ? std::vector<int64_t>() : map.computedOf(group, position);
 }
 
 int64_t Expander::computedBlocks(int64_t segment, int64_t rank) {

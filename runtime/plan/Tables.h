@@ -185,6 +185,8 @@ struct RankTables {
   std::vector<RankTable> tables; // one per Plan::tables
   std::vector<RankStart> starts; // one per Plan::starts()
   std::vector<RankPool> pools;   // one per Plan::pools
+  /// Per group whose states stay with blocks: the blocks that the rank computes, ascending. Empty for others.
+  std::vector<std::vector<int64_t>> computed;
 };
 
 /// The tables of world rank `rank` (index into plan.world()). A rank outside a
@@ -210,6 +212,8 @@ public:
   /// The number of elements in a place on one rank, which is the least size of its buffer. 0 for ranks
   /// outside of the group's mesh.
   int64_t elements(const Place &place, int64_t rank);
+  /// The blocks of a group that a rank computes, ascending. None on ranks outside of the group's mesh.
+  std::vector<int64_t> computedOf(int64_t group, int64_t rank);
   /// How many of a segment's blocks a rank computes.
   int64_t computedBlocks(int64_t segment, int64_t rank);
 

@@ -90,6 +90,8 @@ private:
       return wrong;
     if (Check wrong = ofLines(place, group); !wrong.empty())
       return wrong;
+    if (Check wrong = ofBlocks(place, group); !wrong.empty())
+      return wrong;
     if (place.isMoving() == (place.from == place.to))
       return "expected two distributions of a move, and one of what is at rest, found " +
              name(place.from) + " and " + name(place.to);
@@ -138,6 +140,19 @@ private:
     return geometry::checkLines(group, at(plan.meshes, group.mesh), place.value);
   }
 
+  /// Checks places of states that stay with blocks. They lie in memory that the trainer has bound.
+  Check ofBlocks(const Place &place, const Group &group) const {
+    if (place.from != Distribution::StateBlocks && place.to != Distribution::StateBlocks)
+      return {};
+    const std::vector<State> &states = at(plan.rules, group.rule).states;
+    bool isOfState =
+        std::any_of(group.blockStates.begin(), group.blockStates.end(),
+                    [&](int64_t state) { return at(states, state).kind == place.value; });
+    return isOfState && place.isBound()
+               ? Check()
+               : "expected a bound state that stays with blocks, found " + describe(place);
+  }
+
   static Check found(const Table &table) {
     return ", found " + describe(table.from) + " and " + describe(table.to);
   }
@@ -176,7 +191,7 @@ private:
     case TableKind::PartRows:
     case TableKind::PartColumns:
     case TableKind::PartBlocks:
-      if (!table.from.isBound())
+      if (!table.from.isBound() || table.from.from == Distribution::StateBlocks)
         return "expected shards to be walked" + found(table);
       if (table.reducesParts()) {
         if (Check wrong = place(table.reduced()); !wrong.empty())

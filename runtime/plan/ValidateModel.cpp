@@ -1,6 +1,7 @@
 //===- ValidateModel.cpp - What makes a plan's model safe to expand ------===//
 
 #include "runtime/geometry/Geometry.h"
+#include "runtime/plan/BlockStates.h"
 #include "runtime/plan/Checks.h"
 
 #include <algorithm>
@@ -134,7 +135,9 @@ private:
         return "expected the parameters of group " + first.name +
                ", which has another part of them, found others";
     }
-    return checkHops(plan, group);
+    if (Check wrong = checkHops(plan, group); !wrong.empty())
+      return wrong;
+    return checkBlockStates(group, at(plan.rules, group.rule).states);
   }
 
   /// The message for a parameter that a group lists although the parameter names another group or place.

@@ -129,6 +129,8 @@ static void setLimits(mlir::ModuleOp module, const CompileOptions &options) {
   mlir::Builder builder(module.getContext());
   if (options.workspaceLimit > 0)
     module->setAttr(comm::kLimitAttr, builder.getI64IntegerAttr(options.workspaceLimit));
+  if (options.stateLimit > 0)
+    module->setAttr(optim::kStateLimitAttr, builder.getI64IntegerAttr(options.stateLimit));
   if (options.maxPeers > 0)
     module->setAttr(optim::kMaxPeersAttr, builder.getI64IntegerAttr(options.maxPeers));
 }

@@ -94,6 +94,13 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "number of waves is chosen for it")
       ->check(checkBytes)
       ->type_name("BYTES");
+  app.add_option_function<std::string>(
+         "--state-limit",
+         [&options](const std::string &text) { options.stateLimit = parseBytes(text); },
+         "At most so many bytes of states per rank, or an error: owners of blocks whose states stay "
+         "with them are chosen for it")
+      ->check(checkBytes)
+      ->type_name("BYTES");
   app.add_option(
          "--waves", options.waves,
          "Force this number of waves, whatever the model says of time and workspace; a warning "

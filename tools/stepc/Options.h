@@ -39,6 +39,7 @@ struct CompileOptions {
   std::vector<std::string> strategies;
   std::vector<std::string> ifPresent; ///< Patterns of the specification that may match nothing.
   int64_t workspaceLimit = 0;         ///< 0: none.
+  int64_t stateLimit = 0;             ///< 0: none.
   int64_t maxPeers = 0;               ///< 0: any number.
   int64_t waves = 0;                  ///< 0: the least workspace within 3 % of the best time.
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;

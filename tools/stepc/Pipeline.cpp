@@ -159,6 +159,8 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--waves", Level::Optim);
   if (level > Level::Optim && options.workspaceLimit)
     return refuse("--workspace-limit", Level::Optim);
+  if (level > Level::Optim && options.stateLimit)
+    return refuse("--state-limit", Level::Optim);
   if (level > Level::Optim && options.maxPeers)
     return refuse("--max-peers", Level::Optim);
   if (level > Level::Scheduled && !options.targets.empty())

@@ -320,6 +320,7 @@ int driver::runRun(const RunCommand &command) {
        {std::pair("--strategy", !command.strategies.empty()),
         std::pair("--cluster", !command.cluster.empty()), std::pair("--waves", command.waves != 0),
         std::pair("--workspace-limit", command.workspaceLimit != 0),
+        std::pair("--state-limit", command.stateLimit != 0),
         std::pair("--max-peers", command.maxPeers != 0),
         std::pair("--target", command.reference && !command.targets.empty()),
         std::pair("--products", !command.products.empty()), std::pair("-O", command.optimize >= 0),

@@ -8,6 +8,7 @@
 #include "runtime/emulated/Races.h"
 #include "runtime/text/Text.h"
 
+#include <algorithm>
 #include <set>
 
 namespace stepc::runtime {
@@ -88,17 +89,25 @@ private:
     for (const plan::CopyRow &row : instance.prepared.tables.tables[effect.table].copies)
       of.insert(row.parameter);
     for (int64_t p : of) {
-      const LocalGroup &group = instance.prepared.groups[plan.parameters[p].group];
-      const LocalGroup::LocalShard &shard = operand.kind == Parameters ? group.parameter
-                                            : operand.kind == Gradients
-                                                ? group.gradient
-                                                : group.states[operand.value];
+      const LocalGroup::LocalShard &shard = shardOf(operand, p);
       const char *what = operand.kind == Parameters  ? "the shard of parameter"
                          : operand.kind == Gradients ? "the gradient of parameter"
                                                      : "a state of parameter";
       add({pointers[p], shard.bytes, effect.reads(), effect.writes(), what, effect.number,
            &instance.library.parameter(p).name});
     }
+  }
+
+  const LocalGroup::LocalShard &shardOf(const plan::Operand &operand, int64_t parameter) const {
+    const plan::Parameter &named = instance.library.parameter(parameter);
+    const LocalGroup &group = instance.prepared.groups[named.group];
+    if (operand.kind != plan::OperandKind::State)
+      return operand.kind == plan::OperandKind::Parameters ? group.parameter : group.gradient;
+    const std::vector<StateText> &states = instance.library.groups[named.group].states;
+    auto state = std::find_if(states.begin(), states.end(), [&](const StateText &each) {
+      return int64_t(each.index) == operand.value;
+    });
+    return group.state(size_t(state - states.begin()), named.indexInGroup);
   }
 
   /// Adds the step counts, as written if `counts`; otherwise as read, with the hyperparameters.

@@ -98,8 +98,9 @@ typedef struct stepc_options {
 
 /* One parameter as this rank sees it. Strings and global shapes live as long as the library, local shapes
  * as long as the instance. Local shapes are null for a null instance, and on ranks outside the parameter's
- * mesh. For a flat range, and if another rank owns the tensor, the local shape is the number of elements,
- * followed by ones. A scalar then has this number, too, although it has 0 axes. */
+ * mesh. For a flat range, if another rank owns the tensor, and if a state stays with some blocks of a
+ * parameter, the local shape is the number of elements, followed by ones. A scalar then has this number, too,
+ * although it has 0 axes. */
 typedef struct stepc_parameter_info {
   int32_t struct_size;
   int32_t axes; /* of the global and local shapes */
@@ -118,6 +119,9 @@ typedef struct stepc_state_info {
   int32_t axes;
   const char *name, *dtype; /* "m", "f32" */
   const char *kind;         /* "full", "rows", "cols", "one" */
+  /* "[S(0), R]". "[blocks, blocks]", with this word for each axis of the mesh, if the state stays with
+   * blocks: it lies, whole, on the ranks that compute the parameter's blocks. Ranks that compute none have
+   * none of it. shard_runs says which blocks are on this rank. */
   const char *placements;
   const int64_t *global_shape, *local_shape;
   double init;

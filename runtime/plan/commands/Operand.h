@@ -59,10 +59,10 @@ struct Operand {
     return kind == OperandKind::Parameters || kind == OperandKind::Gradients ||
            kind == OperandKind::State;
   }
-  /// The tensor whose shards the operand is. Only for shards.
-  ShardsKind whose() const {
+  /// The tensor of a group whose shards the operand is. Only for shards.
+  ShardsKind whose(const Group &group) const {
     return kind == OperandKind::Gradients ? ShardsKind::Gradient
-           : kind == OperandKind::State   ? ShardsKind::State
+           : kind == OperandKind::State   ? group.shardsOfState(value)
                                           : ShardsKind::Parameter;
   }
   /// The bytes of one block. Only for batches.

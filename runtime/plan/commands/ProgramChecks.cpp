@@ -133,11 +133,11 @@ Check ProgramChecks::operand(const Operand &operand, const Group &group,
   case OperandKind::Gradients:
     if (!shards)
       return "expected no shards, because it visits none of their elements, found those of the " +
-             std::string(name(operand.whose()));
-    return shardsOf(group, operand.whose()) == shards->from
+             std::string(name(operand.whose(group)));
+    return shardsOf(group, operand.whose(group)) == shards->from
                ? Check()
                : "expected shards that stand in " + name(shards->from) + ", found those of the " +
-                     std::string(name(operand.whose()));
+                     std::string(name(operand.whose(group)));
   }
   return unknown("a kind of operand", operand.kind);
 }
@@ -205,7 +205,7 @@ Check ProgramChecks::side(const Operand &operand, const Place &place, int64_t el
     return {};
   return "expected " + std::string(name(place.value)) + " elements of " +
          std::to_string(elementBytes) + " bytes, as its table has, found the " +
-         std::string(name(operand.whose())) + "'s: " + std::string(name(of.kind)) + " of " +
+         std::string(name(operand.whose(group))) + "'s: " + std::string(name(of.kind)) + " of " +
          std::string(name(of.dtype));
 }
 

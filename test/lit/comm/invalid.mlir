@@ -341,7 +341,7 @@ comm.segment @s group @g wave 1048576 all
 
 // Shards are of something known.
 func.func @f() {
-  // expected-error @below {{expected parameter, gradient, state, reduced, line_parts or line_sums, found master}}
+  // expected-error @below {{expected parameter, gradient, state, reduced, line_parts, line_sums or state_blocks, found master}}
   %p = comm.shards master @g : !comm.shards<@g, f32>
   return
 }

@@ -214,7 +214,7 @@ func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 // -----
 
 // A distribution is known.
-// expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts or line_sums, found to_matrix}}
+// expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts, line_sums or state_blocks, found to_matrix}}
 func.func private @f(tensor<?xf32, #comm.place<@s, full, to_matrix>>)
 
 // -----

@@ -287,7 +287,7 @@ func.func @f(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
 
 // A stage visits something known.
 func.func @f() {
-  // expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts or line_sums, found rows}}
+  // expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts, line_sums or state_blocks, found rows}}
   comm.stage @s over rows {
   }
   return

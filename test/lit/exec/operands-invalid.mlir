@@ -224,7 +224,7 @@ exec.program arena 8192 {
 
 // Shards are of something known.
 exec.program arena 8192 {
-  // expected-error @below {{expected parameter, gradient, state, reduced, line_parts or line_sums, found master}}
+  // expected-error @below {{expected parameter, gradient, state, reduced, line_parts, line_sums or state_blocks, found master}}
   // expected-error @below {{failed to parse Exec_Shards parameter 'kind'}}
   exec.dispatch_chunks @k of [#exec.table<kind = shard_chunks, from = <@s, full, shards>>] [#exec.shards<master>]
 }

@@ -100,6 +100,36 @@ optim.rule @R hyperparameters [] states [#optim.state<"a", bf16, full, 0.0 : f64
 
 // -----
 
+// Block states are states of the rule, each once, full, and no masters.
+// expected-error @below {{expected block states among the rule's states, found 'b'}}
+optim.rule @R hyperparameters [] states [#optim.state<"a", f32, full, 0.0 : f64, false>] block_states ["b"] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %a: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %a : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
+// expected-error @below {{expected distinct block states, found 'a' twice}}
+optim.rule @R hyperparameters [] states [#optim.state<"a", f32, full, 0.0 : f64, false>] block_states ["a", "a"] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %a: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %a : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
+// expected-error @below {{expected block states that are full and no masters, found #optim.state<"a", f32, full, 0.000000e+00 : f64, true>}}
+optim.rule @R hyperparameters [] states [#optim.state<"a", f32, full, 0.0 : f64, true>] block_states ["a"] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %a: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %a : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
+// expected-error @below {{expected optim.state_limit of an i64 above 0, found 0 : i64}}
+module attributes {optim.state_limit = 0 : i64} {}
+
+// -----
+
 // The master is shaped like the parameter.
 // expected-error @below {{expected a master state that is full and f32, found #optim.state<"a", f32, rows, 0.000000e+00 : f64, true>}}
 optim.rule @R hyperparameters [] states [#optim.state<"a", f32, rows, 0.0 : f64, true>] {

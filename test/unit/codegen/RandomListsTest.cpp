@@ -68,15 +68,17 @@ protected:
     return " " + std::string(name) + " " + attributeText(placements);
   }
 
-  /// A module at level 1 with the rule of inputs/turns.mlir, all of whose parameters are alike.
+  /// A module at level 1 with the rule of inputs/turns.mlir, or of inputs/between.mlir, which has a state that stays
+  /// with blocks. All parameters are alike.
   std::string drawModule() {
-    std::string text = input("turns.mlir");
+    bool turns = chance(70);
+    std::string text = input(turns ? "turns.mlir" : "between.mlir");
     text = text.substr(0, text.find("  optim.parameter"));
-    if (chance(60)) // of the gradient, which may be reduced on shards
+    if (turns && chance(60)) // of the gradient, which may be reduced on shards
       text = replaced(text, "%11 = optim.reduce mean %10 :",
                       "%squares = arith.mulf %arg1, %arg1 : tensor<?x?xf32>\n"
                       "    %11 = optim.reduce mean %squares :");
-    if (chance(60)) { // a value per column or block in place of one per row
+    if (turns && chance(60)) { // a value per column or block in place of one per row
       bool ofColumns = chance(50);
       text = replaced(
           replaced(text, "tensor<?x1xf32>", ofColumns ? "tensor<1x?xf32>" : "tensor<1x1xf32>"),
@@ -140,14 +142,43 @@ protected:
     return text + "}\n";
   }
 
+  /// Has a rank bind the states of one block fewer, or of another one more, than it computes.
+  void attackBlocks(Scheduled &made, const plan::Plan &plan, const std::string &text) {
+    for (auto [index, group] : llvm::enumerate(plan.groups)) {
+      if (group.blockStates.empty())
+        continue;
+      int64_t wrong = draw(random, 0, int64_t(plan.world().size()) - 1);
+      auto lie = [&, wrong, index = int64_t(index)](const plan::Plan &plan) {
+        verify::Expand expand = verify::runtimeExpand(plan);
+        expand.computed = [truth = expand.computed, wrong, index](int64_t group, int64_t rank) {
+          std::vector<int64_t> blocks = truth(group, rank);
+          if (group != index || rank != wrong)
+            return blocks;
+          if (blocks.empty())
+            return std::vector<int64_t>{0};
+          blocks.pop_back();
+          return blocks;
+        };
+        return expand;
+      };
+      made.error.clear();
+      ASSERT_TRUE(failed(prove(*made.module, lie))) << text;
+      ASSERT_NE(made.error.find("expected states of the "), std::string::npos) << made.error;
+      ++histogram["refused blocks"];
+    }
+  }
+
   /// Proves it, and has each of some changes refused.
   void attack(Scheduled &made, const std::string &text, int changes) {
     ASSERT_TRUE(succeeded(prove(*made.module))) << text << made.error;
     FailureOr<ProgramPlan> program = planFromModule(*made.module);
     ASSERT_TRUE(succeeded(program));
     for (const plan::Table &table : program->plan.tables)
+      histogram["state blocks"] += table.from.from == plan::Distribution::StateBlocks;
+    for (const plan::Table &table : program->plan.tables)
       if (table.reduces())
         ++histogram["table " + std::string(plan::name(table.kind))];
+    ASSERT_NO_FATAL_FAILURE(attackBlocks(made, program->plan, text));
     TableMutator mutator(random);
     for (int i = 0; i < changes; ++i) {
       std::optional<Mutation> mutation = mutator.mutate(program->plan);
@@ -205,9 +236,10 @@ TEST_F(RandomLists, AreAcceptedAndMutationsRefused) {
     std::cout << "  " << what << ": " << count << "\n";
   for (const std::string &strategy : strategies)
     EXPECT_GE(histogram["strategy " + strategy], 1) << strategy;
-  for (const char *what : {"gradient_placements", "state_placements", "partial gradient",
-                           "placement R", "placement S", "placement _S", "placement IS",
-                           "placement owned", "placement flat", "placement P", "divided"})
+  for (const char *what :
+       {"gradient_placements", "state_placements", "partial gradient", "placement R", "placement S",
+        "placement _S", "placement IS", "placement owned", "placement flat", "placement P",
+        "divided", "state blocks", "refused blocks"})
     EXPECT_GE(histogram[what], 3) << what;
   EXPECT_GE(histogram["refused"], 800);
   for (const char *what : reducing)

@@ -71,6 +71,10 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "group group: expected a position in mesh mesh below 4, found 4");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base.pop_back(); }),
             "group group: expected 3 positions for the blocks of a hop, found 2");
+  EXPECT_EQ(
+      message([](Plan &p) { p.groups[0].blockStates = {0}; }),
+      "group group: expected states to stay with blocks only where whole and undivided blocks come "
+      "together, found some of group group");
   // A hop may own again what an earlier one replicates, all of it and nothing else.
   auto hops = [&](std::vector<Factor> replicated, std::vector<Factor> owned, bool more) {
     return message([&](Plan &p) {
