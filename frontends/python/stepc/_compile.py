@@ -126,6 +126,7 @@ def option_arguments(
     arguments: Sequence[str] = (),
     if_present: Sequence[str] = (),
     cluster: Cluster | None = None,
+    state_limit: int | str | None = None,
 ) -> list[str]:
     """The command-line form of the compile options."""
     check_arguments(arguments)
@@ -140,6 +141,8 @@ def option_arguments(
     result += [f"--strategy={item}" for item in strategy or ()]
     if workspace_limit is not None:
         result.append(f"--workspace-limit={workspace_limit}")
+    if state_limit is not None:
+        result.append(f"--state-limit={state_limit}")
     if numerics is not None:
         result.append(f"--numerics={numerics}")
     return result + present_arguments(if_present) + list(arguments)
@@ -268,6 +271,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
     arguments: Sequence[str] = (),
     if_present: Sequence[str] = (),
     cluster: Cluster | None = None,
+    state_limit: int | str | None = None,
 ) -> Compiled:
     """Compiles an optimizer definition for the parameters of a manifest.
 
@@ -291,6 +295,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         cluster: the machines that the plan is chosen for, in the place of the manifest's: a
             profile's name (``"h100"``), a file that ``stepc probe`` wrote, or what the manifest's
             ``cluster`` says, as a dict.
+        state_limit: bytes of states per rank, or a text as ``"1.5GiB"``: owners of blocks whose states stay
+            with them are chosen so that no rank has more.
 
     The compiler's warnings become :class:`stepc.CompileWarning`.
 
@@ -298,7 +304,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         CompileError: the input was refused; the message is the compiler's diagnostics.
     """
     options = option_arguments(
-        target, strategy, workspace_limit, numerics, arguments, if_present, cluster
+        target, strategy, workspace_limit, numerics, arguments, if_present, cluster, state_limit
     )
     made = compile_silently(spec, manifest, options, output)
     for text in made.warnings:

@@ -66,9 +66,9 @@ def open_tables(path: str) -> tuple[c.CDLL, list[LibraryTable]]:
 
 
 def local_shape(pointer: object, axes: int, placements: str) -> tuple[int, ...] | None:
-    """The shape of a shard; None if it has none. In a flat or owned placement a scalar's shard has one axis,
-    the number of its elements."""
-    if pointer and ("flat" in placements or "owned" in placements):
+    """The shape of a shard; None if it has none. In a flat or owned placement, and if a state stays with
+    blocks, a scalar's shard has one axis, the number of its elements."""
+    if pointer and any(word in placements for word in ("flat", "owned", "blocks")):
         return tuple(pointer[i] for i in range(max(axes, 1)))
     return shape(pointer, axes)
 

@@ -14,7 +14,7 @@ from stepc.errors import StepcError, plural
 from stepc.torch.describe import my_rank
 from stepc.torch.names import canonical_name
 from stepc.torch.pieces import Piece
-from stepc.torch.placements import same_placements, split_placements
+from stepc.torch.placements import BLOCKS, same_placements, split_placements
 from stepc.torch.record import Record
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.states import (
@@ -248,7 +248,8 @@ def _plan(
         if key not in own:
             raise StepcError(f"{where}: expected '{key}' in the source, found {', '.join(own)}")
         beside = (info.placements, info.global_shape) == (record.info.placements, record.info.global_shape)
-        result.append((where, target, _fitting(own[key], target, where, beside), info.placements))
+        alone = BLOCKS not in info.placements  # which blocks a rank has, no source knows
+        result.append((where, target, _fitting(own[key], target, where, beside, alone), info.placements))
     taken = own.get(STEP, step)
     if taken is None:
         raise StepcError(f"parameter '{name}': expected 'step' in the source, or step=, found neither")
@@ -258,10 +259,12 @@ def _plan(
     return result
 
 
-def _fitting(value: Any, target: torch.Tensor, where: str, beside: bool) -> torch.Tensor:
-    """A source's tensor in the dtype of the state. It becomes a Piece if it holds this rank's elements alone.
-    Then it is a plain tensor, or a DTensor with the parameter's placements. The latter counts only if the
-    state has these placements, too (``beside``)."""
+def _fitting(
+    value: Any, target: torch.Tensor, where: str, beside: bool, may_be_alone: bool
+) -> torch.Tensor:
+    """A source's tensor in the dtype of the state. It becomes a Piece if it holds this rank's elements alone,
+    where it may. Then it is a plain tensor, or a DTensor with the parameter's placements. The latter counts
+    only if the state has these placements, too (``beside``)."""
     check_tensor(value, where)
     mine = local(target)
     exact = value.dtype == target.dtype or (
@@ -270,7 +273,7 @@ def _fitting(value: Any, target: torch.Tensor, where: str, beside: bool) -> torc
     if not exact:
         raise StepcError(f"{where}: expected {target.dtype}, found {value.dtype}; a cast would round it")
     value = value.detach().to(target.dtype)
-    if isinstance(mine, Piece) and not isinstance(local(value), Piece):
+    if may_be_alone and isinstance(mine, Piece) and not isinstance(local(value), Piece):
         held = local(value)
         if isinstance(value, DTensor):
             alone = beside and isinstance(target, DTensor) and value.device_mesh == target.device_mesh

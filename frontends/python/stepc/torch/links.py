@@ -134,6 +134,12 @@ class Links:
         self._swap(sent, found, _DATA_TAG, what, limit)
         return {peer: pickle.loads(data.numpy().tobytes()) for peer, data in found.items()}
 
+    def swap(
+        self, sent: Mapping[int, torch.Tensor], found: Mapping[int, torch.Tensor], what: str
+    ) -> None:
+        """Sends each peer of ``sent``, by its index, a tensor, and receives those of ``found``."""
+        self._swap(sent, found, _DATA_TAG, what, self.timeout)
+
     def _swap(
         self, sent: Mapping[int, torch.Tensor], found: Mapping[int, torch.Tensor], tag: int,
         what: str, seconds: float,

@@ -112,6 +112,31 @@ class Meeting:
         found = self._links.exchange(dict.fromkeys(peers, item), self.what)
         return [item if peer == me else found[peer] for peer in range(self._links.size)]
 
+    @property
+    def me(self) -> int:
+        """This rank's global rank."""
+        return my_rank()
+
+    def give_up(self, reason: str) -> None:
+        """Tells the others, which may wait for this rank, that it failed. The meeting is over then."""
+        if self._links is not None:
+            self._links.abort(f"{self.what}: {reason}")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this rank gave up, or found that another one did."""
+        return self._links is not None and self._links.aborted is not None
+
+    def swap(self, sent: Mapping[int, torch.Tensor], found: Mapping[int, torch.Tensor]) -> None:
+        """Sends tensors of bytes to other ranks that meet, and fills those of ``found`` with what they send.
+        Both are by global rank, and each rank must expect what the other sends."""
+        if self._links is not None and (sent or found):
+            index = {rank: number for number, rank in enumerate(self.ranks)}
+            self._links.swap(
+                {index[rank]: data for rank, data in sent.items()},
+                {index[rank]: data for rank, data in found.items()}, self.what,
+            )  # fmt: skip
+
     def broadcast(self, data: bytes | None, size: int, source: int) -> bytes:
         """Sends ``data`` of the global rank ``source`` to all ranks that meet, and returns its bytes."""
         tensor = torch.empty(size, dtype=torch.uint8, device="cpu")
@@ -416,6 +441,8 @@ def agree(
 ) -> None:
     """Raises an error on every rank that meets if one has a problem, or if ranks of one ``world`` would take
     steps for different targets. Steps for different targets have no messages in common."""
+    if problem is not None and meeting.is_over:
+        raise problem
     items = meeting.gather((None if problem is None else cause(problem), target))
     if problem is not None:
         raise problem

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from stepc._calls import cause
 from stepc._compile import Cluster
+from stepc._described import Parameter
 from stepc._inputs import Spec
 from stepc._library import Instance, Library
 from stepc.errors import GraphError, StepcError, StepcTimeout, TransportError
@@ -30,6 +31,7 @@ from stepc.torch.group import shown
 from stepc.torch.groups import Hyperparameters, Question, Routing, expect_one_group
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
+from stepc.torch.moving import Moves, block_states
 from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
 from stepc.torch.options import expect_no_request, fill_absent
@@ -91,7 +93,7 @@ class Optimizer(Failures, RoutedGroups):
         partial_gradients: ``"reduce"`` sums pending gradients in the step, ``"error"`` refuses.
         capturable: CUDA graphs (``torch.cuda.graph``) may capture steps; each replay is a step. Step counts
             are tensors on the GPU. If hyperparameters are, too, replays read their values of the time.
-        target, strategy, workspace_limit, numerics, arguments, if_present, cluster: see
+        target, strategy, workspace_limit, state_limit, numerics, arguments, if_present, cluster: see
             :func:`stepc.compile`; not beside ``library``.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
             have it, ``lr=0.02``. ``betas=(a, b)`` stands for ``beta1`` and ``beta2``. ``foreach``, ``fused``
@@ -119,6 +121,7 @@ class Optimizer(Failures, RoutedGroups):
         target: str | Sequence[str] | None = None,
         strategy: str | Sequence[str] | Mapping[str, str] | None = None,
         workspace_limit: int | str | None = None,
+        state_limit: int | str | None = None,
         numerics: str | None = None,
         arguments: Sequence[str] = (),
         if_present: Sequence[str] = (),
@@ -132,6 +135,8 @@ class Optimizer(Failures, RoutedGroups):
         self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
+        #: The states that stay with blocks: of bound parameters, and of those whose states are kept.
+        self._block_states: set[tuple[str, str]] = set()
         # The entries that this class put into `state`, by parameter: its name and states. The trainer put in
         # all others.
         self._shown: dict[torch.Tensor, tuple[str, dict[str, Any]]] = {}
@@ -160,7 +165,8 @@ class Optimizer(Failures, RoutedGroups):
             )
             self._compile_options = compile_options(
                 library, target=target, strategy=strategy, workspace_limit=workspace_limit,
-                numerics=numerics, arguments=arguments, if_present=if_present, cluster=cluster,
+                state_limit=state_limit, numerics=numerics, arguments=arguments, if_present=if_present,
+                cluster=cluster,
             )  # fmt: skip
             self._given_library = Library(library) if library is not None else None
             super().__init__(params, routes)
@@ -315,15 +321,19 @@ class Optimizer(Failures, RoutedGroups):
             problem = error
         agree(problem, meeting, world, library.target if world else "")
         if not world:
-            agree(None, meeting)
-            self._bind(Nothing(), device, {}, manifest)
+            try:
+                self._bind(Nothing(), device, {}, manifest, meeting, world)
+                agree(None, meeting)
+            except BaseException:
+                self._close()
+                raise
             return
         threads = self._threads if self._threads is not None else torch.get_num_threads()
         instance = make_instance(library, device, world, meeting, threads, self._timeout)
         try:
             try:
                 tensors = {name: tensor for name, (_, tensor) in mine.items()}
-                self._bind(instance, device, tensors, manifest)
+                self._bind(instance, device, tensors, manifest, meeting, world)
             except Exception as error:  # noqa: BLE001 - agree() raises it
                 # Peers may wait for this rank in a redistribution of states.
                 instance.abort(cause(error))
@@ -339,7 +349,8 @@ class Optimizer(Failures, RoutedGroups):
 
     def _bind(
         self, instance: Instance, device: devices.Host | devices.Gpu,
-        tensors: dict[str, torch.Tensor], manifest: dict[str, Any],
+        tensors: dict[str, torch.Tensor], manifest: dict[str, Any], meeting: Meeting,
+        world: tuple[int, ...],
     ) -> None:  # fmt: skip
         axes = {mesh["name"]: tuple(axis["name"] for axis in mesh["axes"])
                 for mesh in manifest["meshes"]}  # fmt: skip
@@ -348,16 +359,32 @@ class Optimizer(Failures, RoutedGroups):
             max(len(instance.parameters), 1), dtype=torch.int64, device=device.numbers or "cpu"
         )
         records = []
-        kept, given = states_left(self)
-        for info in instance.parameters:
-            tensor = tensors.get(info.name)
-            if tensor is None or not info.member:
-                continue
-            state = allocate(info, tensor, mesh_of[info.name], instance)
+        infos = [info for info in instance.parameters if info.member and info.name in tensors]
+
+        def new_states(info: Parameter) -> dict[str, torch.Tensor]:
+            return allocate(info, tensors[info.name], mesh_of[info.name], instance)
+
+        # States that stay with blocks are moved first, by all ranks together. The others are made one
+        # parameter after the other, so that they do not stand beside all those of before.
+        may_move = {name for name, _ in self._block_states | block_states(instance.parameters)}
+        moves, problem = Moves(meeting, world), None
+        kept, given, early = {}, set(), {}
+        try:
+            kept, given = states_left(self)
+            early = {info.name: new_states(info) for info in infos if info.name in may_move}
+            moves.find(instance, early, kept, self._block_states)
+        except Exception as error:  # noqa: BLE001 - raised by `agree`, on all ranks
+            problem = error
+        moves.agree(problem)
+        moved = moves.run()
+        for info in infos:
+            tensor, state = tensors[info.name], early.get(info.name) or new_states(info)
             state[STEP] = steps[info.index]
             old = kept.pop(info.name, {})
             if info.name in given:
                 expect_names(old, state, info.name)
+            if old:
+                old = old | {name: moved[info.name, name] for name in state if (info.name, name) in moved}
             carry_over(state, old, info, instance.transport)
             records.append(Record(info, tensor, state, state[STEP], mesh_of[info.name]))
         self._hyperparameters = Hyperparameters(
@@ -373,6 +400,8 @@ class Optimizer(Failures, RoutedGroups):
         )
         self._binding.remember(self.param_groups)
         self._trained |= trained(tensors.items())
+        self._block_states = {key for key in self._block_states if key[0] in kept}
+        self._block_states |= block_states(instance.parameters)
         # States that are not bound now (of frozen parameters) are kept until their parameter comes back.
         self._show_bound(kept)
 

@@ -1,8 +1,8 @@
 """Which elements of a tensor a rank holds, as the library tells them, as boxes of the whole tensor.
 
-DTensor cannot describe ranges of a flat buffer, stripes, and tensors that one rank owns. Shards of these
-are plain tensors of torch. In checkpoints each is a :class:`Piece`, which knows its place in the whole
-tensor, so that ``torch.distributed.checkpoint`` saves and loads it on any mesh.
+DTensor cannot describe ranges of a flat buffer, stripes, tensors that one rank owns, and states that stay
+with blocks. Shards of these are plain tensors of torch. In checkpoints each is a :class:`Piece`, which knows
+its place in the whole tensor, so that ``torch.distributed.checkpoint`` saves and loads it on any mesh.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.distributed.checkpoint.planner import TensorWriteData, WriteItem, Wri
 from torch.distributed.tensor import DTensor
 
 from stepc._library import Instance
-from stepc.torch.placements import placement_text, split_placements
+from stepc.torch.placements import BLOCKS, placement_text, split_placements
 from stepc.torch.strided import is_ambiguous
 
 
@@ -248,7 +248,7 @@ def placed(tensor: torch.Tensor, written: str, layout: Layout) -> torch.Tensor:
     """The tensor as a :class:`Piece`, if torch's distributed checkpoint would not know its place in the
     whole; otherwise the tensor itself. ``written`` are the library's placements."""
     words, dtensor = split_placements(written), isinstance(tensor, DTensor)
-    if not any(one.startswith(("flat", "owned", "IS")) for one in words) and (
+    if not any(one.startswith(("flat", "owned", "IS", BLOCKS)) for one in words) and (
         not _is_misread(tensor) if dtensor else all(one == "R" for one in words)
     ):
         return tensor

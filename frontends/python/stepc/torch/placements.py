@@ -33,6 +33,8 @@ _TEXTS = (
     re.compile(rf"flat(?:\({_NUMBER}(?:,{_NUMBER})*\))?"),
 )
 _PENDING = re.compile(r"P\(\s*(sum|avg)\s*\)")
+#: What a library writes for each axis of the mesh in the place of a placement, if a state stays with blocks.
+BLOCKS = "blocks"
 _KNOWN = "R, S(d), _S(d, sf), IS(d, m), owned(r), flat or flat(cuts)"
 
 
@@ -146,7 +148,10 @@ def split_placements(text: str) -> list[str]:
     """The placements in the library's text, ``"[S(0), flat(0, 4, 8), R]"``."""
     body = text.strip().removeprefix("[").removesuffix("]")
     parts = (part.strip() for part in re.findall(r"[^,()]+(?:\([^)]*\))?", body))
-    return [placement_text(part, f"'{text}'", gradient=True) for part in parts if part]
+    return [
+        part if part == BLOCKS else placement_text(part, f"'{text}'", gradient=True)
+        for part in parts if part
+    ]  # fmt: skip
 
 
 def placements_like(

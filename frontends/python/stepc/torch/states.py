@@ -23,7 +23,7 @@ from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.group import shown
 from stepc.torch.options import OPTIONS, ROUTE, pack
 from stepc.torch.pieces import Layout, Piece, placed
-from stepc.torch.placements import placements_like, same_placements, same_spec, split_placements
+from stepc.torch.placements import BLOCKS, placements_like, same_placements, same_spec, split_placements
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import arrived, cut, moved_in
 from stepc.torch.transport import Move, TorchTransport, redistribute
@@ -143,10 +143,15 @@ def same_shard(
     one: tuple[int, ...], other: tuple[int, ...] | None, placements: str = ""
 ) -> bool:
     """Whether two local shapes may be those of one shard. Two empty shapes may, because torch gives an empty
-    shard that is cut again other sizes. In a flat placement the number of elements has to be equal."""
+    shard that is cut again other sizes. Of ranges and blocks the number of elements has to be equal."""
     if other is None or one == other:
         return one == other
-    return (0 in one and 0 in other) or ("flat" in placements and math.prod(one) == math.prod(other))
+    return (0 in one and 0 in other) or (is_list(placements) and math.prod(one) == math.prod(other))
+
+
+def is_list(placements: str) -> bool:
+    """Whether a shard with these placements may be a list of elements, of one axis: ranges, or blocks."""
+    return "flat" in placements or BLOCKS in placements
 
 
 def spec_axes(tensor: torch.Tensor, mesh_axes: tuple[str, ...]) -> list[int]:
@@ -212,7 +217,7 @@ def allocate(
         shape = state.local_shape
         if _lies_beside(state, info) and same_shard(tuple(shard.shape), shape, state.placements):
             shape = tuple(shard.shape)  # the parameter's, which may be empty, or a range of rows
-        elif "flat" in state.placements:
+        elif is_list(state.placements) and tuple(shape) != tuple(state.global_shape):
             shape = (math.prod(shape),)
         data = torch.empty(shape, dtype=TORCH_DTYPES[state.dtype], device=shard.device)
         _fill(data, info, number, shard, instance)

@@ -8,9 +8,10 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from stepc._described import State
 from stepc._library import Library
 from stepc.errors import PlanError, plural
-from stepc.torch.placements import split_placements
+from stepc.torch.placements import BLOCKS, split_placements
 from stepc.torch.strided import shape_at
 
 _SHOWN = 3
@@ -49,6 +50,11 @@ def _placements(
     return result
 
 
+def _lies_by_placements(state: State) -> bool:
+    """Whether a state is shaped like its parameter, and does not stay with blocks."""
+    return state.kind == "full" and BLOCKS not in state.placements
+
+
 def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -> None:
     """Refuses a ready library that was compiled for other parameters or another mesh."""
     if library.world_ranks != world:
@@ -81,8 +87,8 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
                 cut("grad_placements") or placements,
             ),
             "state placements": (
-                [split_placements(s.placements) for s in one.states if s.kind == "full"],
-                [cut("state_placements") or placements for s in one.states if s.kind == "full"],
+                [split_placements(s.placements) for s in one.states if _lies_by_placements(s)],
+                [cut("state_placements") or placements for s in one.states if _lies_by_placements(s)],
             ),
             # Placements mean nothing without sizes and ranks. The names of axes may differ.
             "mesh sizes": (
