@@ -217,7 +217,9 @@ def allocate(
         shape = state.local_shape
         if _lies_beside(state, info) and same_shard(tuple(shard.shape), shape, state.placements):
             shape = tuple(shard.shape)  # the parameter's, which may be empty, or a range of rows
-        elif is_list(state.placements) and tuple(shape) != tuple(state.global_shape):
+        elif "flat" in state.placements or (
+            BLOCKS in state.placements and tuple(shape) != tuple(state.global_shape)
+        ):
             shape = (math.prod(shape),)
         data = torch.empty(shape, dtype=TORCH_DTYPES[state.dtype], device=shard.device)
         _fill(data, info, number, shard, instance)
