@@ -304,11 +304,16 @@ class CutSpaces : public stepc::decide::impl::CutSpacesBase<CutSpaces> {
 } // namespace
 
 SpaceCounts stepc::decide::cutSpaces(RuleOp rule, const llvm::DenseSet<Operation *> &onShards) {
+  for (Operation &op : rule.getBody().front())
+    op.removeAttr(kSpaceAttr);
   Builder builder(rule.getContext());
   Cutter cutter(rule, onShards);
   cutter.run();
   for (auto &[op, space] : cutter.space)
     op->setAttr(kSpaceAttr, SpaceAttr::get(rule.getContext(), space));
+  for (Operation *op : onShards)
+    if (spaceOf(op) == Space::Matrix)
+      op->removeAttr(kCutAttr);
   SmallVector<Attribute> writes;
   for (std::optional<Space> write : decideWrites(rule))
     writes.push_back(write ? Attribute(SpaceAttr::get(rule.getContext(), *write))
@@ -318,6 +323,14 @@ SpaceCounts stepc::decide::cutSpaces(RuleOp rule, const llvm::DenseSet<Operation
   for (auto &[op, space] : cutter.space)
     ++counts[size_t(space)];
   return counts;
+}
+
+RuleOp stepc::decide::copyOf(RuleOp rule, llvm::StringRef suffix) {
+  auto copy = cast<RuleOp>(rule->clone());
+  if (!rule.getWrittenAttr())
+    copy.setWrittenAttr(FlatSymbolRefAttr::get(rule));
+  copy.setSymName((rule.getSymName() + suffix).str());
+  return copy;
 }
 
 CrossingCost stepc::decide::crossingCostOf(RuleOp rule) {

@@ -14,8 +14,14 @@ namespace stepc::decide {
 using SpaceCounts = std::array<int64_t, 3>;
 
 /// Labels the operations of a rule with their spaces, and its yield with the spaces in which results are
-/// stored. Of the operations that need whole blocks, those of `onShards` may run on shards.
+/// stored; labels from before are replaced. Of the operations that need whole blocks, those of `onShards` may
+/// run on shards. Those that do not are no longer marked as cut.
 SpaceCounts cutSpaces(optim::RuleOp rule, const llvm::DenseSet<mlir::Operation *> &onShards);
+
+/// A copy of a rule for groups that compute it in their own way: it knows the rule that was written, and its
+/// name ends in the suffix. It is in no module yet, and has the spaces of the rule.
+optim::RuleOp copyOf(optim::RuleOp rule, llvm::StringRef suffix);
+
 /// How many bytes of full values cross between shards and matrix space, there and back, for each element of a
 /// block. They are counted in units of 1/1024.
 struct CrossingCost {

@@ -168,7 +168,7 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
         continue;
       auto [known, isNew] = copies.try_emplace({rule, decisions});
       if (isNew) {
-        known->second = copyOf(rule, decisions);
+        known->second = folded(rule, decisions);
         symbols.insert(known->second, std::next(rule->getIterator()));
       }
       group.setRuleAttr(FlatSymbolRefAttr::get(known->second));
@@ -195,21 +195,17 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
   }
 
   /// A copy of a rule in which each of these operations is replaced by one of its operands.
-  static RuleOp copyOf(RuleOp rule, ArrayRef<Decision> decisions) {
-    auto copy = cast<RuleOp>(rule->clone());
-    for (auto [number, op] : llvm::enumerate(copy.getBody().front())) {
-      op.removeAttr(kSpaceAttr);
+  static RuleOp folded(RuleOp rule, ArrayRef<Decision> decisions) {
+    RuleOp copy = stepc::decide::copyOf(rule, ".folded");
+    for (auto [number, op] : llvm::enumerate(copy.getBody().front()))
       if (!decisions.empty() && decisions.front().operation == int64_t(number)) {
         op.getResult(0).replaceAllUsesWith(op.getOperand(unsigned(decisions.front().operand)));
         decisions = decisions.drop_front();
       }
-    }
     dropRoundings(copy);
     IRRewriter rewriter(rule.getContext());
     (void)runRegionDCE(rewriter, copy.getBody());
     stepc::decide::cutSpaces(copy, {});
-    copy.setWrittenAttr(FlatSymbolRefAttr::get(rule));
-    copy.setSymName((rule.getSymName() + ".folded").str());
     return copy;
   }
 };

@@ -128,7 +128,7 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
     if (candidates.empty())
       return {};
     int64_t least = costOf(rule, goesBack);
-    auto costWith = [&](const States &states) { return costOf(copyOf(rule, states), goesBack); };
+    auto costWith = [&](const States &states) { return costOf(copyWith(rule, states), goesBack); };
     for (bool found = true; found;) {
       found = false;
       States next = chosen;
@@ -160,7 +160,7 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
         ++i;
       }
     }
-    return chosen.empty() ? RuleOp() : copyOf(rule, chosen);
+    return chosen.empty() ? RuleOp() : copyWith(rule, chosen);
   }
 
   /// The states that matrix space could read and write alone.
@@ -187,28 +187,20 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
   }
 
   /// A copy of the rule with these block states.
-  RuleOp copyOf(RuleOp rule, const States &states) {
+  RuleOp copyWith(RuleOp rule, const States &states) {
     auto [known, isNew] = copies.try_emplace({rule, states});
     if (!isNew)
       return known->second;
-    auto copy = cast<RuleOp>(rule->clone());
+    RuleOp copy = copyOf(rule, ".with_blocks");
     SmallVector<Attribute> names;
     for (unsigned state : states)
       names.push_back(rule.getState(state).getName());
     copy.setBlockStatesAttr(ArrayAttr::get(rule.getContext(), names));
     llvm::DenseSet<Operation *> onShards;
-    for (Operation &op : copy.getBody().front()) {
-      if (isa<ReduceOp>(op) && spaceOf(&op) != Space::Matrix)
-        onShards.insert(&op);
-      op.removeAttr(kSpaceAttr);
-    }
+    for (auto op : copy.getBody().getOps<ReduceOp>())
+      if (spaceOf(op) != Space::Matrix)
+        onShards.insert(op);
     cutSpaces(copy, onShards);
-    for (Operation *op : onShards)
-      if (spaceOf(op) == Space::Matrix)
-        op->removeAttr(kCutAttr);
-    if (!rule.getWrittenAttr())
-      copy.setWrittenAttr(FlatSymbolRefAttr::get(rule));
-    copy.setSymName((rule.getSymName() + ".with_blocks").str());
     return known->second = copy;
   }
 

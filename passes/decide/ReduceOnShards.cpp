@@ -94,7 +94,7 @@ private:
       std::vector<Reduced> reduced = reductionsOnShards(group, rule);
       if (reduced.empty())
         continue;
-      RuleOp copy = copyFor(group, rule, std::move(reduced));
+      RuleOp copy = cheapest(group, rule, std::move(reduced));
       // A strategy says who computes whole blocks. A group on which one is forced keeps the rule if the copy
       // computes none.
       if (!copy || (!hasMatrixSpace(copy) && isForced(group, *forces)))
@@ -170,12 +170,12 @@ private:
 
   /// The copy of the rule for a group: with all reductions on shards or, if parts of cut lines would be more
   /// bytes than the elements that need not travel, with whole lines alone. Null if neither helps.
-  RuleOp copyFor(GroupOp group, RuleOp rule, std::vector<Reduced> reduced) {
-    RuleOp copy = copyOf(rule, reduced);
+  RuleOp cheapest(GroupOp group, RuleOp rule, std::vector<Reduced> reduced) {
+    RuleOp copy = copyWith(rule, reduced);
     if (copy && isCheaper(group, rule, copy))
       return copy;
     std::erase_if(reduced, [](const Reduced &each) { return each.isCut; });
-    return reduced.empty() ? RuleOp() : copyOf(rule, reduced);
+    return reduced.empty() ? RuleOp() : copyWith(rule, reduced);
   }
 
   static bool isCheaper(GroupOp group, RuleOp rule, RuleOp copy) {
@@ -191,14 +191,13 @@ private:
   }
 
   /// A copy of the rule in which these reductions may run on shards. Null if none of them does.
-  RuleOp copyOf(RuleOp rule, const std::vector<Reduced> &reduced) {
+  RuleOp copyWith(RuleOp rule, const std::vector<Reduced> &reduced) {
     auto [known, isNew] = copies.try_emplace({rule, reduced});
     if (!isNew)
       return known->second;
-    auto copy = cast<RuleOp>(rule->clone());
+    RuleOp copy = copyOf(rule, ".on_shards");
     llvm::DenseSet<Operation *> onShards;
     for (auto [number, op] : llvm::enumerate(copy.getBody().front())) {
-      op.removeAttr(kSpaceAttr);
       auto found = llvm::find_if(
           reduced, [&](const Reduced &each) { return each.number == int64_t(number); });
       if (found == reduced.end())
@@ -208,16 +207,10 @@ private:
         op.setAttr(kCutAttr, UnitAttr::get(op.getContext()));
     }
     cutSpaces(copy, onShards);
-    for (Operation *op : onShards)
-      if (spaceOf(op) == Space::Matrix)
-        op->removeAttr(kCutAttr);
     if (llvm::all_of(onShards, [](Operation *op) { return spaceOf(op) == Space::Matrix; })) {
       copy->destroy();
       return {};
     }
-    if (!rule.getWrittenAttr())
-      copy.setWrittenAttr(FlatSymbolRefAttr::get(rule));
-    copy.setSymName((rule.getSymName() + ".on_shards").str());
     return known->second = copy;
   }
 
