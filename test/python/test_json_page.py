@@ -133,6 +133,7 @@ def outputs(tmp_path_factory):
     for options in (
         [*example],
         [*example, "--workspace-limit", "64MiB"],
+        [*example, "--state-limit", "64MiB"],
         [*example, "--target", "cuda:sm_90,ptx"],
         [*example, "--target", "cuda:sm_90a"],
         [*blocks],
