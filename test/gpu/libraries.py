@@ -83,6 +83,19 @@ route {{
   AdamW(lr = 1e-3) for rest
 }}
 """
+# A state that only matrix space reads and writes, so that it stays with the ranks that compute its blocks.
+BLOCKS = f"""{ADAMW}
+optimizer Between(lr) {{
+  state v : f32
+  let first = orthogonalize(grad, steps = 2, precision = bf16)
+  v = lerp(v, first, 0.5)
+  param = param - lr * orthogonalize(v, steps = 2, precision = bf16)
+}}
+route {{
+  Between(lr = 1e-3) for matrix
+  AdamW(lr = 1e-3) for rest
+}}
+"""
 
 
 @dataclass
@@ -184,6 +197,14 @@ def sums(width):
     yield Case("sums.2", SUMS, manifest(gpt(width, 1, "f32", ("S(0)",)), (2,)), reference=False)
 
 
+def block_states(sizes, width):
+    """The same matrices on one rank, and with states that stay with blocks on several."""
+    yield Case("blocks.1", BLOCKS, manifest(gpt(width, 1, "bf16", ("S(0)",))), cores=True)
+    for size in sizes:
+        sharded = manifest(gpt(width, 1, "bf16", ("S(0)",)), (size,))
+        yield Case(f"blocks.{size}", BLOCKS, sharded, ("--waves", "2"), reference=False, cores=True)
+
+
 def trained_gpt():
     """The model of examples/train_gpt.py under FSDP2 on one rank, in the size that checks/trainer.py
     trains.
@@ -270,6 +291,7 @@ def all_cases(small, dry):
     yield from products((1, 2) if small else (1, 2, 7), small, large=not (small or dry))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)
     yield from sums(64 if small else 128)
+    yield from block_states((2,) if small else (2, 4), 32 if small else 64)
     yield from pinned(small)
     yield trained_gpt()
     yield Case("chip", ALL_ADAMW, manifest([parameter("w", (8,))]), reference=False, chips="sm_120")

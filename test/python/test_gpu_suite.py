@@ -39,7 +39,8 @@ def test_dry_run(real, tmp_path):
     assert status == 0, text
     found = json.loads((results / "results.json").read_text())["results"]
     assert {name for name, one in found.items() if one["outcome"] != "passed"} == SKIPPED_HERE, text
-    assert set(found) > {"bits.odd.misaligned", "products.repeated", "streams.default", "time.adamw", "trainer.steps", "ranks.2.gather"}
+    assert set(found) > {"bits.odd.misaligned", "products.repeated", "streams.default", "time.adamw", "trainer.steps", "ranks.2.gather",
+                          "ranks.blocks.2"}
     assert "0 failed" in (results / "results.txt").read_text().splitlines()[-1]
 
     # A library that computes something else is found out.
@@ -70,14 +71,27 @@ def all_checks(machine):
 
 
 @pytest.fixture
-def planted(tmp_path):
-    """A folder as `build` makes it, with other checks and no libraries."""
+def empty(tmp_path):
+    """A folder as `build` makes it, without libraries."""
     out = tmp_path / "out"
     shutil.copytree(GPU, out, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(Path(stepc.__file__).parent, out / "python" / "stepc", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    (out / "checks" / "__init__.py").write_text(PLANTED)
-    (out / "cases.json").write_text(json.dumps({"commit": "none", "dry": True, "targets": {}, "cases": {}}))
+    shutil.copy2(GPU.parents[1] / "benchmarks" / "orthogonalize.py", out)
+    (out / "cases.json").write_text(json.dumps({"commit": "none", "dry": True, "targets": {}, "cases": {}, "without_trainer": "a dry run"}))
     return out
+
+
+@pytest.fixture
+def planted(empty):
+    """The same with other checks."""
+    (empty / "checks" / "__init__.py").write_text(PLANTED)
+    return empty
+
+
+def test_what_was_not_built_is_skipped(empty):
+    status, text = suite("--dry", "--only", "products.*", empty)
+    assert status == 0 and "products.repeated: skipped: products.2 was not built" in text, text
+    assert " 0 failed" in text.splitlines()[-1]
 
 
 def test_no_failure_ends_the_run(planted):

@@ -51,6 +51,14 @@ def compare(machine, case, size, *options):
     return f"{expect_equal(found, expected, f'on one rank, with seed {seed},')} elements have the bits of one rank (seed {seed})"
 
 
+def with_block_states(machine, case, size):
+    """States that stay with blocks: the plan has some, and they have the bits of one rank's."""
+    placements = {state.placements for one in machine.fastest(case).parameters for state in one.states}
+    if not any("blocks" in text for text in placements):
+        raise Failed(f"expected states that stay with blocks, found {sorted(placements)}")
+    return compare(machine, case, size)
+
+
 def a_rank_that_dies(machine, case):
     with tempfile.TemporaryDirectory() as folder:
         run(machine, case, 2, folder, 1, "--dies")
@@ -103,6 +111,10 @@ def checks(machine):
     for case in (*machine.named("world"), *machine.named("sums")):
         size = int(case.split(".")[1])
         yield Check(f"ranks.{case.removeprefix('world.')}", 60, lambda case=case, size=size: compare(machine, case, size))
+    for case in machine.named("blocks"):
+        size = int(case.split(".")[1])
+        if size > 1:
+            yield Check(f"ranks.{case}", 60, lambda case=case, size=size: with_block_states(machine, case, size))
     yield Check("ranks.graph", 60, lambda: compare(machine, "world.2.owner", 2, "--graph"))
     yield Check("ranks.device", 60, lambda: compare(machine, "world.2.owner", 2, *([] if machine.dry else ["--device"])))
     for options in ([], ["--graph"], ["--device"], ["--device", "--graph"]):
