@@ -218,8 +218,9 @@ def PlaceStates : Pass<"optim-place-states", "::mlir::ModuleOp"> {
     compute its blocks. For each group whose blocks come together by hops, the pass cuts the rule once more
     with such states free to cross. It adds one state after the other, as long as that saves most bytes, and
     tries all together. If no states save bytes, all stay on shards. The group then takes a copy of the rule
-    that lists its `block_states`. Groups with the same states share it. With an `optim.state_limit` states
-    stay on shards where a rank might get more with them.
+    that lists its `block_states`. Groups with the same states share it. With an `optim.state_limit` all
+    groups do so if some owners of all blocks then obey it. Otherwise one group after the other does so while
+    that holds, and the states of the rest stay on shards.
 
     Only full states that are no masters qualify, of groups with undivided matrices. Slabs are made where the
     shards are, so their states stay there.

@@ -36,19 +36,29 @@ public:
     }
   }
 
-  /// Whether ranks have room for the states of a group, if it takes this copy of its rule: some owners of all
-  /// blocks so far then obey the limit. Takes the room.
-  bool take(GroupOp group, RuleOp copy) {
+  /// Whether ranks have room for the states of groups, if each takes this copy of its rule: some owners of
+  /// all blocks so far then obey the limit. Takes the room.
+  bool take(ArrayRef<std::pair<GroupOp, RuleOp>> groups) {
     if (!limit)
       return true;
-    GroupGeometry geometry(group);
+    cost::OwnerProblem next = bytes;
+    for (auto [group, copy] : groups)
+      add(next, GroupGeometry(group), copy);
+    if (cost::mostOf(cost::loadsOf(next, cost::longestFirst(next))) > *limit)
+      return false;
+    bytes = std::move(next);
+    return true;
+  }
+
+private:
+  /// Moves the bytes of the states that a copy keeps with blocks from shards to owners.
+  static void add(cost::OwnerProblem &next, const GroupGeometry &geometry, RuleOp copy) {
     plan::Rule rule = optim::toPlan(copy);
     plan::Group placed = geometry.group;
     for (unsigned i = 0; i < copy.getNumStates(); ++i)
       if (copy.isBlockState(i))
         placed.blockStates.push_back(i);
     int64_t each = plan::blockStateBytes(placed, rule);
-    cost::OwnerProblem next = bytes;
     for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
       next.fixed[rank] +=
           geometry.parameters *
@@ -62,13 +72,8 @@ public:
       for (const Team &team : teams(geometry, geometry.group.hops))
         for (int64_t position : team.positions)
           next.fixed[geometry.mesh.ranks[position]] += team.blocks() * geometry.parameters * each;
-    if (cost::mostOf(cost::loadsOf(next, cost::longestFirst(next))) > *limit)
-      return false;
-    bytes = std::move(next);
-    return true;
   }
 
-private:
   std::optional<int64_t> limit;
   cost::OwnerProblem bytes; // in the place of picoseconds
 };
@@ -79,19 +84,22 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
     SymbolTable symbols(module);
     copies.clear();
     Room room(module);
-    llvm::DenseSet<Operation *> used;
+    SmallVector<std::pair<GroupOp, RuleOp>> found; // groups, and copies that save bytes
     for (auto group : module.getOps<GroupOp>()) {
       if (!group.getHops() || group.getHops()->empty() || group.getParts())
         continue;
       auto rule = symbols.lookup<RuleOp>(group.getRule());
       if (rule.getBlockStates())
         continue;
-      std::vector<plan::Hop> hops = group.getPlanHops();
-      bool goesBack = llvm::any_of(hops, [](const plan::Hop &hop) { return !hop.owned.empty(); });
-      RuleOp copy = cheapest(rule, goesBack);
-      if (!copy)
-        continue;
-      if (!room.take(group, copy)) {
+      if (RuleOp copy = cheapest(rule, goesBack(group)))
+        found.push_back({group, copy});
+    }
+    llvm::DenseSet<Operation *> used;
+    bool haveAll = room.take(found);
+    for (auto each : found) {
+      auto [group, copy] = each;
+      auto rule = symbols.lookup<RuleOp>(group.getRule());
+      if (!haveAll && !room.take(each)) {
         auto options = remark::RemarkOpts::name("states-on-shards").category("optim-place-states");
         remark::missed(group.getLoc(), options)
             << remark::metric("group", group.getSymName())
@@ -107,12 +115,18 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
           << remark::metric("group", group.getSymName())
           << remark::metric("rule", copy.getWrittenName())
           << remark::metric("states", copy.getBlockStatesAttr().size())
-          << remark::metric("bytes-before", costOf(rule, goesBack) / 1024)
-          << remark::metric("bytes-after", costOf(copy, goesBack) / 1024);
+          << remark::metric("bytes-before", costOf(rule, goesBack(group)) / 1024)
+          << remark::metric("bytes-after", costOf(copy, goesBack(group)) / 1024);
     }
     for (auto &[key, copy] : copies)
       if (!used.contains(copy))
         copy->destroy();
+  }
+
+  /// Whether results travel back: not if all ranks have them by then.
+  static bool goesBack(GroupOp group) {
+    return llvm::any_of(group.getPlanHops(),
+                        [](const plan::Hop &hop) { return !hop.owned.empty(); });
   }
 
   /// What crosses per element of a block. Results that all ranks have by then do not go back.

@@ -140,7 +140,7 @@ LogicalResult decide::obeyStateLimit(ModuleOp module, ArrayRef<GroupOp> groups,
            << found.second << " on rank " << found.first << ", " << why;
   };
   if (auto found = most(bytes); found.second > limit)
-    return refuse(found, "where placements and copies of blocks leave them");
+    return refuse(found, "whoever owns blocks");
   std::vector<OwnedGroup> owned;
   for (GroupOp group : groups)
     owned.emplace_back(group, cluster);

@@ -239,7 +239,8 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
 void printLaunches(const LaunchesReport &report, llvm::raw_ostream &os) {
   os << "\nLaunches of products on rank " << report.globalRank << ": "
      << plural(report.count(), "launch", "launches") << " of " << plural(report.products, "product")
-     << ", " << flops(report.flops()) << " FLOPs, " << milliseconds(report.seconds()) << " ms\n";
+     << ", " << flops(report.flops()) << " FLOPs, modelled to take "
+     << milliseconds(report.seconds()) << " ms\n";
   auto stages = [](double value) {
     return value < 10 ? fixed(value) : count(int64_t(std::round(value)));
   };

@@ -100,7 +100,8 @@ std::string simulate::toText(const Report &report) {
   llvm::raw_string_ostream os(text);
   os << plan.name << ": " << plural(int64_t(plan.parameters.size()), "parameter") << " in "
      << plural(int64_t(plan.groups.size()), "group") << " on "
-     << plural(int64_t(result.ranks.size()), "rank") << ", a step of " << seconds(result.latency)
+     << plural(int64_t(result.ranks.size()), "rank") << ", a modelled step of "
+     << seconds(result.latency)
      << (plan.numerics == "exact" ? "" : ", in " + plan.numerics + " numerics") << "\n\n";
   printRanks(report, os);
   os << "\nBytes that all ranks send, by the level of their links\n";
