@@ -335,7 +335,13 @@ def check_source(target: torch.Tensor, source: Any, where: str) -> None:
     """Refuses a source that :func:`copy_state` cannot copy, before anything is copied."""
     check_tensor(source, where)
     if tuple(source.size()) != tuple(target.size()):  # size() of a Piece or DTensor is the whole's
-        raise StepcError(f"{where}: expected shape {list(target.size())}, found {list(source.size())}")
+        hint = (
+            "; torch's full_state_dict and cpu_offload copy what one rank has: save with "
+            "torch.distributed.checkpoint, without them"
+        ) * isinstance(local(target), Piece)
+        raise StepcError(
+            f"{where}: expected shape {list(target.size())}, found {list(source.size())}{hint}"
+        )
     if source.dtype != target.dtype:
         raise StepcError(
             f"{where}: expected {target.dtype}, found {source.dtype}; a cast would change the state"
