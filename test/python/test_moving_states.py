@@ -165,11 +165,17 @@ def test_states_move_when_parameters_are_frozen_and_unfrozen():
                for before, after in zip(boxes, boxes[1:], strict=False) for name in before if name in after)  # fmt: skip
 
 
-def _fails(rank, size):
+def begun(size):
+    """A model that has trained by the first entry of SCHEDULE, and its optimizer."""
     model = Model(init_device_mesh("cpu", (size,)))
     optimizer = optimizer_of(model)
     freeze(model, SCHEDULE[0][1])
     train(model, optimizer, SCHEDULE[0][0])
+    return model, optimizer
+
+
+def _fails(rank, size):
+    model, optimizer = begun(size)
     before = {name: optimizer.state[p]["v"].plain.clone() for name, p in model.named_parameters() if p in optimizer.state}
     move = moving._move
     if rank == 1:
@@ -195,10 +201,7 @@ def test_a_rank_that_fails_while_states_move_loses_nothing():
 
 def _cast(rank, size):
     """Rank 1 puts a state of another type in the place of its own, and another layer is unfrozen."""
-    model = Model(init_device_mesh("cpu", (size,)))
-    optimizer = optimizer_of(model)
-    freeze(model, SCHEDULE[0][1])
-    train(model, optimizer, SCHEDULE[0][0])
+    model, optimizer = begun(size)
     freeze(model, ())
     own = optimizer.state[model.b]["v"]
     if rank == 1:
@@ -216,10 +219,7 @@ def test_an_error_of_one_rank_before_states_move_is_all_ranks_error():
 
 
 def _torn(rank, size):
-    model = Model(init_device_mesh("cpu", (size,)))
-    optimizer = optimizer_of(model)
-    freeze(model, SCHEDULE[0][1])
-    train(model, optimizer, SCHEDULE[0][0])
+    model, optimizer = begun(size)
     for p in model.parameters():
         if p in optimizer.state and optimizer.state[p]["v"].boxes:
             del optimizer.state[p]  # only where the state is
