@@ -125,6 +125,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     bool seesBlocks();
     /// The name of the rule that the user wrote: of this one, or of the one that it is a copy of.
     ::llvm::StringRef getWrittenName() { return getWritten().value_or(getSymName()); }
+    /// The number of the state whose old value this is, if it is one.
+    std::optional<unsigned> findState(::mlir::Value value);
     /// Whether state number `i` stays with blocks.
     bool isBlockState(unsigned i);
     /// The number of the block state whose old value this is, if it is one.

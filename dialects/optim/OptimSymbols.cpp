@@ -139,13 +139,17 @@ bool RuleOp::isBlockState(unsigned i) {
   return names && llvm::is_contained(names, getState(i).getName());
 }
 
-std::optional<unsigned> RuleOp::findBlockState(Value value) {
+std::optional<unsigned> RuleOp::findState(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getArgNumber() < 2 ||
-      argument.getArgNumber() >= getFirstScalarArgument() ||
-      !isBlockState(argument.getArgNumber() - 2))
+      argument.getArgNumber() >= getFirstScalarArgument())
     return std::nullopt;
   return argument.getArgNumber() - 2;
+}
+
+std::optional<unsigned> RuleOp::findBlockState(Value value) {
+  std::optional<unsigned> state = findState(value);
+  return state && isBlockState(*state) ? state : std::nullopt;
 }
 
 LogicalResult RuleOp::verifySymbolUses(SymbolTableCollection &symbols) {

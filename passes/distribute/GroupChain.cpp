@@ -25,7 +25,6 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   Crossings result;
   Block &body = rule.getBody().front();
   auto yield = cast<optim::YieldOp>(body.getTerminator());
-  unsigned firstScalar = rule.getFirstScalarArgument();
   optim::Writes writes = optim::writesOf(rule);
   auto isReducedOnShards = [](Value value) {
     Operation *op = value.getDefiningOp();
@@ -33,11 +32,8 @@ Crossings distribute::findCrossings(optim::RuleOp rule) {
   };
   /// The state of kind rows, cols or one whose old value this is.
   auto lineState = [&](Value value) -> std::optional<unsigned> {
-    auto argument = dyn_cast<BlockArgument>(value);
-    if (argument && argument.getArgNumber() >= 2 && argument.getArgNumber() < firstScalar &&
-        rule.getState(argument.getArgNumber() - 2).getKind() != ValueKind::Full)
-      return argument.getArgNumber() - 2;
-    return std::nullopt;
+    std::optional<unsigned> state = rule.findState(value);
+    return state && rule.getState(*state).getKind() != ValueKind::Full ? state : std::nullopt;
   };
   // New states of kind rows, cols and one. Stages over shards read them instead of computing them once more,
   // those that matrix space makes if they are of f32.
