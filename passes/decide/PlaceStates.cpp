@@ -99,6 +99,7 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
     for (auto each : found) {
       auto [group, copy] = each;
       auto rule = symbols.lookup<RuleOp>(group.getRule());
+      bool comesBack = goesBack(group);
       if (!haveAll && !room.take(each)) {
         auto options = remark::RemarkOpts::name("states-on-shards").category("optim-place-states");
         remark::missed(group.getLoc(), options)
@@ -115,8 +116,8 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
           << remark::metric("group", group.getSymName())
           << remark::metric("rule", copy.getWrittenName())
           << remark::metric("states", copy.getBlockStatesAttr().size())
-          << remark::metric("bytes-before", costOf(rule, goesBack(group)) / 1024)
-          << remark::metric("bytes-after", costOf(copy, goesBack(group)) / 1024);
+          << remark::metric("bytes-before", costOf(rule, comesBack) / 1024)
+          << remark::metric("bytes-after", costOf(copy, comesBack) / 1024);
     }
     for (auto &[key, copy] : copies)
       if (!used.contains(copy))
@@ -129,7 +130,7 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
                         [](const plan::Hop &hop) { return !hop.owned.empty(); });
   }
 
-  /// What crosses per element of a block. Results that all ranks have by then do not go back.
+  /// What crosses for each element of a block. `goesBack` says whether results count.
   static int64_t costOf(RuleOp rule, bool goesBack) {
     CrossingCost cost = crossingCostOf(rule);
     return cost.there + (goesBack ? cost.back : 0);

@@ -56,7 +56,7 @@ private:
   /// Whether two lists of pieces have the same elements in the same order. Sorts both by start.
   bool areEqual(Pieces &read, Pieces &written, int64_t elements);
   const MemoryMap &shardOf(const plan::Place &place);
-  /// What the rank holds of one parameter in shards that are bound.
+  /// The elements of one parameter in memory that the trainer has bound on this rank.
   const MemoryMap &boundOf(const plan::Place &place, int64_t indexInGroup);
   const CopyMap &copyOf(const plan::Place &place); // `place`: the table's `from` or `to`
   std::unique_ptr<CopyMap> makeCopy(const plan::Place &place);
@@ -112,8 +112,8 @@ private:
   std::vector<int64_t> computed; // blocks by slot
   std::vector<int64_t> slots;    // their indices in the segment, ascending
   size_t lastSlot = 0;           // of the last row; rows mostly come in order
-  /// Of a state that stays with blocks: what the rank has of a parameter, by the parameter's number in the
-  /// group. It is kept for the next row, which mostly has the same parameter.
+  /// A parameter's number in the group, and the elements that this rank has of its state that stays with
+  /// blocks. They are kept for the next row, which mostly has the same parameter.
   std::pair<int64_t, MemoryMap> blockState{-1, {}};
   Pieces covered;
   Pieces filled; ///< those of `covered` that have a place in the staged operand, if this is blocks

@@ -58,7 +58,7 @@ std::vector<plan::Placement> statePlacements(const plan::Group &group, plan::Val
   return placements;
 }
 
-/// What stands in the place of the placements of a state that stays with blocks: "[blocks, blocks]".
+/// The placements' text of a state that stays with blocks, such as "[blocks, blocks]" for two axes.
 std::string withBlocks(const plan::Group &group) {
   std::string text;
   for (size_t axis = 0; axis < group.placements.size(); ++axis)

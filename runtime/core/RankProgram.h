@@ -13,7 +13,8 @@
 
 namespace stepc::runtime {
 
-/// What a rank holds of a group's parameters. They are all alike, but for states that stay with blocks.
+/// The shards that a rank has of a group's parameters. Only states that stay with blocks differ between
+/// parameters.
 struct LocalGroup {
   bool member = false;
   int64_t position = 0; ///< in the group's mesh; only of a member

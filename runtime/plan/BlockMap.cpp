@@ -406,7 +406,7 @@ std::vector<int64_t> BlockMap::computedOf(int64_t group, int64_t position) {
   if (!g.computes || count == 0)
     return result;
   auto level = static_cast<int64_t>(g.hops.size());
-  // Of each hop that owns factors, the classes along these.
+  // Hops that own factors, each with the classes of positions along its factors.
   std::vector<std::pair<const Hop *, const Classes *>> owning;
   for (const Hop &hop : g.hops)
     if (!hop.base.empty())

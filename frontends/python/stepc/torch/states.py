@@ -335,10 +335,12 @@ def check_source(target: torch.Tensor, source: Any, where: str) -> None:
     """Refuses a source that :func:`copy_state` cannot copy, before anything is copied."""
     check_tensor(source, where)
     if tuple(source.size()) != tuple(target.size()):  # size() of a Piece or DTensor is the whole's
-        hint = (
-            "; torch's full_state_dict and cpu_offload copy what one rank has: save with "
-            "torch.distributed.checkpoint, without them"
-        ) * isinstance(local(target), Piece)
+        hint = ""
+        if isinstance(local(target), Piece):
+            hint = (
+                "; torch's full_state_dict and cpu_offload copy what one rank has: save with "
+                "torch.distributed.checkpoint, without them"
+            )
         raise StepcError(
             f"{where}: expected shape {list(target.size())}, found {list(source.size())}{hint}"
         )
