@@ -113,6 +113,8 @@ inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
 /// Set on the module by optim-assign-waves: the chains of a wave do their products side by side, in columns
 /// of one form (passes/cost/SideBySide.h). So one launch may serve products of several chains.
 inline constexpr llvm::StringLiteral kSideBySideAttr = "comm.side_by_side";
+/// Set on operations of the step, a unit: they make numbers of the whole model, and come before all others.
+inline constexpr llvm::StringLiteral kOfModelAttr = "comm.of_model";
 /// Set on allocations by comm-assign-arena: their offset in the workspace and their size, in bytes.
 inline constexpr llvm::StringLiteral kOffsetAttr = "comm.offset", kBytesAttr = "comm.bytes";
 /// Set by comm-assign-arena on allocations of batches that stand side by side in one part of the workspace:

@@ -188,10 +188,13 @@ LogicalResult ScalarsOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expected a table with one row per parameter, ")
            << group.getParameters().size() << ", found " << table;
   Block &body = getBody().front();
-  if (body.getNumArguments() != rule.getNumHyperparameters() + 4 ||
+  int64_t given = rule.getNumHyperparameters() + 4;
+  for (Value numbers : getNumbers())
+    given += countOf(numbers);
+  if (body.getNumArguments() != given ||
       !llvm::all_of(body.getArgumentTypes(), [](Type t) { return t.isF64(); }))
-    return emitOpError("expected ") << rule.getNumHyperparameters() + 4
-                                    << " arguments of f64, found " << body.getArgumentTypes();
+    return emitOpError("expected ")
+           << given << " arguments of f64, found " << body.getArgumentTypes();
   TypeRange yields = body.getTerminator()->getOperandTypes();
   if (int64_t(yields.size()) != table.getDimSize(1) ||
       !llvm::all_of(yields, [](Type t) { return t.isF64(); }))
@@ -227,7 +230,22 @@ LogicalResult ExtentOp::verify() {
 LogicalResult ScalarsOp::verify() {
   if (PlaceAttr place = placeOf(getInit()); !place.isScalars())
     return emitOpError("expected a place of scalars, found ") << place;
+  for (Value numbers : getNumbers()) {
+    auto type = cast<ShapedType>(numbers.getType());
+    PlaceAttr place = placeOf(numbers);
+    bool isTable = place.isScalars() && type.getDimSize(0) == 1;
+    bool isLine = !place.isScalars() && place.getValue() == ValueKind::One &&
+                  place.getEnd() == End::Kept && place.getFrom() == Distribution::Shards;
+    if ((!isTable && !isLine) || !type.getElementType().isF32())
+      return emitOpError(
+                 "expected numbers of the model, a table of one row or a line of one value, found ")
+             << type;
+  }
   return success();
+}
+
+int64_t ScalarsOp::countOf(Value numbers) {
+  return placeOf(numbers).isScalars() ? cast<ShapedType>(numbers.getType()).getDimSize(1) : 1;
 }
 
 SmallVector<Value> StageOp::getStaged() {
@@ -258,7 +276,11 @@ static LogicalResult verifyReduction(StageOp op) {
   if (!op.getWrites().empty())
     return refuse("write no shards") << op.getWrites().front().getType();
   PlaceAttr out = op.getOuts().size() == 1 ? placeOf(op.getOuts()[0]) : PlaceAttr();
-  if (out && out.getFrom() == Distribution::LineParts) {
+  if (out && out.getFrom() == Distribution::ModelParts) {
+    if (lineSumsIn(elementOf(op.getOuts()[0]), *op.getReduction()) != 1)
+      return refuse("have an exact sum or maximum as each part of the model's number")
+             << op.getOuts().getTypes();
+  } else if (out && out.getFrom() == Distribution::LineParts) {
     if (lineSumsIn(elementOf(op.getOuts()[0]), *op.getReduction()) == 0)
       return refuse("have exact sums or maxima as the parts of lines") << op.getOuts().getTypes();
   } else if (!out || (out.getValue() != ValueKind::Rows && out.getValue() != ValueKind::Cols) ||
@@ -435,6 +457,22 @@ LogicalResult SumOp::verify() {
   return success();
 }
 
+LogicalResult CollectOp::verify() {
+  auto stands = [&](Value value, Distribution in) {
+    PlaceAttr place = placeOf(value);
+    return place && !place.isScalars() && place.getValue() == ValueKind::One &&
+           place.getEnd() == End::Kept && place.getFrom() == in &&
+           lineSumsIn(elementOf(value), getReduction()) == 1;
+  };
+  for (Value source : getSources())
+    if (!stands(source, Distribution::ModelParts))
+      return emitOpError("expected exact sums or maxima that are kept in model_parts, found ")
+             << source.getType();
+  if (stands(getInit(), Distribution::LineParts))
+    return success();
+  return emitOpError("expected an out that is kept in line_parts, found ") << getInit().getType();
+}
+
 //===----------------------------------------------------------------------===//
 // Effects: operations read and write the memory behind shards, memrefs and handles of the instance
 // (hyperparameters, step counts, flags). Tensors are values, so they have no effects.
@@ -466,6 +504,7 @@ void AdvanceStepsOp::getEffects(Effects &effects) {
 void ScalarsOp::getEffects(Effects &effects) {
   for (OpOperand *read : {&getHyperparametersMutable(), &getStepsMutable(), &getActiveMutable()})
     addEffect(*read, false, effects);
+  addEffects(getNumbersMutable(), false, effects);
   addEffect(getInitMutable(), true, effects);
 }
 
@@ -486,6 +525,12 @@ void CopyOp::getEffects(Effects &effects) {
 
 void SumOp::getEffects(Effects &effects) {
   addEffect(getSourceMutable(), false, effects);
+  addEffect(getInitMutable(), true, effects);
+}
+
+void CollectOp::getEffects(Effects &effects) {
+  addEffect(getActiveMutable(), false, effects);
+  addEffects(getSourcesMutable(), false, effects);
   addEffect(getInitMutable(), true, effects);
 }
 

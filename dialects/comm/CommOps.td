@@ -206,8 +206,9 @@ def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
   let description = [{
     The region runs once per active parameter of the group that the table's place names. Its arguments (all
     f64) are the rule's hyperparameters, the number of this step (the steps that the parameter took, plus
-    one), rows, cols, numel. It yields f64, one for each column of the table. `init` is this table:
-    [parameters of the group, columns].
+    one), rows, cols, numel, then the numbers of the model that the operand `numbers` list. These are f32,
+    widened. It yields f64, one for each column of the table. `init` is this table: [parameters of the group,
+    columns].
     ```mlir
     %t = comm.scalars of %hyperparameters, %steps active %active
         outs(%init : tensor<4x1xf32, #comm.place<@g0, scalars>>) {
@@ -215,20 +216,23 @@ def Comm_ScalarsOp : Comm_DpsOp<"scalars", [IsolatedFromAbove,
       comm.yield %lr : f64
     } -> tensor<4x1xf32, #comm.place<@g0, scalars>>
     ```
-    Constraints: a place of scalars; as many arguments as the rule has hyperparameters plus four; as many
-    yields as columns.
+    Constraints: a place of scalars; as many arguments as the rule has hyperparameters plus four, and one for
+    each number; as many yields as columns. Numbers are of f32: a table of scalars of one parameter, or one
+    value of shards that is kept.
   }];
   let arguments = (ins Comm_Hyperparameters:$hyperparameters, Comm_Steps:$steps, Comm_Active:$active,
-                       Buffer:$init);
+                       Variadic<Buffer>:$numbers, Buffer:$init);
   let results = (outs Optional<BufferTensor>:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    `of` $hyperparameters `,` $steps `active` $active `outs` `(` $init `:` type($init) `)`
-    attr-dict-with-keyword $body (`->` type($result)^)?
+    `of` $hyperparameters `,` $steps `active` $active (`numbers` `(` $numbers^ `:` type($numbers) `)`)?
+    `outs` `(` $init `:` type($init) `)` attr-dict-with-keyword $body (`->` type($result)^)?
   }];
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     ::mlir::FlatSymbolRefAttr getGroupAttr() { return placeOf(getInit()).getSymbol(); }
+    /// How many numbers an operand of `numbers` has.
+    static int64_t countOf(::mlir::Value numbers);
     ::llvm::LogicalResult verifySymbolUses(::mlir::SymbolTableCollection &symbols);
   }];
   let hasVerifier = 1;
@@ -257,6 +261,10 @@ def Comm_StageOp : Comm_DpsOp<"stage", [IsolatedFromAbove, AttrSizedOperandSegme
     in `line_parts`: each number of it is the exact sum of the rank's terms, an integer of 320 bits, or of 640
     bits for the squares of a norm or rms, or their maximum, of 32 bits. A number of several such sums counts
     as one wide integer.
+
+    If the out is in `model_parts`, the stage adds up what the rank's elements add to a number of the whole
+    model: a few exact sums or maxima for each block (`comm.collect`). Of ranks with copies of an element one
+    alone has it in its sums.
 
     An element is read before it is written, so an input may also be written. A batch has room for the longest
     slab. If a stage over shards writes a batch of slabs, the elements behind a shorter slab keep their
@@ -402,6 +410,36 @@ def Comm_SumOp : Comm_DpsOp<"sum"> {
   let extraClassDeclaration = [{
     ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
     ::mlir::FlatSymbolRefAttr getSegmentAttr() { return placeOf(getSource()).getSymbol(); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Comm_CollectOp : Comm_DpsOp<"collect"> {
+  let summary = "adds up a rank's parts of a number of the whole model";
+  let description = [{
+    The sources are exact sums (of max: maxima) that stages over shards made. The result is their sum, the
+    rank's part of a value that the ranks of the model's group have in common. Parts of parameters that the
+    step skips are left out.
+    ```mlir
+    %p = comm.collect norm active %active
+        ins(%a, %b : tensor<?xi640, #comm.place<@g0, one, model_parts, kept>>,
+                     tensor<?xi640, #comm.place<@g1, one, model_parts, kept>>)
+        outs(%init : tensor<?xi640, #comm.place<@model, one, line_parts, kept>>)
+        -> tensor<?xi640, #comm.place<@model, one, line_parts, kept>>
+    ```
+    Constraints: kept sources in `model_parts`, a kept out in `line_parts`, of kind one; each is one exact sum
+    or maximum of the reduction.
+  }];
+  let arguments = (ins Comm_Reduction:$reduction, Comm_Active:$active, Variadic<Buffer>:$sources,
+                       Buffer:$init);
+  let results = (outs Optional<BufferTensor>:$result);
+  let assemblyFormat = [{
+    custom<Word>($reduction) `active` $active `ins` `(` $sources `:` type($sources) `)`
+    `outs` `(` $init `:` type($init) `)` attr-dict (`->` type($result)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::mlir::MutableOperandRange getDpsInitsMutable() { return getInitMutable(); }
+    ::mlir::FlatSymbolRefAttr getSegmentAttr() { return placeOf(getInit()).getSymbol(); }
   }];
   let hasVerifier = 1;
 }

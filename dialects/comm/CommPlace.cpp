@@ -47,7 +47,14 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
     return emitError() << "expected what is at rest to stand in one distribution, found "
                        << plan::name(from) << " and " << plan::name(to);
   bool isRange = from == Distribution::Ranges;
-  if (end == End::Kept && !isRange && (!from.isShards() || !isValue || !kind.isStored()))
+  bool ofModel = from == Distribution::ModelParts;
+  if ((ofModel || to == Distribution::ModelParts) &&
+      (!isValue || kind != ValueKind::One || end != End::Kept))
+    return emitError() << "expected parts of a model's number to be kept, found "
+                       << wordOf(contents, kind) << " in " << plan::name(from) << " and "
+                       << plan::name(to);
+  if (end == End::Kept && !isRange && !ofModel &&
+      (!from.isShards() || !isValue || !kind.isStored()))
     return emitError() << "expected values of shards to be kept, found " << wordOf(contents, kind)
                        << " in " << plan::name(from);
   if (end == End::Rest && from.kind == Distribution::Pieces)
@@ -56,7 +63,8 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
   if (moves && from == to)
     return emitError() << "expected a move between two distributions, found " << plan::name(from)
                        << " twice";
-  if (from == Distribution::StateBlocks || to == Distribution::StateBlocks)
+  bool rests = end == End::Rest && from == to;
+  if (!rests && (from == Distribution::StateBlocks || to == Distribution::StateBlocks))
     return emitError()
            << "expected states that stay with blocks to be a !comm.shards, found a place in "
            << plan::name(Distribution::StateBlocks);

@@ -135,6 +135,13 @@ LogicalResult SumOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyTable(*this, symbols, getTable());
 }
 
+LogicalResult CollectOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  for (TableAttr table : getTables().getAsRange<TableAttr>())
+    if (failed(verifyTable(*this, symbols, table)))
+      return failure();
+  return verifyOptionalKernel(*this, symbols);
+}
+
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getCommunicator() && failed(comm::verifyRanks(*this, *getCommunicator(), symbols)))
     return failure();
@@ -164,6 +171,17 @@ static LogicalResult verifyShare(Operation *op, size_t args, size_t of, StringRe
   return success();
 }
 
+/// Verifies that the operands of all runs of a dispatch are of the same kinds.
+static LogicalResult verifyAlike(Operation *op, ArrayAttr args, size_t each, StringRef what) {
+  for (auto [index, operand] : llvm::enumerate(args)) {
+    Attribute other = args[index % each];
+    if (!areAlike(operand, other))
+      return op->emitOpError("expected operands of the same kinds for each ")
+             << what << ", found " << other << " and " << operand;
+  }
+  return success();
+}
+
 LogicalResult DispatchChunksOp::verify() {
   if (failed(verifyShare(*this, getArgs().size(), getTables().size(), "table")))
     return failure();
@@ -172,25 +190,26 @@ LogicalResult DispatchChunksOp::verify() {
     if (failed(verifyKind(*this, table,
                           {TableKind::ShardChunks, TableKind::LineChunks, TableKind::WholeRows,
                            TableKind::WholeColumns, TableKind::PartRows, TableKind::PartColumns,
-                           TableKind::PartBlocks, TableKind::BlockChunks})))
+                           TableKind::PartBlocks, TableKind::PartModel, TableKind::BlockChunks})))
       return failure();
     if (table.getKind() != first.getKind())
       return emitOpError("expected tables of one kind, found ")
              << plan::name(first.getKind()) << " and " << plan::name(table.getKind());
   }
-  size_t each = getArgs().size() / getTables().size();
-  for (auto [index, operand] : llvm::enumerate(getArgs())) {
-    Attribute other = getArgs()[index % each];
-    if (areAlike(operand, other))
-      continue;
-    return emitOpError("expected operands of the same kinds for each table, found ")
-           << other << " and " << operand;
-  }
-  return success();
+  return verifyAlike(*this, getArgs(), getArgs().size() / getTables().size(), "table");
 }
 
 LogicalResult DispatchParametersOp::verify() {
-  return verifyShare(*this, getArgs().size(), getGroups().size(), "group");
+  if (failed(verifyShare(*this, getArgs().size(), getGroups().size(), "group")))
+    return failure();
+  size_t each = getArgs().size() / getGroups().size();
+  if (each == 0)
+    return emitOpError("expected a table of scalars for each group, found no operands");
+  for (auto [index, operand] : llvm::enumerate(getArgs()))
+    if (!isa<ScalarsAttr>(operand) && (index % each == 0 || !isa<LineAttr>(operand)))
+      return emitOpError("expected scalars, and numbers of the model behind them, found ")
+             << operand;
+  return verifyAlike(*this, getArgs(), each, "group");
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,6 +334,23 @@ LogicalResult SumOp::verify() {
            << bytes << " bytes, found " << getTable().getElementBytes();
   if (int64_t(getDivisor()) < 1)
     return emitOpError("expected a divisor of 1 or more, found ") << getDivisor();
+  return success();
+}
+
+LogicalResult CollectOp::verify() {
+  if (getTables().size() != getSources().size())
+    return emitOpError("expected a table for each source, ")
+           << getSources().size() << ", found " << getTables().size();
+  for (TableAttr table : getTables().getAsRange<TableAttr>()) {
+    if (failed(verifyKind(*this, table, TableKind::Collect)))
+      return failure();
+    if (int64_t bytes = sums::bytesOf(getReduction()), found = table.getElementBytes();
+        found != bytes)
+      return emitOpError("expected sums of ") << bytes << " bytes, found " << found;
+  }
+  for (Attribute source : getSources())
+    if (!isa<LineAttr>(source))
+      return emitOpError("expected lines as sources, found ") << source;
   return success();
 }
 
@@ -461,6 +497,23 @@ FailureOr<plan::Command> SumOp::lower(Numbering &numbering) {
   command.type = *optim::toPlan(getType());
   command.divisor = getDivisor();
   command.reduction = getReduction();
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> CollectOp::lower(Numbering &numbering) {
+  plan::Collect command;
+  command.reduction = getReduction();
+  command.kernel = numbering.kernel(getKernelAttr());
+  for (auto [attribute, source] : llvm::zip(getTables().getAsRange<TableAttr>(), getSources())) {
+    FailureOr<int64_t> table = numbering.table(*this, attribute);
+    plan::Collect::Run &run = command.runs.emplace_back();
+    if (failed(table) ||
+        failed(numbering.operand(*this, source, numbering.groupOf(*table), run.source)))
+      return failure();
+    run.table = *table;
+  }
+  if (failed(numbering.operand(*this, getTarget(), /*group=*/-1, command.target)))
+    return failure();
   return plan::Command(command);
 }
 

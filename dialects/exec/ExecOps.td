@@ -12,7 +12,6 @@ def Exec_Kernels : TypedArrayAttrBase<Exec_Kernel, "kernels, one after another">
 def Exec_PinnedAlgorithms : TypedArrayAttrBase<Exec_PinnedAlgorithm,
                                               "algorithms, each for another library or GPU">;
 def Exec_Pools : TypedArrayAttrBase<Exec_Pool, "pools">;
-def Exec_ScalarsArray : TypedArrayAttrBase<Exec_Scalars, "tables of scalars">;
 
 def Exec_ProgramOp : Exec_Op<"program", [HasParent<"::mlir::ModuleOp">, NoTerminator, SingleBlock,
                                           NoRegionArguments, IsolatedFromAbove]> {
@@ -85,15 +84,19 @@ def Exec_DispatchParametersOp : Exec_CommandOp<"dispatch_parameters"> {
   let summary = "runs a kernel over the parameters of groups";
   let description = [{
     Parameters that a step skips are left out. The kernel reads a parameter's record (hyperparameters, step,
-    rows, cols, numel: runtime/include/stepc/kernel_abi.h). It writes the parameter's row of each of its
-    group's tables of scalars. `args` lists the tables of the first group, then of the second, and so on.
+    rows, cols, numel: runtime/include/stepc/kernel_abi.h). It writes the parameter's row of its group's
+    table of scalars. `args` lists the operands of the first group, then of the second, and so on: the
+    table, then numbers of the model that the kernel reads, which are a row of scalars or lines of one value.
     ```mlir
     exec.dispatch_parameters @Muon_scalars of [@g0, @g1]
       [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 64, columns = 3>]
+    exec.dispatch_parameters @AdamW_scalars of [@g2]
+      [#exec.scalars<offset = 128, columns = 4>, #exec.line<offset = 192, bytes = 4>]
     ```
-    Constraints: the kernel and the groups exist; at least one group; each group has as many operands.
+    Constraints: the kernel and the groups exist; at least one group; each group has as many operands, of the
+    same kinds in the same order, scalars first.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, SymbolRefArrayAttr:$groups, Exec_ScalarsArray:$args);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, SymbolRefArrayAttr:$groups, Exec_Operands:$args);
   let assemblyFormat = "$kernel `of` $groups $args attr-dict";
   let hasVerifier = 1;
 }
@@ -228,6 +231,29 @@ def Exec_SumOp : Exec_CommandOp<"sum"> {
                        Exec_Workspace:$target, OptionalAttr<FlatSymbolRefAttr>:$kernel);
   let assemblyFormat = [{
     $type `by` $divisor (`reduces` custom<Word>($reduction)^)? $table `from` $source `to` $target attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def Exec_CollectOp : Exec_CommandOp<"collect"> {
+  let summary = "adds up a rank's parts of a number of the whole model";
+  let description = [{
+    Each table lists the parts that a stage of a segment wrote to the source of the same number. Parts of
+    parameters that the step skips are left out (`comm.collect`).
+    ```mlir
+    exec.collect norm
+      of [#exec.table<kind = collect, from = <@g0, one, model_parts, kept>, element_bytes = 80>]
+      from [#exec.line<offset = 64, bytes = 160>] to #exec.line<offset = 256, bytes = 80>
+    ```
+    `exec-lower-to-target` adds the `kernel`.
+
+    Constraints: the segments exist; tables of kind `collect`, one for each source, whose `element_bytes` is
+    the size of an exact sum or maximum.
+  }];
+  let arguments = (ins Comm_Reduction:$reduction, Exec_Tables:$tables, Exec_Operands:$sources,
+                       Exec_Line:$target, OptionalAttr<FlatSymbolRefAttr>:$kernel);
+  let assemblyFormat = [{
+    custom<Word>($reduction) `of` $tables `from` $sources `to` $target attr-dict
   }];
   let hasVerifier = 1;
 }

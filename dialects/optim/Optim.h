@@ -127,6 +127,17 @@ MeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 RouteOp lookupRoute(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 
+/// The optim.model of a module, or of the module around an operation. Null if there is none.
+ModelOp findModel(mlir::Operation *op);
+/// Set on operations of an optim.model, an integer: the number by which rules know the result (level 2).
+inline constexpr llvm::StringLiteral kNumberAttr = "optim.number";
+/// The name of the parameter, rule, route and mesh that stand for the model (`optim-expand-model`).
+inline constexpr llvm::StringLiteral kModelName = "model";
+
+/// Verifies an operation in a rule or model. It has no fast-math flags. Tensors have two axes and the one
+/// type of their kind, and constants have one number for all elements.
+llvm::LogicalResult verifyInRule(mlir::Operation *op);
+
 /// Whether the pattern matches the parameter's name or an alias. `Named`: a ParameterOp or a
 /// FrozenOp.
 template <typename Named> bool matches(const NamePattern &pattern, Named named) {

@@ -33,7 +33,8 @@ def Optim_Dialect : Dialect {
     Discardable attributes of a decided rule: `optim.space` on an operation says where it runs:
     `#optim.space<in>`, `<matrix>` or `<out>`. `optim.writes` on the yield says per value in which space it is
     stored, or `unit` for a value that does not change. `optim.cut`, a unit, stands on a reduction that runs
-    on shards although ranks have parts of the same lines. On the module, `optim.max_peers` is the most other
+    on shards although ranks have parts of the same lines. `optim.number` is the number of an operation of
+    an `optim.model`. On the module, `optim.max_peers` is the most other
     ranks with which the user lets a rank exchange in a hop, an i64 above 0. `optim.state_limit`, also one, is
     the most bytes of states that a rank may have.
     Constraints: no other attributes of this dialect, and no other values.

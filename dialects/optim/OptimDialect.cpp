@@ -58,6 +58,15 @@ LogicalResult OptimDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return op->emitOpError("expected optim.cut, a unit, on a reduction, found ")
            << attribute.getValue();
   }
+  if (name == kNumberAttr) {
+    auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (number && number.getInt() >= 0 && isa<SplatOp, ReduceOp>(op) &&
+        isa<ModelOp>(op->getParentOp()))
+      return success();
+    return op->emitOpError(
+               "expected optim.number of 0 or more, on a splat or reduction of a model, found ")
+           << attribute.getValue();
+  }
   if ((name == kMaxPeersAttr || name == kStateLimitAttr) && isa<ModuleOp>(op)) {
     auto number = dyn_cast<IntegerAttr>(attribute.getValue());
     if (number && number.getType().isInteger(64) && number.getInt() > 0)

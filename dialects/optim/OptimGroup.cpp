@@ -11,6 +11,10 @@ using namespace stepc::optim;
 ParameterOp GroupOp::getExemplar() {
   return lookupParameter(*this, cast<FlatSymbolRefAttr>(getParameters()[0]));
 }
+bool GroupOp::isOfModel() {
+  return getParameters().size() == 1 &&
+         cast<FlatSymbolRefAttr>(getParameters()[0]).getValue() == kModelName && findModel(*this);
+}
 plan::Group GroupOp::toPlan() {
   plan::Group group = getExemplar().toPlan();
   if (auto parts = getParts())

@@ -4,6 +4,7 @@
 
 include "dialects/optim/OptimBatchOps.td"
 include "dialects/optim/OptimDivide.td"
+include "dialects/optim/OptimModel.td"
 include "dialects/optim/OptimTensorOps.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/IR/RegionKindInterface.td"
@@ -136,8 +137,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
   let hasRegionVerifier = 1;
 }
 
-def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike, HasParent<"RuleOp">]> {
-  let summary = "the new parameter and states of a rule";
+def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["RuleOp", "ModelOp"]>]> {
+  let summary = "the new parameter and states of a rule, or what a model gives to the rules";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
@@ -316,6 +317,8 @@ def Optim_GroupOp : Optim_Op<"group", [Symbol, HasParent<"::mlir::ModuleOp">,
   let extraClassDeclaration = [{
     /// The first parameter. Shape, types, mesh and placements of all parameters are equal to its own.
     ParameterOp getExemplar();
+    /// Whether its parameter stands for the model (`optim-expand-model`).
+    bool isOfModel();
     /// The plan's form of the first parameter, with the group's parts, joined axis, reduced placements and
     /// slabs. It has no hops.
     plan::Group toPlan();

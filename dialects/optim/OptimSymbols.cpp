@@ -164,9 +164,17 @@ LogicalResult RuleOp::verifySymbolUses(SymbolTableCollection &symbols) {
          << getWrittenAttr();
 }
 
-/// Verifies the results of an operation in a rule: tensors have two axes and the one type of their kind, and
-/// constants have one number for all elements.
-static LogicalResult verifyTensors(Operation *op) {
+LogicalResult optim::verifyInRule(Operation *op) {
+  // A rule is computed exactly as written: operations in its order, and each with its own rounding.
+  WalkResult walk = op->walk([](arith::ArithFastMathInterface math) {
+    auto flags = math.getFastMathFlagsAttr();
+    if (!flags || flags.getValue() == arith::FastMathFlags::none)
+      return WalkResult::advance();
+    math->emitOpError("expected no fast-math flags in a rule or model, found ") << flags;
+    return WalkResult::interrupt();
+  });
+  if (walk.wasInterrupted())
+    return failure();
   for (Type type : op->getResultTypes()) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor)
@@ -198,17 +206,9 @@ LogicalResult RuleOp::verifyRegions() {
   if (TypeRange(yield.getOperandTypes()) != TypeRange(yields))
     return yield.emitOpError("expected values ") << yields << ", found " << yield.getOperandTypes();
   for (Operation &op : block.without_terminator())
-    if (failed(verifyTensors(&op)))
+    if (failed(verifyInRule(&op)))
       return failure();
-  // A rule is computed exactly as written: operations in its order, and each with its own rounding.
-  WalkResult walk = getBody().walk([](arith::ArithFastMathInterface op) {
-    auto flags = op.getFastMathFlagsAttr();
-    if (!flags || flags.getValue() == arith::FastMathFlags::none)
-      return WalkResult::advance();
-    op->emitOpError("expected no fast-math flags in a rule, found ") << flags;
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
+  return success();
 }
 
 bool RuleOp::isElementwise() {

@@ -47,10 +47,10 @@ public:
                        manifest.cluster.value_or(manifest::Cluster()).resolve(options.cluster),
                        FileLineColLoc::get(&context, path, 0, 0));
     // A rule that no route uses is left out: every level and the plan would only carry it along.
-    for (const auto &rule : file.rules)
-      if (llvm::any_of(file.route()->claims,
-                       [&](const lang::Claim &c) { return c.rule == rule.get(); }))
-        lang::emitRule(*rule, *file.source, *module);
+    lang::emitDefinitions(file, *module, [&](const lang::Rule &rule) {
+      return llvm::any_of(file.route()->claims,
+                          [&](const lang::Claim &c) { return c.rule == &rule; });
+    });
     builder.setInsertionPointToEnd(module->getBody());
     importRoutes();
     importBlocks();
@@ -213,7 +213,6 @@ OwningOpRef<ModuleOp> frontends::importRules(MLIRContext &context, const lang::F
   lang::loadDialects(context);
   OwningOpRef<ModuleOp> module =
       ModuleOp::create(FileLineColLoc::get(&context, file.source->name(), 0, 0), name);
-  for (const auto &rule : file.rules)
-    lang::emitRule(*rule, *file.source, *module);
+  lang::emitDefinitions(file, *module);
   return module;
 }

@@ -33,9 +33,9 @@ struct ManifestFile {
   llvm::StringRef path, text;
 };
 
-/// Builds the module: the cluster, meshes of stepped parameters, rules, routes, block statements and
-/// parameters, in that order. Look-ups of symbols then find the few before the many. Parameters that require
-/// no gradient keep only their names.
+/// Builds the module: the cluster, meshes of stepped parameters, the model, rules, routes, block statements
+/// and parameters, in that order. Look-ups of symbols then find the few before the many. Parameters that
+/// require no gradient keep only their names.
 ///
 /// A parameter gets its canonical name (wrappers' prefixes dropped), which the library uses, too. The
 /// name as written becomes an alias if it differs. Trainers know routes by the names that the analysis
@@ -47,7 +47,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importModule(mlir::MLIRContext &context, const
                                                const ManifestFile &manifest,
                                                const ImportOptions &options);
 
-/// The rules of an analyzed file alone, as a module: to check and to look at them without a
+/// The model and the rules of an analyzed file alone, as a module: to check and to look at them without a
 /// manifest.
 mlir::OwningOpRef<mlir::ModuleOp> importRules(mlir::MLIRContext &context, const lang::File &file,
                                               llvm::StringRef name);

@@ -1,6 +1,7 @@
 //===- AST.cpp - Spellings and the dump of the tree -----------------------===//
 #include "frontends/language/AST.h"
 #include "frontends/language/Builtins.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -103,6 +104,15 @@ bool stepc::lang::isProductExponent(double exponent) {
   return std::abs(exponent) <= largest && exponent != 0 && exponent == std::trunc(exponent);
 }
 
+std::vector<Body *> File::bodies() const {
+  std::vector<Body *> all;
+  for (const auto &model : models)
+    all.push_back(model.get());
+  for (const auto &rule : rules)
+    all.push_back(rule.get());
+  return all;
+}
+
 namespace {
 
 /// Writes the tree as S-expressions.
@@ -113,27 +123,28 @@ public:
   void expr(const Expr &e) {
     if (e.parenthesized)
       os << "(paren ";
-    body(e);
+    bare(e);
     if (e.parenthesized)
       os << ")";
   }
 
-  void rule(const Rule &rule) {
-    os << "(optimizer " << rule.name.text << "\n";
-    for (const Hyperparameter &hyper : rule.hyperparameters) {
+  void body(const Body &body) {
+    const auto *rule = llvm::dyn_cast<Rule>(&body);
+    os << "(" << (rule ? "optimizer " : "") << body.name.text << "\n";
+    for (const Hyperparameter &hyper : body.hyperparameters) {
       os << "  (hyperparameter " << hyper.name.text;
       optional(hyper.defaultValue);
       os << ")\n";
     }
-    for (const StateDeclaration &state : rule.states) {
+    for (const StateDeclaration &state : body.states) {
       os << "  (state " << state.name.text << " " << spell(state.element) << " "
          << unsigned(state.shape);
       optional(state.initial);
       os << ")\n";
     }
-    if (rule.master)
-      os << "  (master " << spell(rule.master->element) << ")\n";
-    for (const auto &statement : rule.statements) {
+    if (rule && rule->master)
+      os << "  (master " << spell(rule->master->element) << ")\n";
+    for (const auto &statement : body.statements) {
       os << (llvm::isa<LetStatement>(*statement) ? "  (let " : "  (assign ")
          << statement->target.text << " ";
       expr(*statement->value);
@@ -208,7 +219,8 @@ private:
     os << ")";
   }
 
-  void body(const Expr &e) {
+  /// Writes an expression without its own parentheses.
+  void bare(const Expr &e) {
     switch (e.kind) {
     case Expr::Kind::Error:
       os << "error";
@@ -217,6 +229,9 @@ private:
       return number(llvm::cast<NumberExpr>(e).value);
     case Expr::Kind::Name:
       os << llvm::cast<NameExpr>(e).name;
+      return;
+    case Expr::Kind::ModelValue:
+      os << "(model " << llvm::cast<ModelValueExpr>(e).member.text << ")";
       return;
     case Expr::Kind::Unary: {
       const auto &unary = llvm::cast<UnaryExpr>(e);
@@ -295,8 +310,8 @@ std::string stepc::lang::dump(const File &file) {
   std::string text;
   llvm::raw_string_ostream os(text);
   Dumper dumper(os);
-  for (const auto &rule : file.rules)
-    dumper.rule(*rule);
+  for (const Body *body : file.bodies())
+    dumper.body(*body);
   for (const BlocksStatement &blocks : file.blocks)
     dumper.blocks(blocks);
   for (const Route &route : file.routes) {

@@ -85,6 +85,7 @@ struct Expr {
     Unary,
     Binary,
     Call,
+    ModelValue,
     CoefficientList,
     NumberList,
   };
@@ -141,13 +142,21 @@ struct NameExpr : Expr {
   };
 
   std::string name;
-  Symbol symbol = Symbol::Unresolved;             ///< analysis
-  const Hyperparameter *hyperparameter = nullptr; ///< analysis
-  const StateDeclaration *state = nullptr;        ///< analysis
-  const LetStatement *let = nullptr;              ///< analysis
+  Symbol symbol = Symbol::Unresolved;       ///< analysis
+  Hyperparameter *hyperparameter = nullptr; ///< analysis
+  const StateDeclaration *state = nullptr;  ///< analysis
+  const LetStatement *let = nullptr;        ///< analysis
 
   NameExpr(SourceRange range, std::string name) : Expr(Kind::Name, range), name(std::move(name)) {}
   static bool classof(const Expr *e) { return e->kind == Kind::Name; }
+};
+
+/// `model.NAME` in an optimizer: a value of the model, one f32.
+struct ModelValueExpr : Expr {
+  Name member;
+  ModelValueExpr(SourceRange range, Name member)
+      : Expr(Kind::ModelValue, range), member(std::move(member)) {}
+  static bool classof(const Expr *e) { return e->kind == Kind::ModelValue; }
 };
 
 enum class UnaryOp : uint8_t { Negate, Not };
@@ -229,6 +238,7 @@ enum class Function : uint8_t {
   Max, ///< The larger of two values; with one tensor it is MaxOf.
   Clamp,
   Lerp,
+  Finite,
   Select,
   Cast,
   Momentum,
@@ -294,7 +304,7 @@ protected:
       : kind(kind), range(range), target(std::move(target)), value(std::move(value)) {}
 };
 
-/// `let NAME = value`: a name for a value, for the rest of the rule.
+/// `let NAME = value`: a name for a value, for the rest of the body. If it is the model's, rules may read it.
 struct LetStatement : Statement {
   bool isUsed = false; ///< analysis
   LetStatement(SourceRange range, Name target, ExprPtr value)
@@ -302,13 +312,12 @@ struct LetStatement : Statement {
   static bool classof(const Statement *s) { return s->kind == Kind::Let; }
 };
 
-/// `NAME = value` for a state, or `param = value`. Later statements read the
-/// value as the state stores it, rounded to the state's dtype.
+/// `NAME = value` for a state, `param = value` in a rule, or `grad = value` in the model. Later statements
+/// read the value as the state stores it, rounded to the state's dtype.
 struct AssignStatement : Statement {
-  const StateDeclaration *state = nullptr; ///< analysis; null for `param`
+  const StateDeclaration *state = nullptr; ///< analysis; null for `param` and `grad`
   AssignStatement(SourceRange range, Name target, ExprPtr value)
       : Statement(Kind::Assign, range, std::move(target), std::move(value)) {}
-  bool isParam() const { return target.text == "param"; }
   static bool classof(const Statement *s) { return s->kind == Kind::Assign; }
 };
 
@@ -318,13 +327,13 @@ struct MatrixNeed {
   std::string what; ///< E.g. "'orthogonalize'".
 };
 
-/// One `optimizer`: what happens to one matrix or vector parameter in a step.
-struct Rule {
-  Name name;
+/// What optimizers and the model have in common: hyperparameters, and statements that run from top to bottom.
+struct Body {
+  enum class Kind : uint8_t { Rule, Model };
+  const Kind kind;
+  Name name; ///< The name of an optimizer. For the model the word `model`.
   std::vector<Hyperparameter> hyperparameters;
-  std::vector<StateDeclaration> states;
-  std::optional<Master> master;
-  std::vector<SourceRange> furtherMasters; ///< Each is an error in analysis.
+  std::vector<StateDeclaration> states; ///< Empty in a model.
   std::vector<std::unique_ptr<Statement>> statements;
   SourceRange range;
   bool hasSyntaxErrors = false; ///< Statements may be missing.
@@ -333,8 +342,29 @@ struct Rule {
   /// unknown. The analysis adds the unknown names that it has reported.
   std::set<std::string, std::less<>> unread;
 
+  bool usesGrad = false; ///< analysis
+
+protected:
+  explicit Body(Kind kind) : kind(kind) {}
+};
+
+/// One `optimizer`: what happens to one matrix or vector parameter in a step.
+struct Rule : Body {
+  std::optional<Master> master;
+  std::vector<SourceRange> furtherMasters; ///< Each is an error in analysis.
+
   std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason, if any
-  bool usesGrad = false;                 ///< analysis
+  /// analysis: the names that the rule reads as `model.NAME`.
+  std::set<std::string, std::less<>> modelValues;
+
+  Rule() : Body(Kind::Rule) {}
+  static bool classof(const Body *b) { return b->kind == Kind::Rule; }
+};
+
+/// The `model`: what happens to all parameters at once in a step, before the rules.
+struct Model : Body {
+  Model() : Body(Kind::Model) {}
+  static bool classof(const Body *b) { return b->kind == Kind::Model; }
 };
 
 /// `NAME = value` in a claim.
@@ -392,6 +422,7 @@ struct BlocksStatement {
 struct File {
   const Source *source = nullptr;
   std::vector<std::unique_ptr<Rule>> rules;
+  std::vector<std::unique_ptr<Model>> models; ///< More than one is an error of analysis.
   std::vector<BlocksStatement> blocks;
   std::vector<Route> routes; ///< More than one is an error of analysis.
   bool lacksRules = false;   ///< Optimizers may be missing, so unknown ones are not reported.
@@ -402,6 +433,10 @@ struct File {
 
   /// The route. Null if the file has none.
   const Route *route() const { return routes.empty() ? nullptr : &routes[0]; }
+  /// The model. Null if the file has none.
+  Model *model() const { return models.empty() ? nullptr : models[0].get(); }
+  /// Models and rules.
+  std::vector<Body *> bodies() const;
 };
 
 /// The tree as text without positions, for tests and debugging: two files with

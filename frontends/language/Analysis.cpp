@@ -32,12 +32,12 @@ void checkRuleNames(const File &file, Diagnostics &diagnostics) {
 }
 
 void warnUnused(const File &file, Diagnostics &diagnostics) {
-  for (const auto &rule : file.rules) {
-    for (const Hyperparameter &hyper : rule->hyperparameters)
+  for (const Body *body : file.bodies()) {
+    for (const Hyperparameter &hyper : body->hyperparameters)
       if (!hyper.isUsed)
         diagnostics.warning(hyper.name.range,
                             "hyperparameter '" + hyper.name.text + "' is never used");
-    for (const StateDeclaration &state : rule->states) {
+    for (const StateDeclaration &state : body->states) {
       if (!state.isAssigned && !state.isRead)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never used");
       else if (!state.isAssigned)
@@ -49,13 +49,13 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
         diagnostics.warning(state.name.range,
                             "state '" + state.name.text + "' is assigned and never read");
     }
-    for (const auto &statement : rule->statements)
+    for (const auto &statement : body->statements)
       if (const auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
         if (!let->isUsed)
           diagnostics.warning(let->target.range, "'" + let->target.text + "' is never used");
-    if (!rule->usesGrad)
-      diagnostics.warning(rule->name.range,
-                          "optimizer '" + rule->name.text + "' never uses 'grad'");
+    if (llvm::isa<Rule>(body) && !body->usesGrad)
+      diagnostics.warning(body->name.range,
+                          "optimizer '" + body->name.text + "' never uses 'grad'");
   }
   if (!file.route())
     return;
@@ -73,10 +73,15 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
   if (file.isForeign)
     return false;
   checkRuleNames(file, diagnostics);
-  for (const auto &rule : file.rules) {
-    rule->unread.insert(file.refused.begin(), file.refused.end());
-    rule->lacksNames |= file.lacksNames;
-    RuleAnalyzer(*rule, diagnostics, *file.source).run();
+  checkModel(file, diagnostics);
+  for (Body *body : file.bodies()) {
+    body->unread.insert(file.refused.begin(), file.refused.end());
+    body->lacksNames |= file.lacksNames;
+    // Rules read values of the model, so the models come first.
+    if (auto *model = llvm::dyn_cast<Model>(body))
+      ModelAnalyzer(*model, *file.source, diagnostics).run();
+    else
+      RuleAnalyzer(*llvm::cast<Rule>(body), file, diagnostics).run();
   }
   for (const BlocksStatement &blocks : file.blocks)
     analyzeBlocks(blocks, diagnostics);
@@ -98,10 +103,15 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
 }
 
 //===----------------------------------------------------------------------===//
-// Rules
+// Declarations and statements
 //===----------------------------------------------------------------------===//
 
-void RuleAnalyzer::declare(const Name &name, Symbol symbol) {
+/// How messages name a type: a value of shape One is of the parameter, or of all parameters.
+StringRef BodyAnalyzer::describe(Type type) const {
+  return type.shape == Shape::One && !type.isCondition() ? words.one : lang::describe(type);
+}
+
+void BodyAnalyzer::declare(const Name &name, Symbol symbol) {
   symbol.range = name.range;
   auto [it, isNew] = symbols.try_emplace(name.text, symbol);
   if (!isNew)
@@ -109,8 +119,8 @@ void RuleAnalyzer::declare(const Name &name, Symbol symbol) {
         .withNote(it->second.range, "the first declaration is here");
 }
 
-void RuleAnalyzer::declareAll() {
-  for (Hyperparameter &hyper : rule.hyperparameters) {
+void BodyAnalyzer::declareAll() {
+  for (Hyperparameter &hyper : body.hyperparameters) {
     Symbol symbol;
     symbol.hyperparameter = &hyper;
     declare(hyper.name, symbol);
@@ -121,9 +131,9 @@ void RuleAnalyzer::declareAll() {
                                           "setting of every route");
   }
   // States and lets are declared in the order of the text, so that the later of two equal names is reported.
-  auto state = rule.states.begin();
+  auto state = body.states.begin();
   auto declareStates = [&](uint32_t limit) {
-    for (; state != rule.states.end() && state->range.begin < limit; ++state) {
+    for (; state != body.states.end() && state->range.begin < limit; ++state) {
       Symbol symbol;
       symbol.state = &*state;
       declare(state->name, symbol);
@@ -135,10 +145,10 @@ void RuleAnalyzer::declareAll() {
       if (state->element != ElementType::Invalid &&
           (state->shape == Shape::Rows || state->shape == Shape::Cols))
         needMatrix(state->range,
-                   "state '" + Twine(state->name.text) + "' with " + describe(state->shape));
+                   "state '" + Twine(state->name.text) + "' with " + lang::describe(state->shape));
     }
   };
-  for (const auto &statement : rule.statements) {
+  for (const auto &statement : body.statements) {
     auto *let = llvm::dyn_cast<LetStatement>(statement.get());
     if (!let)
       continue;
@@ -150,29 +160,22 @@ void RuleAnalyzer::declareAll() {
   declareStates(UINT32_MAX);
 }
 
-void RuleAnalyzer::run() {
+void BodyAnalyzer::run() {
   declareAll();
-  for (SourceRange range : rule.furtherMasters)
-    diagnostics.error(range, "expected one 'master' in an optimizer, found another")
-        .withNote(rule.master->range, "the first is here");
-  for (const auto &statement : rule.statements) {
+  for (const auto &statement : body.statements) {
     if (auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
       analyzeLet(*let);
     else
       analyzeAssign(*llvm::cast<AssignStatement>(statement.get()));
   }
-  if (!paramAssignment && !isParamMisspelt && !rule.hasSyntaxErrors)
-    diagnostics
-        .error(rule.name.range, "expected an assignment to 'param' in optimizer '" +
-                                    Twine(rule.name.text) + "', found none")
-        .withHint("a step ends with 'param = ...'");
+  finish();
   if (!diagnostics.hasErrors())
     warnNotFinite();
 }
 
-void RuleAnalyzer::analyzeLet(LetStatement &let) { analyzeExpr(*let.value); }
+void BodyAnalyzer::analyzeLet(LetStatement &let) { analyzeExpr(*let.value); }
 
-void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
+void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   Type type = analyzeExpr(*assign.value);
   resolveTarget(assign);
   Shape wanted = Shape::Full;
@@ -180,7 +183,7 @@ void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
     if (assign.state->element == ElementType::Invalid)
       return;
     wanted = assign.state->shape;
-  } else if (!assign.isParam()) {
+  } else if (assign.target.text != words.result) {
     return;
   }
   if (!type.isValid())
@@ -193,7 +196,7 @@ void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
     return;
   }
   Diagnostic &error =
-      diagnostics.error(assign.value->range, "expected " + describe(wanted) + " for '" +
+      diagnostics.error(assign.value->range, "expected " + lang::describe(wanted) + " for '" +
                                                  assign.target.text + "', found " + describe(type));
   if (assign.state)
     error.withNote(assign.state->range, "the state is declared here");
@@ -201,7 +204,7 @@ void RuleAnalyzer::analyzeAssign(AssignStatement &assign) {
 }
 
 /// Adds a hint: how a value of the shape that was found can get the shape of the target.
-void RuleAnalyzer::hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const {
+void BodyAnalyzer::hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const {
   Shape wanted = assign.state ? assign.state->shape : Shape::Full;
   if (found.isCondition())
     error.withHint("make numbers of it: 'select(condition, 1, 0)'");
@@ -218,51 +221,48 @@ void RuleAnalyzer::hintShape(Diagnostic &error, const AssignStatement &assign, T
                                                  : "[]'"));
 }
 
-void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
+void BodyAnalyzer::resolveTarget(AssignStatement &assign) {
   const Name &target = assign.target;
-  if (assign.isParam()) {
-    if (paramAssignment)
-      diagnostics.error(target.range, "'param' is assigned twice")
-          .withNote(paramAssignment->target.range, "the first assignment is here")
+  if (target.text == words.result) {
+    if (resultAssignment)
+      diagnostics.error(target.range, "'" + Twine(target.text) + "' is assigned twice")
+          .withNote(resultAssignment->target.range, "the first assignment is here")
           .withHint("name what is between with 'let'");
     else
-      paramAssignment = &assign;
+      resultAssignment = &assign;
     return;
   }
   auto it = symbols.find(target.text);
   if (it == symbols.end()) {
-    if (llvm::is_contained({"grad", "step", "rows", "cols", "numel"}, target.text)) {
-      diagnostics.error(target.range, "expected a state or 'param' to assign "
-                                      "to, found '" +
+    if (llvm::is_contained({"param", "grad", "step", "rows", "cols", "numel"}, target.text)) {
+      diagnostics.error(target.range, "expected " + words.targets + " to assign to, found '" +
                                           Twine(target.text) + "'");
       return;
     }
     if (!isFirstMention(target.text))
       return;
-    std::vector<StringRef> candidates{"param"};
-    for (const StateDeclaration &state : rule.states)
+    std::vector<StringRef> candidates{words.result};
+    for (const StateDeclaration &state : body.states)
       candidates.push_back(state.name.text);
-    Diagnostic &error =
-        diagnostics.error(target.range, "unknown state '" + Twine(target.text) + "'");
+    Diagnostic &error = diagnostics.error(target.range, "unknown " + words.target + " '" +
+                                                            Twine(target.text) + "'");
     StringRef nearest = text::nearestName(target.text, candidates);
     if (std::optional<StringRef> foreign = foreignValueHint(target.text);
-        foreign && foreign->contains("'param'"))
+        foreign && foreign->contains(("'" + words.result + "'").str()))
       error.withHint(*foreign);
     else if (nearest.empty())
-      error.withHint("declare it: 'state " + Twine(target.text) + " : f32', or 'let " +
-                     target.text + " = ...'");
+      error.withHint(hintDeclaration(target.text));
     else
       error.withHint("did you mean '" + nearest + "'?");
-    isParamMisspelt |= nearest == "param";
+    isResultMisspelt |= nearest == words.result;
     return;
   }
   Symbol &symbol = it->second;
   if (!symbol.state) {
     StringRef what = symbol.let ? "'let'" : "hyperparameter";
     diagnostics
-        .error(target.range, "expected a state or 'param' to assign to, found "
-                             "the " +
-                                 what + " '" + target.text + "'")
+        .error(target.range, "expected " + words.targets + " to assign to, found the " + what +
+                                 " '" + target.text + "'")
         .withNote(symbol.range, "it is declared here");
     return;
   }
@@ -275,26 +275,62 @@ void RuleAnalyzer::resolveTarget(AssignStatement &assign) {
         .withNote(symbol.range, "the declaration is here");
 }
 
-void RuleAnalyzer::needMatrix(SourceRange range, const Twine &what) {
-  if (!rule.needsMatrix)
-    rule.needsMatrix = MatrixNeed{range, what.str()};
-}
-
 /// Whether an unknown name must be reported, which is then noted. False if the name was reported before, as
 /// every name outside ASCII was, or if text that could not be parsed may declare it.
-bool RuleAnalyzer::isFirstMention(StringRef name) {
-  return !rule.lacksNames && llvm::isASCII(name) && rule.unread.emplace(name).second;
+bool BodyAnalyzer::isFirstMention(StringRef name) {
+  return !body.lacksNames && llvm::isASCII(name) && body.unread.emplace(name).second;
 }
 
 /// The names of values that are known at the offset `before` of the text.
-std::vector<StringRef> RuleAnalyzer::valueNames(uint32_t before) const {
-  std::vector<StringRef> names;
-  for (StringRef name : {"param", "grad", "step", "rows", "cols", "numel"})
-    names.push_back(name);
+std::vector<StringRef> BodyAnalyzer::valueNames(uint32_t before) const {
+  std::vector<StringRef> names(words.known.begin(), words.known.end());
   for (const auto &entry : symbols)
     if (entry.second.range.end <= before)
       names.push_back(entry.getKey());
   // Sorted, because a StringMap has no fixed order: one of two equally near names is always suggested.
   llvm::sort(names);
   return names;
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+static constexpr StringRef namesOfRules[] = {"param", "grad", "step", "rows", "cols", "numel"};
+
+RuleAnalyzer::RuleAnalyzer(Rule &rule, const File &file, Diagnostics &diagnostics)
+    : BodyAnalyzer(rule,
+                   {.result = "param",
+                    .targets = "a state or 'param'",
+                    .target = "state",
+                    .known = namesOfRules,
+                    .one = lang::describe(Shape::One)},
+                   diagnostics, *file.source),
+      rule(rule), file(file) {
+  // The operations of the model's new gradient come before those of the rule.
+  if (const Model *model = file.model())
+    for (const auto &statement : model->statements)
+      if (llvm::isa<AssignStatement>(*statement))
+        gradDepth = statement->value->depth + 2;
+}
+
+bool RuleAnalyzer::needMatrix(SourceRange range, const Twine &what) {
+  if (!rule.needsMatrix)
+    rule.needsMatrix = MatrixNeed{range, what.str()};
+  return true;
+}
+
+std::string RuleAnalyzer::hintDeclaration(StringRef name) const {
+  return ("declare it: 'state " + name + " : f32', or 'let " + name + " = ...'").str();
+}
+
+void RuleAnalyzer::finish() {
+  for (SourceRange range : rule.furtherMasters)
+    diagnostics.error(range, "expected one 'master' in an optimizer, found another")
+        .withNote(rule.master->range, "the first is here");
+  if (!resultAssignment && !isResultMisspelt && !rule.hasSyntaxErrors)
+    diagnostics
+        .error(rule.name.range, "expected an assignment to 'param' in optimizer '" +
+                                    Twine(rule.name.text) + "', found none")
+        .withHint("a step ends with 'param = ...'");
 }

@@ -58,7 +58,7 @@ static std::string found(const Expr &expr) {
   return llvm::isa<CoefficientListExpr, NumberListExpr>(expr) ? "a list" : "an expression";
 }
 
-const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
+const FunctionInfo *BodyAnalyzer::findCallee(CallExpr &call) {
   StringRef name = call.callee.text;
   if (const FunctionInfo *info = findFunction(name))
     return info;
@@ -92,7 +92,7 @@ const FunctionInfo *RuleAnalyzer::findCallee(CallExpr &call) {
   return nullptr;
 }
 
-bool RuleAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) {
+bool BodyAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) {
   size_t count = call.arguments.size();
   if (count == info.argumentCount)
     return true;
@@ -107,7 +107,7 @@ bool RuleAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) 
   return false;
 }
 
-bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
+bool BodyAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
   bool valid = true;
   for (const CallExpr::Option &option : call.options) {
     StringRef name = option.name.text;
@@ -141,7 +141,7 @@ bool RuleAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
   return valid;
 }
 
-Type RuleAnalyzer::analyzeCall(CallExpr &call) {
+Type BodyAnalyzer::analyzeCall(CallExpr &call) {
   const FunctionInfo *info = findCallee(call);
   if (!info) {
     for (const ExprPtr &argument : call.arguments)
@@ -180,6 +180,10 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
       return type;
     }
     return {};
+  case FunctionClass::Test:
+    if (Type type = analyzeNumber(*call.arguments[0]); type.isValid())
+      return {type.shape, ElementType::Condition};
+    return {};
   case FunctionClass::Select:
     return analyzeSelect(call);
   case FunctionClass::Cast:
@@ -194,7 +198,7 @@ Type RuleAnalyzer::analyzeCall(CallExpr &call) {
   return {};
 }
 
-Type RuleAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands) {
+Type BodyAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands) {
   Shape shape = Shape::Scalar;
   bool valid = true;
   for (const ExprPtr &operand : operands) {
@@ -221,7 +225,7 @@ static const Expr *squared(const Expr &expr) {
 }
 
 /// Warns of what is legal, but seldom what was meant.
-void RuleAnalyzer::warnElementwise(const CallExpr &call) {
+void BodyAnalyzer::warnElementwise(const CallExpr &call) {
   if (call.function == Function::Lerp && !call.arguments[2]->type.isScalar()) {
     diagnostics
         .warning(call.arguments[2]->range,
@@ -249,7 +253,7 @@ void RuleAnalyzer::warnElementwise(const CallExpr &call) {
       .withHint("write '" + better + "(" + source.text(operand->range) + rest + "'");
 }
 
-Type RuleAnalyzer::analyzeSelect(CallExpr &call) {
+Type BodyAnalyzer::analyzeSelect(CallExpr &call) {
   Type condition = analyzeCondition(*call.arguments[0]);
   Type values = analyzeElementwise(call, ArrayRef(call.arguments).drop_front());
   if (!condition.isValid() || !values.isValid())
@@ -262,7 +266,7 @@ Type RuleAnalyzer::analyzeSelect(CallExpr &call) {
   return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
 }
 
-Type RuleAnalyzer::analyzeCast(CallExpr &call) {
+Type BodyAnalyzer::analyzeCast(CallExpr &call) {
   Type type = analyzeTensor(*call.arguments[0]);
   const Expr &dtype = *call.arguments[1];
   std::optional<ElementType> element = parseElementType(wordOf(dtype));
@@ -275,7 +279,7 @@ Type RuleAnalyzer::analyzeCast(CallExpr &call) {
   return type.isValid() ? Type{type.shape, *element} : Type();
 }
 
-Type RuleAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
+Type BodyAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
   Shape shape = Shape::Scalar;
   bool valid = true;
   for (auto [index, argument] : llvm::enumerate(call.arguments)) {
@@ -301,7 +305,7 @@ Type RuleAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
   return {shape, ElementType::F32};
 }
 
-Type RuleAnalyzer::analyzeReduction(CallExpr &call) {
+Type BodyAnalyzer::analyzeReduction(CallExpr &call) {
   Expr &operand = *call.arguments[0];
   Type type = analyzeTensor(operand);
   CallExpr::Option *over = findOption(call, "over");
@@ -318,27 +322,28 @@ Type RuleAnalyzer::analyzeReduction(CallExpr &call) {
         error.withHint("'over = columns' gives one value per row, 'over = rows' one per column");
       return {};
     }
-    needMatrix(over->name.range, "'over = " + word + "'");
+    if (!needMatrix(over->name.range, "'over = " + word + "'"))
+      return {};
     call.reducesTo = word == "columns" ? Shape::Rows : Shape::Cols;
   }
   if (!type.isValid())
     return {};
   if (type.shape == Shape::One || (over && type.shape != Shape::Full)) {
-    StringRef wanted = over ? describe(Shape::Full) : StringRef("a tensor of several values");
+    StringRef wanted = over ? lang::describe(Shape::Full) : StringRef("a tensor of several values");
     diagnostics.error(operand.range, "expected " + wanted + ", found " + describe(type));
     return {};
   }
   return {call.reducesTo, ElementType::F32};
 }
 
-Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
+Type BodyAnalyzer::analyzeOrthogonalize(CallExpr &call) {
   Expr &operand = *call.arguments[0];
-  needMatrix(call.callee.range, "'orthogonalize'");
+  bool valid = needMatrix(call.callee.range, "'orthogonalize'");
   Type type = analyzeNumber(operand);
-  bool valid = type.isValid();
+  valid &= type.isValid();
   if (valid && type.shape != Shape::Full) {
     diagnostics.error(operand.range,
-                      "expected " + describe(Shape::Full) + ", found " + describe(type));
+                      "expected " + lang::describe(Shape::Full) + ", found " + describe(type));
     valid = false;
   }
 
@@ -375,7 +380,7 @@ Type RuleAnalyzer::analyzeOrthogonalize(CallExpr &call) {
 }
 
 /// The form and its restarts, after the steps are known.
-bool RuleAnalyzer::resolveForm(CallExpr &call, Orthogonalization &result) {
+bool BodyAnalyzer::resolveForm(CallExpr &call, Orthogonalization &result) {
   size_t steps = result.coefficients.size();
   CallExpr::Option *form = findOption(call, "form"), *restarts = findOption(call, "restarts");
   if (form) {
@@ -429,7 +434,7 @@ bool RuleAnalyzer::resolveForm(CallExpr &call, Orthogonalization &result) {
 }
 
 /// Refuses coefficients for which an intermediate number may be above the largest f16.
-bool RuleAnalyzer::checkGrowth(CallExpr &call, const Orthogonalization &result) {
+bool BodyAnalyzer::checkGrowth(CallExpr &call, const Orthogonalization &result) {
   if (result.precision != ElementType::F16)
     return true;
   optim::Growth growth = optim::boundOf(result.coefficients, result.form, result.restarts);
@@ -461,7 +466,7 @@ bool RuleAnalyzer::checkGrowth(CallExpr &call, const Orthogonalization &result) 
   return false;
 }
 
-bool RuleAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result) {
+bool BodyAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result) {
   constexpr unsigned maxSteps = 100;
   CallExpr::Option *coefficients = findOption(call, "coefficients");
   CallExpr::Option *steps = findOption(call, "steps");

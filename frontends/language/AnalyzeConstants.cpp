@@ -129,7 +129,7 @@ static bool hasFiniteOperands(const Expr &expr) {
   return false;
 }
 
-void RuleAnalyzer::foldConstant(Expr &expr) {
+void BodyAnalyzer::foldConstant(Expr &expr) {
   const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr);
   if (binary && binary->op == BinaryOp::Divide && binary->rhs->constant == 0.0 &&
       !binary->lhs->constant)
@@ -151,7 +151,7 @@ void RuleAnalyzer::foldConstant(Expr &expr) {
     notFinite.push_back(&expr);
 }
 
-void RuleAnalyzer::warnNotFinite() {
+void BodyAnalyzer::warnNotFinite() {
   for (const Expr *expr : notFinite) {
     double value = expr->constant.value_or(0);
     if (expr->constant)
@@ -167,31 +167,33 @@ void RuleAnalyzer::warnNotFinite() {
 //===----------------------------------------------------------------------===//
 
 /// The hyperparameter that an expression names, directly or through `let`. Null for other expressions.
-static const Hyperparameter *hyperparameterOf(const Expr *expr) {
+static Hyperparameter *hyperparameterOf(const Expr *expr) {
   const auto *name = llvm::dyn_cast<NameExpr>(expr);
   while (name && name->let)
     name = llvm::dyn_cast<NameExpr>(name->let->value.get());
   return name ? name->hyperparameter : nullptr;
 }
 
-void RuleAnalyzer::meetTensor(const Expr &operand, Shape result, ElementType element) {
-  if (!operand.type.isValid() || !operand.type.isScalar() || operand.type.isCondition() ||
-      result == Shape::Scalar)
+void BodyAnalyzer::meetTensor(const Expr &operand, Shape result, ElementType element) {
+  if (operand.type.isValid() && operand.type.isScalar() && !operand.type.isCondition() &&
+      result != Shape::Scalar)
+    roundScalar(operand, operand.range, element);
+}
+
+void BodyAnalyzer::roundScalar(const Expr &scalar, SourceRange place, ElementType element) {
+  if (Hyperparameter *hyper = hyperparameterOf(&scalar); hyper && !hyper->meetsTensor)
+    hyper->meetsTensor = place;
+  if (!scalar.constant)
     return;
-  if (const Hyperparameter *named = hyperparameterOf(&operand))
-    for (Hyperparameter &hyper : rule.hyperparameters)
-      if (&hyper == named && !hyper.meetsTensor)
-        hyper.meetsTensor = operand.range;
-  if (!operand.constant)
-    return;
-  Loss loss = lossIn(element, *operand.constant);
+  Loss loss = lossIn(element, *scalar.constant);
   if (loss == Loss::None)
     return;
-  Diagnostic &error = diagnostics.error(operand.range, "expected a number that " + spell(element) +
-                                                           " can hold next to a tensor, found " +
-                                                           describeLoss(*operand.constant, loss));
-  if (const auto *name = llvm::dyn_cast<NameExpr>(&operand))
-    error.withNote(name->let->value->range, "its value is given here");
+  Diagnostic &error = diagnostics.error(place, "expected a number that " + spell(element) +
+                                                   " can hold next to a tensor, found " +
+                                                   describeLoss(*scalar.constant, loss));
+  const auto *name = llvm::dyn_cast<NameExpr>(&scalar);
+  if (name || place != scalar.range)
+    error.withNote(name ? name->let->value->range : scalar.range, "its value is given here");
   error.withHint(element == ElementType::F16
                      ? "f16 holds numbers from 6e-8 to 65504"
                      : spell(element) + " holds numbers from " +
@@ -199,7 +201,7 @@ void RuleAnalyzer::meetTensor(const Expr &operand, Shape result, ElementType ele
 }
 
 /// Checks the factor 1 - lr * wd of `decay(p, lr, wd)`. Only the factor is rounded to f32, not lr and wd.
-void RuleAnalyzer::checkDecayFactor(const CallExpr &call) {
+void BodyAnalyzer::checkDecayFactor(const CallExpr &call) {
   double factor = 1 - *call.arguments[1]->constant * *call.arguments[2]->constant;
   if (Loss loss = lossIn(ElementType::F32, factor); loss != Loss::None)
     diagnostics.error(call.arguments[1]->range.to(call.arguments[2]->range),
@@ -207,7 +209,7 @@ void RuleAnalyzer::checkDecayFactor(const CallExpr &call) {
                           describeLoss(factor, loss));
 }
 
-bool RuleAnalyzer::checkCoefficients(const CoefficientListExpr &list) {
+bool BodyAnalyzer::checkCoefficients(const CoefficientListExpr &list) {
   bool valid = true;
   for (const std::array<Constant, 3> &step : list.steps)
     for (const Constant &coefficient : step)
@@ -228,8 +230,8 @@ void stepc::lang::warnHyperparameters(const File &file, Diagnostics &diagnostics
                    "'" + hyper.name.text + "' is " + describeLoss(value.value, loss) + " in f32")
           .withNote(*hyper.meetsTensor, "it meets a tensor here");
   };
-  for (const auto &rule : file.rules)
-    for (const Hyperparameter &hyper : rule->hyperparameters)
+  for (const Body *body : file.bodies())
+    for (const Hyperparameter &hyper : body->hyperparameters)
       if (hyper.defaultValue)
         warn(hyper, *hyper.defaultValue);
   for (const Route &route : file.routes)

@@ -2,6 +2,7 @@
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
 #include "frontends/text/Text.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <utility>
 
@@ -14,7 +15,7 @@ static Type arithmetic(Shape shape) {
   return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
 }
 
-Type RuleAnalyzer::analyzeExpr(Expr &expr) {
+Type BodyAnalyzer::analyzeExpr(Expr &expr) {
   Type type;
   switch (expr.kind) {
   case Expr::Kind::Error:
@@ -34,6 +35,9 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
   case Expr::Kind::Call:
     type = analyzeCall(llvm::cast<CallExpr>(expr));
     break;
+  case Expr::Kind::ModelValue:
+    type = analyzeModelValue(llvm::cast<ModelValueExpr>(expr));
+    break;
   case Expr::Kind::CoefficientList:
   case Expr::Kind::NumberList:
     diagnostics.error(expr.range, "expected a value, found a list").withHint(listHint);
@@ -48,7 +52,7 @@ Type RuleAnalyzer::analyzeExpr(Expr &expr) {
   return type;
 }
 
-void RuleAnalyzer::measureDepth(Expr &expr) {
+void BodyAnalyzer::measureDepth(Expr &expr) {
   // How many operations, at most, convert an operand's type and shape, and follow from one function.
   constexpr uint32_t conversion = 2, function = 10;
   auto below = [&](const Expr &operand) {
@@ -60,6 +64,8 @@ void RuleAnalyzer::measureDepth(Expr &expr) {
       expr.depth = name->let->value->depth;
     else if (name->state)
       expr.depth = name->state->depth;
+    else if (name->symbol == NameExpr::Symbol::Grad)
+      expr.depth = gradDepth;
   } else if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr)) {
     expr.depth = below(*unary->operand) + (unary->op == UnaryOp::Not ? function : 1);
   } else if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr)) {
@@ -80,7 +86,7 @@ void RuleAnalyzer::measureDepth(Expr &expr) {
       .withHint("add in groups, '(a + b) + (c + d)', rather than one after the other");
 }
 
-bool RuleAnalyzer::resolveBuiltin(NameExpr &name) {
+bool BodyAnalyzer::resolveBuiltin(NameExpr &name) {
   using Symbol = NameExpr::Symbol;
   static constexpr struct {
     StringRef name;
@@ -95,25 +101,30 @@ bool RuleAnalyzer::resolveBuiltin(NameExpr &name) {
   return false;
 }
 
-Type RuleAnalyzer::analyzeName(NameExpr &name) {
+Type BodyAnalyzer::analyzeName(NameExpr &name) {
   if (resolveBuiltin(name)) {
     switch (name.symbol) {
     case NameExpr::Symbol::Param:
+    case NameExpr::Symbol::Grad:
       // The manifest, not the rule, gives the type to which `param` is rounded when it is stored. So a read
-      // of the new value would mean something else for every parameter.
-      if (paramAssignment) {
-        diagnostics.error(name.range, "'param' is read after it was assigned")
-            .withNote(paramAssignment->target.range, "the assignment is here")
+      // of the new value would mean something else for every parameter. The model's new gradient is for
+      // the rules alone.
+      if (resultAssignment && name.name == words.result) {
+        diagnostics.error(name.range, "'" + words.result + "' is read after it was assigned")
+            .withNote(resultAssignment->target.range, "the assignment is here")
             .withHint("name the new value with 'let' before assigning it");
         return {};
       }
-      [[fallthrough]];
-    case NameExpr::Symbol::Grad:
-      rule.usesGrad |= name.symbol == NameExpr::Symbol::Grad;
+      body.usesGrad |= name.symbol == NameExpr::Symbol::Grad;
       return arithmetic(Shape::Full);
     case NameExpr::Symbol::Rows:
     case NameExpr::Symbol::Cols:
-      needMatrix(name.range, "'" + Twine(name.name) + "'");
+      if (!needMatrix(name.range, "'" + Twine(name.name) + "'"))
+        return {};
+      return arithmetic(Shape::Scalar);
+    case NameExpr::Symbol::Numel:
+      if (!needParameter(name.range, "'numel'"))
+        return {};
       [[fallthrough]];
     default:
       return arithmetic(Shape::Scalar);
@@ -150,10 +161,22 @@ Type RuleAnalyzer::analyzeName(NameExpr &name) {
   return symbol.let->value->type;
 }
 
-void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
+/// Whether a hint names a size that the body does not have.
+bool BodyAnalyzer::isOfMatrix(StringRef hint) const {
+  return llvm::any_of(
+      std::initializer_list<StringRef>{"rows", "cols", "numel"}, [&](StringRef size) {
+        return hint.contains(("'" + size + "'").str()) && !llvm::is_contained(words.known, size);
+      });
+}
+
+void BodyAnalyzer::unknownName(StringRef name, SourceRange range) {
   if (!isFirstMention(name))
     return;
   Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
+  if (std::string hint = hintUnknown(name); !hint.empty()) {
+    error.withHint(hint);
+    return;
+  }
   StringRef near = text::nearestName(name, valueNames(range.begin));
   std::vector<StringRef> functionNames;
   for (const FunctionInfo &info : functions())
@@ -163,7 +186,7 @@ void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
     error.withHint("did you mean '" + near + "'? '" + name + "' is a function: " + name + "(...)");
   else if (findFunction(name))
     error.withHint("'" + name + "' is a function: " + name + "(...)");
-  else if (std::optional<StringRef> hint = foreignValueHint(name))
+  else if (std::optional<StringRef> hint = foreignValueHint(name); hint && !isOfMatrix(*hint))
     error.withHint(*hint);
   else if (!near.empty())
     error.withHint("did you mean '" + near + "'?");
@@ -171,7 +194,7 @@ void RuleAnalyzer::unknownName(StringRef name, SourceRange range) {
     error.withHint("did you mean the function '" + function + "(...)'?");
 }
 
-Type RuleAnalyzer::checkNumber(const Expr &expr, Type type) {
+Type BodyAnalyzer::checkNumber(const Expr &expr, Type type) {
   if (!type.isCondition())
     return type;
   diagnostics.error(expr.range, "expected a number, found a condition")
@@ -179,7 +202,7 @@ Type RuleAnalyzer::checkNumber(const Expr &expr, Type type) {
   return {};
 }
 
-Type RuleAnalyzer::checkCondition(const Expr &expr, Type type) {
+Type BodyAnalyzer::checkCondition(const Expr &expr, Type type) {
   if (!type.isValid() || type.isCondition())
     return type;
   diagnostics.error(expr.range, "expected a condition, found " + describe(type))
@@ -187,7 +210,7 @@ Type RuleAnalyzer::checkCondition(const Expr &expr, Type type) {
   return {};
 }
 
-Type RuleAnalyzer::analyzeTensor(Expr &expr) {
+Type BodyAnalyzer::analyzeTensor(Expr &expr) {
   Type type = analyzeNumber(expr);
   if (!type.isValid() || !type.isScalar())
     return type;
@@ -195,14 +218,14 @@ Type RuleAnalyzer::analyzeTensor(Expr &expr) {
   return {};
 }
 
-Type RuleAnalyzer::analyzeUnary(UnaryExpr &unary) {
+Type BodyAnalyzer::analyzeUnary(UnaryExpr &unary) {
   if (unary.op == UnaryOp::Not)
     return analyzeCondition(*unary.operand);
   Type type = analyzeNumber(*unary.operand);
   return type.isValid() ? arithmetic(type.shape) : Type();
 }
 
-Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
+Type BodyAnalyzer::analyzeBinary(BinaryExpr &binary) {
   std::vector<BinaryExpr *> links = chain(binary);
   analyzeExpr(*links.front()->lhs);
   for (BinaryExpr *link : links) {
@@ -214,7 +237,7 @@ Type RuleAnalyzer::analyzeBinary(BinaryExpr &binary) {
 }
 
 /// Analyzes one operation of a chain. Its left operand must have been analyzed.
-Type RuleAnalyzer::analyzeLink(BinaryExpr &link) {
+Type BodyAnalyzer::analyzeLink(BinaryExpr &link) {
   bool logical = isLogical(link.op);
   Type lhs =
       logical ? checkCondition(*link.lhs, link.lhs->type) : checkNumber(*link.lhs, link.lhs->type);

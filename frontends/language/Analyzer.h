@@ -1,4 +1,4 @@
-//===- Analyzer.h - Names and kinds of one rule -----------------*- C++ -*-===//
+//===- Analyzer.h - Names and kinds of rules and the model ------*- C++ -*-===//
 //
 // Private to this folder. An expression with a reported error has an invalid
 // type. Expressions that depend on it are not reported.
@@ -15,15 +15,39 @@
 
 namespace stepc::lang {
 
-class RuleAnalyzer {
+/// Analyzes the declarations and statements that rules and the model have in common.
+class BodyAnalyzer {
 public:
-  RuleAnalyzer(Rule &rule, Diagnostics &diagnostics, const Source &source)
-      : rule(rule), diagnostics(diagnostics), source(source) {}
-
+  virtual ~BodyAnalyzer() = default;
   void run();
 
-private:
-  /// What a name of the rule stands for; exactly one pointer is set.
+protected:
+  /// The words in which messages speak of a body.
+  struct Words {
+    llvm::StringRef result;                ///< The name of the value that the body assigns.
+    llvm::StringRef targets;               ///< All that it may assign.
+    llvm::StringRef target;                ///< What an unknown name on the left should be.
+    llvm::ArrayRef<llvm::StringRef> known; ///< The names that every body of the kind has.
+    llvm::StringRef one;                   ///< A value of shape One.
+  };
+
+  BodyAnalyzer(Body &body, const Words &words, Diagnostics &diagnostics, const Source &source)
+      : body(body), words(words), diagnostics(diagnostics), source(source) {}
+
+  // The differences between rules and models, in Analysis.cpp and AnalyzeModel.cpp.
+  /// Says that the body is for matrices alone, because of `what`. False, after an error, if it cannot be.
+  virtual bool needMatrix(SourceRange range, const llvm::Twine &what) = 0;
+  /// Says that the body is about one parameter, because of `what`. False, after an error, if it cannot be.
+  virtual bool needParameter(SourceRange range, const llvm::Twine &what) = 0;
+  virtual Type analyzeModelValue(ModelValueExpr &value) = 0;
+  /// The hint for an unknown name that means something elsewhere; empty for others.
+  virtual std::string hintUnknown(llvm::StringRef) const { return {}; }
+  /// The hint for an unknown name on the left of a '='.
+  virtual std::string hintDeclaration(llvm::StringRef name) const = 0;
+  /// Checks what the statements together must do.
+  virtual void finish() = 0;
+
+  /// What a name of the body stands for; exactly one pointer is set.
   struct Symbol {
     Hyperparameter *hyperparameter = nullptr;
     StateDeclaration *state = nullptr;
@@ -32,13 +56,13 @@ private:
   };
 
   // Declarations and statements, in Analysis.cpp.
+  llvm::StringRef describe(Type type) const;
   void declare(const Name &name, Symbol symbol);
   void declareAll();
   void analyzeLet(LetStatement &let);
   void analyzeAssign(AssignStatement &assign);
   void resolveTarget(AssignStatement &assign);
   void hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const;
-  void needMatrix(SourceRange range, const llvm::Twine &what);
   std::vector<llvm::StringRef> valueNames(uint32_t before) const;
   bool isFirstMention(llvm::StringRef name);
 
@@ -46,6 +70,7 @@ private:
   Type analyzeExpr(Expr &expr);
   Type analyzeName(NameExpr &name);
   bool resolveBuiltin(NameExpr &name);
+  bool isOfMatrix(llvm::StringRef hint) const;
   void unknownName(llvm::StringRef name, SourceRange range);
   Type analyzeUnary(UnaryExpr &unary);
   Type analyzeBinary(BinaryExpr &binary);
@@ -65,6 +90,8 @@ private:
   /// Call it if a value of shape `result` is computed from `operand`. If `operand` is a scalar and `result`
   /// is not, the scalar is rounded to `element`. A constant that `element` cannot hold is an error.
   void meetTensor(const Expr &operand, Shape result, ElementType element = ElementType::F32);
+  /// Call it if a scalar is rounded to `element` at `place`.
+  void roundScalar(const Expr &scalar, SourceRange place, ElementType element);
   void warnNotFinite();
 
   // Calls, in AnalyzeCalls.cpp.
@@ -85,23 +112,58 @@ private:
   bool checkCoefficients(const CoefficientListExpr &list);
   void checkDecayFactor(const CallExpr &call);
 
-  Rule &rule;
+  Body &body;
+  const Words words;
   Diagnostics &diagnostics;
   const Source &source;
-  /// All declarations of the rule, later ones too, for messages about use before declaration.
+  /// All declarations of the body, later ones too, for messages about use before declaration.
   llvm::StringMap<Symbol> symbols;
-  bool isParamMisspelt = false; ///< An assignment to a misspelt `param` was reported.
-  const AssignStatement *paramAssignment = nullptr;
+  bool isResultMisspelt = false; ///< An assignment to the misspelt result was reported.
+  const AssignStatement *resultAssignment = nullptr;
+  uint32_t gradDepth = 0; ///< Expr::depth of the gradient.
   /// Expressions at which constants become NaN or infinite, and divisions by a constant 0.
   std::vector<const Expr *> notFinite;
-  /// Whether a depth beyond maxDepth was reported. It is reported once per rule, because each further
+  /// Whether a depth beyond maxDepth was reported. It is reported once per body, because each further
   /// link of a chain would repeat the error.
   bool toldDepth = false;
+};
+
+class RuleAnalyzer : public BodyAnalyzer {
+public:
+  /// The file's model must have been analyzed.
+  RuleAnalyzer(Rule &rule, const File &file, Diagnostics &diagnostics);
+
+private:
+  void unknownModelValue(const ModelValueExpr &value, Model &model);
+  bool needMatrix(SourceRange range, const llvm::Twine &what) override;
+  bool needParameter(SourceRange, const llvm::Twine &) override { return true; }
+  Type analyzeModelValue(ModelValueExpr &value) override;
+  std::string hintUnknown(llvm::StringRef name) const override;
+  std::string hintDeclaration(llvm::StringRef name) const override;
+  void finish() override;
+
+  Rule &rule;
+  const File &file;
+};
+
+class ModelAnalyzer : public BodyAnalyzer {
+public:
+  ModelAnalyzer(Model &model, const Source &source, Diagnostics &diagnostics);
+
+private:
+  bool needMatrix(SourceRange range, const llvm::Twine &what) override;
+  bool needParameter(SourceRange range, const llvm::Twine &what) override;
+  Type analyzeModelValue(ModelValueExpr &value) override;
+  std::string hintDeclaration(llvm::StringRef name) const override;
+  void finish() override {}
 };
 
 /// Warns of hyperparameters' values (defaults, and those in claims) that f32
 /// cannot hold, if the hyperparameter meets a tensor.
 void warnHyperparameters(const File &file, Diagnostics &diagnostics);
+
+/// Reports further models, and names that the model's entry in checkpoints has.
+void checkModel(const File &file, Diagnostics &diagnostics);
 
 /// Reports texts that are no valid patterns.
 void checkPatterns(const std::vector<StringLiteral> &patterns, Diagnostics &diagnostics);

@@ -33,6 +33,7 @@ ArrayRef<FunctionInfo> stepc::lang::functions() {
       {"clamp", Function::Clamp, C::Elementwise, 3,
        [](X x) { return least(greatest(x[0], x[1]), x[2]); }},
       {"lerp", Function::Lerp, C::Elementwise, 3, [](X x) { return x[0] + x[2] * (x[1] - x[0]); }},
+      {"finite", Function::Finite, C::Test, 1, [](X x) { return double(std::isfinite(x[0])); }},
       {"select", Function::Select, C::Select, 3, [](X x) { return x[0] != 0 ? x[1] : x[2]; }},
       {"cast", Function::Cast, C::Cast, 2},
       {"momentum", Function::Momentum, C::Named, 3, nullptr, 2},

@@ -10,6 +10,7 @@ namespace stepc::lang {
 /// How the arguments and the result of a function are checked.
 enum class FunctionClass : uint8_t {
   Elementwise,   ///< Numbers of any shape; the result is their broadcast.
+  Test,          ///< One number of any shape; the result is a condition of that shape.
   Select,        ///< A condition, then two numbers.
   Cast,          ///< A tensor and a dtype.
   Named,         ///< `momentum`, `decay`: tensors first, then scalars.

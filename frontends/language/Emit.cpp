@@ -1,9 +1,10 @@
-//===- Emit.cpp - Rules and states --------------------------------===//
-#include "frontends/language/RuleEmitter.h"
+//===- Emit.cpp - Rules, states and the model -----------------------===//
+#include "frontends/language/BodyEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <limits>
 
 using namespace mlir;
 using namespace stepc;
@@ -14,7 +15,7 @@ void lang::loadDialects(MLIRContext &context) {
                       tensor::TensorDialect>();
 }
 
-Location RuleEmitter::locate(SourceRange range) const {
+Location BodyEmitter::locate(SourceRange range) const {
   LineColumn at = source.lineColumn(range.begin);
   return FileLineColLoc::get(builder.getContext(), source.name(), at.line, at.column);
 }
@@ -38,7 +39,7 @@ static optim::ValueKind valueKind(Shape shape) {
   return optim::ValueKind::Full;
 }
 
-mlir::Type RuleEmitter::elementType(ElementType element) {
+mlir::Type BodyEmitter::elementType(ElementType element) {
   switch (element) {
   case ElementType::F64:
     return builder.getF64Type();
@@ -53,27 +54,27 @@ mlir::Type RuleEmitter::elementType(ElementType element) {
   }
 }
 
-RankedTensorType RuleEmitter::tensorType(Shape shape, mlir::Type element) {
+RankedTensorType BodyEmitter::tensorType(Shape shape, mlir::Type element) {
   return optim::tensorType(valueKind(shape), element);
 }
 
-Value RuleEmitter::constant(Location loc, double value) {
+Value BodyEmitter::constant(Location loc, double value) {
   return arith::ConstantOp::create(builder, loc, builder.getF64FloatAttr(value));
 }
 
-Value RuleEmitter::constantLike(Location loc, double value, Value like) {
+Value BodyEmitter::constantLike(Location loc, double value, Value like) {
   Value scalar = constant(loc, value);
   if (!isa<RankedTensorType>(like.getType()))
     return scalar;
   return optim::SplatOp::create(builder, loc, like.getType(), scalar);
 }
 
-Value RuleEmitter::toF32(Location loc, Value value) {
+Value BodyEmitter::toF32(Location loc, Value value) {
   return toElement(loc, value, ElementType::F32);
 }
 
 /// Converts between bf16 and f16 through f32, which holds both exactly.
-Value RuleEmitter::toElement(Location loc, Value value, ElementType element) {
+Value BodyEmitter::toElement(Location loc, Value value, ElementType element) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   mlir::Type wanted = elementType(element);
   if (!type || type.getElementType() == wanted)
@@ -85,7 +86,7 @@ Value RuleEmitter::toElement(Location loc, Value value, ElementType element) {
   return arith::TruncFOp::create(builder, loc, type.clone(wanted), value);
 }
 
-Value RuleEmitter::toShape(Location loc, Value value, Shape shape) {
+Value BodyEmitter::toShape(Location loc, Value value, Shape shape) {
   if (shape == Shape::Scalar)
     return value;
   if (value.getType().isInteger(1)) {
@@ -109,42 +110,22 @@ Value RuleEmitter::toShape(Location loc, Value value, Shape shape) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rules
+// Statements
 //===----------------------------------------------------------------------===//
 
-ArrayAttr RuleEmitter::stateAttributes() {
-  MLIRContext *context = builder.getContext();
-  SmallVector<Attribute> attributes;
-  for (const StateDeclaration &state : rule.states)
-    attributes.push_back(optim::StateAttr::get(
-        context, builder.getStringAttr(state.name.text), elementType(state.element),
-        valueKind(state.shape), builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
-        /*master=*/false));
-  if (rule.master)
-    attributes.push_back(optim::StateAttr::get(context, builder.getStringAttr("master"),
-                                               builder.getF32Type(), optim::ValueKind::Full,
-                                               builder.getF64FloatAttr(0), /*master=*/true));
-  return builder.getArrayAttr(attributes);
+ArrayAttr BodyEmitter::hyperparameterNames() {
+  SmallVector<StringRef> names;
+  for (const Hyperparameter &hyper : body.hyperparameters)
+    names.push_back(hyper.name.text);
+  return builder.getStrArrayAttr(names);
 }
 
-void RuleEmitter::addArguments(Block &block) {
-  mlir::Type full = tensorType(Shape::Full, builder.getF32Type());
-  mlir::Type scalar = builder.getF64Type();
-  Location loc = locate(rule.name.range);
-  param = block.addArgument(full, loc);
-  grad = block.addArgument(full, loc);
-  for (const StateDeclaration &state : rule.states)
-    states[&state] =
-        block.addArgument(tensorType(state.shape, builder.getF32Type()), locate(state.name.range));
-  if (rule.master)
-    block.addArgument(full, locate(rule.master->range));
-  for (const Hyperparameter &hyper : rule.hyperparameters)
-    hyperparameters[&hyper] = block.addArgument(scalar, locate(hyper.name.range));
-  for (Value *value : {&step, &rows, &cols, &numel})
-    *value = block.addArgument(scalar, loc);
+void BodyEmitter::addHyperparameters(Block &block) {
+  for (const Hyperparameter &hyper : body.hyperparameters)
+    hyperparameters[&hyper] = block.addArgument(builder.getF64Type(), locate(hyper.name.range));
 }
 
-void RuleEmitter::emitAssignment(const AssignStatement &assign) {
+void BodyEmitter::emitAssignment(const AssignStatement &assign) {
   // `s = s` emits nothing: the state stays as it is stored.
   if (const auto *name = dyn_cast<NameExpr>(assign.value.get()))
     if (name->state && name->state == assign.state)
@@ -153,7 +134,7 @@ void RuleEmitter::emitAssignment(const AssignStatement &assign) {
   Shape shape = assign.state ? assign.state->shape : Shape::Full;
   Value value = toShape(loc, emit(*assign.value), shape);
   if (!assign.state) {
-    param = value;
+    (isa<Model>(body) ? grad : param) = value;
     return;
   }
   // Later statements read the state as it is stored, rounded to its type.
@@ -161,19 +142,8 @@ void RuleEmitter::emitAssignment(const AssignStatement &assign) {
   states[assign.state] = toF32(loc, value);
 }
 
-optim::RuleOp RuleEmitter::run() {
-  SmallVector<StringRef> names;
-  for (const Hyperparameter &hyper : rule.hyperparameters)
-    names.push_back(hyper.name.text);
-  auto op =
-      optim::RuleOp::create(builder, locate(rule.name.range), builder.getStringAttr(rule.name.text),
-                            builder.getStrArrayAttr(names), stateAttributes(),
-                            rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(),
-                            /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
-  Block &block = op.getBody().emplaceBlock();
-  addArguments(block);
-  builder.setInsertionPointToEnd(&block);
-  for (const auto &statement : rule.statements) {
+void BodyEmitter::emitStatements() {
+  for (const auto &statement : body.statements) {
     if (const auto *let = dyn_cast<LetStatement>(statement.get())) {
       // The location gets the let's name, for `stepc run --watch`. One value may have several names.
       Value value = lets[let] = emit(*let->value);
@@ -182,16 +152,137 @@ optim::RuleOp RuleEmitter::run() {
       emitAssignment(*cast<AssignStatement>(statement.get()));
     }
   }
-  SmallVector<Value> results{param};
-  for (const StateDeclaration &state : rule.states)
-    results.push_back(states[&state]);
-  // optim.rule ignores what is yielded for the master: its new value is the parameter's.
-  if (rule.master)
-    results.push_back(param);
-  optim::YieldOp::create(builder, locate(rule.range), results);
-  return op;
 }
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+class RuleEmitter : BodyEmitter {
+public:
+  RuleEmitter(const Rule &rule, const Source &source, ModuleOp module)
+      : BodyEmitter(rule, source, module), rule(rule) {}
+
+  optim::RuleOp run() {
+    auto op = optim::RuleOp::create(builder, locate(rule.name.range),
+                                    builder.getStringAttr(rule.name.text), hyperparameterNames(),
+                                    stateAttributes(),
+                                    rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(),
+                                    /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
+    Block &block = op.getBody().emplaceBlock();
+    addArguments(block);
+    builder.setInsertionPointToEnd(&block);
+    emitStatements();
+    SmallVector<Value> results{param};
+    for (const StateDeclaration &state : rule.states)
+      results.push_back(states[&state]);
+    // optim.rule ignores what is yielded for the master: its new value is the parameter's.
+    if (rule.master)
+      results.push_back(param);
+    optim::YieldOp::create(builder, locate(rule.range), results);
+    return op;
+  }
+
+private:
+  ArrayAttr stateAttributes() {
+    MLIRContext *context = builder.getContext();
+    SmallVector<Attribute> attributes;
+    for (const StateDeclaration &state : rule.states)
+      attributes.push_back(optim::StateAttr::get(
+          context, builder.getStringAttr(state.name.text), elementType(state.element),
+          valueKind(state.shape), builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
+          /*master=*/false));
+    if (rule.master)
+      attributes.push_back(optim::StateAttr::get(context, builder.getStringAttr("master"),
+                                                 builder.getF32Type(), optim::ValueKind::Full,
+                                                 builder.getF64FloatAttr(0), /*master=*/true));
+    return builder.getArrayAttr(attributes);
+  }
+
+  void addArguments(Block &block) {
+    mlir::Type full = tensorType(Shape::Full, builder.getF32Type());
+    Location loc = locate(rule.name.range);
+    param = block.addArgument(full, loc);
+    grad = block.addArgument(full, loc);
+    for (const StateDeclaration &state : rule.states)
+      states[&state] = block.addArgument(tensorType(state.shape, builder.getF32Type()),
+                                         locate(state.name.range));
+    if (rule.master)
+      block.addArgument(full, locate(rule.master->range));
+    addHyperparameters(block);
+    for (Value *value : {&step, &rows, &cols, &numel})
+      *value = block.addArgument(builder.getF64Type(), loc);
+  }
+
+  const Rule &rule;
+};
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+class ModelEmitter : BodyEmitter {
+public:
+  ModelEmitter(const Model &model, const Source &source, ModuleOp module)
+      : BodyEmitter(model, source, module), model(model) {}
+
+  /// Emits the model with the values of these names, in the order of their declarations.
+  void run(const std::set<StringRef> &names) {
+    SmallVector<double> defaults;
+    for (const Hyperparameter &hyper : model.hyperparameters)
+      defaults.push_back(hyper.defaultValue ? hyper.defaultValue->value
+                                            : std::numeric_limits<double>::quiet_NaN());
+    Location loc = locate(model.name.range);
+    auto op = optim::ModelOp::create(builder, loc, hyperparameterNames(),
+                                     builder.getDenseF64ArrayAttr(defaults),
+                                     /*values=*/builder.getStrArrayAttr({}));
+    Block &block = op.getBody().emplaceBlock();
+    mlir::Type full = tensorType(Shape::Full, builder.getF32Type());
+    param = block.addArgument(full, loc);
+    grad = block.addArgument(full, loc);
+    addHyperparameters(block);
+    step = block.addArgument(builder.getF64Type(), loc);
+    builder.setInsertionPointToEnd(&block);
+    emitStatements();
+    SmallVector<StringRef> values;
+    SmallVector<Value> results{grad};
+    // Rules read one f32, so a scalar is rounded here.
+    auto give = [&](const Name &name, Value value) {
+      if (!names.contains(name.text))
+        return;
+      values.push_back(name.text);
+      results.push_back(toShape(locate(name.range), value, Shape::One));
+    };
+    for (const Hyperparameter &hyper : model.hyperparameters)
+      give(hyper.name, hyperparameters.lookup(&hyper));
+    for (const auto &statement : model.statements)
+      if (const auto *let = dyn_cast<LetStatement>(statement.get()))
+        give(let->target, lets.lookup(let));
+    op.setValuesAttr(builder.getStrArrayAttr(values));
+    optim::YieldOp::create(builder, locate(model.range), results);
+  }
+
+private:
+  const Model &model;
+};
+
+} // namespace
 
 optim::RuleOp lang::emitRule(const Rule &rule, const Source &source, ModuleOp module) {
   return RuleEmitter(rule, source, module).run();
+}
+
+void lang::emitDefinitions(const File &file, ModuleOp module,
+                           llvm::function_ref<bool(const Rule &)> isTaken) {
+  std::set<StringRef> read;
+  for (const auto &rule : file.rules)
+    if (isTaken(*rule))
+      read.insert(rule->modelValues.begin(), rule->modelValues.end());
+  if (const Model *model = file.model())
+    ModelEmitter(*model, *file.source, module).run(read);
+  for (const auto &rule : file.rules)
+    if (isTaken(*rule))
+      emitRule(*rule, *file.source, module);
 }

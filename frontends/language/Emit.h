@@ -17,8 +17,15 @@ void loadDialects(mlir::MLIRContext &context);
 
 /// Appends one `optim.rule` to the module. The rule must come from a file that
 /// `analyze` accepted. `source` is that file's text, in which operations have
-/// their locations. The context must have the dialects loaded.
+/// their locations. The context must have the dialects loaded. If the rule reads
+/// values of the model, the module must have it: see emitDefinitions.
 optim::RuleOp emitRule(const Rule &rule, const Source &source, mlir::ModuleOp module);
+
+/// Appends the file's model as `optim.model`, if it has one, and one `optim.rule` for each of its rules that
+/// is taken. The model has the values that these rules read. Requires what emitRule requires.
+void emitDefinitions(
+    const File &file, mlir::ModuleOp module,
+    llvm::function_ref<bool(const Rule &)> isTaken = [](const Rule &) { return true; });
 
 } // namespace stepc::lang
 

@@ -1,20 +1,21 @@
 //===- EmitExpressions.cpp ------------------------------------------------===//
-#include "frontends/language/RuleEmitter.h"
+#include "frontends/language/BodyEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::lang;
 using arith::CmpFPredicate;
 
-Value RuleEmitter::emitTo(const Expr &expr, Shape shape) {
+Value BodyEmitter::emitTo(const Expr &expr, Shape shape) {
   return toShape(locate(expr.range), emit(expr), shape);
 }
 
-Value RuleEmitter::emit(const Expr &expr) {
+Value BodyEmitter::emit(const Expr &expr) {
   switch (expr.kind) {
   case Expr::Kind::Number:
     return constant(locate(expr.range), cast<NumberExpr>(expr).value);
@@ -24,6 +25,8 @@ Value RuleEmitter::emit(const Expr &expr) {
     return emitUnary(cast<UnaryExpr>(expr));
   case Expr::Kind::Binary:
     return emitBinary(cast<BinaryExpr>(expr));
+  case Expr::Kind::ModelValue:
+    return emitModelValue(cast<ModelValueExpr>(expr));
   case Expr::Kind::Call:
     return emitCall(cast<CallExpr>(expr));
   case Expr::Kind::Error:
@@ -34,7 +37,7 @@ Value RuleEmitter::emit(const Expr &expr) {
   llvm_unreachable("analysis accepts no such expression");
 }
 
-Value RuleEmitter::emitName(const NameExpr &name) {
+Value BodyEmitter::emitName(const NameExpr &name) {
   switch (name.symbol) {
   case NameExpr::Symbol::Param:
     return param;
@@ -60,7 +63,13 @@ Value RuleEmitter::emitName(const NameExpr &name) {
   llvm_unreachable("analysis resolves every name");
 }
 
-Value RuleEmitter::emitUnary(const UnaryExpr &unary) {
+Value BodyEmitter::emitModelValue(const ModelValueExpr &value) {
+  return optim::ModelValueOp::create(builder, locate(value.range),
+                                     tensorType(Shape::One, builder.getF32Type()),
+                                     value.member.text);
+}
+
+Value BodyEmitter::emitUnary(const UnaryExpr &unary) {
   Location loc = locate(unary.range);
   Value operand = emit(*unary.operand);
   if (unary.op == UnaryOp::Negate)
@@ -94,7 +103,7 @@ static CmpFPredicate predicate(BinaryOp op) {
   }
 }
 
-Value RuleEmitter::emitBinary(const BinaryExpr &binary) {
+Value BodyEmitter::emitBinary(const BinaryExpr &binary) {
   std::vector<const BinaryExpr *> links = chain(binary);
   Value result = emit(*links.front()->lhs);
   for (const BinaryExpr *link : links)
@@ -103,7 +112,7 @@ Value RuleEmitter::emitBinary(const BinaryExpr &binary) {
 }
 
 /// Emits one operation of a chain. `lhs` is the value of its left operand.
-Value RuleEmitter::emitLink(const BinaryExpr &binary, Value lhs) {
+Value BodyEmitter::emitLink(const BinaryExpr &binary, Value lhs) {
   Shape shape = binary.type.shape;
   lhs = toShape(locate(binary.lhs->range), lhs, shape);
   if (binary.op == BinaryOp::Power)
@@ -131,7 +140,7 @@ Value RuleEmitter::emitLink(const BinaryExpr &binary, Value lhs) {
 /// A whole literal exponent (isProductExponent) becomes multiplications, by
 /// repeated squaring. They are exact if the result is representable, and right
 /// for negative bases, for which exp(b log a) has no value.
-Value RuleEmitter::emitPower(const BinaryExpr &binary, Value base) {
+Value BodyEmitter::emitPower(const BinaryExpr &binary, Value base) {
   Location loc = locate(binary.opRange);
   double exponent = literalExponent(*binary.rhs);
   if (exponent == 0.5)
@@ -151,8 +160,15 @@ Value RuleEmitter::emitPower(const BinaryExpr &binary, Value base) {
   return result;
 }
 
+/// Whether a value is below infinity without its sign, which no NaN is.
+Value BodyEmitter::emitFinite(Location loc, Value value) {
+  Value size = math::AbsFOp::create(builder, loc, value);
+  Value infinity = constantLike(loc, std::numeric_limits<double>::infinity(), value);
+  return arith::CmpFOp::create(builder, loc, CmpFPredicate::OLT, size, infinity);
+}
+
 /// -1, 1, or x itself if it is a zero or NaN.
-Value RuleEmitter::emitSign(Location loc, Value value) {
+Value BodyEmitter::emitSign(Location loc, Value value) {
   Value zero = constantLike(loc, 0, value);
   auto chooseIf = [&](CmpFPredicate compare, double number, Value otherwise) {
     Value condition = arith::CmpFOp::create(builder, loc, compare, value, zero);
@@ -163,7 +179,7 @@ Value RuleEmitter::emitSign(Location loc, Value value) {
   return chooseIf(CmpFPredicate::OGT, 1, negative);
 }
 
-Value RuleEmitter::emitLerp(Location loc, ValueRange operands) {
+Value BodyEmitter::emitLerp(Location loc, ValueRange operands) {
   Value from = operands[0], to = operands[1], weight = operands[2];
   if (isa<RankedTensorType>(from.getType()))
     return optim::LerpOp::create(builder, loc, from.getType(), from, to, weight);
@@ -172,7 +188,7 @@ Value RuleEmitter::emitLerp(Location loc, ValueRange operands) {
   return arith::AddFOp::create(builder, loc, from, product);
 }
 
-Value RuleEmitter::emitSelect(const CallExpr &call) {
+Value BodyEmitter::emitSelect(const CallExpr &call) {
   Shape shape = call.type.shape;
   Value condition = emitTo(*call.arguments[0], shape);
   Value yes = emitTo(*call.arguments[1], shape);
@@ -180,7 +196,7 @@ Value RuleEmitter::emitSelect(const CallExpr &call) {
   return arith::SelectOp::create(builder, locate(call.range), condition, yes, no);
 }
 
-Value RuleEmitter::emitReduction(const CallExpr &call) {
+Value BodyEmitter::emitReduction(const CallExpr &call) {
   Location loc = locate(call.range);
   Value source = toF32(loc, emit(*call.arguments[0]));
   optim::Reduction kind = optim::Reduction::Max;
@@ -206,7 +222,7 @@ Value RuleEmitter::emitReduction(const CallExpr &call) {
 
 static_assert(Orthogonalization::leastEps == optim::kLeastEps);
 
-Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
+Value BodyEmitter::emitOrthogonalize(const CallExpr &call) {
   Location loc = locate(call.range);
   const Orthogonalization &options = *call.orthogonalization;
   Value operand = emit(*call.arguments[0]);
@@ -226,7 +242,7 @@ Value RuleEmitter::emitOrthogonalize(const CallExpr &call) {
                                : builder.getDenseI64ArrayAttr(options.restarts));
 }
 
-Value RuleEmitter::emitCall(const CallExpr &call) {
+Value BodyEmitter::emitCall(const CallExpr &call) {
   Location loc = locate(call.range);
   switch (*call.function) {
   case Function::Select:
@@ -269,6 +285,8 @@ Value RuleEmitter::emitCall(const CallExpr &call) {
     return math::AbsFOp::create(builder, loc, x);
   case Function::Sign:
     return emitSign(loc, x);
+  case Function::Finite:
+    return emitFinite(loc, x);
   case Function::Exp:
     return math::ExpOp::create(builder, loc, x);
   case Function::Log:

@@ -111,10 +111,11 @@ private:
   void logicalLine(size_t begin, size_t end) {
     const Token &first = tokens[begin];
     bool isClosing = first.kind == TokenKind::RightBrace;
-    bool isBlocks =
-        depth == 0 && first.kind == TokenKind::Name; // outside of braces the only name is `blocks`
+    // Outside of braces the only names are `blocks` and `model`.
+    bool isName = depth == 0 && first.kind == TokenKind::Name;
+    bool isBlocks = isName && source.text(first.range) == "blocks";
     bool isDeclaration = first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute ||
-                         (isBlocks && !afterBlocks);
+                         (isName && !(isBlocks && afterBlocks));
     blankLineBefore(first.range.begin, isClosing);
     // No blank line stays before a closing brace. Comments may have left one.
     while (isClosing && !lines.empty() && lines.back().empty())
@@ -218,6 +219,7 @@ private:
     case TokenKind::Comma:
     case TokenKind::RightParen:
     case TokenKind::RightBracket:
+    case TokenKind::Dot:
       return false;
     case TokenKind::LeftParen:
     case TokenKind::LeftBracket:
@@ -227,7 +229,8 @@ private:
     default:
       break;
     }
-    return before != TokenKind::LeftParen && before != TokenKind::LeftBracket && !isSign(i - 1);
+    return before != TokenKind::LeftParen && before != TokenKind::LeftBracket &&
+           before != TokenKind::Dot && !isSign(i - 1);
   }
 
   enum class Break { No, Good, InProduct };

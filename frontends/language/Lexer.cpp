@@ -17,13 +17,13 @@ static constexpr StringRef keywordSpellings[] = {
     "if",        "matrix", "rest",   "and",   "or",    "not",   "param",  "grad",
     "step",      "rows",   "cols",   "numel", "input", "metric"};
 
-static constexpr StringRef punctuation[] = {"(", ")", "{", "}", "[", "]",  ",", ":",  "=",  "+",
-                                            "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!="};
+static constexpr StringRef punctuation[] = {"(", ")",  "{", "}",  "[",  "]",  ",",
+                                            ":", "=",  "+", "-",  "*",  "/",  "^",
+                                            "<", "<=", ">", ">=", "==", "!=", "."};
 
 static_assert(std::size(keywordSpellings) ==
               size_t(TokenKind::KwMetric) - size_t(TokenKind::KwOptimizer) + 1);
-static_assert(std::size(punctuation) ==
-              size_t(TokenKind::NotEqual) - size_t(TokenKind::LeftParen) + 1);
+static_assert(std::size(punctuation) == size_t(TokenKind::Dot) - size_t(TokenKind::LeftParen) + 1);
 
 llvm::ArrayRef<StringRef> stepc::lang::keywords() { return keywordSpellings; }
 
@@ -167,6 +167,8 @@ private:
       return string();
     if (lettersAt(position))
       return foreignName();
+    if (c == '.' && !isBehindModel())
+      return unexpected();
     // The longer spelling wins, so `<=` is not `<` and `=`.
     for (size_t length : {2, 1}) {
       const StringRef *it = llvm::find(punctuation, text.substr(position, length));
@@ -182,6 +184,12 @@ private:
   bool isPointOfNumber() const {
     char before = position ? text[position - 1] : ' ';
     return at(0) == '.' && llvm::isDigit(at(1)) && !isNamePart(before) && before != ')';
+  }
+
+  /// Whether the last token is the name `model`, whose values are read as `model.NAME`.
+  bool isBehindModel() const {
+    return !stream.tokens.empty() && stream.tokens.back().kind == TokenKind::Name &&
+           text.slice(stream.tokens.back().range.begin, stream.tokens.back().range.end) == "model";
   }
 
   /// The number of bytes of a letter outside ASCII at `offset`; 0 if there is none.

@@ -32,6 +32,7 @@ enum class TokenKind : uint8_t {
   GreaterEqual,
   EqualEqual,
   NotEqual,
+  Dot, ///< Only behind the name `model`.
   // Keywords. Function names, dtypes and argument names are ordinary names:
   // `momentum` can be a hyperparameter and a function at once.
   KwOptimizer,

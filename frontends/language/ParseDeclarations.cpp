@@ -24,9 +24,7 @@ static void reportForeign(File &file, Diagnostics &diagnostics) {
 const Token *Parser::plannedDeclaration() const {
   bool isPlanned =
       (atName("import") && (next().kind == TokenKind::String || next().kind == TokenKind::Name)) ||
-      (atName("def") && next().kind == TokenKind::Name) ||
-      (atName("model") &&
-       (next().kind == TokenKind::LeftParen || next().kind == TokenKind::LeftBrace));
+      (atName("def") && next().kind == TokenKind::Name);
   return isPlanned ? &current() : nullptr;
 }
 
@@ -34,7 +32,7 @@ std::unique_ptr<File> Parser::parseFile() {
   auto file = std::make_unique<File>();
   file->source = &source;
   if (looksForeign()) {
-    expected("'optimizer', 'blocks' or 'route'");
+    expected("'optimizer', 'model', 'blocks' or 'route'");
     for (const Token &token : stream.tokens)
       report(token);
     reportForeign(*file, diagnostics);
@@ -44,6 +42,9 @@ std::unique_ptr<File> Parser::parseFile() {
     logicalLines.push_back(current().range.begin);
     if (at(TokenKind::KwOptimizer)) {
       file->rules.push_back(parseRule());
+    } else if (atName("model") &&
+               (next().kind == TokenKind::LeftParen || next().kind == TokenKind::LeftBrace)) {
+      file->models.push_back(parseModel());
     } else if (at(TokenKind::KwRoute)) {
       file->routes.push_back(parseRoute());
     } else if (atName("blocks")) {
@@ -60,8 +61,8 @@ std::unique_ptr<File> Parser::parseFile() {
       skip();
       skipToDeclaration();
     } else {
-      static constexpr StringRef words[] = {"optimizer", "blocks", "route"};
-      Diagnostic &error = expected("'optimizer', 'blocks' or 'route'");
+      static constexpr StringRef words[] = {"optimizer", "model", "blocks", "route"};
+      Diagnostic &error = expected("'optimizer', 'model', 'blocks' or 'route'");
       StringRef meant = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
       if (!meant.empty())
         error.withHint("did you mean '" + meant + "'?");
@@ -70,6 +71,8 @@ std::unique_ptr<File> Parser::parseFile() {
       file->lacksRules |= !begins;
       if (begins && meant == "optimizer") {
         file->rules.push_back(parseRule());
+      } else if (begins && meant == "model") {
+        file->models.push_back(parseModel());
       } else if (begins && meant == "route") {
         file->routes.push_back(parseRoute());
       } else {
@@ -95,62 +98,74 @@ bool Parser::expectClosingBrace(SourceRange openRange) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rules
+// Rules and the model
 //===----------------------------------------------------------------------===//
 
 std::unique_ptr<Rule> Parser::parseRule() {
   auto rule = std::make_unique<Rule>();
   SourceRange begin = consume().range;
-  openParens = 0;
-  std::optional<Name> name = parseName("the optimizer's name");
-  if (name)
+  if (std::optional<Name> name = parseName("the optimizer's name"))
     rule->name = std::move(*name);
-  bool parsed = false;
+  parseDefinition(*rule, begin, "optimizer " + rule->name.text);
+  return rule;
+}
+
+std::unique_ptr<Model> Parser::parseModel() {
+  auto model = std::make_unique<Model>();
+  SourceRange begin = consume().range;
+  model->name = {"model", begin};
+  parseDefinition(*model, begin, "model");
+  return model;
+}
+
+/// Parses hyperparameters and statements. `form` is how the definition begins, for a hint. A body without a
+/// name has an error that was reported.
+void Parser::parseDefinition(Body &body, SourceRange begin, const llvm::Twine &form) {
+  openParens = 0;
+  bool parsed = false, hasName = !body.name.text.empty();
   size_t header = position;
-  if (name && at(TokenKind::LeftBrace))
-    expected("'('").withHint("one without hyperparameters is 'optimizer " + rule->name.text +
-                             "() { ... }'");
-  else if (name)
+  if (hasName && at(TokenKind::LeftBrace))
+    expected("'('").withHint("one without hyperparameters is '" + form + "() { ... }'");
+  else if (hasName)
     parsed = parseList(
-        TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseHyperparameter(*rule); },
+        TokenKind::LeftParen, TokenKind::RightParen, [&] { return parseHyperparameter(body); },
         /*goOn=*/true);
   if (!parsed) {
-    rule->hasSyntaxErrors = true;
-    rememberUnread(*rule, header);
+    body.hasSyntaxErrors = true;
+    rememberUnread(body, header);
     // If parsing stopped before the '{', hyperparameters may be missing.
-    rule->lacksNames |= !at(TokenKind::LeftBrace);
+    body.lacksNames |= !at(TokenKind::LeftBrace);
     while (!at(TokenKind::LeftBrace) && !at(TokenKind::RightBrace) && !at(TokenKind::End) &&
            !atDeclaration())
       skip();
   }
   if (at(TokenKind::LeftBrace)) {
-    parseBody(*rule);
+    parseBody(body);
   } else {
-    if (!rule->hasSyntaxErrors)
+    if (!body.hasSyntaxErrors)
       expected("'{'");
-    rule->hasSyntaxErrors = true;
+    body.hasSyntaxErrors = true;
     skipToDeclaration();
   }
-  rule->range = begin.to(previousRange());
-  return rule;
+  body.range = begin.to(previousRange());
 }
 
-void Parser::rememberUnread(Rule &rule, size_t from) const {
+void Parser::rememberUnread(Body &body, size_t from) const {
   for (; from < position; ++from)
     if (stream.tokens[from].kind == TokenKind::Name)
-      rule.unread.emplace(spelling(stream.tokens[from]));
+      body.unread.emplace(spelling(stream.tokens[from]));
 }
 
-bool Parser::parseHyperparameter(Rule &rule) {
+bool Parser::parseHyperparameter(Body &body) {
   Diagnostic *error = nullptr;
   std::optional<Name> name = parseName("a hyperparameter's name", &error);
   if (!name) {
     if (position >= 2)
       hintGroupedDigits(*error, stream.tokens[position - 2]);
-    rule.lacksNames |= !at(TokenKind::Number) && !isKeyword(current().kind);
+    body.lacksNames |= !at(TokenKind::Number) && !isKeyword(current().kind);
     return false;
   }
-  Hyperparameter &hyper = rule.hyperparameters.emplace_back();
+  Hyperparameter &hyper = body.hyperparameters.emplace_back();
   hyper.name = std::move(*name);
   if (consumeIf(TokenKind::Equal)) {
     hyper.defaultValue = parseConstant("a number", hyper.name.text);
@@ -165,17 +180,17 @@ bool Parser::parseHyperparameter(Rule &rule) {
   return true;
 }
 
-void Parser::parseBody(Rule &rule) {
+void Parser::parseBody(Body &body) {
   SourceRange open = consume().range;
-  llvm::SaveAndRestore inside(inRule, true);
+  llvm::SaveAndRestore inside(inBody, true);
   while (!at(TokenKind::RightBrace) && !at(TokenKind::End) && !atDeclaration() &&
          !diagnostics.isFull()) {
     size_t before = position;
     openParens = 0;
     depth = 0;
-    if (parseStatement(rule))
+    if (parseStatement(body))
       continue;
-    rule.hasSyntaxErrors = true;
+    body.hasSyntaxErrors = true;
     // Always move on, but never past the start of the next statement.
     if (position == before)
       skip();
@@ -184,38 +199,44 @@ void Parser::parseBody(Rule &rule) {
                  ? atStatement()
                  : isKeyword(current().kind) && !isBuiltinValue(current().kind) && atStatement();
     });
-    rememberUnread(rule, before);
+    rememberUnread(body, before);
   }
   // A wrong token in the brace's place was reported already.
   bool isReplaced = stream.tokens[position - 1].kind == TokenKind::Invalid;
   if (isReplaced && !at(TokenKind::RightBrace))
-    rule.hasSyntaxErrors = true;
+    body.hasSyntaxErrors = true;
   else if (!diagnostics.isFull() && !expectClosingBrace(open))
-    rule.hasSyntaxErrors = true;
+    body.hasSyntaxErrors = true;
 }
 
-bool Parser::parseStatement(Rule &rule) {
+bool Parser::parseStatement(Body &body) {
   if (!checkStartsLine("an operator or the end of the line")) {
     // The previous statement's value goes on in this text, so it counts as an error.
-    if (!rule.statements.empty() && rule.statements.back()->range.end == previousRange().end)
-      rule.statements.back()->value = std::make_unique<ErrorExpr>(previousRange());
+    if (!body.statements.empty() && body.statements.back()->range.end == previousRange().end)
+      body.statements.back()->value = std::make_unique<ErrorExpr>(previousRange());
     return false;
   }
   logicalLines.push_back(current().range.begin);
+  auto *rule = llvm::dyn_cast<Rule>(&body);
   switch (current().kind) {
   case TokenKind::KwState:
-    return parseState(rule);
+    return rule ? parseState(*rule) : refuseInModel();
   case TokenKind::KwMaster:
-    return parseMaster(rule);
+    return rule ? parseMaster(*rule) : refuseInModel();
   case TokenKind::KwLet:
-    return parseBinding(rule, /*isLet=*/true);
-  case TokenKind::KwInput:
+    return parseBinding(body, /*isLet=*/true);
   case TokenKind::KwMetric:
+    if (!rule)
+      return refuseInModel();
+    [[fallthrough]];
+  case TokenKind::KwInput:
     unsupported(current());
     return false;
   default:
     break;
   }
+  if (!rule && atSkip())
+    return refuseInModel();
   bool isName = at(TokenKind::Name) || isBuiltinValue(current().kind);
   if (plannedDeclaration() || atPlannedStatement()) {
     unsupported(current());
@@ -226,11 +247,24 @@ bool Parser::parseStatement(Rule &rule) {
   if (isName && next().kind != TokenKind::Equal &&
       llvm::is_contained(plannedStatements(), spelling(current()))) {
     unsupported(current());
+    if (atName("clip_grad_norm"))
+      diagnostics.last().withHint("a model clips: 'model(max_norm = 1) { grad = min(1, max_norm / "
+                                  "(norm(grad) + 1e-6)) * grad }'");
     return false;
   }
   if (isName)
-    return parseBinding(rule, /*isLet=*/false);
+    return parseBinding(body, /*isLet=*/false);
   hintValue(expected("a statement"));
+  return false;
+}
+
+/// Reports a statement that a model may not have, or not yet. Returns false.
+bool Parser::refuseInModel() {
+  if (at(TokenKind::KwMaster))
+    expected("'let' or 'grad = ...' in a model")
+        .withHint("the master copy of a parameter is declared in its optimizer");
+  else
+    unsupported(current(), " in a model");
   return false;
 }
 
@@ -352,14 +386,14 @@ bool Parser::parseMaster(Rule &rule) {
   return true;
 }
 
-bool Parser::parseBinding(Rule &rule, bool isLet) {
+bool Parser::parseBinding(Body &body, bool isLet) {
   SourceRange begin = current().range;
   Name target;
   if (isLet) {
     consume();
     std::optional<Name> name = parseName("a name");
     if (!name) {
-      rule.lacksNames |= !isKeyword(current().kind);
+      body.lacksNames |= !isKeyword(current().kind);
       return false;
     }
     target = std::move(*name);
@@ -370,7 +404,7 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
   bool hasEqual = at(TokenKind::Equal);
   ExprPtr value;
   if (!hasEqual)
-    hintBinding(expected("'=' after '" + target.text + "'"), target.text, isLet);
+    hintBinding(expected("'=' after '" + target.text + "'"), body, target.text, isLet);
   else if (consume(); true)
     value = parseExpression();
   bool parsed = value != nullptr;
@@ -378,19 +412,21 @@ bool Parser::parseBinding(Rule &rule, bool isLet) {
     value = std::make_unique<ErrorExpr>(current().range);
   SourceRange range = begin.to(previousRange());
   if (isLet)
-    rule.statements.push_back(
+    body.statements.push_back(
         std::make_unique<LetStatement>(range, std::move(target), std::move(value)));
   else if (hasEqual)
-    rule.statements.push_back(
+    body.statements.push_back(
         std::make_unique<AssignStatement>(range, std::move(target), std::move(value)));
   return parsed;
 }
 
 /// Adds a hint for a statement whose name is not followed by '='.
-void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
+void Parser::hintBinding(Diagnostic &error, const Body &body, StringRef name, bool isLet) const {
   if (isLet)
     return;
-  if (atUpdate(position))
+  if (at(TokenKind::Dot))
+    error.withHint("a value of the model is computed in the 'model' block alone");
+  else if (atUpdate(position))
     error.withHint("write '" + name + " = " + name + " " + spelling(current()) + " ...'");
   else if (at(TokenKind::EqualEqual))
     error.withHint("assign with one '='");
@@ -399,7 +435,8 @@ void Parser::hintBinding(Diagnostic &error, StringRef name, bool isLet) const {
   else if (name == "while")
     error.withHint("there are no loops: a tensor's operations are of all its elements");
   else if (name == "return")
-    error.withHint("a step ends with 'param = ...'");
+    error.withHint(llvm::isa<Model>(body) ? "a model ends with 'grad = ...'"
+                                          : "a step ends with 'param = ...'");
   else if (at(TokenKind::Name) || at(TokenKind::Colon)) {
     // In `sate m : f32` and `var x = 1` the name is a wrong keyword.
     static constexpr StringRef words[] = {"state", "master", "let"};

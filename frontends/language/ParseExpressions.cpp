@@ -169,6 +169,8 @@ ExprPtr Parser::parsePrimary() {
     Token token = consume();
     if (token.kind == TokenKind::Name && at(TokenKind::LeftParen))
       return parseCall(token);
+    if (at(TokenKind::Dot))
+      return parseModelValue(token);
     return std::make_unique<NameExpr>(token.range, spelling(token).str());
   }
   hintValue(expected("a value"));
@@ -228,6 +230,15 @@ ExprPtr Parser::parseCall(const Token &callee) {
     return nullptr;
   call->range = callee.range.to(previousRange());
   return limitHeight(std::move(call), callee.range);
+}
+
+ExprPtr Parser::parseModelValue(const Token &model) {
+  consume();
+  std::optional<Name> name = parseName("the name of a value of the model");
+  if (!name)
+    return nullptr;
+  SourceRange range = model.range.to(name->range);
+  return std::make_unique<ModelValueExpr>(range, std::move(*name));
 }
 
 bool Parser::parseArgument(CallExpr &call) {

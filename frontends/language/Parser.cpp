@@ -80,7 +80,7 @@ Diagnostic &Parser::expected(const Twine &what) {
   }
   Diagnostic &error =
       diagnostics.error(current().range, "expected " + what + ", found " + describeCurrent());
-  if (inRule && at(TokenKind::KwIf))
+  if (inBody && at(TokenKind::KwIf))
     error.withHint("a choice is written 'select(condition, value, otherwise)'");
   return error;
 }
@@ -96,8 +96,8 @@ bool Parser::expect(TokenKind kind) {
   return false;
 }
 
-void Parser::unsupported(const Token &construct) {
-  errorAt(construct.range, "'" + spelling(construct) + "' is not supported yet");
+void Parser::unsupported(const Token &construct, StringRef where) {
+  errorAt(construct.range, "'" + spelling(construct) + "'" + where + " is not supported yet");
 }
 
 /// Reports a token that should start a line and does not; returns false then. Two statements on one line
@@ -321,7 +321,7 @@ bool Parser::beginsDeclaration(size_t at) const {
   case TokenKind::KwMetric:
     return kind(1) == TokenKind::Name;
   case TokenKind::Name:
-    return (spelling(stream.tokens[at]) == "blocks" && isWord) ||
+    return (spelling(stream.tokens[at]) == "blocks" && isWord) || beginsModel(at) ||
            (isMisspelt(at, "blocks") && kind(1) == TokenKind::String) ||
            (isMisspelt(at, "route") && kind(1) == TokenKind::LeftBrace) ||
            (isMisspelt(at, "optimizer") && kind(1) == TokenKind::Name &&
@@ -343,11 +343,39 @@ bool Parser::looksForeign() const {
 }
 
 bool Parser::atDeclaration() const {
-  return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute) || atBlocks();
+  return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute) || atBlocks() ||
+         (atName("model") && beginsModel(position));
 }
 
 /// Whether a `blocks` statement begins here. Without a string after it, `blocks` is an ordinary name.
 bool Parser::atBlocks() const { return atName("blocks") && next().kind == TokenKind::String; }
+
+/// Whether `model(...) {`, perhaps misspelt, begins at the token with index `at`. A claim of an optimizer
+/// that is called `model` has no brace.
+bool Parser::beginsModel(size_t at) const {
+  const Token &word = stream.tokens[at];
+  if (word.kind != TokenKind::Name || (spelling(word) != "model" && !isMisspelt(at, "model")))
+    return false;
+  if (stream.tokens[at + 1].kind == TokenKind::LeftBrace)
+    return true;
+  if (stream.tokens[at + 1].kind != TokenKind::LeftParen)
+    return false;
+  for (const Token &token : llvm::ArrayRef(stream.tokens).drop_front(at + 2)) {
+    if (token.kind == TokenKind::LeftBrace)
+      return true;
+    // Each look ends at the next '(', so that all looks together take linear time.
+    if (token.kind == TokenKind::LeftParen || token.kind == TokenKind::RightBrace ||
+        token.kind == TokenKind::KwAs || token.kind == TokenKind::KwFor ||
+        token.kind == TokenKind::KwOptimizer || token.kind == TokenKind::KwRoute)
+      return false;
+  }
+  return false;
+}
+
+/// Whether a statement `skip when ...` begins here. Before the end of a line, `skip` is an ordinary name.
+bool Parser::atSkip() const {
+  return atName("skip") && next().kind == TokenKind::Name && !next().startsLine;
+}
 
 bool Parser::atStatement() const {
   switch (current().kind) {
@@ -358,8 +386,8 @@ bool Parser::atStatement() const {
   case TokenKind::KwMetric:
     return true;
   default:
-    return (at(TokenKind::Name) || isBuiltinValue(current().kind)) &&
-           (next().kind == TokenKind::Equal || atUpdate(position + 1));
+    return atSkip() || ((at(TokenKind::Name) || isBuiltinValue(current().kind)) &&
+                        (next().kind == TokenKind::Equal || atUpdate(position + 1)));
   }
 }
 

@@ -48,12 +48,13 @@ private:
   std::string describeCurrent() const;
   void hintValue(Diagnostic &error) const;
   void hintAfterValue(Diagnostic &error) const;
-  void hintBinding(Diagnostic &error, llvm::StringRef name, bool isLet) const;
+  void hintBinding(Diagnostic &error, const Body &body, llvm::StringRef name, bool isLet) const;
   void hintConstant(Diagnostic &error, llvm::StringRef name) const;
   void hintAfterConstant(Diagnostic &error) const;
   void hintGroupedDigits(Diagnostic &error, const Token &before) const;
   bool expect(TokenKind kind);
-  void unsupported(const Token &construct);
+  /// `where` follows the construct in the message, as in `'state' in a model`.
+  void unsupported(const Token &construct, llvm::StringRef where = "");
   bool checkStartsLine(llvm::StringRef alternatives);
 
   // Pieces.
@@ -69,8 +70,8 @@ private:
   bool parseList(TokenKind open, TokenKind close, llvm::function_ref<bool()> parseItem,
                  bool goOn = false);
   bool skipItem(TokenKind close);
-  /// Adds to `rule.unread` the names from token `from` up to the current one: this text has an error.
-  void rememberUnread(Rule &rule, size_t from) const;
+  /// Adds to `body.unread` the names from token `from` up to the current one: this text has an error.
+  void rememberUnread(Body &body, size_t from) const;
 
   // Expressions, in ParseExpressions.cpp.
   ExprPtr parseExpression() { return parseBinary(0); }
@@ -80,6 +81,7 @@ private:
   ExprPtr parsePrimary();
   ExprPtr parseParentheses();
   ExprPtr parseCall(const Token &callee);
+  ExprPtr parseModelValue(const Token &model);
   ExprPtr parseCoefficientList();
   ExprPtr parseNumberList();
   ExprPtr parseListOf(const Name *option);
@@ -90,12 +92,15 @@ private:
 
   // Declarations and statements, in ParseDeclarations.cpp.
   std::unique_ptr<Rule> parseRule();
-  bool parseHyperparameter(Rule &rule);
-  void parseBody(Rule &rule);
-  bool parseStatement(Rule &rule);
+  std::unique_ptr<Model> parseModel();
+  void parseDefinition(Body &body, SourceRange begin, const llvm::Twine &form);
+  bool parseHyperparameter(Body &body);
+  void parseBody(Body &body);
+  bool parseStatement(Body &body);
+  bool refuseInModel();
   bool parseState(Rule &rule);
   bool parseMaster(Rule &rule);
-  bool parseBinding(Rule &rule, bool isLet);
+  bool parseBinding(Body &body, bool isLet);
   Route parseRoute();
   bool parseClaim(Route &route);
   bool parseIfPresent(std::optional<SourceRange> &ifPresent, llvm::StringRef what);
@@ -118,6 +123,8 @@ private:
   const Token *plannedDeclaration() const;
   bool atPlannedStatement() const;
   bool atBlocks() const;
+  bool beginsModel(size_t at) const;
+  bool atSkip() const;
   bool atStatement() const;
   bool atUpdate(size_t at) const;
   bool atClaim() const;
@@ -131,7 +138,7 @@ private:
   size_t position = 0;
   unsigned depth = 0;      ///< The depth of the expression being parsed.
   unsigned openParens = 0; ///< Open brackets within the statement being parsed.
-  bool inRule = false;
+  bool inBody = false;     ///< Within the braces of an optimizer or a model.
   std::vector<uint32_t> logicalLines;
   Diagnostic silenced;
 };

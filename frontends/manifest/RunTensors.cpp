@@ -37,7 +37,7 @@ std::string wrongShape(const TensorView &view, const Parameter &parameter, int64
 std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,
                                                          const Manifest &manifest, int64_t numSteps,
                                                          bool allowMissingGradients,
-                                                         ErrorList &errors) {
+                                                         ErrorList &errors, States *modelStates) {
   size_t before = errors.size();
   std::vector<RunTensors> result(manifest.parameters.size());
   llvm::StringMap<size_t> parameterAt;
@@ -65,6 +65,11 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   for (const TensorView &view : file.tensors()) {
     TensorName name = parseTensorName(view.name);
     auto it = parameterAt.find(canonicalName(name.parameter));
+    if (modelStates && it == parameterAt.end() && name.role == Role::State &&
+        name.parameter == kModelName) {
+      modelStates->emplace_back(name.state, &view);
+      continue;
+    }
     // "grad:w@2" may belong to a parameter that is really called "w@2".
     if (name.role == Role::Gradient && name.step > 0) {
       llvm::StringRef whole = llvm::StringRef(view.name).drop_front(5);

@@ -9,6 +9,9 @@
 
 namespace stepc::manifest {
 
+/// "state:NAME:STATE" by STATE, in the file's order.
+using States = std::vector<std::pair<std::string, const TensorView *>>;
+
 /// The tensors of a file for one parameter. The file owns the views.
 struct RunTensors {
   /// "param:NAME". It has the manifest's shape and dtype.
@@ -16,10 +19,12 @@ struct RunTensors {
   /// One per optimizer step K from 1: "grad:NAME@K" if the file has it, otherwise "grad:NAME", otherwise
   /// null. They have the manifest's gradient dtype and the shape that wrongShape accepts.
   std::vector<const TensorView *> gradients;
-  /// "state:NAME:STATE" by STATE, in the file's order. The caller, who knows the
-  /// rule, must check their types and shapes.
-  std::vector<std::pair<std::string, const TensorView *>> states;
+  /// The caller, who knows the rule, must check their types and shapes.
+  States states;
 };
+
+/// The name of the model among tensors: "state:model:step".
+inline constexpr llvm::StringLiteral kModelName = "model";
 
 /// Returns one entry per parameter of the manifest, in the manifest's order.
 /// Tensors may be named by the parameter's name or an alias, with or without
@@ -27,12 +32,12 @@ struct RunTensors {
 /// other than the manifest's; two tensors of one meaning; a tensor of no known
 /// parameter; a gradient's name that fits two parameters; a gradient for a step
 /// past `numSteps`. A missing gradient is an error unless `allowMissingGradients`
-/// is set or the parameter is frozen. Returns nothing if there was an error.
-/// `numSteps` must be at least 0.
-std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &file,
-                                                         const Manifest &manifest, int64_t numSteps,
-                                                         bool allowMissingGradients,
-                                                         ErrorList &errors);
+/// is set or the parameter is frozen. States of the model go to `modelStates`;
+/// with null they are tensors of no known parameter. Returns nothing if there was
+/// an error. `numSteps` must be at least 0.
+std::optional<std::vector<RunTensors>>
+collectRunTensors(const SafetensorsFile &file, const Manifest &manifest, int64_t numSteps,
+                  bool allowMissingGradients, ErrorList &errors, States *modelStates = nullptr);
 
 /// Returns "" if a tensor has its parameter's shape, otherwise the error. With more than one contribution the
 /// tensor must hold all of them along a new first axis. `whose` reads as "the manifest's" (shape).

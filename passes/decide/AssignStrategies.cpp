@@ -180,7 +180,8 @@ private:
     if (failed(forced))
       return failure();
     if (!matrix) {
-      StringRef reason = "no operation needs a whole matrix";
+      StringRef reason = group.isOfModel() ? "numbers of all parameters, before the other groups"
+                                           : "no operation needs a whole matrix";
       group.setReason(reason);
       report(group, true, "elementwise", nullptr, reason);
       for (StrategyAttrInterface strategy : strategies(&getContext()))

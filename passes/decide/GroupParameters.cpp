@@ -184,8 +184,11 @@ private:
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
     for (auto [index, entry] : llvm::enumerate(groups)) {
+      bool isOfModel = findModel(module) &&
+                       entry.second.front() == FlatSymbolRefAttr::get(&getContext(), kModelName);
       auto group = GroupOp::create(
-          at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
+          at, module.getLoc(),
+          builder.getStringAttr("group." + (isOfModel ? Twine(kModelName) : Twine(index))),
           cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
           builder.getArrayAttr(entry.second),
           dyn_cast<DenseI64ArrayAttr>(cast<ArrayAttr>(entry.first)[1]), /*joined=*/IntegerAttr(),

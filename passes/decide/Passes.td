@@ -63,6 +63,40 @@ def ExpandNamed : Pass<"optim-expand-named", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+def ExpandModel : Pass<"optim-expand-model", "::mlir::ModuleOp"> {
+  let summary = "Let rules see the gradient and the values that the model computes";
+  let description = [{
+    The model's reductions get numbers, and so do scalars that meet its tensors (`optim.number`). Each rule
+    computes the rest of the model again from these numbers, which cost nothing beside its own work. So the
+    gradient that the model makes is stored nowhere. A module without `optim.model` is not changed.
+
+    A parameter named `model` stands for the model: it has the model's hyperparameters and step count, and an
+    element on each rank. Its rule and route have the same name, and so does its mesh if no other has it. Its
+    group is where ranks add up a number's parts, and no kernel touches its elements.
+
+    Errors are: another parameter, rule or route of this name; a `mean` or `rms` of the whole model beside a
+    route with `missing_grad skip`, because its number of elements may differ between steps.
+
+    Remark (passed) `model-expanded`: how many numbers the model has.
+
+    ```mlir
+    optim.model hyperparameters [] defaults [] values [] {
+    ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+      %total = optim.reduce norm %grad : tensor<?x?xf32> to tensor<1x1xf32>
+      %all = optim.broadcast %total : tensor<1x1xf32> to tensor<?x?xf32>
+      %unit = arith.divf %grad, %all : tensor<?x?xf32>
+      optim.yield %unit : tensor<?x?xf32>
+    }
+    // becomes, in each rule
+    %n = optim.model_number 0 : f64
+    %total = optim.splat %n : tensor<1x1xf32>
+    %all = optim.broadcast %total : tensor<1x1xf32> to tensor<?x?xf32>
+    %unit = arith.divf %grad, %all : tensor<?x?xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def CutSpaces : Pass<"optim-cut-spaces", "::mlir::ModuleOp"> {
   let summary = "Label each operation of a rule with the space that it runs in";
   let description = [{

@@ -20,6 +20,8 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   manager.addPass(createExpandNamed());
   // Equal scalars then get one column of the scalar table, and unused scalars no column.
   manager.addPass(createCSEPass());
+  // Needs routes, which may leave parameters out, and equal reductions of the model as one.
+  manager.addPass(createExpandModel());
   // Works on rules as if no rank had more than a part of a block.
   manager.addPass(createCutSpaces());
   // Needs spaces: forces divide parameters into groups only if their rule has a matrix space.

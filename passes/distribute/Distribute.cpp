@@ -2,7 +2,7 @@
 
 #include "passes/distribute/Passes.h"
 
-#include "passes/distribute/GroupChain.h"
+#include "passes/distribute/ModelNumbers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -104,18 +104,27 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
       for (int64_t wave : group.getWaves().value_or(ArrayRef<int64_t>()))
         waves = std::max(waves, wave + 1);
     }
+    optim::ModelOp model = optim::findModel(module);
+    if (model && !groups.empty() &&
+        llvm::none_of(groups, [](optim::GroupOp group) { return group.isOfModel(); })) {
+      model.emitError(
+          "expected a group of the parameter that stands for the model alone, found none");
+      return signalPassFailure();
+    }
     builder.setInsertionPointToEnd(module.getBody());
     auto step =
         func::FuncOp::create(builder, module.getLoc(), "step", builder.getFunctionType({}, {}));
     builder.setInsertionPointToStart(step.addEntryBlock());
     Location loc = module.getLoc();
-    bound = {HyperparametersOp::create(builder, loc, builder.getType<HyperparametersType>()),
-             StepsOp::create(builder, loc, builder.getType<StepsType>()),
-             ActiveOp::create(builder, loc, builder.getType<ActiveType>())};
+    StepHandles handles = {
+        HyperparametersOp::create(builder, loc, builder.getType<HyperparametersType>()),
+        StepsOp::create(builder, loc, builder.getType<StepsType>()),
+        ActiveOp::create(builder, loc, builder.getType<ActiveType>())};
     Communicators communicators;
     std::map<std::string, RuleInfo> rules;
     std::vector<std::unique_ptr<ScalarColumns>> columns;
     std::vector<std::unique_ptr<GroupChain>> chains;
+    SmallVector<ChainOfGroup> all;
     for (optim::GroupOp group : groups) {
       auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
       auto [it, isNew] = rules.try_emplace(rule.getSymName().str());
@@ -123,17 +132,24 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
         it->second = {findCrossings(rule), collectColumns(rule)};
       ScalarColumns &table =
           *columns.emplace_back(std::make_unique<ScalarColumns>(it->second.columns));
-      if (!table.values.empty())
-        table.table = createScalars(builder, group, rule, table);
       chains.push_back(std::make_unique<GroupChain>(builder, group, rule, it->second.crossings,
-                                                    table, bound.active, communicators));
+                                                    table, handles.active, communicators));
+      ChainOfGroup &each = all.emplace_back(ChainOfGroup{group, rule, chains.back().get(), {}});
+      for (int64_t wave = 0; wave < waves; ++wave)
+        each.segments.push_back(createSegment(builder, group, wave, waves));
     }
+    KnownNumbers known;
+    if (model && !groups.empty())
+      known = buildModelNumbers(builder, handles, model, all);
+    for (auto [each, table] : llvm::zip(all, columns))
+      if (!table->values.empty())
+        table->table = createScalars(builder, handles, each.group, each.rule, *table, known);
     // Waves in order, and within a wave the groups in order; elementwise groups belong to wave 0.
     for (int64_t wave = 0; wave < waves; ++wave)
-      for (auto [group, chain] : llvm::zip(groups, chains))
-        if (FlatSymbolRefAttr segment = createSegment(builder, group, wave, waves))
-          chain->build(segment);
-    AdvanceStepsOp::create(builder, loc, bound.steps, bound.active);
+      for (ChainOfGroup &each : all)
+        if (FlatSymbolRefAttr segment = each.segments[wave])
+          each.chain->build(segment);
+    AdvanceStepsOp::create(builder, loc, handles.steps, handles.active);
     func::ReturnOp::create(builder, loc);
   }
 
@@ -170,38 +186,6 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
     return last;
   }
 
-  Value createScalars(OpBuilder &builder, optim::GroupOp group, optim::RuleOp rule,
-                      const ScalarColumns &columns) {
-    Location loc = group.getLoc();
-    SmallVector<int64_t> shape = {int64_t(group.getParameters().size()),
-                                  int64_t(columns.values.size())};
-    auto place = PlaceAttr::scalars(FlatSymbolRefAttr::get(group.getSymNameAttr()));
-    Value init =
-        tensor::EmptyOp::create(builder, loc, shape, builder.getF32Type(), ValueRange(), place);
-    auto scalars = ScalarsOp::create(builder, loc, init.getType(), bound.hyperparameters,
-                                     bound.steps, bound.active, init);
-    OpBuilder::InsertionGuard guard(builder);
-    unsigned count = rule.getNumHyperparameters() + 4;
-    Block *body =
-        builder.createBlock(&scalars.getBody(), {}, SmallVector<Type>(count, builder.getF64Type()),
-                            SmallVector<Location>(count, loc));
-    IRMapping mapping;
-    for (unsigned i = 0; i < count; ++i)
-      mapping.map(rule.getBody().getArgument(rule.getFirstScalarArgument() + i),
-                  body->getArgument(i));
-    SmallVector<Value> yields;
-    for (Value value : columns.values)
-      yields.push_back(cloneScalar(builder, value, mapping));
-    comm::YieldOp::create(builder, loc, yields);
-    return scalars.getResult();
-  }
-
-  /// The inputs of a step beside shards: handles that hold for all parameters.
-  struct Bound {
-    Value hyperparameters, steps, active;
-  };
-
-  Bound bound;
   Operation *lastSymbol = nullptr;
 };
 

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -189,6 +190,7 @@ GroupChain::GroupChain(OpBuilder &builder, optim::GroupOp group, optim::RuleOp r
   layout.hops = group.getPlanHops();
   mesh = optim::toPlan(optim::lookupMesh(group, exemplar.getMeshAttr()));
   home = plan::home(layout, kept);
+  ofModel = plan::modelShards(layout, kept, mesh);
   apart =
       home != standing(plan::ShardsKind::Parameter) || home != standing(plan::ShardsKind::Gradient);
 }
@@ -265,14 +267,17 @@ Value GroupChain::emptyLine(ValueKind kind, Type element) {
 }
 
 Value GroupChain::reduce(Value contributions) {
+  if (Value known = reduced.lookup(segment))
+    return known;
   Distribution in = standing(plan::ShardsKind::Reduced);
   Type element = elementOf(contributions);
   Value sent =
       copy(contributions, send(ValueKind::Full, standing(plan::ShardsKind::Gradient), in, element));
   Value init = emptyCopy(element, in);
-  return SumOp::create(builder, loc, init.getType(), plan::contributions(layout, mesh).divisor,
-                       ReductionAttr(), exchange(sent).front(), init)
-      .getResult();
+  return reduced[segment] =
+             SumOp::create(builder, loc, init.getType(), plan::contributions(layout, mesh).divisor,
+                           ReductionAttr(), exchange(sent).front(), init)
+                 .getResult();
 }
 
 void GroupChain::giveBack(Value parameter) {
@@ -395,13 +400,17 @@ SmallVector<Value> GroupChain::exchange(ValueRange sends, bool gathers) {
 // The chain
 //===----------------------------------------------------------------------===//
 
-void GroupChain::build(FlatSymbolRefAttr name) {
+void GroupChain::begin(FlatSymbolRefAttr name) {
   segment = name;
   matrix.clear();
   back.clear();
   extents.clear();
   copies.clear();
   lines.clear();
+}
+
+void GroupChain::build(FlatSymbolRefAttr name) {
+  begin(name);
   buildIn();
   if (!crossings.hasMatrix)
     return;
@@ -591,12 +600,13 @@ void GroupChain::reduceOnShards(Space space, llvm::DenseMap<Value, Value> &leave
       auto same =
           llvm::find_if(cut, [&](const CutLines &lines) { return lines.factors == factors; });
       if (same == cut.end())
-        same = cut.insert(same, {std::move(factors), {}, {}});
+        same = cut.insert(same, {std::move(factors), {}, {}, {}});
       same->ops.push_back(op);
+      same->kinds.push_back(op.getKind());
       same->parts.push_back(result);
     }
     for (CutLines &lines : cut)
-      for (auto [op, line] : llvm::zip(lines.ops, addUp(lines)))
+      for (auto [op, line] : llvm::zip(lines.ops, addUp(lines.kinds, lines.parts)))
         keep(op, line);
   }
 }
@@ -621,23 +631,62 @@ Value GroupChain::reduceStage(optim::ReduceOp op, llvm::DenseMap<Value, Value> &
   return createStage(stage, leaves).getResults().front();
 }
 
-SmallVector<Value> GroupChain::addUp(const CutLines &lines) {
+SmallVector<Value> GroupChain::partsOfModel(FlatSymbolRefAttr name, optim::RuleOp scratch,
+                                            ArrayRef<plan::Reduction> kinds, ValueRange sources,
+                                            const ScalarColumns &columns) {
+  begin(name);
+  llvm::SaveAndRestore stays(home, ofModel);
+  llvm::DenseMap<Value, Value> leaves;
+  addShardLeaves(leaves);
+  leaves[scratch.getParameterArgument()] = leaves.lookup(rule.getParameterArgument());
+  leaves[scratch.getGradientArgument()] = leaves.lookup(rule.getGradientArgument());
+  SmallVector<Value> parts;
+  for (auto [kind, source] : llvm::zip(kinds, sources)) {
+    StageBuilder stage(leaves, columns);
+    stage.reduce(kind);
+    auto place = PlaceAttr::packed(segment, ValueKind::One, Distribution::ModelParts,
+                                   Distribution::ModelParts, End::Kept);
+    stage.yield(source, empty(place, lineSumsType(builder.getContext(), kind, /*count=*/1)));
+    // Terms may be equal for all elements. The number of elements still counts.
+    if (stage.reads().empty())
+      stage.visitAlso(scratch.getParameterArgument());
+    parts.push_back(createStage(stage, leaves).getResults().front());
+  }
+  return parts;
+}
+
+SmallVector<Value> GroupChain::addUpModel(FlatSymbolRefAttr name, ArrayRef<plan::Reduction> kinds,
+                                          ArrayRef<SmallVector<Value>> parts, int64_t terms) {
+  begin(name);
+  SmallVector<Value> own;
+  auto place = PlaceAttr::packed(segment, ValueKind::One, Distribution::LineParts,
+                                 Distribution::LineParts, End::Kept);
+  for (auto [kind, sources] : llvm::zip_equal(kinds, parts)) {
+    Value init = empty(place, lineSumsType(builder.getContext(), kind, /*count=*/1));
+    own.push_back(
+        CollectOp::create(builder, loc, init.getType(), kind, active, sources, init).getResult());
+  }
+  return addUp(kinds, own, terms);
+}
+
+SmallVector<Value> GroupChain::addUp(ArrayRef<plan::Reduction> kinds, ValueRange parts,
+                                     std::optional<int64_t> given) {
   plan::View block = plan::view(layout, ValueKind::Full);
   SmallVector<Value> values;
-  for (Value part : lines.parts)
+  for (Value part : parts)
     values.push_back(copy(part, send(placeOf(part).getValue(), Distribution::LineParts,
                                      Distribution::LineSums, elementOf(part))));
   values = exchange(values);
-  for (auto [each, value] : llvm::zip(lines.ops, values)) {
-    optim::ReduceOp op = each;
+  for (auto [reduction, value] : llvm::zip(kinds, values)) {
     ValueKind kind = placeOf(value).getValue();
     plan::View line = plan::view(layout, kind);
-    int64_t terms = block.rows / line.rows * (block.cols / line.cols);
+    int64_t terms = given.value_or(block.rows / line.rows * (block.cols / line.cols));
     Value init = empty(
         PlaceAttr::packed(segment, kind, Distribution::LineSums, Distribution::LineSums, End::Kept),
-        elementOf(op.getResult()));
-    auto reduction = ReductionAttr::get(builder.getContext(), op.getKind());
-    value = SumOp::create(builder, loc, init.getType(), terms, reduction, value, init).getResult();
+        builder.getF32Type());
+    value = SumOp::create(builder, loc, init.getType(), terms,
+                          ReductionAttr::get(builder.getContext(), reduction), value, init)
+                .getResult();
     value = copy(value, send(kind, Distribution::LineSums, home, elementOf(value)));
   }
   values = exchange(values);

@@ -47,6 +47,20 @@ public:
              Communicators &communicators);
   void build(mlir::FlatSymbolRefAttr segment);
 
+  /// Reduces values of a scratch rule, which reads the parameter and its gradient alone, to this rank's parts
+  /// of numbers of the whole model: one value for each of `sources`, of the reductions `kinds`.
+  llvm::SmallVector<mlir::Value> partsOfModel(mlir::FlatSymbolRefAttr segment,
+                                              optim::RuleOp scratch,
+                                              llvm::ArrayRef<plan::Reduction> kinds,
+                                              mlir::ValueRange sources,
+                                              const ScalarColumns &columns);
+  /// For the group that stands for the model: adds up what partsOfModel made in all groups, of `terms` terms,
+  /// on all ranks. Returns a line of one value for each of the reductions.
+  llvm::SmallVector<mlir::Value> addUpModel(mlir::FlatSymbolRefAttr segment,
+                                            llvm::ArrayRef<plan::Reduction> kinds,
+                                            llvm::ArrayRef<llvm::SmallVector<mlir::Value>> parts,
+                                            int64_t terms);
+
 private:
   // Shards of the group, made on first use.
   mlir::Value shards(comm::ShardsKind kind, llvm::StringRef state, mlir::Type type,
@@ -69,8 +83,8 @@ private:
   /// Memory for a copy at home of a value per row, column or block.
   mlir::Value emptyLine(optim::ValueKind kind, mlir::Type element);
   mlir::Value emptyCopy(mlir::Type element, comm::Distribution in);
-  /// Exchanges and adds up contributions to a partial gradient. Returns the sums, kept in `reduced_shards`
-  /// (or the equal distribution that its place names).
+  /// Exchanges and adds up contributions to a partial gradient, once for a segment. Returns the sums, kept in
+  /// `reduced_shards` (or the equal distribution that its place names).
   mlir::Value reduce(mlir::Value contributions);
   /// Stores the new parameter in the parameter's shards, from its copy at home.
   void giveBack(mlir::Value parameter);
@@ -98,10 +112,16 @@ private:
   struct CutLines {
     std::vector<plan::Factor> factors;
     llvm::SmallVector<optim::ReduceOp> ops;
+    llvm::SmallVector<plan::Reduction> kinds;
     llvm::SmallVector<mlir::Value> parts;
   };
-  /// Adds up parts of lines. Returns the lines.
-  llvm::SmallVector<mlir::Value> addUp(const CutLines &lines);
+  /// Adds up parts of lines, each of `terms` terms; otherwise of as many as the group's lines have. Returns
+  /// the lines.
+  llvm::SmallVector<mlir::Value> addUp(llvm::ArrayRef<plan::Reduction> kinds,
+                                       mlir::ValueRange parts,
+                                       std::optional<int64_t> terms = std::nullopt);
+  /// Begins to build the operations of a segment.
+  void begin(mlir::FlatSymbolRefAttr segment);
   /// Writes the rows, cols and one states that a space stores, and adds new values to `leaves` and `lines`.
   void writeLines(optim::Space space, llvm::DenseMap<mlir::Value, mlir::Value> &leaves);
 
@@ -120,17 +140,20 @@ private:
   optim::ParameterOp exemplar;
   plan::Group layout; // shape, placements, hops and slabs
   plan::Mesh mesh;
-  comm::Distribution home; // what stages over shards visit
-  bool apart;              // whether shards of parameter or gradient are not at home
-  int master = -1;         // index of the master state, if it exists for this group
+  comm::Distribution home;    // what stages over shards visit
+  comm::Distribution ofModel; // what stages visit that reduce to numbers of the model
+  bool apart;                 // whether shards of parameter or gradient are not at home
+  int master = -1;            // index of the master state, if it exists for this group
 
   mlir::FlatSymbolRefAttr segment;
   std::map<std::pair<int, std::string>, mlir::Value> shardsOf;
   llvm::DenseMap<comm::PlaceAttr, mlir::Value> extents; // of this segment
   llvm::DenseMap<mlir::Value, mlir::Value> copies;      // shards elsewhere → their copy at home
-  llvm::DenseMap<mlir::Value, mlir::Value> matrix;      // rule value → batch
-  llvm::DenseMap<mlir::Value, mlir::Value> back;        // rule value → what `out` reads
-  llvm::DenseMap<mlir::Value, mlir::Value> lines;       // rule value → its copy at home
+  llvm::DenseMap<mlir::Attribute, mlir::Value>
+      reduced; // segment → sums of contributions to its gradient
+  llvm::DenseMap<mlir::Value, mlir::Value> matrix; // rule value → batch
+  llvm::DenseMap<mlir::Value, mlir::Value> back;   // rule value → what `out` reads
+  llvm::DenseMap<mlir::Value, mlir::Value> lines;  // rule value → its copy at home
 };
 
 } // namespace stepc::distribute

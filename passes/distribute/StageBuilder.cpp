@@ -24,6 +24,20 @@ ScalarColumns distribute::collectColumns(RuleOp rule) {
   return {SmallVector<Value>(values.begin(), values.end()), Value()};
 }
 
+ScalarColumns distribute::columnsFor(ArrayRef<Value> values) {
+  llvm::SetVector<Value> next(values.begin(), values.end()), columns;
+  for (size_t i = 0; i < next.size(); ++i) {
+    Operation *op = next[i].getDefiningOp();
+    if (auto splat = dyn_cast_if_present<SplatOp>(op)) {
+      if (!matchPattern(splat.getScalar(), m_Constant()))
+        columns.insert(splat.getScalar());
+    } else if (op) {
+      next.insert(op->operand_begin(), op->operand_end());
+    }
+  }
+  return {SmallVector<Value>(columns.begin(), columns.end()), Value()};
+}
+
 Value distribute::cloneScalar(OpBuilder &builder, Value value, IRMapping &mapping) {
   if (Value done = mapping.lookupOrNull(value))
     return done;

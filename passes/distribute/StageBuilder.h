@@ -19,6 +19,8 @@ struct ScalarColumns {
 
 /// Collects the non-constant f64 operands of the rule's splats.
 ScalarColumns collectColumns(optim::RuleOp rule);
+/// Collects those of the splats from which a value follows.
+ScalarColumns columnsFor(mlir::ArrayRef<mlir::Value> values);
 
 /// Clones the f64 operations that compute `value` into the builder's block.
 mlir::Value cloneScalar(mlir::OpBuilder &builder, mlir::Value value, mlir::IRMapping &mapping);

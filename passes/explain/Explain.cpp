@@ -72,7 +72,7 @@ public:
     for (auto step : module.getOps<func::FuncOp>())
       report.scratch = scratchBound(program, step, MostBlocks(program));
     report.exchanges = plan.starts().size();
-    report.parameters = plan.parameters.size();
+    report.parameters = plan.countOfParameters();
     report.meshes = plan.meshes;
     report.world = plan.world();
     report.ranks.resize(report.world.size());
@@ -346,7 +346,9 @@ private:
       out.placements += ", gradient " + optim::describe(own);
     if (ArrayAttr own = exemplar.getStatePlacementsAttr())
       out.placements += ", states " + optim::describe(own);
-    addMemory(plan, index, *expander, report, out);
+    out.isOfModel = plan.isOfModel(group);
+    if (!out.isOfModel) // its parameter has no memory
+      addMemory(plan, index, *expander, report, out);
     out.orthogonalizations = orthogonalizationsOf(rule, op);
     out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
     out.waves =

@@ -78,6 +78,7 @@ struct OrthogonalizeReport {
 
 struct GroupReport {
   std::string name, rule;
+  bool isOfModel = false; ///< it has no parameters of the trainer, but the model's numbers
   std::vector<std::string> parameters, routes;
   std::vector<int64_t> shape;
   std::string part; // "rows 0:4 of ", of divided matrices
@@ -163,7 +164,8 @@ struct Report {
   std::optional<GpuTarget> gpu; ///< the GPU that the program is for
   std::optional<NcclMemory> nccl;
   std::optional<LaunchesReport> launches; ///< if some kernels take lists of tiles
-  int64_t arena = 0, limit = 0, exchanges = 0, parameters = 0;
+  int64_t arena = 0, limit = 0, exchanges = 0;
+  int64_t parameters = 0; ///< of the trainer
   int64_t stateLimit = 0; ///< the most bytes of states on a rank; 0: any number
   int64_t scratch = 0;    ///< an upper bound, because only a target decides
   /// Arena and scratch are the workspace, which --workspace-limit bounds.

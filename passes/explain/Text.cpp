@@ -344,8 +344,13 @@ std::string explain::toText(const Report &report) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << report.name << ": " << plural(report.parameters, "parameter") << " in "
-     << plural(report.groups.size(), "group") << " on " << plural(report.world.size(), "rank");
+     << plural(llvm::count_if(report.groups, std::not_fn(&GroupReport::isOfModel)), "group")
+     << " on " << plural(report.world.size(), "rank");
   for (const plan::Mesh &mesh : report.meshes) {
+    if (llvm::any_of(report.groups, [&](const GroupReport &group) {
+          return group.isOfModel && group.mesh == mesh.name;
+        }))
+      continue; // the model's ranks are those of all other meshes
     os << (&mesh == &report.meshes[0] ? " (" : "; ") << mesh.name << ":";
     for (auto [axis, size] : llvm::zip(mesh.axes, mesh.sizes))
       os << ' ' << axis << "=" << size;
@@ -358,11 +363,14 @@ std::string explain::toText(const Report &report) {
   TextTable groups(
       {"group", "parameters", "count", "shape", "type", "states", "placements", "route"},
       "<<><<><<");
-  for (auto [group, name] : llvm::zip(report.groups, namesOf(report.groups)))
+  for (auto [group, name] : llvm::zip(report.groups, namesOf(report.groups))) {
+    if (group.isOfModel)
+      continue;
     groups.add({group.name, cut(name, 40), count(int64_t(group.parameters.size())), shapeOf(group),
                 group.type + (group.type == group.gradientType ? "" : "/" + group.gradientType),
                 span(group.stateBytes, bytes), withFewCuts(group.placements),
                 llvm::join(group.routes, ", ")});
+  }
   groups.print(os);
   if (!report.overridden.empty())
     os << "\nBlocks of the specification hold instead of the manifest's for "

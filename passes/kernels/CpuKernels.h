@@ -21,6 +21,8 @@ lowerParameterKernel(mlir::func::FuncOp kernel,
 /// Returns the function of a sum of contributions, whose items are rows. Sums of one type and divisor share
 /// it.
 mlir::LLVM::LLVMFuncOp addCpuSumKernel(mlir::SymbolTable &symbols, exec::SumOp op);
+/// Returns the kernel that adds up a rank's parts of a number of the model. Adds it if it is missing.
+mlir::LLVM::LLVMFuncOp addCpuCollectKernel(mlir::SymbolTable &symbols, exec::CollectOp op);
 
 } // namespace stepc::kernels
 

@@ -17,7 +17,8 @@ constexpr int64_t kParameterWidth = 8;
 
 FailureOr<LLVM::LLVMFuncOp> lowerParameterKernel(func::FuncOp function,
                                                  ArrayRef<exec::DispatchParametersOp> dispatches) {
-  if (failed(checkParameterKernel(function, dispatches)))
+  FailureOr<ParameterForm> form = checkParameterKernel(function, dispatches);
+  if (failed(form))
     return failure();
   Block &body = function.getBody().front();
   KernelBuilder b(function.getContext(), function.getLoc());
@@ -32,7 +33,7 @@ FailureOr<LLVM::LLVMFuncOp> lowerParameterKernel(func::FuncOp function,
   Value whole = arith::SubIOp::create(b, b.loc, last, tail);
   region.emitUniform(b, {});
   auto emit = [&](int64_t width) {
-    return [&, width](Value item) { emitParameters(b, region, body, arguments, item, width); };
+    return [&, width](Value item) { emitParameters(b, region, *form, arguments, item, width); };
   };
   b.loop(first, whole, kParameterWidth, emit(kParameterWidth));
   b.loop(whole, last, 1, emit(0));

@@ -43,6 +43,7 @@ public:
         .Case([&](exec::ProductOp op) { return emit(symbols, op, shape); })
         .Case([&](exec::ApplyOp op) { return blockKernels(op).onCpu(symbols, op); })
         .Case([&](exec::SumOp op) { return Kernels{{addCpuSumKernel(symbols, op), 1}}; })
+        .Case([&](exec::CollectOp op) { return Kernels{{addCpuCollectKernel(symbols, op), 1}}; })
         .Default(Kernels());
   }
   mlir::FailureOr<mlir::LLVM::LLVMFuncOp>

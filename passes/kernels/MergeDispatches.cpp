@@ -24,6 +24,7 @@ struct Dispatch {
   struct Range {
     int64_t first, end;             ///< bytes of the workspace
     exec::WorkspaceAttr place = {}; ///< null for scalars
+    bool isRead = false;            ///< and not written
   };
   SmallVector<Range> ranges;
   llvm::SmallDenseSet<Attribute> shards; // groups
@@ -39,7 +40,7 @@ struct Dispatch {
     });
   }
   static bool areShared(const Range &a, const Range &b) {
-    bool apart = a.place && b.place && a.place.standsBeside(b.place);
+    bool apart = (a.place && b.place && a.place.standsBeside(b.place)) || (a.isRead && b.isRead);
     return a.first < b.end && b.first < a.end && !apart;
   }
 
@@ -123,6 +124,8 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
     }
     for (auto [index, operand] : llvm::enumerate(made.args)) {
       Attribute group = made.of[index / made.each()];
+      // Behind the table that a dispatch over parameters writes are numbers of the model, of one row.
+      bool isNumbers = isa<exec::DispatchParametersOp>(op) && index % made.each() > 0;
       if (auto table = dyn_cast<exec::TableAttr>(group))
         group = groupOf.lookup(table.getFrom().getSymbol());
       if (auto place = dyn_cast<exec::WorkspaceAttr>(operand))
@@ -130,11 +133,14 @@ struct MergeDispatches : impl::MergeDispatchesBase<MergeDispatches> {
       else if (auto line = dyn_cast<exec::LineAttr>(operand))
         made.ranges.push_back({line.getOffset(), line.getOffset() + line.getBytes()});
       else if (auto scalars = dyn_cast<exec::ScalarsAttr>(operand))
-        made.ranges.push_back({scalars.getOffset(),
-                               scalars.getOffset() + scalars.getColumns() * int64_t(sizeof(float)) *
-                                                         parametersOf.lookup(group)});
+        made.ranges.push_back(
+            {scalars.getOffset(),
+             scalars.getOffset() + scalars.getColumns() * int64_t(sizeof(float)) *
+                                       (isNumbers ? 1 : parametersOf.lookup(group))});
       else if (isa<exec::ShardsAttr>(operand))
         made.shards.insert(group);
+      if (isNumbers)
+        made.ranges.back().isRead = true;
     }
     return made;
   }

@@ -7,13 +7,26 @@
 #include "llvm/ADT/SmallVectorExtras.h"
 
 #include <cstddef>
+#include <numeric>
 
 using namespace mlir;
 
 namespace stepc::kernels {
 
-LogicalResult checkParameterKernel(func::FuncOp function,
-                                   ArrayRef<exec::DispatchParametersOp> dispatches) {
+int64_t ParameterForm::arguments() const {
+  return hyperparameters + 4 + std::accumulate(numbers.begin(), numbers.end(), int64_t(0));
+}
+
+/// How many numbers of the model each operand behind the first of a dispatch's groups has.
+static SmallVector<int64_t> numbersOf(ArrayRef<Attribute> operands) {
+  return llvm::map_to_vector(operands.drop_front(), [](Attribute operand) {
+    auto scalars = dyn_cast<exec::ScalarsAttr>(operand);
+    return scalars ? int64_t(scalars.getColumns()) : int64_t(1);
+  });
+}
+
+FailureOr<ParameterForm> checkParameterKernel(func::FuncOp function,
+                                              ArrayRef<exec::DispatchParametersOp> dispatches) {
   Block &body = function.getBody().front();
   if (Operation *illegal = findNotElementwise(body))
     return illegal->emitOpError("expected in a kernel over parameters operations on scalars alone");
@@ -23,24 +36,31 @@ LogicalResult checkParameterKernel(func::FuncOp function,
       llvm::any_of(gives, [&](Type type) { return type != f32; }))
     return function.emitOpError(
                "expected a kernel over parameters from hyperparameters, step, rows, "
-               "cols and numel of f64 to scalars of f32, found ")
+               "cols, numel and numbers of f64 to scalars of f32, found ")
            << function.getFunctionType();
+  ParameterForm form;
+  exec::DispatchParametersOp first = dispatches.front();
+  form.numbers = numbersOf(
+      first.getArgs().getValue().take_front(first.getArgs().size() / first.getGroups().size()));
+  form.hyperparameters = int64_t(takes.size()) - form.arguments();
   for (exec::DispatchParametersOp dispatch : dispatches) {
-    for (auto group : dispatch.getGroups().getAsRange<FlatSymbolRefAttr>()) {
+    size_t each = dispatch.getArgs().size() / dispatch.getGroups().size();
+    for (auto [index, group] :
+         llvm::enumerate(dispatch.getGroups().getAsRange<FlatSymbolRefAttr>())) {
       auto of = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(dispatch, group);
       auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(of, of.getRuleAttr());
-      if (!rule || rule.getNumHyperparameters() + 4 != int64_t(takes.size()))
-        return dispatch.emitOpError("expected a kernel of the hyperparameters of group ")
+      ArrayRef<Attribute> operands = dispatch.getArgs().getValue().slice(index * each, each);
+      if (!rule || rule.getNumHyperparameters() != form.hyperparameters ||
+          numbersOf(operands) != form.numbers)
+        return dispatch.emitOpError(
+                   "expected a kernel of the hyperparameters and numbers of group ")
                << group << ", found one of " << takes.size() - 4;
-    }
-    if (dispatch.getArgs().size() != dispatch.getGroups().size())
-      return dispatch.emitOpError("expected one table of scalars per group");
-    for (auto scalars : dispatch.getArgs().getAsRange<exec::ScalarsAttr>())
-      if (scalars.getColumns() != int64_t(gives.size()))
+      if (cast<exec::ScalarsAttr>(operands[0]).getColumns() != int64_t(gives.size()))
         return dispatch.emitOpError("expected scalars of as many columns as the kernel returns, ")
-               << gives.size() << ", found " << scalars;
+               << gives.size() << ", found " << operands[0];
+    }
   }
-  return success();
+  return form;
 }
 
 Value recordOf(KernelBuilder &b, Value records, Value parameter) {
@@ -53,18 +73,19 @@ Value stepsTaken(KernelBuilder &b, Value record) {
                                      int64_t(offsetof(stepc_parameter_record, steps_taken))));
 }
 
-void emitParameters(KernelBuilder &b, ElementwiseBody &region, Block &body,
+void emitParameters(KernelBuilder &b, ElementwiseBody &region, const ParameterForm &form,
                     const ParameterArguments &arguments, Value item, int64_t width) {
   Type f64 = b.getF64Type(), f32 = b.getF32Type(), i64 = b.getI64Type();
   int64_t lanes = std::max<int64_t>(width, 1);
-  SmallVector<Value> each, outs;
+  SmallVector<Value> each, outs, rows;
+  auto inWorkspace = [&](Value row, int64_t word) {
+    return b.address(arguments.workspace, b.getI8Type(), b.load(i64, b.address(row, i64, word)));
+  };
   for (int64_t lane = 0; lane < lanes; ++lane) {
-    // A row has two words: the parameter's number, and the offset of its scalars in the workspace.
     Value at = lane ? b.add(item, b.constant(lane)) : item;
-    Value row = b.address(arguments.rows, i64, b.mul(at, b.constant(2)));
-    each.push_back(recordOf(b, arguments.records, b.load(i64, row)));
-    outs.push_back(
-        b.address(arguments.workspace, b.getI8Type(), b.load(i64, b.address(row, i64, 1))));
+    rows.push_back(b.address(arguments.rows, i64, b.mul(at, b.constant(form.words()))));
+    each.push_back(recordOf(b, arguments.records, b.load(i64, rows.back())));
+    outs.push_back(inWorkspace(rows.back(), 1));
   }
   auto gather = [&](function_ref<Value(Value record)> load) -> Value {
     SmallVector<Value> loaded = llvm::map_to_vector(each, load);
@@ -78,7 +99,7 @@ void emitParameters(KernelBuilder &b, ElementwiseBody &region, Block &body,
   SmallVector<Value> given, values;
   for (Value record : each)
     given.push_back(field(record, b.pointer, offsetof(stepc_parameter_record, hyperparameters)));
-  for (int64_t i = 0, e = body.getNumArguments() - 4; i < e; ++i)
+  for (int64_t i = 0; i < form.hyperparameters; ++i)
     values.push_back(gather(
         [&, lane = 0](Value) mutable { return b.load(f64, b.address(given[lane++], f64, i)); }));
   // The order of the kernel's arguments: step, rows, cols, numel.
@@ -90,6 +111,12 @@ void emitParameters(KernelBuilder &b, ElementwiseBody &region, Block &body,
        {offsetof(stepc_parameter_record, rows), offsetof(stepc_parameter_record, cols),
         offsetof(stepc_parameter_record, numel)})
     values.push_back(gather([&](Value record) { return field(record, f64, offset); }));
+  for (auto [operand, count] : llvm::enumerate(form.numbers))
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(gather([&, lane = 0](Value) mutable -> Value {
+        Value numbers = inWorkspace(rows[lane++], 2 + int64_t(operand));
+        return arith::ExtFOp::create(b, b.loc, f64, b.load(f32, b.address(numbers, f32, i)));
+      }));
   for (auto [k, value] : llvm::enumerate(region.emit(b, values, width)))
     for (int64_t lane = 0; lane < lanes; ++lane) {
       Value one = width ? vector::ExtractOp::create(b, b.loc, value, lane).getResult() : value;

@@ -13,9 +13,21 @@
 
 namespace stepc::kernels {
 
-/// Checks that a kernel of level 5 fits all dispatches that run it. Fails with an error if not.
-mlir::LogicalResult checkParameterKernel(mlir::func::FuncOp kernel,
-                                         llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
+/// How the rows of a kernel over parameters lead to what the kernel reads and writes. A row has a word for
+/// the record, one for the scalars, and one for each operand that is numbers of the model.
+struct ParameterForm {
+  int64_t hyperparameters = 0;
+  llvm::SmallVector<int64_t> numbers; ///< how many each of these operands has
+  int64_t words() const { return 2 + int64_t(numbers.size()); }
+  /// The arguments of the kernel's function: hyperparameters; step, rows, cols and numel; numbers.
+  int64_t arguments() const;
+};
+
+/// Checks that a kernel of level 5 fits all dispatches that run it, and returns its form. Fails with an error
+/// if it does not fit.
+mlir::FailureOr<ParameterForm>
+checkParameterKernel(mlir::func::FuncOp kernel,
+                     llvm::ArrayRef<exec::DispatchParametersOp> dispatches);
 
 /// The arguments of a kernel over parameters (kernel_abi.h).
 struct ParameterArguments {
@@ -28,8 +40,9 @@ mlir::Value recordOf(KernelBuilder &b, mlir::Value records, mlir::Value paramete
 mlir::Value stepsTaken(KernelBuilder &b, mlir::Value record);
 
 /// Emits the kernel's region for `width` parameters from `item` on, or for one if `width` is 0. Loads
-/// hyperparameters, step and block sizes as f64 from each parameter's record, and stores its row of scalars.
-void emitParameters(KernelBuilder &b, ElementwiseBody &region, mlir::Block &body,
+/// hyperparameters, step and block sizes as f64 from each parameter's record, and numbers of the model from
+/// the workspace. Stores its row of scalars.
+void emitParameters(KernelBuilder &b, ElementwiseBody &region, const ParameterForm &form,
                     const ParameterArguments &arguments, mlir::Value item, int64_t width);
 
 } // namespace stepc::kernels

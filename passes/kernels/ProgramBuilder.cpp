@@ -43,6 +43,7 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::ScalarsOp op) { return lowerScalars(op); })
       .Case([&](comm::CopyOp op) { return lowerCopy(op); })
       .Case([&](comm::SumOp op) { return lowerSum(op); })
+      .Case([&](comm::CollectOp op) { return lowerCollect(op); })
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
       .Case([&](comm::AdvanceStepsOp op) {
@@ -80,6 +81,13 @@ FailureOr<exec::WorkspaceAttr> ProgramBuilder::workspaceOf(Operation *user, Valu
   }
   return emitError(value.getLoc())
          << "expected a buffer of the workspace or shards, found " << value.getType();
+}
+
+FailureOr<exec::LineAttr> ProgramBuilder::lineOf(Operation *user, Value value) {
+  FailureOr<exec::WorkspaceAttr> place = workspaceOf(user, value);
+  if (failed(place))
+    return failure();
+  return exec::LineAttr::get(b.getContext(), place->getOffset(), place->getBytes());
 }
 
 FailureOr<exec::OperandAttrInterface> ProgramBuilder::operandOf(Operation *user, Value value) {
@@ -129,11 +137,8 @@ LogicalResult ProgramBuilder::lowerStage(comm::StageOp op) {
     FailureOr<exec::OperandAttrInterface> operand = operandOf(op, value);
     if (failed(operand))
       return failure();
-    if (op.isLine(value)) {
-      auto place = cast<exec::WorkspaceAttr>(*operand);
-      operand = exec::OperandAttrInterface(
-          exec::LineAttr::get(b.getContext(), place.getOffset(), place.getBytes()));
-    }
+    if (op.isLine(value))
+      operand = exec::OperandAttrInterface(*lineOf(op, value));
     if (value == op.getScalars())
       operand = exec::OperandAttrInterface(scalarsOf(cast<exec::WorkspaceAttr>(*operand), value));
     operands.push_back(*operand);
@@ -149,9 +154,16 @@ LogicalResult ProgramBuilder::lowerScalars(comm::ScalarsOp op) {
   FailureOr<exec::WorkspaceAttr> place = workspaceOf(op, op.getInit());
   if (failed(kernel) || failed(place))
     return failure();
+  SmallVector<Attribute> operands{scalarsOf(*place, op.getInit())};
+  for (Value numbers : op.getNumbers()) {
+    FailureOr<exec::WorkspaceAttr> of = workspaceOf(op, numbers);
+    if (failed(of))
+      return failure();
+    operands.push_back(comm::placeOf(numbers).isScalars() ? Attribute(scalarsOf(*of, numbers))
+                                                          : Attribute(*lineOf(op, numbers)));
+  }
   exec::DispatchParametersOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(*kernel),
-                                     b.getArrayAttr({op.getGroupAttr()}),
-                                     b.getArrayAttr({scalarsOf(*place, op.getInit())}));
+                                     b.getArrayAttr({op.getGroupAttr()}), b.getArrayAttr(operands));
   return success();
 }
 
@@ -246,6 +258,23 @@ LogicalResult ProgramBuilder::lowerSum(comm::SumOp op) {
                       op.getDivisorAttr(), op.getReductionAttr(), tableOf(program.table(op)), *from,
                       *to,
                       /*kernel=*/nullptr);
+  return success();
+}
+
+LogicalResult ProgramBuilder::lowerCollect(comm::CollectOp op) {
+  SmallVector<Attribute> tables, sources;
+  for (auto [table, source] : llvm::zip_equal(program.tables.lookup(op), op.getSources())) {
+    FailureOr<exec::LineAttr> line = lineOf(op, source);
+    if (failed(line))
+      return failure();
+    tables.push_back(tableOf(table));
+    sources.push_back(*line);
+  }
+  FailureOr<exec::LineAttr> target = lineOf(op, op.getInit());
+  if (failed(target))
+    return failure();
+  exec::CollectOp::create(b, op.getLoc(), op.getReduction(), b.getArrayAttr(tables),
+                          b.getArrayAttr(sources), *target, /*kernel=*/nullptr);
   return success();
 }
 

@@ -27,6 +27,9 @@ private:
   mlir::LogicalResult lowerScalars(comm::ScalarsOp op);
   mlir::LogicalResult lowerCopy(comm::CopyOp op);
   mlir::LogicalResult lowerSum(comm::SumOp op);
+  mlir::LogicalResult lowerCollect(comm::CollectOp op);
+  /// The operand for a line, which a kernel finds by its rows alone.
+  mlir::FailureOr<exec::LineAttr> lineOf(mlir::Operation *user, mlir::Value value);
   mlir::LogicalResult lowerStart(comm::StartOp op);
   mlir::LogicalResult lowerWait(comm::WaitOp op);
   mlir::LogicalResult lowerProduct(optim::ProductOp op);

@@ -22,6 +22,10 @@ std::string nameOf(exec::SumOp op) {
   return llvm::formatv("stepc_sum_{0}_by_{1}", type, op.getDivisor());
 }
 
+std::string nameOf(exec::CollectOp op) {
+  return llvm::formatv("stepc_collect_{0}", plan::name(op.getReduction()));
+}
+
 int64_t sumsPerValue(exec::SumOp op) {
   return op.getTable().getElementBytes() / sums::bytesOf(*op.getReduction());
 }
@@ -119,6 +123,25 @@ static void emitFinish(exec::SumOp op, KernelBuilder &b, SumEmitter &sum, Value 
                 llvm::to_vector(ValueRange(arguments).getTypes()));
     LLVM::CallOp::create(b, b.loc, finish, arguments);
   });
+}
+
+LLVM::LLVMFuncOp addCpuCollectKernel(SymbolTable &symbols, exec::CollectOp op) {
+  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(nameOf(op)))
+    return known;
+  KernelBuilder b(op.getContext(), op.getLoc());
+  auto module = cast<ModuleOp>(symbols.getOp());
+  LLVM::LLVMFuncOp made = beginKernel(module, nameOf(op), b);
+  Value list = made.getArgument(0);
+  b.loop(made.getArgument(1), made.getArgument(2), 1, [&](Value) {
+    SmallVector<Value> arguments = {b.constant(int64_t(op.getReduction())), b.argument(list, 0),
+                                    b.argument(list, 1), b.argument(list, 3), b.argument(list, 2)};
+    LLVM::LLVMFuncOp collect =
+        declare(module, "stepc_rt_collect_sums", LLVM::LLVMVoidType::get(b.getContext()),
+                llvm::to_vector(ValueRange(arguments).getTypes()));
+    LLVM::CallOp::create(b, b.loc, collect, arguments);
+  });
+  symbols.insert(made);
+  return made;
 }
 
 LLVM::LLVMFuncOp addCpuSumKernel(SymbolTable &symbols, exec::SumOp op) {

@@ -14,6 +14,7 @@ namespace stepc::kernels {
 
 /// The name of the kernel. It is the same for sums of equal types, divisors and reductions.
 std::string nameOf(exec::SumOp op);
+std::string nameOf(exec::CollectOp op);
 
 /// Emits the code for one row of a sum (plan::SumRow).
 class SumEmitter {

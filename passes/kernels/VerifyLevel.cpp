@@ -16,8 +16,8 @@ using namespace mlir;
 
 /// Whether an operation is part of the plan. These operations stay until the plan becomes bytes.
 bool isPartOfPlan(Operation *op) {
-  return isa<optim::ClusterOp, optim::MeshOp, optim::RuleOp, optim::RouteOp, optim::ParameterOp,
-             optim::GroupOp, comm::SegmentOp, exec::ProgramOp>(op);
+  return isa<optim::ClusterOp, optim::MeshOp, optim::ModelOp, optim::RuleOp, optim::RouteOp,
+             optim::ParameterOp, optim::GroupOp, comm::SegmentOp, exec::ProgramOp>(op);
 }
 
 /// Whether an operation has flags that let a compiler reorder, contract or estimate.

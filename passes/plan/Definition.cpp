@@ -41,11 +41,8 @@ struct Hash : plan::Fnv1a {
   }
 };
 
-} // namespace
-
-uint64_t stepc::definitionHash(optim::RuleOp rule) {
-  llvm::DenseMap<Value, uint64_t> hashes;
-  Block &body = rule.getBody().front();
+/// The hash of each value of a body. Returns that of its yield.
+uint64_t hashBody(Block &body, llvm::DenseMap<Value, uint64_t> &hashes) {
   for (BlockArgument argument : body.getArguments())
     hashes[argument] = Hash().number(argument.getArgNumber()).printed(argument.getType()).state;
   uint64_t results = 0;
@@ -64,8 +61,28 @@ uint64_t stepc::definitionHash(optim::RuleOp rule) {
       hashes[result] = Hash(hash).number(result.getResultNumber()).state;
     results = hash.state; // after the loop: the hash of the yield
   }
+  return results;
+}
+
+} // namespace
+
+uint64_t stepc::definitionHash(optim::RuleOp rule) {
+  llvm::DenseMap<Value, uint64_t> hashes;
+  uint64_t results = hashBody(rule.getBody().front(), hashes);
   Hash hash;
   hash.number(kVersion).text(rule.getSymName()).number(rule.getNeedsMatrix());
   hash.printed(rule.getHyperparameters()).printed(rule.getStates());
   return hash.number(results).state;
+}
+
+uint64_t stepc::definitionHash(optim::ModelOp model) {
+  llvm::DenseMap<Value, uint64_t> hashes;
+  uint64_t results = hashBody(model.getBody().front(), hashes);
+  Hash hash;
+  hash.number(kVersion).printed(model.getHyperparameters()).printed(model.getValues());
+  hash.number(results);
+  // Rules name numbers alone. So it counts which operation has which number.
+  for (Operation *number : model.getNumbers())
+    hash.number(hashes.lookup(number->getResult(0)));
+  return hash.state;
 }

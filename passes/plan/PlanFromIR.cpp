@@ -38,6 +38,9 @@ public:
     for (optim::ParameterOp op : parameters)
       if (!result.parameters.contains(op.getSymNameAttr()))
         return op.emitOpError("expected a group that lists the parameter, found none");
+    if (optim::findModel(module))
+      plan().model = ProgramPlan::find(
+          result.parameters, FlatSymbolRefAttr::get(module.getContext(), optim::kModelName));
     for (comm::SegmentOp op : segments)
       if (failed(addSegment(op)))
         return failure();
@@ -91,7 +94,9 @@ private:
       return;
     }
     plan::Rule rule = optim::toPlan(op);
-    rule.definition = definitionHash(op);
+    optim::ModelOp model = optim::findModel(op);
+    bool isOfModel = model && op.getSymName() == optim::kModelName;
+    rule.definition = isOfModel ? definitionHash(model) : definitionHash(op);
     result.rules[op.getSymNameAttr()] = plan().rules.size();
     plan().rules.push_back(std::move(rule));
   }
@@ -189,6 +194,7 @@ private:
           .Case([&](comm::StageOp op) { return addStage(op); })
           .Case([&](comm::CopyOp op) { return addCopy(op); })
           .Case([&](comm::SumOp op) { return addSum(op); })
+          .Case([&](comm::CollectOp op) { return addCollect(op); })
           .Case([&](comm::StartOp op) { return addExchange(op); })
           .Case([&](comm::BufferOp op) { return op.isPool() ? addPool(op) : success(); })
           .Case<optim::ProductOp, optim::ApplyOp>([&](auto op) { return addBatch(op); })
@@ -271,7 +277,9 @@ private:
       comm::PlaceAttr line = comm::placeOf(op.getOuts().front());
       bool isPart = line.getFrom() == plan::Distribution::LineParts;
       plan::TableKind kind = plan::TableKind::PartBlocks;
-      if (line.getValue() == plan::ValueKind::Rows)
+      if (line.getFrom() == plan::Distribution::ModelParts)
+        kind = plan::TableKind::PartModel;
+      else if (line.getValue() == plan::ValueKind::Rows)
         kind = isPart ? plan::TableKind::PartRows : plan::TableKind::WholeRows;
       else if (line.getValue() == plan::ValueKind::Cols)
         kind = isPart ? plan::TableKind::PartColumns : plan::TableKind::WholeColumns;
@@ -306,6 +314,18 @@ private:
                  "value of blocks, that arrive where the group adds them up, found ")
              << comm::placeOf(op.getSource()) << " and " << comm::placeOf(op.getInit());
     return addTable(op, {plan::TableKind::Sum, from, to, elementBytes(op.getSource())});
+  }
+
+  LogicalResult addCollect(comm::CollectOp op) {
+    for (Value source : op.getSources()) {
+      FailureOr<int64_t> segment = findSegment(op, comm::placeOf(source).getSymbol());
+      if (failed(segment))
+        return failure();
+      plan::Place place = comm::placeOf(source).toPlan(*segment);
+      if (failed(addTable(op, {plan::TableKind::Collect, place, place, elementBytes(source)})))
+        return failure();
+    }
+    return success();
   }
 
   /// Emits the error that a start has the wrong order, with a note at the start that has the right one. If

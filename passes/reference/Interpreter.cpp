@@ -12,10 +12,10 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::reference;
 
-Interpreter::Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int64_t rows,
-                         int64_t cols)
-    : rule(rule), rows(rows), cols(cols) {
-  for (auto [argument, value] : llvm::zip(rule.getBody().getArguments(), arguments))
+Interpreter::Interpreter(Block &body, std::vector<Matrix> arguments, int64_t rows, int64_t cols,
+                         ArrayRef<double> numbers)
+    : body(body), rows(rows), cols(cols), numbers(numbers) {
+  for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
     values[argument] = std::move(value);
 }
 
@@ -112,6 +112,15 @@ LogicalResult Interpreter::runOp(Operation &op) {
   if (op.getNumResults() != 1)
     return op.emitOpError("expected an operation that the reference interpreter knows");
   Value result = op.getResult(0);
+  auto setNumber = [&](int64_t number) {
+    values[result] = Matrix(1, 1, numbers[size_t(number)]);
+    return success();
+  };
+  if (auto number = dyn_cast<optim::ModelNumberOp>(op))
+    return setNumber(int64_t(number.getNumber()));
+  if (auto number = op.getAttrOfType<IntegerAttr>(optim::kNumberAttr);
+      number && isa<optim::ReduceOp>(op))
+    return setNumber(number.getInt());
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     Matrix &value = values[result] = shaped(result);
     double number = 0;
@@ -150,12 +159,11 @@ LogicalResult Interpreter::runOp(Operation &op) {
 }
 
 FailureOr<std::vector<Matrix>> Interpreter::run() {
-  Block &block = rule.getBody().front();
-  for (Operation &op : block.without_terminator())
+  for (Operation &op : body.without_terminator())
     if (failed(runOp(op)))
       return failure();
   std::vector<Matrix> results;
-  for (Value value : block.getTerminator()->getOperands())
+  for (Value value : body.getTerminator()->getOperands())
     results.push_back(values.at(value));
   return results;
 }

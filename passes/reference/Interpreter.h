@@ -25,15 +25,19 @@ struct Matrix {
 std::optional<Matrix> computeMatrix(mlir::Operation *op, llvm::ArrayRef<const Matrix *> operands,
                                     int64_t rows, int64_t cols);
 
-/// Runs the operations of a rule's body on one block.
+/// Runs the operations of the body of a rule or model on one block.
 class Interpreter {
 public:
-  /// `arguments` has a matrix per argument of the rule's body.
-  Interpreter(optim::RuleOp rule, std::vector<Matrix> arguments, int64_t rows, int64_t cols);
+  /// `arguments` has a matrix per argument of the body. `numbers` are the numbers of the model that are
+  /// known; in a model's body they are the results of its reductions.
+  Interpreter(mlir::Block &body, std::vector<Matrix> arguments, int64_t rows, int64_t cols,
+              llvm::ArrayRef<double> numbers = {});
 
   /// Returns the values that the body yields. Fails, with an error at the operation, if an operation is
   /// unknown.
   mlir::FailureOr<std::vector<Matrix>> run();
+  /// A value of the body, after `run` has succeeded.
+  const Matrix &at(mlir::Value value) const { return values.at(value); }
 
 private:
   mlir::LogicalResult runOp(mlir::Operation &op);
@@ -42,8 +46,9 @@ private:
   std::optional<double> compute(mlir::Operation &op, llvm::ArrayRef<double> operands);
   Matrix shaped(mlir::Value value) const;
 
-  optim::RuleOp rule;
+  mlir::Block &body;
   int64_t rows, cols;
+  llvm::ArrayRef<double> numbers;
   llvm::DenseMap<mlir::Value, Matrix> values;
 };
 

@@ -91,7 +91,8 @@ LogicalResult checkShape(optim::ParameterOp parameter, StringRef what, const Ten
 } // namespace
 
 LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, Tensors &tensors,
-                              ArrayRef<double> hyperparameters, int64_t step) {
+                              ArrayRef<double> hyperparameters, int64_t step,
+                              ArrayRef<double> numbers) {
   plan::Group group = groupOf(parameter);
   if (hyperparameters.size() != rule.getNumHyperparameters() ||
       tensors.states.size() != rule.getNumStates())
@@ -134,7 +135,9 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
     addScalar(static_cast<double>(full.view.cols));
     addScalar(numel);
     FailureOr<std::vector<Matrix>> yielded =
-        Interpreter(rule, std::move(arguments), full.view.rows, full.view.cols).run();
+        Interpreter(rule.getBody().front(), std::move(arguments), full.view.rows, full.view.cols,
+                    numbers)
+            .run();
     if (failed(yielded))
       return failure();
     full.write(result.parameter, block, (*yielded)[0]);

@@ -36,9 +36,24 @@ std::vector<Tensor> initialStates(optim::RuleOp rule, optim::ParameterOp paramet
 
 /// Steps one parameter in place; each declared matrix of a stack is stepped by itself. `step` counts from 1,
 /// and `hyperparameters` are in the rule's order. Fails at an unknown operation, or if a tensor has another
-/// shape. Then an error was emitted, and `tensors` is unchanged.
+/// shape. Then an error was emitted, and `tensors` is unchanged. `numbers` are those of the model, if the
+/// rules went through `optim-expand-model`.
 mlir::LogicalResult step(optim::RuleOp rule, optim::ParameterOp parameter, Tensors &tensors,
-                         llvm::ArrayRef<double> hyperparameters, int64_t step);
+                         llvm::ArrayRef<double> hyperparameters, int64_t step,
+                         llvm::ArrayRef<double> numbers = {});
+
+/// A parameter that takes a step, and its values before the step.
+struct Stepping {
+  optim::RuleOp rule;
+  optim::ParameterOp parameter;
+  const Tensors *tensors;
+};
+/// The numbers of a model that went through `optim-expand-model`, for one step of these parameters. `step`
+/// counts the steps of the model from 1.
+mlir::FailureOr<std::vector<double>> modelNumbers(optim::ModelOp model,
+                                                  llvm::ArrayRef<Stepping> parameters,
+                                                  llvm::ArrayRef<double> hyperparameters,
+                                                  int64_t step);
 
 } // namespace stepc::reference
 

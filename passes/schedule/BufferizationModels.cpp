@@ -66,8 +66,8 @@ void schedule::registerBufferizationModels(DialectRegistry &registry) {
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
   registry.addExtension(+[](MLIRContext *context, comm::CommDialect *) {
-    attach<comm::ScalarsOp, comm::StageOp, comm::CopyOp, comm::SumOp, comm::ExchangeOp,
-           comm::AllGatherOp>(context);
+    attach<comm::ScalarsOp, comm::StageOp, comm::CopyOp, comm::SumOp, comm::CollectOp,
+           comm::ExchangeOp, comm::AllGatherOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, optim::OptimDialect *) {
     attach<optim::ProductOp, optim::ApplyOp>(context);

@@ -53,6 +53,8 @@ private:
     llvm::StringMap<std::pair<size_t, bool>> progress;
     llvm::StringSet<> exchanging, elementwiseSegments;
     step.walk([&](CollectiveOpInterface op) {
+      if (op->hasAttr(kOfModelAttr))
+        return;
       for (Value send : op.getSends())
         exchanging.insert(placeOf(send).getSymbol().getValue());
     });
@@ -63,6 +65,11 @@ private:
         elementwiseSegments.insert(segment.getSymName());
     }
     for (Operation &op : step.getBody().front()) {
+      if (op.hasAttr(kOfModelAttr)) {
+        if (failed(collectOfModel(&op)))
+          return failure();
+        continue;
+      }
       if (auto last = dyn_cast<AdvanceStepsOp>(op)) {
         if (!isa<func::ReturnOp>(op.getNextNode()))
           return last.emitOpError("expected nothing behind it, because what fails before it does "
@@ -108,6 +115,44 @@ private:
       }
     }
     return success();
+  }
+
+  /// Adds an operation that makes numbers of the model. Segments of one wave make their parts side by side,
+  /// wave after wave, so that they share the workspace. All else waits for what is before it.
+  LogicalResult collectOfModel(Operation *op) {
+    auto collective = dyn_cast<CollectiveOpInterface>(op);
+    if (collective && failed(merger.checkRanks(collective)))
+      return failure();
+    FlatSymbolRefAttr segment = collective ? segmentOf(collective) : segmentOf(op);
+    auto named =
+        segment ? SymbolTable::lookupNearestSymbolFrom<SegmentOp>(op, segment) : SegmentOp();
+    int64_t wave = named ? named.getWave().value_or(0) : -1;
+    bool adds = isa<CollectOp>(op);
+    if (ofModel.empty() || wave < 0 || adds || wave != ofModel.back().wave ||
+        (ofModel.back().own && ofModel.back().own != segment))
+      ofModel.push_back(OfModel{wave, adds ? segment : FlatSymbolRefAttr()});
+    auto &[round, travels] = ofModel.back().progress[segment ? segment.getValue().str() : ""];
+    SmallVector<Round> &rounds = ofModel.back().rounds;
+    round += !collective && std::exchange(travels, false);
+    if (rounds.size() <= round)
+      rounds.resize(round + 1);
+    if (collective) {
+      travels = true;
+      rounds[round].collectives.push_back(collective);
+    } else {
+      rounds[round].operations.push_back(op);
+    }
+    return success();
+  }
+
+  /// Places what makes numbers of the model, before all else.
+  void layOutOfModel() {
+    for (OfModel &part : ofModel)
+      for (Round &round : part.rounds) {
+        placeAll(round.operations);
+        SmallVector<Started> starts = start(round.collectives);
+        wait(starts, [](Attribute) { return true; });
+      }
   }
 
   Wave &waveAt(int64_t index) {
@@ -290,6 +335,7 @@ private:
 
   void layOut() {
     terminator = step.getBody().front().getTerminator();
+    layOutOfModel();
     placeAll(scalars);
     // While round r + 1 of a wave travels, round r of the next wave is computed. At most two waves are in
     // matrix space at a time, even if they stay there for many rounds. A third wave would take more memory
@@ -357,6 +403,15 @@ private:
   OpBuilder builder;
   const bool sideBySide;
   std::map<cost::LaunchForm, int64_t> forms;
+  /// Operations that make numbers of the model, by rounds. `own` is the segment of the model if they add up
+  /// what ranks have.
+  struct OfModel {
+    int64_t wave;
+    FlatSymbolRefAttr own;
+    std::map<std::string, std::pair<size_t, bool>> progress = {}; // round, and whether it has a collective
+    SmallVector<Round> rounds = {};
+  };
+  std::vector<OfModel> ofModel;
   std::vector<Wave> waves;
   SmallVector<Operation *> scalars, fillers;
   size_t rounds =

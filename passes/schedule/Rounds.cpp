@@ -19,6 +19,8 @@ FlatSymbolRefAttr schedule::segmentOf(Operation *op) {
     return copy.getSegmentAttr();
   if (auto sum = dyn_cast<SumOp>(op))
     return sum.getSegmentAttr();
+  if (auto collect = dyn_cast<CollectOp>(op))
+    return collect.getSegmentAttr();
   return segmentOfBatch(op);
 }
 

@@ -98,8 +98,8 @@ std::string simulate::toText(const Report &report) {
   const plan::Plan &plan = report.plan;
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << plan.name << ": " << plural(int64_t(plan.parameters.size()), "parameter") << " in "
-     << plural(int64_t(plan.groups.size()), "group") << " on "
+  os << plan.name << ": " << plural(plan.countOfParameters(), "parameter") << " in "
+     << plural(plan.countOfGroups(), "group") << " on "
      << plural(int64_t(result.ranks.size()), "rank") << ", a modelled step of "
      << seconds(result.latency)
      << (plan.numerics == "exact" ? "" : ", in " + plan.numerics + " numerics") << "\n\n";

@@ -212,8 +212,9 @@ void Work::countShards() {
   plan::Expander expander(plan);
   for (const plan::Group &group : plan.groups) {
     // Parameters with parts belong to several groups. Count their whole shards once, with the group of the
-    // first part.
-    if (plan.parameters[size_t(group.parameters[0])].group != &group - plan.groups.data())
+    // first part. The model's parameter has no memory.
+    if (plan.parameters[size_t(group.parameters[0])].group != &group - plan.groups.data() ||
+        plan.isOfModel(group))
       continue;
     plan::Group whole = geometry::whole(group);
     const plan::Mesh &mesh = plan.meshes[size_t(group.mesh)];

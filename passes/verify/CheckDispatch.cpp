@@ -27,9 +27,12 @@ bool ProgramCheck::execute(const plan::DispatchParameters &command) {
   Type f32 = Float32Type::get(kernel.getContext()), f64 = Float64Type::get(kernel.getContext());
   for (auto [i, run] : llvm::enumerate(command.runs)) {
     const plan::Group &of = plan.groups[run.group];
-    size_t given = plan.rules[of.rule].hyperparameters.size() + 4;
+    std::optional<SmallVector<Term>> numbers = readNumbers(run, int64_t(i));
+    if (!numbers)
+      return false;
+    size_t given = plan.rules[of.rule].hyperparameters.size() + 4 + numbers->size();
     int64_t columns = kernel.getNumResults(), count = int64_t(of.parameters.size());
-    if (run.operands.size() != 1 || kernel.getNumArguments() != given ||
+    if (run.operands.empty() || kernel.getNumArguments() != given ||
         run.operands[0].bytes != columns * 4 ||
         llvm::any_of(kernel.getArgumentTypes(), [&](Type type) { return type != f64; }) ||
         llvm::any_of(kernel.getResultTypes(), [&](Type type) { return type != f32; })) {
@@ -41,10 +44,40 @@ bool ProgramCheck::execute(const plan::DispatchParameters &command) {
       continue;
     const plan::Operand &scalars = run.operands[0];
     Site site{scalars.value, columns * 4 * count, {}, {0, 0}, run.group, columns, f32};
-    if (!write(scalars, {site, versions.scalars(run.group, kernel.getBody().front())}, int64_t(i)))
+    if (!write(scalars, {site, versions.scalars(run.group, kernel.getBody().front(), *numbers)},
+               int64_t(i)))
       return false;
   }
   return true;
+}
+
+std::optional<SmallVector<Term>> ProgramCheck::readNumbers(const plan::DispatchParameters::Run &run,
+                                                           int64_t index) {
+  SmallVector<Term> numbers;
+  Type f32 = Float32Type::get(module.getContext());
+  for (const plan::Operand &operand : ArrayRef(run.operands).drop_front()) {
+    Site site{.offset = operand.value, .bytes = operand.bytes};
+    site.element = f32;
+    if (operand.kind == OperandKind::Scalars) {
+      site.group = plan.parameters[plan.model].group;
+      site.columns = operand.bytes / 4;
+    } else {
+      site.place =
+          plan::Place::kept(segmentOfModel(), plan::ValueKind::One, plan::Distribution::Shards);
+    }
+    Held *value = read(operand, site, index, /*along=*/false);
+    if (!value)
+      return std::nullopt;
+    numbers.append(value->terms.begin(), value->terms.end());
+  }
+  return numbers;
+}
+
+int64_t ProgramCheck::segmentOfModel() const {
+  for (auto [index, segment] : llvm::enumerate(plan.segments))
+    if (plan.isOfModel(plan.groups[segment.group]))
+      return int64_t(index);
+  return -1;
 }
 
 bool ProgramCheck::execute(const plan::DispatchChunks &command) {
@@ -185,8 +218,11 @@ bool ProgramCheck::reduceLines(const ChunkForm &form, const plan::Operand &opera
     return false;
   }
   const plan::Group &group = groupOf(rows.from.segment);
-  int64_t sums =
-      rows.reducesParts() ? geometry::sumsPerValue(group, plan.meshes[group.mesh], lines) : 0;
+  bool ofModel = rows.kind == plan::TableKind::PartModel;
+  int64_t sums = ofModel ? 1
+                 : rows.reducesParts()
+                     ? geometry::sumsPerValue(group, plan.meshes[group.mesh], lines)
+                     : 0;
   if (form.sums != sums) {
     user->emitOpError("expected a kernel that writes as many exact sums for each line as its table "
                       "leads to, ")
@@ -199,8 +235,9 @@ bool ProgramCheck::reduceLines(const ChunkForm &form, const plan::Operand &opera
   site.element = element;
   plan::View block = viewOf(group, plan::ValueKind::Full), line = viewOf(group, lines);
   Extents from{block.rows, block.cols}, to{line.rows, line.cols};
-  Term result = sums ? versions.terms.linePart(*form.reduction, terms, from, to, element)
-                     : versions.terms.reduce(*form.reduction, terms, from, to);
+  Term result = ofModel ? versions.terms.modelPart(*form.reduction, terms, element)
+                : sums  ? versions.terms.linePart(*form.reduction, terms, from, to, element)
+                        : versions.terms.reduce(*form.reduction, terms, from, to);
   need(Need::To, table, operand.bytes, 0, element.getIntOrFloatBitWidth() / 8);
   writes.staged.push_back({&operand, {site, {result}, nullptr, table}});
   return true;

@@ -328,6 +328,30 @@ bool ProgramCheck::execute(const plan::Sum &command) {
                0);
 }
 
+bool ProgramCheck::execute(const plan::Collect &command) {
+  Type element = comm::lineSumsType(user->getContext(), command.reduction, /*count=*/1);
+  std::vector<std::pair<int64_t, Term>> parts;
+  for (auto [index, run] : llvm::enumerate(command.runs)) {
+    const plan::Table &table = plan.tables[run.table];
+    if (isEmpty(table.from.segment))
+      continue;
+    use(run.table);
+    need(Need::From, run.table, run.source.bytes, 0, table.elementBytes);
+    Site site{.offset = run.source.value, .bytes = run.source.bytes, .place = table.from};
+    site.element = element;
+    Held *value = read(run.source, site, int64_t(index), /*along=*/false);
+    if (!value)
+      return false;
+    parts.push_back({table.from.segment, value->terms[0]});
+  }
+  Term term = versions.terms.collected(command.reduction, parts, element);
+  Site site{.offset = command.target.value, .bytes = command.target.bytes};
+  site.place =
+      plan::Place::kept(segmentOfModel(), plan::ValueKind::One, plan::Distribution::LineParts);
+  site.element = element;
+  return write(command.target, {site, {term}}, 0);
+}
+
 /// Checks that `element` has the size that the table moves. A null type means that no value was found.
 bool ProgramCheck::checkSize(const plan::Table &table, Type element) {
   if (element && element.getIntOrFloatBitWidth() == table.elementBytes * 8)

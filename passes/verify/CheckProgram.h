@@ -57,6 +57,11 @@ private:
   bool scalars(const ChunkForm &form, const plan::Operand &operand, int64_t segment, int64_t index,
                llvm::SmallVector<Term> &arguments);
   bool checkSize(const plan::Table &table, mlir::Type element);
+  /// The numbers of the model that a dispatch over parameters reads. Returns nullopt after an error.
+  std::optional<llvm::SmallVector<Term>> readNumbers(const plan::DispatchParameters::Run &run,
+                                                     int64_t index);
+  /// The segment of the parameter that stands for the model.
+  int64_t segmentOfModel() const;
 
   /// What one table of a dispatch writes.
   struct Writes {

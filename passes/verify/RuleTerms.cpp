@@ -26,10 +26,13 @@ Term verify::scalarArgument(Terms &terms, optim::RuleOp rule, const plan::Group 
     double sizes[] = {double(group.rows()), double(group.cols()), group.numel()};
     return terms.size(kGiven[index - named], sizes[index - named - 1]);
   }
+  bool ofModel = optim::findModel(rule) && rule.getSymName() == optim::kModelName;
   StringRef name = index < named ? cast<StringAttr>(rule.getHyperparameters()[index]).getValue()
                                  : StringRef(kGiven[index - named]);
   // The prefix tells a hyperparameter from the four scalars that every rule has.
-  return terms.leaf(((index < named ? "hyperparameter '" : "the scalar '") + name + "'").str(),
+  return terms.leaf(((index < named ? "hyperparameter '" : "the scalar '") + name + "'" +
+                     (ofModel ? " of the model" : ""))
+                        .str(),
                     Float64Type::get(rule.getContext()));
 }
 
@@ -161,8 +164,8 @@ namespace {
 /// The terms of one rule's body.
 class RuleReader {
 public:
-  RuleReader(Terms &terms, optim::RuleOp rule, const plan::Group &group)
-      : terms(terms), rule(rule), group(group) {}
+  RuleReader(Terms &terms, const plan::Group &group, ArrayRef<Term> numbers)
+      : terms(terms), group(group), numbers(numbers) {}
 
   void read(Operation *op) {
     if (op->getNumResults() != 1)
@@ -177,6 +180,11 @@ public:
               return terms.convert(operands[0], op.getResult().getType().getElementType());
             })
             .Case([&](optim::BroadcastOp) { return operands[0]; })
+            .Case([&](optim::ModelNumberOp op) {
+              uint64_t number = op.getNumber();
+              return number < numbers.size() ? terms.convert(numbers[number], op.getType())
+                                             : terms.unknown(op.getType());
+            })
             .Case([&](optim::ReduceOp op) {
               return terms.reduce(op.getKind(), operands[0], extents(op.getSource()),
                                   extents(op.getResult()));
@@ -212,36 +220,106 @@ private:
   }
 
   Terms &terms;
-  optim::RuleOp rule;
   const plan::Group &group;
+  ArrayRef<Term> numbers;
 };
 
-} // namespace
+/// What a rule's parameter and gradient are as a step begins: in their shards, and as the rule reads them.
+struct Start {
+  Term parameterShards, gradientShards, parameter, gradient;
+  std::vector<Term> states;
+  int64_t master = -1; ///< the number of the master state, if the group has it
+};
 
-RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
-                            const plan::Rule &planned, const plan::Contributions &contributions) {
+Start startOf(Terms &terms, optim::RuleOp rule, const plan::Group &group, const plan::Rule &planned,
+              const plan::Contributions &contributions) {
   MLIRContext *context = rule.getContext();
   Type f32 = Float32Type::get(context);
-  RuleTerms result;
+  Start start;
   bool isPartial = contributions.count > 1;
-  result.gradient = terms.leaf(isPartial ? "a contribution to the gradient" : "the gradient",
-                               optim::toType(context, group.gradientType));
-  result.before.push_back(
-      terms.leaf("the old parameter", optim::toType(context, group.parameterType)));
-  RuleReader reader(terms, rule, group);
-  reader.of[rule.getParameterArgument()] = terms.convert(result.before[0], f32);
-  reader.of[rule.getGradientArgument()] = terms.convert(
-      isPartial ? terms.sum(result.gradient, contributions.divisor) : result.gradient, f32);
-  int64_t master = -1;
+  start.gradientShards = terms.leaf(isPartial ? "a contribution to the gradient" : "the gradient",
+                                    optim::toType(context, group.gradientType));
+  start.gradient = terms.convert(isPartial ? terms.sum(start.gradientShards, contributions.divisor)
+                                           : start.gradientShards,
+                                 f32);
+  start.parameterShards =
+      terms.leaf("the old parameter", optim::toType(context, group.parameterType));
+  start.parameter = terms.convert(start.parameterShards, f32);
   for (auto [i, state] : llvm::enumerate(planned.states)) {
     Term old =
         terms.leaf("the old state \"" + state.name + "\"", optim::toType(context, state.dtype));
+    start.states.push_back(old);
+    if (state.master && plan::stateExists(group, state)) {
+      start.master = int64_t(i);
+      start.parameter = old;
+    }
+  }
+  return start;
+}
+
+} // namespace
+
+std::vector<Term> verify::modelTerms(Terms &terms, optim::ModelOp model, const plan::Plan &plan,
+                                     ArrayRef<GroupStart> groups) {
+  Block &body = model.getBody().front();
+  std::vector<RuleReader> readers;
+  std::vector<Term> numbers(model.getNumbers().size());
+  SmallVector<int64_t> segments;
+  int64_t elements = 0;
+  for (const GroupStart &each : groups) {
+    RuleReader &reader = readers.emplace_back(terms, *each.group, ArrayRef<Term>());
+    Start start = startOf(terms, each.rule, *each.group, *each.planned, each.contributions);
+    reader.of[model.getParameterArgument()] = start.parameter;
+    reader.of[model.getGradientArgument()] = start.gradient;
+    for (unsigned i = 0; i < groups.size(); ++i)
+      if (plan.isOfModel(*groups[i].group))
+        for (unsigned k = 0; k <= model.getNumHyperparameters(); ++k) // and the step
+          reader.of[model.getBody().getArgument(optim::ModelOp::kFirstScalarArgument + k)] =
+              scalarArgument(terms, groups[i].rule, *groups[i].group, k);
+    plan::View view = viewOf(*each.group, plan::ValueKind::Full);
+    if (!plan.isOfModel(*each.group))
+      elements += blockCountOf(*each.group) * view.rows * view.cols;
+  }
+  for (auto [index, segment] : llvm::enumerate(plan.segments))
+    if (!plan.isOfModel(plan.groups[segment.group]) && (segment.all || !segment.blocks.empty()))
+      segments.push_back(int64_t(index));
+  for (Operation &op : body.without_terminator()) {
+    for (RuleReader &reader : readers)
+      reader.read(&op);
+    auto number = op.getAttrOfType<IntegerAttr>(optim::kNumberAttr);
+    if (!number)
+      continue;
+    Term &made = numbers[size_t(number.getInt())];
+    Type f32 = Float32Type::get(op.getContext());
+    if (auto splat = dyn_cast<optim::SplatOp>(op)) {
+      made = terms.convert(readers.front().of.lookup(splat.getScalar()), f32);
+    } else {
+      auto reduce = cast<optim::ReduceOp>(op);
+      SmallVector<Term> sources;
+      for (int64_t segment : segments)
+        sources.push_back(readers[plan.segments[segment].group].of.lookup(reduce.getSource()));
+      made = terms.modelNumber(reduce.getKind(), segments, sources, elements);
+    }
+    for (RuleReader &reader : readers)
+      reader.of[op.getResult(0)] = made;
+  }
+  return numbers;
+}
+
+RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
+                            const plan::Rule &planned, const plan::Contributions &contributions,
+                            ArrayRef<Term> numbers) {
+  Type f32 = Float32Type::get(rule.getContext());
+  Start start = startOf(terms, rule, group, planned, contributions);
+  RuleTerms result;
+  result.gradient = start.gradientShards;
+  result.before.push_back(start.parameterShards);
+  RuleReader reader(terms, group, numbers);
+  reader.of[rule.getParameterArgument()] = start.parameter;
+  reader.of[rule.getGradientArgument()] = start.gradient;
+  for (auto [i, old] : llvm::enumerate(start.states)) {
     result.before.push_back(old);
     reader.of[rule.getStateArgument(i)] = terms.convert(old, f32);
-    if (state.master && plan::stateExists(group, state)) {
-      master = int64_t(i);
-      reader.of[rule.getParameterArgument()] = old;
-    }
   }
   for (unsigned i = 0, e = rule.getNumHyperparameters() + 4; i < e; ++i)
     reader.of[rule.getBody().getArgument(rule.getFirstScalarArgument() + i)] =
@@ -251,7 +329,7 @@ RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group 
     reader.read(&op);
   for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
     // The new master is the new parameter before it is rounded.
-    bool isMaster = master >= 0 && int64_t(i) == master + 1;
+    bool isMaster = start.master >= 0 && int64_t(i) == start.master + 1;
     Value given = isMaster ? body.getTerminator()->getOperand(0) : value;
     result.after.push_back(
         terms.convert(reader.of.lookup(given), terms.elementOf(result.before[i])));

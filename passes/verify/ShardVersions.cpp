@@ -27,11 +27,17 @@ ShardVersions::ShardVersions(const plan::Plan &plan, ModuleOp module)
   for (auto rule : module.getOps<optim::RuleOp>())
     if (!rule.getWrittenAttr()) // a copy is held against the rule that the user wrote
       rules.push_back(rule);
+  SmallVector<GroupStart> starts;
   for (const plan::Group &group : plan.groups) {
     rulesOf.push_back(rules[group.rule]);
-    expected.push_back(ruleTerms(terms, rules[group.rule], group, plan.rules[group.rule],
-                                 countContributions(group, plan.meshes[group.mesh])));
+    starts.push_back({rules[group.rule], &group, &plan.rules[group.rule],
+                      countContributions(group, plan.meshes[group.mesh])});
   }
+  std::vector<Term> numbers;
+  if (optim::ModelOp model = optim::findModel(module))
+    numbers = modelTerms(terms, model, plan, starts);
+  for (const auto &[rule, group, planned, contributions] : starts)
+    expected.push_back(ruleTerms(terms, rule, *group, *planned, contributions, numbers));
   for (const plan::Segment &segment : plan.segments) {
     std::vector<Version> &before = versions.emplace_back();
     for (Term term : expected[segment.group].before)
@@ -71,10 +77,12 @@ SmallVector<Term> ShardVersions::evaluate(Block &body, ArrayRef<Term> arguments)
   return yields;
 }
 
-SmallVector<Term> ShardVersions::scalars(int64_t group, Block &body) {
+SmallVector<Term> ShardVersions::scalars(int64_t group, Block &body, ArrayRef<Term> numbers) {
   SmallVector<Term> arguments;
-  for (unsigned i = 0; i < body.getNumArguments(); ++i)
+  for (unsigned i = 0; i < body.getNumArguments() - numbers.size(); ++i)
     arguments.push_back(scalarArgument(terms, rulesOf[group], plan.groups[group], i));
+  for (Term number : numbers)
+    arguments.push_back(terms.convert(number, Float64Type::get(body.getParentOp()->getContext())));
   SmallVector<Term> columns = evaluate(body, arguments);
   for (Term &term : columns) // rounded once
     term = terms.convert(term, Float32Type::get(body.getParentOp()->getContext()));

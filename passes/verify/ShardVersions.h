@@ -27,8 +27,8 @@ public:
   /// Returns the terms that a region yields if its arguments have the given terms.
   llvm::SmallVector<Term> evaluate(mlir::Block &body, llvm::ArrayRef<Term> arguments);
   /// Returns the terms of a group's scalars, in f32: what a kernel's region computes from the rule's scalar
-  /// arguments.
-  llvm::SmallVector<Term> scalars(int64_t group, mlir::Block &body);
+  /// arguments, and from `numbers` behind them.
+  llvm::SmallVector<Term> scalars(int64_t group, mlir::Block &body, llvm::ArrayRef<Term> numbers);
 
   /// Called after the last command. Checks that the shards of all segments hold what the rules yield.
   mlir::LogicalResult check();

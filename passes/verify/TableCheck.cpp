@@ -42,6 +42,10 @@ bool TableCheck::run(const plan::RankTable &rows) {
   case TableKind::PartColumns:
   case TableKind::PartBlocks:
     return partLines(rows.chunks);
+  case TableKind::PartModel:
+    return partsOfModel(rows.chunks);
+  case TableKind::Collect:
+    return collects(rows.copies);
   case TableKind::BlockChunks:
     return blockChunks(rows);
   case TableKind::Copy:

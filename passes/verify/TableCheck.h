@@ -46,6 +46,11 @@ private:
   bool wholeLines(const std::vector<plan::Chunk> &chunks);
   /// Whether the rows of sums have all elements of the shards once, and lead to each sum of each line once.
   bool partLines(const std::vector<plan::Chunk> &chunks);
+  /// Whether the rows of parts of a number of the model have all elements of the shards once, or none, and
+  /// lead to one sum after another.
+  bool partsOfModel(const std::vector<plan::Chunk> &chunks);
+  /// Whether rows name one such sum after another.
+  bool collects(const std::vector<plan::CopyRow> &rows);
   bool leadsToSums(std::span<const plan::Chunk> item, const CopyMap &lines, Piece &values);
   bool blockChunks(const plan::RankTable &rows);
   bool copyRows(const std::vector<plan::CopyRow> &rows);

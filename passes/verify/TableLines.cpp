@@ -90,4 +90,36 @@ bool TableCheck::partLines(const std::vector<Chunk> &chunks) {
   return true;
 }
 
+bool TableCheck::partsOfModel(const std::vector<Chunk> &chunks) {
+  // Of ranks with copies of the same elements one alone has rows. TableProof::checkModel compares all ranks.
+  if (chunks.empty())
+    return true;
+  if (!shardChunks(chunks))
+    return false;
+  for (size_t i = 0; i < chunks.size(); ++toEnd) {
+    const Chunk &first = chunks[i];
+    auto behind = int64_t(chunks.size() - i) - 1;
+    bool isFirst = first.part == 0 && first.more >= 0 && first.more <= behind;
+    auto count = isFirst ? size_t(first.more) + 1 : 1;
+    bool follows = isFirst && first.perBlock == toEnd;
+    for (const Chunk &next : std::span(chunks).subspan(i + 1, count - 1))
+      follows &= next.part == -1 && next.more == 0 && next.parameter == first.parameter;
+    if (!follows)
+      return fail("expected rows that lead to sum " + std::to_string(toEnd) +
+                  " of the model, found part " + std::to_string(first.part) + " and " +
+                  std::to_string(first.more) + " more rows of sum " +
+                  std::to_string(first.perBlock));
+    i += count;
+  }
+  return true;
+}
+
+bool TableCheck::collects(const std::vector<plan::CopyRow> &rows) {
+  for (const plan::CopyRow &row : rows)
+    if (row.source != fromEnd++ || row.rows != 1 || row.cols != 1 || !isParameter(row.parameter))
+      return fail("expected sum " + std::to_string(fromEnd - 1) + " of the model, found sum " +
+                  std::to_string(row.source));
+  return true;
+}
+
 } // namespace stepc::verify

@@ -53,6 +53,9 @@ void TableProof::begin(const ProgramUse &program) {
     if (plan.tables[use.table].from.from == plan::Distribution::StateBlocks &&
         known.insert(groupOf(use.table)).second)
       tasks.push_back({groupOf(use.table), [this, use] { checkBlockStates(use.table); }});
+  for (const TableUse &use : program.uses)
+    if (plan.tables[use.table].kind == TableKind::PartModel)
+      tasks.push_back({groupOf(use.table), [this, use] { checkModel(use); }});
   for (const Way &way : ways)
     if (!isRelay(way.producer))
       tasks.push_back({groupOf(way.message), [this, &way] { checkWay(way); }});
@@ -234,6 +237,62 @@ bool TableProof::checkBlockStates(int64_t table) {
                       (found.size() == expected.size() ? "others" : std::to_string(found.size())));
   }
   return true;
+}
+
+std::array<int64_t, 3> TableProof::firstElement(const plan::Place &place, int64_t rank) {
+  int64_t group = truth.groupOf(place.segment);
+  const MemoryMap &shard =
+      truth.shard(group, place.value, truth.position(group, rank), place.from.whose());
+  std::array<int64_t, 3> first = {-1, 0, 0};
+  shard.forBlocks([&](int64_t block) {
+    if (std::optional<Cut> at = first[0] < 0 ? shard.at(shard.spanOf(block).first) : std::nullopt)
+      first = {at->block, at->row, at->col};
+  });
+  return first;
+}
+
+bool TableProof::checkModel(const TableUse &use) {
+  const plan::Place &from = plan.tables[use.table].from;
+  const plan::Group &group = plan.groups[truth.groupOf(from.segment)];
+  plan::View view = viewOf(group, plan::ValueKind::Full);
+  int64_t expected = int64_t(truth.segment(from.segment).blocks.size()) * view.rows * view.cols;
+  int64_t elements = 0;
+  std::vector<int64_t> collecting; // tables
+  for (size_t other = 0; other < plan.tables.size(); ++other)
+    if (plan.tables[other].kind == TableKind::Collect &&
+        plan.tables[other].from.segment == from.segment)
+      collecting.push_back(int64_t(other));
+  std::set<std::array<int64_t, 3>> counted; // the first element of each shard that a rank counts
+  for (int64_t rank = 0; rank < truth.rankCount(); ++rank) {
+    plan::RankTable parts = expand.table(use.table, rank).resolve(group);
+    if (!parts.chunks.empty() && !counted.insert(firstElement(from, rank)).second)
+      return fail(use.table, "expected each element of segment @" +
+                                 plan.segments[from.segment].name +
+                                 " in the sums of one rank, found those of rank " +
+                                 std::to_string(rank) + " in the sums of another rank, too");
+    std::vector<int64_t> parameters; // of the sums, in order
+    for (const plan::Chunk &chunk : parts.chunks) {
+      elements += chunk.rows * chunk.cols;
+      if (chunk.part >= 0)
+        parameters.push_back(chunk.parameter);
+    }
+    for (int64_t other : collecting) {
+      std::vector<int64_t> named;
+      for (const plan::CopyRow &row : expand.table(other, rank).resolve(group).copies)
+        named.push_back(row.parameter);
+      if (named != parameters)
+        return fail(
+            other,
+            "expected the " + std::to_string(parameters.size()) + " sums of rank " +
+                std::to_string(rank) + " with their parameters, found " +
+                (named.size() == parameters.size() ? "others" : std::to_string(named.size())),
+            use.table);
+    }
+  }
+  return elements == expected ||
+         fail(use.table, "expected each of the " + std::to_string(expected) +
+                             " elements of segment @" + plan.segments[from.segment].name +
+                             " in the sums of one rank, found " + std::to_string(elements));
 }
 
 bool TableProof::checkAlone(const TableUse &use) {

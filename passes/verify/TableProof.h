@@ -125,6 +125,12 @@ private:
   /// Whether each sum lists its contributions in the order of the mesh.
   bool addsInOrder(int64_t table, const plan::RankTable &rows, int64_t rank);
   bool checkAlone(const TableUse &use);
+  /// Checks that the ranks' parts of a number of the model have each element once, and that tables that
+  /// collect the parts name them all.
+  bool checkModel(const TableUse &use);
+  /// The block, row and column of the first element that a rank has of a parameter: those of no two shards
+  /// are equal, unless the shards are copies.
+  std::array<int64_t, 3> firstElement(const plan::Place &place, int64_t rank);
   /// Checks on all ranks the blocks of the group of a table, which copies a state that stays with blocks.
   bool checkBlockStates(int64_t table);
   /// Checks that an all-gather is used only along hops without owners, or for sums that go to ranks with

@@ -143,9 +143,54 @@ Term Terms::linePart(optim::Reduction kind, Term source, Extents from, Extents t
   return add("parts of lines", detail, element, convert(source, Float32Type::get(context)));
 }
 
+Term Terms::modelPart(optim::Reduction kind, Term source, Type element) {
+  return add("a part of the model's number",
+             optim::BlockReduceAttr::get(context, kind, /*exponent=*/0), element,
+             convert(source, Float32Type::get(context)));
+}
+
+Term Terms::collected(optim::Reduction kind, ArrayRef<std::pair<int64_t, Term>> parts,
+                      Type element) {
+  auto reduction = optim::BlockReduceAttr::get(context, kind, /*exponent=*/0);
+  SmallVector<std::pair<int64_t, Term>> sorted(parts);
+  llvm::sort(sorted);
+  SmallVector<int64_t> segments;
+  SmallVector<Term> sources;
+  for (auto [segment, part] : sorted) {
+    const Node &node = nodes[part];
+    if (node.what != "a part of the model's number" || node.detail != reduction)
+      return unknown(element);
+    segments.push_back(segment);
+    sources.push_back(node.operands[0]);
+  }
+  Attribute detail =
+      ArrayAttr::get(context, {reduction, DenseI64ArrayAttr::get(context, segments)});
+  return add("collected parts", detail, element, sources);
+}
+
+Term Terms::modelNumber(optim::Reduction kind, ArrayRef<int64_t> segments, ArrayRef<Term> sources,
+                        int64_t terms) {
+  Type f32 = Float32Type::get(context);
+  SmallVector<Term> wide;
+  for (Term source : sources)
+    wide.push_back(convert(source, f32));
+  Attribute detail =
+      ArrayAttr::get(context, {optim::BlockReduceAttr::get(context, kind, /*exponent=*/0),
+                               DenseI64ArrayAttr::get(context, segments),
+                               Builder(context).getI64IntegerAttr(terms)});
+  return add("a number of the model", detail, f32, wide);
+}
+
 Term Terms::finish(Term part, optim::Reduction kind, int64_t terms) {
   const Node &node = nodes[part];
   Type f32 = Float32Type::get(context);
+  if (node.what == "collected parts") {
+    auto detail = cast<ArrayAttr>(node.detail);
+    if (detail[0] != optim::BlockReduceAttr::get(context, kind, /*exponent=*/0))
+      return unknown(f32);
+    SmallVector<Term> sources(node.operands.begin(), node.operands.end());
+    return modelNumber(kind, cast<DenseI64ArrayAttr>(detail[1]).asArrayRef(), sources, terms);
+  }
   if (node.what != "parts of lines")
     return unknown(f32);
   auto detail = cast<ArrayAttr>(node.detail);

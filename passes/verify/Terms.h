@@ -70,6 +70,16 @@ public:
   /// The parts of all ranks added up: the reduction, if it is of this kind and each line has so many terms.
   Term finish(Term part, optim::Reduction kind, int64_t terms);
 
+  /// What a rank adds up exactly of its own terms of a number of the whole model.
+  Term modelPart(optim::Reduction kind, Term source, mlir::Type element);
+  /// Such parts of several segments, added up. Each is a segment and the term of its part.
+  Term collected(optim::Reduction kind, llvm::ArrayRef<std::pair<int64_t, Term>> parts,
+                 mlir::Type element);
+  /// A number of the whole model: the reduction of the elements of these segments, `terms` in all. `sources`
+  /// has the term of an element in each segment.
+  Term modelNumber(optim::Reduction kind, llvm::ArrayRef<int64_t> segments,
+                   llvm::ArrayRef<Term> sources, int64_t terms);
+
   struct Product {
     Term lhs, rhs;
     std::optional<Term> addend;
@@ -130,8 +140,22 @@ struct RuleTerms {
 };
 /// `planned` is the same rule in the plan. Together with `group` it says which states exist. If the group has
 /// a master copy, the rule reads the master as the parameter.
+/// `numbers` are those of the model, by number, in f32.
 RuleTerms ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,
-                    const plan::Rule &planned, const plan::Contributions &contributions);
+                    const plan::Rule &planned, const plan::Contributions &contributions,
+                    llvm::ArrayRef<Term> numbers);
+
+/// What one group's shards hold as a step begins, for modelTerms.
+struct GroupStart {
+  optim::RuleOp rule;
+  const plan::Group *group;
+  const plan::Rule *planned;
+  plan::Contributions contributions;
+};
+/// The numbers of the model, by number, in f32: what its operations make of the elements of all groups.
+/// `groups` has an entry for each group of the plan.
+std::vector<Term> modelTerms(Terms &terms, optim::ModelOp model, const plan::Plan &plan,
+                             llvm::ArrayRef<GroupStart> groups);
 
 /// The i-th scalar argument of a rule for a group. The rule's comm.scalars have the same arguments.
 Term scalarArgument(Terms &terms, optim::RuleOp rule, const plan::Group &group, unsigned index);

@@ -151,6 +151,8 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   };
   local.parameter = shardOf(plan::ShardsKind::Parameter, group.parameterType);
   local.gradient = shardOf(plan::ShardsKind::Gradient, group.gradientType);
+  if (lib.plan.isOfModel(group)) // no kernel touches its elements, so there is no memory for them
+    local.parameter = local.gradient = {{0}, 0};
   for (size_t i = 0; i < local.states.size(); ++i) {
     const StateText &state = lib.groups[index].states[i];
     local.states[i] =

@@ -105,7 +105,9 @@ int32_t parameterInfo(const Library &own, const stepc_instance *instance, int64_
                .local_shape = member ? local->parameter.shape.data() : nullptr,
                .gradient_local_shape = member ? local->gradient.shape.data() : nullptr,
                .states = int32_t(text.states.size()),
-               .member = member});
+               .member = member,
+               .is_model = parameter == lib.plan.model,
+               .reserved = 0});
 }
 
 int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t parameter,

@@ -177,11 +177,15 @@ int64_t numberAlong(const plan::Mesh &mesh, const std::vector<plan::Factor> &fac
 /// How many exact sums make up a rank's part of one value. The elements of a block are shared out to several,
 /// so that several threads can add them up.
 int64_t sumsPerValue(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind);
+/// In how many shares a rank adds up so many elements.
+int64_t sumsFor(int64_t elements);
 /// A group whose full values are the values of `kind`, by the placements of LineSums: equal flat ranges in
 /// the place of axes along which ranks have parts.
 plan::Group lineSums(const plan::Group &group, plan::ValueKind kind);
-/// Why lines of a group cannot be added up in this way; empty if they can.
-std::string checkLines(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind);
+/// Why lines of a group cannot be added up in this way; empty if they can. Each must have parts on several
+/// ranks, unless it `mayBeWhole`.
+std::string checkLines(const plan::Group &group, const plan::Mesh &mesh, plan::ValueKind kind,
+                       bool mayBeWhole = false);
 
 } // namespace stepc::geometry
 

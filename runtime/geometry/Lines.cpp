@@ -52,7 +52,10 @@ int64_t sumsPerValue(const Group &group, const Mesh &mesh, ValueKind kind) {
   if (kind != ValueKind::One)
     return 1;
   View block = view(group, ValueKind::Full);
-  int64_t elements = block.rows * block.cols / linePartCount(group, mesh, kind);
+  return sumsFor(block.rows * block.cols / linePartCount(group, mesh, kind));
+}
+
+int64_t sumsFor(int64_t elements) {
   return std::clamp<int64_t>(elements / kSumElements, 1, kMostSums);
 }
 
@@ -78,7 +81,7 @@ Group lineSums(const Group &group, ValueKind kind) {
   return sums;
 }
 
-std::string checkLines(const Group &group, const Mesh &mesh, ValueKind kind) {
+std::string checkLines(const Group &group, const Mesh &mesh, ValueKind kind, bool mayBeWhole) {
   if (kind != ValueKind::Rows && kind != ValueKind::Cols && kind != ValueKind::One)
     return "expected rows, cols or one values, found " + plan::name(kind);
   if (!group.division.parts.empty() || group.joined > 0)
@@ -86,7 +89,7 @@ std::string checkLines(const Group &group, const Mesh &mesh, ValueKind kind) {
   View block = view(group, ValueKind::Full);
   if (block.rows * block.cols == 0 || view(group, kind).blocks != block.blocks)
     return "expected a value of each block that is not empty, found others";
-  if (linePartCount(group, mesh, kind) == 1)
+  if (!mayBeWhole && linePartCount(group, mesh, kind) == 1)
     return "expected lines of which several ranks have parts, found whole ones";
   return {};
 }

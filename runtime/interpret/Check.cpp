@@ -153,6 +153,14 @@ std::string ChunkKernel::check() const {
 }
 
 std::string ParameterKernel::check() const {
+  int64_t given = 4;
+  for (int64_t count : numbers) {
+    if (count < 0 || count > kMostRegisters)
+      return expected("numbers of an operand", count);
+    given += count;
+  }
+  if (int64_t(inputs.size()) < given)
+    return expected("at least " + std::to_string(given) + " inputs", int64_t(inputs.size()));
   Checker checker(body.registers);
   if (std::string wrong = checker.body(body); !wrong.empty())
     return wrong;

@@ -178,15 +178,18 @@ struct ChunkKernel {
 };
 
 /// A kernel over parameters. `inputs` are the registers of the hyperparameters, then of step, rows, cols
-/// and numel, all f64. `outputs` are the registers from which the row of scalars is stored, f32.
+/// and numel, then of numbers of the model, all f64. `outputs` are the registers from which the row of
+/// scalars is stored, f32.
 struct ParameterKernel {
   static constexpr std::string_view kName = "parameters";
   std::vector<int64_t> inputs, outputs;
+  std::vector<int64_t> numbers; ///< how many numbers each operand behind the scalars has
   Body body;
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("inputs", self.inputs);
     visit("outputs", self.outputs);
+    visit("numbers", self.numbers);
     visit("body", self.body);
   }
   std::string check() const;
@@ -221,6 +224,18 @@ struct SumKernel {
       return "expected a reduction of parts of lines to f32, found another";
     return divisor > 0 ? std::string() : expected("a positive divisor", divisor);
   }
+  std::unique_ptr<Code> code() const;
+};
+
+/// The kernel of plan::Collect.
+struct CollectKernel {
+  static constexpr std::string_view kName = "collect";
+  plan::Reduction reduction = plan::Reduction::Sum;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("reduction", self.reduction);
+  }
+  std::string check() const { return {}; }
   std::unique_ptr<Code> code() const;
 };
 
@@ -308,8 +323,8 @@ struct TilesKernel {
 };
 
 /// The order is part of the serialized form.
-using Kernel =
-    std::variant<ChunkKernel, ParameterKernel, SumKernel, ProductKernel, ReduceKernel, TilesKernel>;
+using Kernel = std::variant<ChunkKernel, ParameterKernel, SumKernel, ProductKernel, ReduceKernel,
+                            TilesKernel, CollectKernel>;
 
 /// "chunks", "parameters", …
 inline std::string_view name(const Kernel &kernel) {

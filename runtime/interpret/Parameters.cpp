@@ -5,6 +5,7 @@
 #include "stepc/kernel_abi.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace stepc::interpret {
 namespace {
@@ -25,18 +26,27 @@ public:
   }
 
 private:
-  /// A row of the table: the number of a record, and the byte of the workspace at which its scalars begin.
+  /// A row of the table: the number of a record, the byte of the workspace at which its scalars begin, and
+  /// the bytes at which numbers of the model begin.
   struct Row {
-    int64_t record, scalars;
+    const int64_t *words;
+    int64_t record() const { return words[0]; }
+    int64_t scalars() const { return words[1]; }
+    int64_t numbers(size_t operand) const { return words[2 + operand]; }
   };
 
   void runStrip(void *const *arguments, int64_t first, int64_t count, Registers &registers) const {
-    const Row *rows = static_cast<const Row *>(arguments[0]) + first;
+    auto rowAt = [&](int64_t i) {
+      return Row{static_cast<const int64_t *>(arguments[0]) +
+                 (first + i) * int64_t(2 + kernel.numbers.size())};
+    };
     auto *workspace = static_cast<std::byte *>(arguments[1]);
     const auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
-    size_t hyperparameters = kernel.inputs.size() - 4;
+    size_t numbers = std::accumulate(kernel.numbers.begin(), kernel.numbers.end(), size_t(0));
+    size_t hyperparameters = kernel.inputs.size() - 4 - numbers;
     for (int64_t i = 0; i < count; ++i) {
-      const stepc_parameter_record &record = records[rows[i].record];
+      Row row = rowAt(i);
+      const stepc_parameter_record &record = records[row.record()];
       auto give = [&](size_t input, double value) {
         store(body.at(registers, kernel.inputs[input]) + i * int64_t(sizeof(double)), value);
       };
@@ -46,11 +56,16 @@ private:
       give(hyperparameters + 1, record.rows);
       give(hyperparameters + 2, record.cols);
       give(hyperparameters + 3, record.numel);
+      for (size_t operand = 0, input = hyperparameters + 4; operand < kernel.numbers.size();
+           ++operand)
+        for (int64_t n = 0; n < kernel.numbers[operand]; ++n)
+          give(input++,
+               double(load<float>(workspace + row.numbers(operand) + n * int64_t(sizeof(float)))));
     }
     body.run(registers, count);
     for (int64_t i = 0; i < count; ++i)
       for (size_t k = 0; k < kernel.outputs.size(); ++k)
-        store(workspace + rows[i].scalars + int64_t(k * sizeof(float)),
+        store(workspace + rowAt(i).scalars() + int64_t(k * sizeof(float)),
               load<float>(body.at(registers, kernel.outputs[k]) + i * int64_t(sizeof(float))));
   }
 

@@ -2,6 +2,7 @@
 #include "runtime/interpret/Code.h"
 #include "runtime/interpret/Storage.h"
 #include "runtime/plan/Tables.h"
+#include "stepc/kernel_abi.h"
 
 #pragma STDC FP_CONTRACT OFF
 
@@ -58,8 +59,26 @@ private:
   SumKernel kernel;
 };
 
+class CollectCode : public Code {
+public:
+  explicit CollectCode(const CollectKernel &kernel) : kernel(kernel) {}
+
+  int64_t arguments() const override { return 4; }
+
+  void run(void *const *arguments, int64_t first, int64_t last) const override {
+    for (; first < last; ++first)
+      stepc_rt_collect_sums(
+          static_cast<int64_t>(kernel.reduction), static_cast<const int64_t *>(arguments[0]),
+          arguments[1], static_cast<const stepc_parameter_record *>(arguments[3]), arguments[2]);
+  }
+
+private:
+  CollectKernel kernel;
+};
+
 } // namespace
 
+std::unique_ptr<Code> CollectKernel::code() const { return std::make_unique<CollectCode>(*this); }
 std::unique_ptr<Code> SumKernel::code() const { return std::make_unique<SumCode>(*this); }
 
 } // namespace stepc::interpret

@@ -81,6 +81,8 @@ void TableBuilder::partLines(std::vector<Chunk> &chunks) {
     if (rect.rows > 0 && rect.cols > 0)
       rects[block].push_back({rect, staged, stride});
   });
+  if (table.kind == TableKind::PartModel)
+    return partsOfModel(chunks, rects);
   for (size_t number = 0; number < blocks.size(); ++number) {
     auto index = static_cast<int64_t>(number);
     const std::vector<StagedRect> &of = rects[blocks[number]];
@@ -92,10 +94,57 @@ void TableBuilder::partLines(std::vector<Chunk> &chunks) {
   }
 }
 
+bool TableBuilder::countsHere() {
+  const Mesh &mesh = map.plan().meshes[static_cast<size_t>(group.mesh)];
+  std::vector<bool> copies =
+      geometry::replicatedAxes(group, ValueKind::Full, shardsOfModel().from.whose());
+  std::vector<int64_t> coordinates = geometry::coordinates(mesh, position);
+  for (size_t axis = 0; axis < copies.size(); ++axis)
+    if (copies[axis] && coordinates[axis] != 0)
+      return false;
+  return true;
+}
+
+Place TableBuilder::shardsOfModel() const {
+  const Plan &plan = map.plan();
+  return Place::resting(table.from.segment, ValueKind::Full,
+                        modelShards(group, plan.rules[static_cast<size_t>(group.rule)],
+                                    plan.meshes[static_cast<size_t>(group.mesh)]));
+}
+
+void TableBuilder::partsOfModel(std::vector<Chunk> &chunks,
+                                std::map<int64_t, std::vector<StagedRect>> &rects) {
+  int64_t share = 0;
+  forShares([&](int64_t number, int64_t block, int64_t shares) {
+    size_t first = chunks.size();
+    shareOut(chunks, number, shares, rects[block]);
+    for (; first < chunks.size(); ++first) {
+      Chunk &chunk = chunks[first];
+      chunk.perBlock = share + std::max<int64_t>(chunk.part, 0);
+      for (int64_t more = chunk.more; more > 0; --more)
+        chunks[++first].perBlock = chunk.perBlock;
+      chunk.part = 0;
+    }
+    share += shares;
+  });
+}
+
+void TableBuilder::collects(std::vector<CopyRow> &out) {
+  forShares([&](int64_t number, int64_t, int64_t shares) {
+    for (; shares > 0; --shares)
+      out.push_back({number, 1, 1, static_cast<int64_t>(out.size()), 1, 0, 1});
+  });
+}
+
 void TableBuilder::partsOfBlock(std::vector<Chunk> &chunks, int64_t number,
                                 const std::vector<StagedRect> &rects) {
   const Mesh &mesh = map.plan().meshes[static_cast<size_t>(group.mesh)];
-  int64_t sums = geometry::sumsPerValue(group, mesh, ValueKind::One), elements = 0;
+  shareOut(chunks, number, geometry::sumsPerValue(group, mesh, ValueKind::One), rects);
+}
+
+void TableBuilder::shareOut(std::vector<Chunk> &chunks, int64_t number, int64_t sums,
+                            const std::vector<StagedRect> &rects) {
+  int64_t elements = 0;
   for (const StagedRect &each : rects)
     elements += each.size();
   for (int64_t part = 0; part < sums; ++part) {

@@ -49,12 +49,17 @@ struct Distribution {
     /// States that stay with blocks, in memory that the trainer has bound: of each parameter the blocks that
     /// the rank computes, one after another and each whole.
     StateBlocks = 10,
+    /// Exact sums of what a rank adds to a number of the whole model, one after another (geometry::sumsFor).
+    /// Of ranks with copies of an element one alone adds it up.
+    ModelParts = 11,
   };
   Kind kind = Shards;
   int64_t hop = 0;
 
   constexpr Distribution(Kind kind = Shards, int64_t hop = 0) : kind(kind), hop(hop) {}
-  bool isShards() const { return kind != Blocks && kind != Pieces && !isSummed(); }
+  bool isShards() const {
+    return kind != Blocks && kind != Pieces && kind != ModelParts && !isSummed();
+  }
   bool isSummed() const { return kind == Parts || kind == Ranges; }
   bool isOfLines() const { return kind == LineParts || kind == LineSums; }
   /// The tensor whose placements say where the shards lie; the parameter if the distribution is not shards.
@@ -76,13 +81,16 @@ struct Distribution {
 template <>
 inline constexpr auto kNames<Distribution::Kind> = std::to_array<std::string_view>(
     {"shards", "blocks", "hop", "gradient_shards", "state_shards", "reduced_shards", "parts",
-     "ranges", "line_parts", "line_sums", "state_blocks"});
+     "ranges", "line_parts", "line_sums", "state_blocks", "model_parts"});
 std::string name(Distribution distribution); // "shards", "blocks", "hop 1", "state_shards", …
 /// The distribution of the shards of a group's parameter, gradient, states or reduced gradient, or of lines.
 Distribution shardsOf(const Group &group, ShardsKind kind);
 /// The shards over which a group's stages run and from which its hops start: the states' shards, or the
 /// parameter's if the rule keeps no state for the group.
 Distribution home(const Group &group, const Rule &rule);
+/// The shards over which stages run that reduce to numbers of the whole model: home if each rank's gradient
+/// has the elements of its shard there, so that no gradient need travel. Otherwise those of the gradient.
+Distribution modelShards(const Group &group, const Rule &rule, const Mesh &mesh);
 
 /// A value is at rest in a distribution, or it is packed at one of the two ends of a move.
 enum class End : int64_t {
@@ -155,22 +163,30 @@ enum class TableKind : int64_t {
   PartRows = 8,
   PartColumns = 9,
   PartBlocks = 10,
+  /// As PartBlocks, but the sums are parts of a number of the whole model.
+  PartModel = 11,
+  /// Rows that each name a sum that a stage over PartModel wrote, and the parameter that it is of.
+  Collect = 12,
 };
 template <>
 inline constexpr auto kNames<TableKind> = std::to_array<std::string_view>(
     {"shard_chunks", "block_chunks", "copy", "message", "sum", "line_chunks", "whole_rows",
-     "whole_columns", "part_rows", "part_columns", "part_blocks"});
+     "whole_columns", "part_rows", "part_columns", "part_blocks", "part_model", "collect"});
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
 /// for the staged operands of shards.
 struct Table {
   TableKind kind = TableKind::ShardChunks;
   Place from, to;
-  int64_t elementBytes = 0; // Message, Copy and Sum: of what is read
+  int64_t elementBytes = 0; // Message, Copy, Sum and Collect: of what is read
   /// Whether rows are chunks of shards.
-  bool isOverShards() const { return kind == TableKind::ShardChunks || leadsToLines(); }
+  bool isOverShards() const {
+    return kind == TableKind::ShardChunks || kind == TableKind::LineChunks || reduces();
+  }
   /// Whether rows lead to values per row, column and block.
-  bool leadsToLines() const { return kind == TableKind::LineChunks || reduces(); }
+  bool leadsToLines() const {
+    return kind == TableKind::LineChunks || (reduces() && kind != TableKind::PartModel);
+  }
   /// Whether rows lead to values of a kind. A stage that visits a value per row has no columns.
   bool leadsTo(ValueKind kind) const {
     bool has = from.value == ValueKind::Full || kind == ValueKind::One || kind == from.value;
@@ -182,18 +198,20 @@ struct Table {
   }
   bool reducesParts() const {
     return kind == TableKind::PartRows || kind == TableKind::PartColumns ||
-           kind == TableKind::PartBlocks;
+           kind == TableKind::PartBlocks || kind == TableKind::PartModel;
   }
   /// The kind of the line to which a table reduces.
   ValueKind reducesTo() const {
-    return kind == TableKind::PartBlocks                                 ? ValueKind::One
+    return kind == TableKind::PartBlocks || kind == TableKind::PartModel ? ValueKind::One
            : kind == TableKind::WholeRows || kind == TableKind::PartRows ? ValueKind::Rows
                                                                          : ValueKind::Cols;
   }
   /// Where the line stands to which a table reduces.
   Place reduced() const {
     return Place::kept(from.segment, reducesTo(),
-                       reducesParts() ? Distribution(Distribution::LineParts) : from.from);
+                       kind == TableKind::PartModel ? Distribution(Distribution::ModelParts)
+                       : reducesParts()             ? Distribution(Distribution::LineParts)
+                                                    : from.from);
   }
   /// Where values of a kind stand to which rows lead: a copy of the walked shards.
   Place line(ValueKind value) const { return Place::kept(from.segment, value, from.from); }

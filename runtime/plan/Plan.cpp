@@ -48,6 +48,13 @@ Distribution home(const Group &group, const Rule &rule) {
   return shardsOf(group, keeps ? ShardsKind::State : ShardsKind::Parameter);
 }
 
+Distribution modelShards(const Group &group, const Rule &rule, const Mesh &mesh) {
+  if (!group.reducedPlacements.empty())
+    return shardsOf(group, ShardsKind::Reduced);
+  Distribution start = home(group, rule), gradient = shardsOf(group, ShardsKind::Gradient);
+  return geometry::holdsAll(group, mesh, gradient.whose(), start.whose()) ? start : gradient;
+}
+
 ShardsKind whose(const Plan &plan, const Place &place) {
   for (const Distribution &each : {place.from, place.to})
     if (each.isShards())
@@ -75,9 +82,10 @@ std::string checkShards(const Plan &plan, const Place &place) {
 
 std::string expectedBytes(TableKind kind, Distribution from, int64_t bytes) {
   constexpr int64_t kMostBytes = int64_t(1) << 20; // of all parts of a value
-  if (kind != TableKind::Copy && kind != TableKind::Message && kind != TableKind::Sum)
+  if (kind != TableKind::Copy && kind != TableKind::Message && kind != TableKind::Sum &&
+      kind != TableKind::Collect)
     return bytes == 0 ? "" : "no";
-  if (from == Distribution::LineParts)
+  if (from == Distribution::LineParts || from == Distribution::ModelParts)
     return bytes > 0 && bytes <= kMostBytes && bytes % sums::bytesOf(Reduction::Max) == 0
                ? ""
                : "a multiple of 4";

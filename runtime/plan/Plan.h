@@ -36,6 +36,9 @@ struct Plan {
   std::vector<Route> routes;
   std::vector<Group> groups;
   std::vector<Parameter> parameters;
+  // The parameter that stands for the model: with its hyperparameters and step count, an element on each
+  // rank, and no memory for them. -1: the specification has no model.
+  int64_t model = -1;
   std::vector<Segment> segments;
   std::vector<Table> tables;
   std::vector<Pool> pools;
@@ -43,6 +46,13 @@ struct Plan {
   std::vector<Command> commands; // the program; for a module at level scheduled, only its starts
   uint64_t programHash = 0;      // of the generated code's IR: part of the plan's hash
 
+  /// Whether a group has the parameter that stands for the model.
+  bool isOfModel(const Group &group) const {
+    return model >= 0 && group.parameters == std::vector<int64_t>{model};
+  }
+  /// How many parameters of the trainer there are, and groups of them.
+  int64_t countOfParameters() const { return int64_t(parameters.size()) - (model >= 0); }
+  int64_t countOfGroups() const { return int64_t(groups.size()) - (model >= 0); }
   /// The world: the sorted union of the meshes' ranks that some group uses.
   std::vector<int64_t> world() const;
   /// The starts of the program, by number: the collectives in the one order of all ranks.

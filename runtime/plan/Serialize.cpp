@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 26;
+constexpr int64_t kVersion = 27;
 
 class PlanWriter {
 public:
@@ -217,6 +217,7 @@ public:
     list(v.routes, "routes");
     list(v.groups, "groups");
     list(v.parameters, "parameters");
+    field(v.model);
     list(v.segments, "segments");
     list(v.tables, "tables");
     list(v.pools, "pools");

@@ -52,6 +52,11 @@ static constexpr ValueKind kLines[] = {ValueKind::Rows, ValueKind::Cols, ValueKi
 std::optional<std::vector<int64_t>> TableBuilder::key() {
   if (table.kind == TableKind::BlockChunks)
     return std::vector{map.computedCount(table.from.segment, position)};
+  if (table.kind == TableKind::PartModel) {
+    std::vector<int64_t> held = map.held(own, position);
+    held.insert(held.end(), {shardOf(table.from).like, shardOf(table.to).like, countsHere()});
+    return held;
+  }
   bool blocks = other.isResting(Distribution::Blocks);
   std::optional<std::vector<int64_t>> key;
   if (!packed.isMoving()) {
@@ -78,7 +83,9 @@ std::optional<std::vector<int64_t>> TableBuilder::key() {
 }
 
 std::optional<std::pair<Place, int64_t>> TableBuilder::holder() {
-  if (table.reducesParts())
+  if (table.kind == TableKind::Collect)
+    return std::nullopt;
+  if (table.reducesParts() && table.kind != TableKind::PartModel)
     return std::pair(table.reduced(), shardOf(table.reduced()).like);
   const Place &place = packed.isMoving() ? packed : own;
   if (!own.isOfShards() || own.from == Distribution::StateBlocks ||
@@ -92,6 +99,8 @@ std::vector<int64_t> TableBuilder::blocks() {
   std::vector<int64_t> result;
   if (table.kind == TableKind::BlockChunks)
     result = map.computed(segment, position);
+  else if (table.kind == TableKind::Collect || table.kind == TableKind::PartModel)
+    result = map.held(shardsOfModel(), position);
   else if (table.reducesParts()) // a rank may have no elements of a line
     result = map.held(segment, shardOf(table.reduced()));
   else if (packed.isMoving())
@@ -122,6 +131,8 @@ RankTable TableBuilder::rows(size_t expected) {
     copies(result.copies);
   } else if (table.kind == TableKind::Sum) {
     sums(result);
+  } else if (table.kind == TableKind::Collect) {
+    collects(result.copies);
   }
   // Memos count the rows of the tables that they keep, so memory without rows is given back.
   if (result.chunks.capacity() / 2 > result.chunks.size())

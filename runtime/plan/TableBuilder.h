@@ -9,6 +9,8 @@
 #include "runtime/plan/BlockWalks.h"
 #include "runtime/plan/Rows.h"
 
+#include <map>
+
 namespace stepc::plan {
 
 /// A rectangle of the rank's shard, and where it stands in the staged operand.
@@ -57,8 +59,22 @@ private:
   void partLines(std::vector<Chunk> &chunks);
   void partsOfBlock(std::vector<Chunk> &chunks, int64_t number,
                     const std::vector<StagedRect> &rects);
+  /// The rows of PartModel, which add up each block's elements that count here.
+  void partsOfModel(std::vector<Chunk> &chunks, std::map<int64_t, std::vector<StagedRect>> &rects);
+  /// Whether the elements of this position count in numbers of the whole model. Of positions with the same
+  /// elements one alone counts them.
+  bool countsHere();
+  /// Calls visit(number of the held block, block in the group, shares) for each block of which elements count
+  /// here. Its elements are added up in so many shares.
+  template <typename Visit> void forShares(Visit visit);
+  /// The shards of which a table of a number of the whole model adds up elements.
+  Place shardsOfModel() const;
+  void collects(std::vector<CopyRow> &out);
   void partsOfLine(std::vector<Chunk> &chunks, int64_t number, const geometry::Rect &line,
                    const std::vector<StagedRect> &rects);
+  /// Adds the rows that add up a block in `sums` shares. The rank has these rectangles of the block.
+  void shareOut(std::vector<Chunk> &chunks, int64_t number, int64_t sums,
+                const std::vector<StagedRect> &rects);
   /// Adds the rows of some sums. Their part has this number.
   void addSums(std::vector<Chunk> &chunks, int64_t number, int64_t part,
                const std::vector<StagedRect> &of);
@@ -134,6 +150,22 @@ private:
   const Place &packed, &other; // the moving side of the table, and the other side
   int64_t perParameter;
 };
+
+template <typename Visit> void TableBuilder::forShares(Visit visit) {
+  if (!countsHere())
+    return;
+  Place shards = shardsOfModel();
+  const ShardRects &shard = shardOf(shards);
+  int64_t number = 0;
+  for (int64_t index : map.held(shards, position)) {
+    int64_t block = map.block(table.from.segment, index), elements = 0;
+    for (const geometry::Rect &rect : shard.of(block % perParameter))
+      elements += rect.rows * rect.cols;
+    if (elements > 0)
+      visit(number, block, geometry::sumsFor(elements));
+    ++number;
+  }
+}
 
 template <typename Visit> void TableBuilder::forStaged(Visit visit) {
   if (table.to.isMoving()) {

@@ -229,6 +229,10 @@ int64_t Expander::elements(const Place &place, int64_t rank) {
   }
   if (place.from == Distribution::Ranges)
     return map.rangeElements(place, position);
+  if (place.from == Distribution::ModelParts) {
+    Table table{TableKind::Collect, place, place, 0};
+    return static_cast<int64_t>(TableBuilder(map, table, position).rows(0).copies.size());
+  }
   int64_t group = map.plan().segments[static_cast<size_t>(place.segment)].group;
   const KindView &view = map.kind(group, place.value);
   return map.computedCount(place.segment, position) * view.rows * view.cols;

@@ -72,7 +72,8 @@ private:
     const Group &group = at(plan.groups, at(plan.segments, place.segment).group);
     // Only full values have one block per parameter if axes are joined. All other kinds keep the blocks of
     // before.
-    if (group.joined > 0 && place.value != ValueKind::Full)
+    if (group.joined > 0 && place.value != ValueKind::Full &&
+        place.from != Distribution::ModelParts)
       return "expected full values where axes are joined, found " + name(place.value);
     if (Check wrong = place.value.isStored() ? Check() : checkValue(group, place.value);
         !wrong.empty())
@@ -92,6 +93,10 @@ private:
       return wrong;
     if (Check wrong = ofBlocks(place, group); !wrong.empty())
       return wrong;
+    bool ofModel = place.from == Distribution::ModelParts;
+    if ((ofModel || place.to == Distribution::ModelParts) &&
+        (!ofModel || place.end != End::Kept || place.value != ValueKind::One))
+      return "expected the parts of a model's number to be kept, found " + describe(place);
     if (place.isMoving() == (place.from == place.to))
       return "expected two distributions of a move, and one of what is at rest, found " +
              name(place.from) + " and " + name(place.to);
@@ -100,7 +105,8 @@ private:
       if (chooses(group.hops, static_cast<size_t>(from)))
         return "expected a move by hops that bring something together, found one by hop " +
                std::to_string(from) + ", which chooses";
-    if (place.end == End::Kept && !place.from.isShards() && place.from != Distribution::Ranges)
+    if (place.end == End::Kept && !place.from.isShards() && place.from != Distribution::Ranges &&
+        !ofModel)
       return "expected a copy of shards, found one in " + name(place.from);
     return checkShards(plan, place);
   }
@@ -137,7 +143,9 @@ private:
       return "expected parts of lines of the states' shards, to be added up in line_sums for these "
              "shards, found " +
              describe(place);
-    return geometry::checkLines(group, at(plan.meshes, group.mesh), place.value);
+    // A number of the whole model is added up in this way on any number of ranks.
+    return geometry::checkLines(group, at(plan.meshes, group.mesh), place.value,
+                                /*mayBeWhole=*/plan.isOfModel(group));
   }
 
   /// Checks places of states that stay with blocks. They lie in memory that the trainer has bound.
@@ -178,7 +186,7 @@ private:
       if (Check message = place(each); !message.empty())
         return message;
     bool moves = table.kind == TableKind::Copy || table.kind == TableKind::Message ||
-                 table.kind == TableKind::Sum;
+                 table.kind == TableKind::Sum || table.kind == TableKind::Collect;
     if (Check bytes = expectedBytes(table.kind, table.from.from, table.elementBytes);
         moves && !bytes.empty())
       return "expected " + bytes + " bytes per element, found " +
@@ -191,13 +199,18 @@ private:
     case TableKind::PartRows:
     case TableKind::PartColumns:
     case TableKind::PartBlocks:
+    case TableKind::PartModel:
       if (!table.from.isBound() || table.from.from == Distribution::StateBlocks)
         return "expected shards to be walked" + found(table);
       if (table.reducesParts()) {
         if (Check wrong = place(table.reduced()); !wrong.empty())
           return wrong;
         const Group &group = at(plan.groups, at(plan.segments, table.from.segment).group);
-        if (table.from.from != home(group, at(plan.rules, group.rule)))
+        const Rule &rule = at(plan.rules, group.rule);
+        Distribution start = table.kind == TableKind::PartModel
+                                 ? modelShards(group, rule, at(plan.meshes, group.mesh))
+                                 : home(group, rule);
+        if (table.from.from != start)
           return "expected parts of lines of the shards over which stages run" + found(table);
       }
       if (table.reduces() && table.from.value != ValueKind::Full)
@@ -205,6 +218,10 @@ private:
       return table.to == table.from || table.to.isAddressableFrom(table.from)
                  ? Check()
                  : "expected staged operands where a rank's shards lead" + found(table);
+    case TableKind::Collect:
+      return table.from.from == Distribution::ModelParts && table.to == table.from
+                 ? Check()
+                 : "expected the parts of a model's number to be collected" + found(table);
     case TableKind::BlockChunks:
       return table.from.isResting(Distribution::Blocks) && table.to == table.from
                  ? Check()

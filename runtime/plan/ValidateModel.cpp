@@ -27,10 +27,30 @@ public:
       if (int64_t wrong = each(error, *this, "group", plan.groups, check); wrong >= 0)
         wrongGroup = wrong;
     each(error, *this, "parameter", plan.parameters, &ModelValidator::parameter);
-    return error;
+    return error.empty() ? model() : error;
   }
 
 private:
+  Check model() {
+    if (plan.model == -1)
+      return {};
+    if (!inside(plan.model, plan.parameters))
+      return outside("parameter that stands for the model,", plan.model, plan.parameters);
+    const Group &group = at(plan.groups, at(plan.parameters, plan.model).group);
+    std::vector<int64_t> world = plan.world();
+    bool isSpread = group.shape == std::vector<int64_t>{static_cast<int64_t>(world.size())} &&
+                    at(plan.meshes, group.mesh).sizes == group.shape &&
+                    at(plan.meshes, group.mesh).ranks == world &&
+                    group.placements == std::vector<Placement>{{PlacementKind::Shard}} &&
+                    group.gradientPlacements.empty() && group.statePlacements.empty();
+    bool isLast = plan.model + 1 == static_cast<int64_t>(plan.parameters.size());
+    return isSpread && isLast && plan.isOfModel(group)
+               ? Check()
+               : "expected parameter '" + at(plan.parameters, plan.model).name +
+                     "', which stands for the model, to be the last one, alone in its group, with "
+                     "an element on each rank";
+  }
+
   Check mesh(const Mesh &mesh, int64_t) {
     if (mesh.axes.size() != mesh.sizes.size())
       return "expected a name per axis, found " + std::to_string(mesh.axes.size()) + " names of " +

@@ -41,6 +41,11 @@ void add(plan::Reduction kind, const TermMatrix &matrix, void *sums) {
   });
 }
 
+void addSum(plan::Reduction kind, const void *sum, void *to) {
+  withAccumulator(
+      kind, [&]<typename Of>(Of) { static_cast<Of *>(to)->add(*static_cast<const Of *>(sum)); });
+}
+
 float finish(plan::Reduction kind, int64_t terms, std::span<const void *const> parts,
              int64_t count) {
   return withAccumulator(kind, [&]<typename Of>(Of all) {
@@ -65,6 +70,14 @@ extern "C" void stepc_rt_begin_sums(int64_t kind, int64_t count, void *sums) {
 extern "C" void stepc_rt_add_terms(int64_t kind, int64_t remains, int64_t rows, int64_t cols,
                                    const float *terms, int64_t stride, void *sums) {
   sums::add(plan::Reduction(kind), {sums::Remains(remains), rows, cols, terms, stride}, sums);
+}
+
+extern "C" void stepc_rt_collect_sums(int64_t kind, const int64_t *rows, const void *from,
+                                      const stepc_parameter_record *records, void *to) {
+  sums::begin(plan::Reduction(kind), 1, to);
+  for (const int64_t *row = rows + 1, *last = row + 2 * rows[0]; row != last; row += 2)
+    if (records[row[0]].active)
+      sums::addSum(plan::Reduction(kind), static_cast<const char *>(from) + row[1], to);
 }
 
 extern "C" void stepc_rt_finish_sums(int64_t kind, int64_t terms, int64_t count,

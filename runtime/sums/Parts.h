@@ -31,6 +31,8 @@ struct TermMatrix {
 void begin(plan::Reduction kind, int64_t count, void *sums);
 /// Adds the terms of each line to its accumulator. Accumulators of lines stand one after another.
 void add(plan::Reduction kind, const TermMatrix &matrix, void *sums);
+/// Adds a sum to an accumulator.
+void addSum(plan::Reduction kind, const void *sum, void *to);
 /// The result of a line of `terms` terms. Each part has `count` accumulators.
 float finish(plan::Reduction kind, int64_t terms, std::span<const void *const> parts,
              int64_t count);

@@ -22,6 +22,19 @@ using llvm::StringRef;
 
 namespace {
 
+/// Prints hyperparameters with their defaults. JSON has no NaN: null is a value that the trainer must give.
+void printDefaults(llvm::json::OStream &json, StringRef key, mlir::ArrayAttr names,
+                   llvm::ArrayRef<double> defaults) {
+  json.attributeObject(key, [&] {
+    for (auto [name, value] : llvm::zip(names.getAsValueRange<mlir::StringAttr>(), defaults)) {
+      if (std::isnan(value))
+        json.attribute(name, nullptr);
+      else
+        json.attribute(name, value);
+    }
+  });
+}
+
 void printJson(mlir::ModuleOp module) {
   llvm::json::OStream json(llvm::outs(), /*IndentSize=*/1);
   llvm::StringMap<StringRef> ruleOf;
@@ -46,19 +59,12 @@ void printJson(mlir::ModuleOp module) {
           json.attribute("name", route.getSymName());
           json.attribute("rule", ruleOf.lookup(route.getSymName()));
           json.attribute("elementwise", rule.isElementwise());
-          json.attributeObject("defaults", [&] {
-            for (auto [name, value] : llvm::zip(rule.getHyperparameters(), route.getDefaults())) {
-              StringRef key = llvm::cast<mlir::StringAttr>(name).getValue();
-              // JSON has no NaN: the trainer must give this value.
-              if (std::isnan(value))
-                json.attribute(key, nullptr);
-              else
-                json.attribute(key, value);
-            }
-          });
+          printDefaults(json, "defaults", rule.getHyperparameters(), route.getDefaults());
         });
       }
     });
+    if (optim::ModelOp model = optim::findModel(module))
+      printDefaults(json, "model", model.getHyperparameters(), model.getDefaults());
   });
   llvm::outs() << '\n';
 }
@@ -122,6 +128,12 @@ int driver::runCheck(const CheckCommand &command) {
   mlir::PassManager manager(&input.context());
   decide::buildRoutePipeline(manager);
   if (failed(manager.run(*module)))
+    return kInputError;
+  // What the model asks of parameters and routes. A copy, because the pass adds a parameter.
+  mlir::OwningOpRef<mlir::ModuleOp> expanded = module->clone();
+  mlir::PassManager expand(&input.context());
+  expand.addPass(decide::createExpandModel());
+  if (failed(expand.run(*expanded)))
     return kInputError;
   if (command.json)
     printJson(*module);

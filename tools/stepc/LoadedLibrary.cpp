@@ -119,7 +119,11 @@ bool LoadedLibrary::chooseTarget(const std::string &path) {
 /// Finds the manifest's parameter for each of the library's parameters, and refuses any difference.
 bool LoadedLibrary::matchParameters(const std::string &path) {
   std::vector<bool> used(run.names.size());
+  if (plan.model >= 0 && plan.model + 1 != int64_t(plan.parameters.size()))
+    return refuse(path, "expected the model behind all parameters, found it before some");
   for (const plan::Parameter &planned : plan.parameters) {
+    if (&planned - plan.parameters.data() == plan.model)
+      continue;
     auto found = run.indexOfName.find(planned.name);
     if (found == run.indexOfName.end())
       return refuse(path, "expected parameter '" + planned.name + "' in the manifest, found none");

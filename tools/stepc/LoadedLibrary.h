@@ -42,8 +42,9 @@ public:
 
   const stepc_library *table = nullptr;
   plan::Plan plan;
-  std::vector<int64_t> world;            ///< global ranks
-  std::vector<StepParameter> parameters; ///< in the plan's order
+  std::vector<int64_t> world; ///< global ranks
+  std::vector<StepParameter>
+      parameters; ///< in the plan's order, without the one that stands for the model
 
 private:
   bool refuse(const std::string &path, const llvm::Twine &message);

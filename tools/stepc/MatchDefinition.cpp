@@ -52,8 +52,9 @@ struct Difference {
 };
 } // namespace
 
-static std::optional<Difference> compare(const plan::Rule &specified, const plan::Rule &found) {
-  std::string of = " of optimizer '" + specified.name + "'";
+static std::optional<Difference> compare(const plan::Rule &specified, const plan::Rule &found,
+                                         bool isOfModel) {
+  std::string of = isOfModel ? " of the model" : " of optimizer '" + specified.name + "'";
   if (specified.hyperparameters != found.hyperparameters)
     return Difference{"hyperparameters " + textOf(specified.hyperparameters) + of,
                       textOf(found.hyperparameters)};
@@ -88,9 +89,14 @@ static std::optional<Difference> compare(const plan::Plan &specified, const plan
 static std::optional<Difference> compare(const plan::Plan &specified, const plan::Plan &library) {
   for (const plan::Rule &rule : specified.rules) {
     const plan::Rule *found = named(library.rules, rule.name);
+    bool isOfModel =
+        specified.model >= 0 &&
+        &rule ==
+            &specified.rules[specified.routes[specified.parameters[specified.model].route].rule];
     if (!found)
-      return Difference{"optimizer '" + rule.name + "'", "none of that name"};
-    if (auto difference = compare(rule, *found))
+      return Difference{isOfModel ? "a model" : "optimizer '" + rule.name + "'",
+                        isOfModel ? "none" : "none of that name"};
+    if (auto difference = compare(rule, *found, isOfModel))
       return difference;
   }
   for (const plan::Route &route : specified.routes) {

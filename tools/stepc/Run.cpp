@@ -135,6 +135,56 @@ int64_t RunInput::stepsTaken(size_t parameter) const {
   return view ? int64_t(toDoubles(*view)[0]) : 0;
 }
 
+int64_t RunInput::stepsOfModel() const {
+  return modelStates.empty() ? 0 : int64_t(toDoubles(*modelStates.front().second)[0]);
+}
+
+RunOutput driver::stepsOutput(const std::string &name, int64_t steps) {
+  std::vector<uint8_t> bytes(sizeof(steps));
+  std::memcpy(bytes.data(), &steps, sizeof(steps));
+  return {"state:" + name + ":step", TensorType::I64, {}, std::move(bytes)};
+}
+
+static std::string spell(llvm::ArrayRef<int64_t> shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+/// What is wrong with a count of steps; empty if nothing is.
+static std::string checkSteps(const manifest::TensorView &view) {
+  bool whole = view.type == TensorType::I64 || view.type == TensorType::F64;
+  constexpr double kMostSteps = double(int64_t(1) << 53); // rules see the count as f64
+  if (view.numElements() != 1 || !whole)
+    return ("expected one number of steps (I64) in '" + view.name + "', found " +
+            manifest::toString(view.type) + " " + spell(view.shape))
+        .str();
+  if (double steps = toDoubles(view)[0]; !(steps >= 0 && steps <= kMostSteps))
+    return "expected a number of steps from 0 to 2^53 in '" + view.name + "', found " +
+           llvm::formatv("{0:F0}", steps).str();
+  return {};
+}
+
+bool driver::checkModelStates(mlir::ModuleOp module, const RunInput &run, Report &report) {
+  for (const auto &[state, view] : run.modelStates) {
+    std::string wrong = checkSteps(*view);
+    if (!optim::findModel(module))
+      wrong =
+          "expected tensors of parameters of the manifest, because the specification has no model, "
+          "found '" +
+          view->name + "'";
+    else if (state != "step" || run.modelStates.size() > 1)
+      wrong =
+          "expected 'state:model:step' as the only state of the model, found '" + view->name + "'";
+    if (wrong.empty())
+      continue;
+    report.error(run.tensorFile, wrong);
+    return false;
+  }
+  return true;
+}
+
 bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
                          Report &report) {
   const std::string &name = input.manifest->parameters[parameter].name;
@@ -142,22 +192,10 @@ bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef
     report.error(input.tensorFile, message + " (parameter '" + name + "')");
     return false;
   };
-  auto spell = [](llvm::ArrayRef<int64_t> shape) {
-    std::string text;
-    for (int64_t size : shape)
-      text += (text.empty() ? "" : ", ") + std::to_string(size);
-    return "[" + text + "]";
-  };
   for (const auto &[state, view] : input.tensors[parameter].states) {
     if (state == "step") {
-      bool whole = view->type == TensorType::I64 || view->type == TensorType::F64;
-      constexpr double kMostSteps = double(int64_t(1) << 53); // rules see the count as f64
-      if (view->numElements() != 1 || !whole)
-        return refuse("expected one number of steps (I64) in '" + view->name + "', found " +
-                      manifest::toString(view->type) + " " + spell(view->shape));
-      if (double steps = toDoubles(*view)[0]; !(steps >= 0 && steps <= kMostSteps))
-        return refuse("expected a number of steps from 0 to 2^53 in '" + view->name + "', found " +
-                      llvm::formatv("{0:F0}", steps).str());
+      if (std::string wrong = checkSteps(*view); !wrong.empty())
+        return refuse(wrong);
       continue;
     }
     std::string names = "step";
@@ -199,8 +237,9 @@ static bool checkOutput(const std::string &output, Report &report) {
 static bool loadTensors(const RunCommand &command, const manifest::SafetensorsFile &file,
                         RunInput &run, manifest::ErrorList &errors) {
   // Whether a gradient may be absent depends on its route (missing_grad), not on the file.
-  auto tensors = manifest::collectRunTensors(file, *run.manifest, command.steps,
-                                             /*allowMissingGradients=*/true, errors);
+  auto tensors =
+      manifest::collectRunTensors(file, *run.manifest, command.steps,
+                                  /*allowMissingGradients=*/true, errors, &run.modelStates);
   if (!tensors)
     return false;
   run.tensors = std::move(*tensors);
@@ -251,7 +290,7 @@ static int execute(Input &input, const RunCommand &command, RunInput &run,
     return kUsageError;
   if (!checkHyperparameters(*module, command, input.report))
     return kUsageError;
-  if (!checkGradients(*module, run, input.report))
+  if (!checkGradients(*module, run, input.report) || !checkModelStates(*module, run, input.report))
     return kInputError;
   if (!command.watch.empty()) {
     auto watched = watchValues(*module, command.watch, input.report);
@@ -264,6 +303,7 @@ static int execute(Input &input, const RunCommand &command, RunInput &run,
   if (command.reference) {
     mlir::PassManager manager(&input.context());
     decide::buildRoutePipeline(manager);
+    manager.addPass(decide::createExpandModel());
     if (failed(manager.run(*module)))
       return kInputError;
     return runReference(input, *module, run, command, outputs);

@@ -19,11 +19,13 @@ struct RunInput {
   /// What the specification defines, if a ready library is to be compared with it; otherwise null.
   const plan::Plan *specified = nullptr;
   WatchedValues watched;
+  manifest::States modelStates; ///< of the model
 
   /// The tensor "state:NAME:STATE" of a parameter. Null if there is none.
   const manifest::TensorView *state(size_t parameter, llvm::StringRef name) const;
   /// The number of steps that the parameter has taken ("state:NAME:step"); 0 without this tensor.
   int64_t stepsTaken(size_t parameter) const;
+  int64_t stepsOfModel() const;
 };
 
 /// A whole tensor of the output.
@@ -56,11 +58,16 @@ std::vector<uint8_t> toBytes(llvm::ArrayRef<double> values);
 /// The bytes of `count` copies of a value, rounded to a type.
 std::vector<uint8_t> filled(double value, manifest::TensorType type, int64_t count);
 
+/// The output "state:NAME:step".
+RunOutput stepsOutput(const std::string &name, int64_t steps);
+
 /// Check, before anything is compiled or stepped, the hyperparameters that the command line sets, and the
 /// gradients that routes need. One error names the first parameter without a gradient, its step and the
 /// tensors that would do, and counts the other parameters. `module` is at level optim.
 bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report);
 bool checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report);
+/// Checks the states of the model among the tensors.
+bool checkModelStates(mlir::ModuleOp module, const RunInput &run, Report &report);
 
 /// Where text about the steps goes: standard output, unless that is the tensors' place.
 llvm::raw_ostream &textOutput(const RunCommand &command);

@@ -10,6 +10,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
+#include <cmath>
+
 using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
@@ -24,6 +26,10 @@ bool driver::checkHyperparameters(mlir::ModuleOp module, const RunCommand &comma
     for (StringRef name : rule.getHyperparameters().getAsValueRange<mlir::StringAttr>())
       known.push_back((route.getSymName() + "." + name).str());
   }
+  optim::ModelOp model = optim::findModel(module);
+  if (model)
+    for (StringRef name : model.getHyperparameters().getAsValueRange<mlir::StringAttr>())
+      known.push_back((optim::kModelName + "." + name).str());
   llvm::StringSet<> given;
   for (const auto &[name, value] : command.hyperparameters) {
     if (!given.insert(name).second) {
@@ -32,10 +38,21 @@ bool driver::checkHyperparameters(mlir::ModuleOp module, const RunCommand &comma
     }
     if (llvm::is_contained(known, name))
       continue;
-    report.error("--hyper: expected a hyperparameter of a route (" + llvm::join(known, ", ") +
-                 "), found '" + name + "'");
+    report.error(Twine("--hyper: expected a hyperparameter of a route ") +
+                 (model ? "or of the model " : "") + "(" + llvm::join(known, ", ") + "), found '" +
+                 name + "'");
     if (std::string meant = suggest(name, known); !meant.empty())
       report.hint(StringRef(meant).rtrim());
+    return false;
+  }
+  for (size_t i = 0; model && i < model.getNumHyperparameters(); ++i) {
+    StringRef name = cast<mlir::StringAttr>(model.getHyperparameters()[i]).getValue();
+    std::string option = (optim::kModelName + "." + name).str();
+    if (!std::isnan(model.getDefaults()[i]) || given.contains(option))
+      continue;
+    report.error("expected a value for hyperparameter '" + name +
+                 "' of the model, which has no default, found none");
+    report.hint("give it by --hyper " + option + "=VALUE");
     return false;
   }
   return true;

@@ -185,6 +185,8 @@ private:
           return false;
       }
     }
+    if (library.plan.model >= 0)
+      rank.steps.push_back(run.stepsOfModel());
     if (!call(table->bind_steps(rank.instance, rank.steps.data(), STEPC_MEMORY_HOST)))
       return false;
     for (const auto &[name, value] : command.hyperparameters) {
@@ -208,6 +210,8 @@ private:
                         contributionOf(p, rank, *gradient));
       pointers.push_back(bytes.empty() ? nullptr : bytes.data());
     }
+    if (library.plan.model >= 0)
+      pointers.push_back(nullptr);
     return call(table->bind_gradients(rank.instance, pointers.data(), pointers.size()));
   }
 
@@ -346,10 +350,10 @@ private:
         if (!isWatchState(p.stateNames[i]))
           outputs.push_back({"state:" + name + ":" + p.stateNames[i], state.type, state.shape,
                              std::move(state.bytes)});
-      std::vector<uint8_t> bytes(sizeof(p.steps));
-      std::memcpy(bytes.data(), &p.steps, sizeof(p.steps));
-      outputs.push_back({"state:" + name + ":step", TensorType::I64, {}, std::move(bytes)});
+      outputs.push_back(stepsOutput(name, p.steps));
     }
+    if (library.plan.model >= 0)
+      outputs.push_back(stepsOutput(manifest::kModelName.str(), ranks[0].steps.back()));
   }
 
   const RunInput &run;

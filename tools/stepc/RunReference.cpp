@@ -24,15 +24,36 @@ public:
       hyperparameters[route.getSymName()] = route.getDefaults().vec();
     }
     setHyperparameters();
+    model = optim::findModel(module);
     for (auto parameter : module.getOps<optim::ParameterOp>())
-      if (int code = stepParameter(parameter))
+      if (parameter.getSymName() != optim::kModelName || !model)
+        if (int code = load(parameter))
+          return code;
+    int64_t ofModel = run.stepsOfModel();
+    for (int64_t k = 0; k < command.steps; ++k, ++ofModel)
+      if (int code = step(k, ofModel + 1))
         return code;
+    for (const Parameter &each : parameters)
+      write(each.index, each.rule, each.tensors, each.taken);
+    if (model)
+      outputs.push_back(stepsOutput(optim::kModelName.str(), ofModel));
     for (const std::string &text : watchedText)
       textOutput(command) << text;
     return kSuccess;
   }
 
 private:
+  /// A parameter between two steps.
+  struct Parameter {
+    optim::ParameterOp op;
+    optim::RouteOp route;
+    optim::RuleOp rule;
+    size_t index; ///< in the manifest
+    reference::Tensors tensors;
+    int64_t taken; ///< steps
+    bool steps = true;
+  };
+
   /// Sets the hyperparameters of the command line. Their names were checked.
   void setHyperparameters() {
     for (const auto &[name, value] : command.hyperparameters) {
@@ -43,7 +64,7 @@ private:
     }
   }
 
-  int stepParameter(optim::ParameterOp op) {
+  int load(optim::ParameterOp op) {
     optim::RouteOp route = routes[*op.getRoute()];
     optim::RuleOp rule = rules[route.getRule()];
     size_t index = run.indexOfName.lookup(op.getSymName());
@@ -58,40 +79,66 @@ private:
     if (!checkStates(run, index, known, report))
       return kInputError;
 
-    reference::Tensors tensors;
-    tensors.parameter = {in.parameter->shape, toDoubles(*in.parameter)};
-    tensors.states = reference::initialStates(rule, op, tensors.parameter);
+    Parameter &made =
+        parameters.emplace_back(Parameter{op, route, rule, index, {}, run.stepsTaken(index)});
+    made.tensors.parameter = {in.parameter->shape, toDoubles(*in.parameter)};
+    made.tensors.gradient.shape = in.parameter->shape;
+    made.tensors.states = reference::initialStates(rule, op, made.tensors.parameter);
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
       if (const manifest::TensorView *view =
               run.state(index, rule.getState(i).getName().getValue()))
-        tensors.states[i].data = toDoubles(*view);
-
-    int64_t taken = run.stepsTaken(index);
-    for (int64_t k = 0; k < command.steps; ++k) {
-      tensors.gradient.shape = tensors.parameter.shape;
-      if (const manifest::TensorView *gradient = in.gradients[k]) {
-        const manifest::Parameter &given = run.manifest->parameters[index];
-        tensors.gradient.data =
-            reduced(toDoubles(*gradient), given.contributions(*run.manifest->findMesh(given.mesh)),
-                    gradient->type);
-      } else if (route.getMissingGrad() == optim::MissingGrad::Skip) {
-        printWatched(k, index, op, rule, tensors, /*skipped=*/true);
-        continue;
-      } else if (route.getMissingGrad() == optim::MissingGrad::Zero) {
-        tensors.gradient.data.assign(tensors.parameter.data.size(), 0.0);
-      }
-      if (failed(
-              reference::step(rule, op, tensors, hyperparameters[route.getSymName()], ++taken))) {
-        report.internalError("the reference cannot interpret rule '" + rule.getSymName() + "'");
-        return kInternalError;
-      }
-      printWatched(k, index, op, rule, tensors, /*skipped=*/false);
-    }
-    write(index, rule, tensors, taken);
+        made.tensors.states[i].data = toDoubles(*view);
     return kSuccess;
   }
 
-  /// Collects the text by step, because each parameter takes all of its steps before the next.
+  /// Reads the gradients of a step, and says which parameters take it.
+  void readGradients(int64_t k) {
+    for (Parameter &each : parameters) {
+      const manifest::RunTensors &in = run.tensors[each.index];
+      each.steps = true;
+      if (const manifest::TensorView *gradient = in.gradients[k]) {
+        const manifest::Parameter &given = run.manifest->parameters[each.index];
+        each.tensors.gradient.data =
+            reduced(toDoubles(*gradient), given.contributions(*run.manifest->findMesh(given.mesh)),
+                    gradient->type);
+      } else if (each.route.getMissingGrad() == optim::MissingGrad::Skip) {
+        each.steps = false;
+      } else if (each.route.getMissingGrad() == optim::MissingGrad::Zero) {
+        each.tensors.gradient.data.assign(each.tensors.parameter.data.size(), 0.0);
+      }
+    }
+  }
+
+  int step(int64_t k, int64_t ofModel) {
+    readGradients(k);
+    std::vector<double> numbers;
+    if (model) {
+      std::vector<reference::Stepping> stepping;
+      for (const Parameter &each : parameters)
+        if (each.steps)
+          stepping.push_back({each.rule, each.op, &each.tensors});
+      auto made =
+          reference::modelNumbers(model, stepping, hyperparameters[optim::kModelName], ofModel);
+      if (failed(made)) {
+        report.internalError("the reference cannot interpret the model");
+        return kInternalError;
+      }
+      numbers = std::move(*made);
+    }
+    for (Parameter &each : parameters) {
+      if (each.steps && failed(reference::step(each.rule, each.op, each.tensors,
+                                               hyperparameters[each.route.getSymName()],
+                                               ++each.taken, numbers))) {
+        report.internalError("the reference cannot interpret rule '" + each.rule.getSymName() +
+                             "'");
+        return kInternalError;
+      }
+      printWatched(k, each.index, each.op, each.rule, each.tensors, /*skipped=*/!each.steps);
+    }
+    return kSuccess;
+  }
+
+  /// Collects the text by step. It is printed when nothing can fail any more.
   void printWatched(int64_t step, size_t index, optim::ParameterOp op, optim::RuleOp rule,
                     const reference::Tensors &tensors, bool skipped) {
     auto watched = run.watched.find(rule.getSymName());
@@ -128,9 +175,7 @@ private:
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
       if (!tensors.states[i].data.empty() && !isWatchState(rule.getState(i).getName()))
         add("state:" + name + ":" + rule.getState(i).getName().str(), tensors.states[i]);
-    std::vector<uint8_t> bytes(sizeof(taken));
-    std::memcpy(bytes.data(), &taken, sizeof(taken));
-    outputs.push_back({"state:" + name + ":step", manifest::TensorType::I64, {}, std::move(bytes)});
+    outputs.push_back(stepsOutput(name, taken));
   }
 
   Report &report;
@@ -138,6 +183,8 @@ private:
   const RunInput &run;
   const RunCommand &command;
   std::vector<RunOutput> &outputs;
+  optim::ModelOp model;
+  std::vector<Parameter> parameters; ///< in the module's order
   llvm::StringMap<optim::RuleOp> rules;
   llvm::StringMap<optim::RouteOp> routes;
   llvm::StringMap<std::vector<double>> hyperparameters;

@@ -157,6 +157,8 @@ class ParameterInfo(Sized):
         ("gradient_local_shape", c.POINTER(c.c_int64)),
         ("states", c.c_int32),
         ("member", c.c_int32),
+        ("is_model", c.c_int32),
+        ("reserved", c.c_int32),
     ]
 
 
@@ -286,7 +288,7 @@ SIZES = {
     "stepc_transport": (Transport, 96),
     "stepc_traffic": (Traffic, 32),
     "stepc_options": (Options, 88),
-    "stepc_parameter_info": (ParameterInfo, 96),
+    "stepc_parameter_info": (ParameterInfo, 104),
     "stepc_state_info": (StateInfo, 72),
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),

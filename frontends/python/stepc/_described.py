@@ -38,6 +38,8 @@ class Parameter:
     gradient_local_shape: tuple[int, ...] | None
     member: bool
     states: tuple[State, ...]
+    is_model: bool = False
+    """Whether it stands for the definition's model: a step count and hyperparameters, and no tensor."""
 
 
 @dataclass(frozen=True)

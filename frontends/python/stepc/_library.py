@@ -154,6 +154,11 @@ class Library:
         """The parameters as every rank sees them, without local shapes, which an instance has."""
         return self._parameters(None)
 
+    @property
+    def model(self) -> Parameter | None:
+        """The parameter that stands for the definition's model, if it has one."""
+        return next((one for one in self.parameters if one.is_model), None)
+
     def _parameters(self, instance: c.c_void_p | None) -> tuple[Parameter, ...]:
         found = []
         for index in range(self.table.parameter_count()):
@@ -183,7 +188,7 @@ class Library:
                        local_shape(info.gradient_local_shape, info.axes,
                                    _text(info.gradient_placements)))
                       if info.member else (None, None)),
-                    bool(info.member), tuple(states),
+                    bool(info.member), tuple(states), bool(info.is_model),
                 )
             )  # fmt: skip
         return tuple(found)
@@ -429,7 +434,7 @@ class Instance:
         try:
             self._call("half_stepped", c.addressof(flags), count)
         except StepcError:
-            return [p.name for p in self.parameters]
+            return [p.name for p in self.parameters if not p.is_model]
         return [p.name for p in self.parameters if flags[p.index]]
 
     def recover(self) -> None:

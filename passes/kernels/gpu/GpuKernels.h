@@ -72,6 +72,8 @@ GpuKernels addGpuProductKernels(mlir::gpu::GPUModuleOp code, exec::ProductOp op)
 GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
 /// The kernel of a sum of contributions: each GPU block adds up a row of the table.
 GpuKernels addGpuSumKernel(mlir::gpu::GPUModuleOp code, exec::SumOp op);
+/// The kernel that adds up a rank's parts of a number of the model, in one GPU block.
+GpuKernels addGpuCollectKernel(mlir::gpu::GPUModuleOp code, exec::CollectOp op);
 /// The kernel that counts a step: each thread counts for a parameter.
 GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
 /// The kernel that adds up seals and puts them on messages, each seal by a GPU block. The second one compares

@@ -22,7 +22,8 @@ static Value beginItem(KernelBuilder &b, Value count) {
 
 FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::FuncOp function,
                                                 ArrayRef<exec::DispatchParametersOp> dispatches) {
-  if (failed(checkParameterKernel(function, dispatches)))
+  FailureOr<ParameterForm> form = checkParameterKernel(function, dispatches);
+  if (failed(form))
     return failure();
   KernelBuilder b(function.getContext(), function.getLoc(), kGlobal);
   gpu::GPUFuncOp made =
@@ -32,12 +33,11 @@ FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::Fun
   ElementwiseBody region(body, body.getNumArguments());
   ParameterArguments arguments{made.getArgument(0), made.getArgument(1), made.getArgument(2)};
   Value item = beginItem(b, made.getArgument(3));
-  // A row has two words: the parameter's number, and the offset of its scalars in the workspace.
-  Value parameter =
-      b.load(b.getI64Type(), b.address(arguments.rows, b.getI64Type(), b.mul(item, b.constant(2))));
+  Value parameter = b.load(b.getI64Type(), b.address(arguments.rows, b.getI64Type(),
+                                                     b.mul(item, b.constant(form->words()))));
   ifActive(b, arguments.records, parameter, [&] {
     region.emitUniform(b, {});
-    emitParameters(b, region, body, arguments, item, /*width=*/0);
+    emitParameters(b, region, *form, arguments, item, /*width=*/0);
   });
   return made;
 }

@@ -1,5 +1,6 @@
 //===- GpuSumKernel.cpp - A row of a sum of contributions per block ----------===//
 
+#include "passes/kernels/ParameterKernel.h"
 #include "passes/kernels/SumKernel.h"
 #include "passes/kernels/gpu/GpuKernels.h"
 #include "passes/kernels/gpu/ReduceWay.h"
@@ -74,6 +75,36 @@ GpuKernels addGpuSumKernel(gpu::GPUModuleOp code, exec::SumOp op) {
         });
   });
   return {{made, 1}};
+}
+
+GpuKernels addGpuCollectKernel(gpu::GPUModuleOp code, exec::CollectOp op) {
+  if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(nameOf(op)))
+    return {{known, 1}};
+  plan::Reduction reduction = op.getReduction();
+  SumBuilder b(op.getContext(), op.getLoc(), sums::termsOf(reduction));
+  // Arguments: the words that list the parts; the workspace; where the sum goes; the records.
+  b.begin(code, nameOf(op), /*arguments=*/4, /*blocksPerSlot=*/1);
+  std::unique_ptr<ReduceWay> way = ReduceWay::make(b, reduction, /*exponent=*/0);
+  Value words = b.function.getArgument(0), records = b.function.getArgument(3);
+  Type i64 = b.getI64Type();
+  auto word = [&](Value number) { return b.load(i64, b.address(words, i64, number)); };
+  // The warps share the parts. All lanes of a warp take the same branch.
+  Value warp = b.quotient(b.thread, kWarp), count = word(b.constant(0));
+  ReduceWay::Values found =
+      b.loop(warp, count, kWarps, way->ofWarp(), [&](Value part, ValueRange found) {
+        Value row = b.add(b.mul(part, b.constant(2)), 1);
+        Value record = recordOf(b, records, word(row));
+        Value active = b.load(i64, b.address(record, b.getI8Type(),
+                                             int64_t(offsetof(stepc_parameter_record, active))));
+        Value from = b.address(b.function.getArgument(1), b.getI8Type(), word(b.add(row, 1)));
+        ReduceWay::Values with = way->addPart(found, from), kept;
+        for (auto [taken, left] : llvm::zip(with, found))
+          kept.push_back(b.select(b.differs(active, 0), taken, left));
+        return kept;
+      });
+  ReduceWay::Values all = way->overWarps(found);
+  b.when(b.below(b.thread, kWarp), [&] { way->storePart(all, b.function.getArgument(2)); });
+  return {{b.function, 1}};
 }
 
 } // namespace stepc::kernels

@@ -95,6 +95,7 @@ GpuKernels addGpuKernels(gpu::GPUModuleOp code, Operation *command) {
       .Case([&](exec::ApplyOp op) { return blockKernels(op).onGpu(code, op); })
       .Case([&](exec::CopyOp op) { return addGpuCopyKernel(code, op); })
       .Case([&](exec::SumOp op) { return addGpuSumKernel(code, op); })
+      .Case([&](exec::CollectOp op) { return addGpuCollectKernel(code, op); })
       .Case([&](exec::AdvanceStepsOp op) { return addGpuAdvanceKernel(code, op); })
       .Case([&](exec::StartOp op) { return addGpuSealKernel(code, op); })
       .Case([&](exec::AwaitOp op) { return addGpuSealCheckKernel(code, op); })

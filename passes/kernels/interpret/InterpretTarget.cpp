@@ -62,6 +62,11 @@ public:
           record.sums = op.getReduction() ? sumsPerValue(op) : 0;
           return {{recordFunction(symbols, op.getLoc(), {nameOf(op), record}), 1}};
         })
+        .Case([&](exec::CollectOp op) -> Kernels {
+          return {{recordFunction(symbols, op.getLoc(),
+                                  {nameOf(op), interpret::CollectKernel{op.getReduction()}}),
+                   1}};
+        })
         .Default(Kernels());
   }
 

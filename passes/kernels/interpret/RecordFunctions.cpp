@@ -91,13 +91,15 @@ FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
 
 FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
                                            ArrayRef<exec::DispatchParametersOp> dispatches) {
-  if (failed(checkParameterKernel(function, dispatches)))
+  FailureOr<ParameterForm> form = checkParameterKernel(function, dispatches);
+  if (failed(form))
     return failure();
   Block &body = function.getBody().front();
   interpret::ParameterKernel record;
   int64_t inputs = body.getNumArguments(), outputs = body.getTerminator()->getNumOperands();
   for (int64_t i = 0; i < inputs; ++i)
     record.inputs.push_back(i);
+  record.numbers.assign(form->numbers.begin(), form->numbers.end());
   for (int64_t i = 0; i < outputs; ++i)
     record.outputs.push_back(inputs + i);
   record.body.registers = inputs + outputs;

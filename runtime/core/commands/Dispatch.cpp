@@ -91,7 +91,8 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParame
     for (int64_t parameter : plan.groups[run.group].parameters) {
       made->rows.push_back(recordOf(run.group, parameter));
       for (const plan::Operand &operand : run.operands)
-        made->rows.push_back(wordOf(operand, parameter));
+        made->rows.push_back(&operand == run.operands.data() ? wordOf(operand, parameter)
+                                                             : beginOf(instance, operand));
       ++made->launch.items;
     }
   made->findRecords();

@@ -43,7 +43,43 @@ public:
   RowCopy copy;
 };
 
+/// A kernel that reads rows as one item. So no item is left out.
+class PreparedCollect : public PreparedKernel {
+public:
+  using PreparedKernel::PreparedKernel;
+
+  std::string place(const AddressOf &addressOf) override {
+    arguments[0] = rows.data();
+    return PreparedKernel::place(addressOf);
+  }
+  void declare(const AddUse &add) const override {
+    add(arguments[0], int64_t(rows.size() * sizeof(int64_t)), "the command's rows");
+    PreparedKernel::declare(add);
+  }
+};
+
 } // namespace
+
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Collect &command) {
+  auto made = std::make_unique<PreparedCollect>(instance, number);
+  made->launch = instance.library.launch(command.kernel);
+  made->rows.push_back(0);
+  for (const plan::Collect::Run &run : command.runs) {
+    const plan::Table &table = plan.tables[run.table];
+    int64_t group = plan.segments[table.from.segment].group;
+    for (const plan::CopyRow &row : tables[run.table].copies) {
+      made->rows.push_back(recordOf(group, row.parameter));
+      made->rows.push_back(beginOf(instance, run.source) + row.source * table.elementBytes);
+      ++made->rows[0];
+    }
+  }
+  made->arguments = {nullptr, arena(), arena() + beginOf(instance, command.target),
+                     instance.running.records.data()};
+  made->launch.items = 1;
+  made->launch.grain = 1;
+  made->findRecords();
+  return made;
+}
 
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Copy &command) {
   const plan::Table &table = plan.tables[command.table];

@@ -19,9 +19,9 @@
  *    are no items of their own (plan::Chunk). The device leaves out
  *    chunks of parameters that the step skips (missing_grad = skip), or the kernel does, which finds
  *    the flag in the record;
- *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above;
- *    arguments[1] = the workspace; arguments[2] = the stepc_parameter_records. Parameters that the
- *    step skips are left out as above;
+ *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above: the
+ *    scalars that are written, then numbers of the model that are read; arguments[1] = the workspace;
+ *    arguments[2] = the stepc_parameter_records. Parameters that the step skips are left out as above;
  *  - parameters whose steps are counted, on a device that may have step counts in its own memory:
  *    arguments[0] = the records of parameters, without the records of further parts;
  *  - rows of a copy, on a device that does not copy by itself: arguments[0] = rows, each a
@@ -32,6 +32,10 @@
  *    of a word, counted from arguments[0]: from that word on stand the bytes at which the elements of
  *    each contribution begin. arguments[1], [2] = the addresses in the workspace from which these
  *    bytes and the targets count; arguments[3] = the records;
+ *  - parts of a number of the model, as one item: arguments[0] = words: how many parts there are,
+ *    then for each the index of a record, and the byte of the workspace at which the part begins;
+ *    arguments[1] = the workspace; arguments[2] = where the sum goes; arguments[3] = the records. The
+ *    kernel leaves out parts of parameters that the step skips;
  *  - items of computed blocks, of a product or a function of blocks: item = slot · items + i.
  *    arguments are the address of the scratch, then the addresses of the command's batches in the
  *    workspace. A product then has stepc_factors, so that products that differ only in these share a
@@ -57,7 +61,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 17
+#define STEPC_KERNEL_ABI_VERSION 18
 
 /* The layout is that of plan::Chunk: 16 × int64. */
 typedef struct stepc_chunk {
@@ -186,12 +190,15 @@ void stepc_rt_reduce_pieces(int64_t kind, int64_t columns, int64_t count, int64_
 
 /* Sums of lines that are cut between ranks (runtime/sums/Parts.h). The first sets `count` accumulators to 0.
  * The second adds rows x cols terms to accumulators: of one block, of each row, or of each column, as
- * `remains` says. The third adds up `parts` parts of each of `values` values and writes the results of the
+ * `remains` says. The third adds up the parts of a number of the model that `rows` lists, as its kernel's
+ * arguments[0]. The last adds up `parts` parts of each of `values` values and writes the results of the
  * reduction, of `terms` terms each. Part i of the first value begins `places[i]` bytes behind `from`. A part
  * has `count` accumulators. */
 void stepc_rt_begin_sums(int64_t kind, int64_t count, void *sums);
 void stepc_rt_add_terms(int64_t kind, int64_t remains, int64_t rows, int64_t cols,
                         const float *terms, int64_t stride, void *sums);
+void stepc_rt_collect_sums(int64_t kind, const int64_t *rows, const void *from,
+                           const stepc_parameter_record *records, void *to);
 void stepc_rt_finish_sums(int64_t kind, int64_t terms, int64_t count, const int64_t *places,
                           int64_t parts, const void *from, int64_t values, float *out);
 

@@ -96,11 +96,12 @@ typedef struct stepc_options {
   double timeout_seconds; /* of every wait; 0: 120 */
 } stepc_options;
 
-/* One parameter as this rank sees it. Strings and global shapes live as long as the library, local shapes
- * as long as the instance. Local shapes are null for a null instance, and on ranks outside the parameter's
- * mesh. For a flat range, if another rank owns the tensor, and if a state stays with some blocks of a
- * parameter, the local shape is the number of elements, followed by ones. A scalar then has this number, too,
- * although it has 0 axes. */
+/* One parameter as this rank sees it. If the specification has a model block, the last parameter stands for
+ * the model (`is_model`): it has the model's hyperparameters and step count and no memory, its local shapes
+ * are [0]. Strings and global shapes live as long as the library, local shapes as long as the instance.
+ * Local shapes are null for a null instance, and on ranks outside the parameter's mesh. For a flat range, if
+ * another rank owns the tensor, and if a state stays with some blocks of a parameter, the local shape is the
+ * number of elements, followed by ones. A scalar then has this number, too, although it has 0 axes. */
 typedef struct stepc_parameter_info {
   int32_t struct_size;
   int32_t axes; /* of the global and local shapes */
@@ -112,6 +113,8 @@ typedef struct stepc_parameter_info {
   const int64_t *global_shape, *local_shape, *gradient_local_shape;
   int32_t states; /* that exist: an f32 parameter has no master */
   int32_t member; /* 0: this rank is outside the parameter's mesh */
+  int32_t is_model; /* 1: the parameter stands for the specification's model */
+  int32_t reserved;
 } stepc_parameter_info;
 
 typedef struct stepc_state_info {

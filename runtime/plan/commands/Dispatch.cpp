@@ -44,7 +44,7 @@ std::string DispatchChunks::check(ProgramChecks &checks) const {
                                        table.isOverShards() ? &table.from : nullptr);
           !wrong.empty())
         return wrong;
-      if (operand.kind == OperandKind::Line && !table.leadsToLines())
+      if (operand.kind == OperandKind::Line && !table.leadsToLines() && !table.reduces())
         return ProgramChecks::ofKind("line_chunks or of a reduction", table.kind) +
                ", which leads to no line";
     }
@@ -102,22 +102,29 @@ std::string DispatchParameters::check(ProgramChecks &checks) const {
   for (const Run &run : runs) {
     if (!inside(run.group, plan.groups))
       return outside("group", run.group, plan.groups);
-    for (const Operand &operand : run.operands) {
-      if (operand.kind != OperandKind::Scalars)
-        return "expected to write scalars, found " + std::string(describe(operand.kind));
-      if (Check wrong = checks.operand(operand, at(plan.groups, run.group), nullptr);
-          !wrong.empty())
+    // The first operand is written. The kernel reads numbers of the model from the others.
+    for (size_t k = 0; k < run.operands.size(); ++k) {
+      const Operand &operand = run.operands[k];
+      if (operand.kind != OperandKind::Scalars && (k == 0 || operand.kind != OperandKind::Line))
+        return "expected scalars, and numbers of the model behind them, found " +
+               std::string(describe(operand.kind));
+      if (k > 0 && plan.model < 0)
+        return "expected no numbers of a model, which the specification does not have, found some";
+      int64_t group = k == 0 ? run.group.value : at(plan.parameters, plan.model).group;
+      if (Check wrong = checks.operand(operand, at(plan.groups, group), nullptr); !wrong.empty())
         return wrong;
     }
   }
   return checks.kernel(kernel, std::move(call));
 }
 
-void DispatchParameters::effects(const Plan &, Effects &list) const {
+void DispatchParameters::effects(const Plan &plan, Effects &list) const {
   for (const Run &run : runs)
     for (size_t k = 0; k < run.operands.size(); ++k) {
-      Effect effect{&run.operands[k], static_cast<int64_t>(k), Access::Writes, Effect::Row};
-      effect.group = run.group;
+      const Operand &operand = run.operands[k];
+      Effect effect{&operand, static_cast<int64_t>(k), k == 0 ? Access::Writes : Access::Reads,
+                    operand.kind == OperandKind::Scalars ? Effect::Row : Effect::All};
+      effect.group = k == 0 ? run.group : GroupNumber(at(plan.parameters, plan.model).group);
       list.push_back(effect);
     }
 }

@@ -31,7 +31,8 @@ struct DispatchChunks {
   void effects(const Plan &, Effects &) const;
 };
 
-/// Runs a kernel over the parameters of groups, whose scalars it writes.
+/// Runs a kernel over the parameters of groups, whose scalars it writes. Behind the table of scalars, the
+/// operands of a group are numbers of the model that the kernel reads.
 struct DispatchParameters {
   static constexpr std::string_view kName = "parameters";
   struct Run {

@@ -63,4 +63,40 @@ std::string Sum::check(ProgramChecks &checks) const {
 }
 void Sum::effects(const Plan &plan, Effects &list) const { listMove(plan, *this, list); }
 
+std::string Collect::check(ProgramChecks &checks) const {
+  const Plan &plan = checks.plan;
+  if (plan.model < 0)
+    return "expected a plan of a specification with a model, found another";
+  if (!isKnown(reduction))
+    return "expected a known reduction, found another";
+  int64_t bytes = sums::bytesOf(reduction);
+  const Group &group = at(plan.groups, at(plan.parameters, plan.model).group);
+  auto isHere = [](const Operand &operand) { return operand.kind == OperandKind::Line; };
+  for (const Run &run : runs) {
+    if (Check wrong = checks.table(run.table, TableKind::Collect); !wrong.empty())
+      return wrong;
+    if (int64_t found = at(plan.tables, run.table).elementBytes; found != bytes)
+      return "expected sums of " + std::to_string(bytes) + " bytes, found " + std::to_string(found);
+    if (!isHere(run.source))
+      return "expected parts in the workspace, found " + std::string(describe(run.source.kind));
+    if (Check wrong = checks.operand(run.source, checks.groupOf(run.table), nullptr);
+        !wrong.empty())
+      return wrong;
+  }
+  if (!isHere(target) || target.bytes < bytes)
+    return "expected a target of a line with " + std::to_string(bytes) + " bytes, found another";
+  if (Check wrong = checks.operand(target, group, nullptr); !wrong.empty())
+    return wrong;
+  return checks.optionalKernel(kernel);
+}
+
+void Collect::effects(const Plan &, Effects &list) const {
+  for (size_t k = 0; k < runs.size(); ++k) {
+    Effect effect{&runs[k].source, static_cast<int64_t>(k), Access::Reads};
+    effect.table = runs[k].table;
+    list.push_back(effect);
+  }
+  list.push_back({&target, static_cast<int64_t>(runs.size()), Access::Writes});
+}
+
 } // namespace stepc::plan

@@ -50,6 +50,34 @@ struct Sum {
   void effects(const Plan &, Effects &) const;
 };
 
+/// Adds up a rank's parts of a number of the whole model, which stages of all groups wrote. Parts of
+/// parameters that the step skips are left out. The sum becomes the rank's part of the model's own line.
+struct Collect {
+  static constexpr std::string_view kName = "collect";
+  struct Run {
+    TableNumber table;
+    Operand source;
+
+    template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+      visit("table", self.table);
+      visit("source", self.source);
+    }
+  };
+  std::vector<Run> runs;
+  Operand target;
+  KernelNumber kernel;
+  Reduction reduction = Reduction::Sum;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("kernel", self.kernel);
+    visit("runs", self.runs);
+    visit("target", self.target);
+    visit("reduction", self.reduction);
+  }
+  std::string check(ProgramChecks &) const;
+  void effects(const Plan &, Effects &) const;
+};
+
 } // namespace stepc::plan
 
 #endif

@@ -14,7 +14,8 @@ from stepc.torch.frozen import loaded_state, show_states
 from stepc.torch.group import BETAS, is_torchs_key, with_pair
 from stepc.torch.names import canonical_name
 from stepc.torch.options import (
-    OPTIONS, ROUTE, RouteInfo, check_saved, frozen_states, merge, unpack, without_absent,
+    OPTIONS, ROUTE, SHOWN_KEYS, RouteInfo, check_saved, expect_number, frozen_states, merge, unpack,
+    unpack_model, without_absent,
 )  # fmt: skip
 from stepc.torch.pieces import Layout, placed
 from stepc.torch.routed import RoutedGroups
@@ -177,6 +178,33 @@ def _with_pair(group: Mapping[str, Any], route: RouteInfo, where: str) -> dict[s
         raise StepcError(str(error)) from None
 
 
+def _model_state(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The model's count of steps and hyperparameters in a state dict, under ``"model"`` or, in a distributed
+    checkpoint, among the parameters' states. None if it has none: then the model keeps its own."""
+    known, saved = optimizer._routing.model, state_dict.get("model")
+    if saved is None and known is not None:
+        values = unpack_model(state_dict["state"].values(), known)
+        saved = None if values is None else dict(zip([STEP, *known], values, strict=True))
+    if saved is None:
+        return None
+    if known is None:
+        raise StepcError(
+            "the state dict has a model's hyperparameters and step count: expected a definition with a model "
+            "block, found one without"
+        )
+    _expect_kind(saved, Mapping, "'model' in the state dict", "a dict")
+    if set(saved) != {STEP, *known}:
+        raise StepcError(
+            f"'model' in the state dict: expected {', '.join([STEP, *known])}, found "
+            f"{', '.join(map(str, saved))}"
+        )
+    result = dict(saved)
+    result[STEP] = whole_step(saved[STEP], f"'model' in the state dict: '{STEP}'")
+    for name in known:
+        expect_number(result[name], name, "'model' in the state dict")
+    return result
+
+
 def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
     """Loads a state dict into an optimizer. If either of them has states, the optimizer is prepared first."""
     _expect_kind(state_dict, Mapping, "load_state_dict()", "a state dict")
@@ -185,7 +213,7 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
         result = hook(optimizer, state_dict)
         if result is not None:
             state_dict = result
-    saved = _saved_groups(state_dict)
+    saved, model = _saved_groups(state_dict), _model_state(optimizer, state_dict)
     if optimizer._never_stepped() and not any(state_dict["state"].values()):
         matched, group_of = _match(optimizer, saved)
         _put_options(optimizer, _options(optimizer, matched, group_of, state_dict["state"]))
@@ -194,6 +222,8 @@ def load_into(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> None:
         optimizer.state.hide_options()
         _load_states(optimizer, state_dict, saved)
         optimizer._binding.expect_loaded()
+    if model is not None:
+        optimizer._load_model(model)
     for hook in optimizer._optimizer_load_state_dict_post_hooks.values():
         hook(optimizer)
 
@@ -275,7 +305,7 @@ def _plan(
             raise StepcError(f"parameter '{name}': the state dict has no state '{state}'")
     for state, value in source.items():
         where = f"parameter '{name}': state '{state}'"
-        if state == OPTIONS:
+        if state in SHOWN_KEYS:
             continue
         if state not in own:
             raise StepcError(

@@ -17,7 +17,7 @@ from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta
 
 from stepc.errors import StepcError
 from stepc.torch.groups import Routing
-from stepc.torch.options import OPTIONS, ROUTE
+from stepc.torch.options import ROUTE, SHOWN_KEYS
 from stepc.torch.pieces import Piece
 from stepc.torch.routed import RoutedGroups
 from stepc.torch.slices import cut
@@ -111,7 +111,7 @@ def loaded_state(
     name: str, tensor: torch.Tensor, own: Mapping[str, Any] | None, source: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A frozen parameter's states from a state dict; ``own`` are the states that it has before."""
-    found = {state: value for state, value in source.items() if state != OPTIONS}
+    found = {state: value for state, value in source.items() if state not in SHOWN_KEYS}
     own = None if isinstance(own, Unchecked) else own
     if own is not None and own.keys() != found.keys():
         raise StepcError(

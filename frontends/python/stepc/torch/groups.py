@@ -88,6 +88,8 @@ class Routing:
     library: str | None = None
     #: Parameters whose matrices are divided into blocks, by the trainer or by the definition.
     divided: frozenset[str] = frozenset()
+    #: The model's hyperparameters with their defaults; None if the definition has no model.
+    model: dict[str, float | None] | None = None
 
     def __post_init__(self) -> None:
         for route in self.routes.values():
@@ -113,7 +115,7 @@ class Routing:
         }
         taken = {item["name"]: item["route"] for item in found["parameters"] if item.get("route")}
         divided = frozenset(item["name"] for item in found["parameters"] if item.get("divided"))
-        return Routing(routes, taken, divided=divided)
+        return Routing(routes, taken, divided=divided, model=found.get("model"))
 
     @staticmethod
     def of_library(library: Library) -> Routing:
@@ -122,8 +124,10 @@ class Routing:
             route.name: RouteInfo(route.name, route.rule, route.defaults)
             for route in library.routes
         }
-        taken = {one.name: one.route for one in library.parameters}
-        return Routing(routes, taken, library.path)
+        model = library.model
+        of_model = None if model is None else dict(routes.pop(model.route).defaults)
+        taken = {one.name: one.route for one in library.parameters if not one.is_model}
+        return Routing(routes, taken, library.path, model=of_model)
 
 
 def _with_arguments(diagnostics: str) -> str:
@@ -289,6 +293,31 @@ def route_options(
     return result
 
 
+def model_options(routing: Routing, given: Any) -> dict[str, Any]:
+    """The model's hyperparameters: what the trainer gives, and defaults. Empty if there is no model: then
+    ``model=`` may be for a route or hyperparameter of this name."""
+    known = routing.model
+    if known is None:
+        routes = routing.routes.values()
+        if given is not None and not any("model" in (one.name, one.rule, *one.defaults) for one in routes):
+            raise TypeError("model=: expected a definition with a model block, found one without")
+        return {}
+    if not isinstance(given, Mapping | None):
+        raise TypeError(f"model=: expected a dict of hyperparameters, found {shown(given)}")
+    for name in given or ():
+        if name not in known:
+            raise TypeError(
+                f"model=: '{name}' is no hyperparameter of the model: expected "
+                f"{', '.join(known) or 'none'}" + unknown_hint([name], known)
+            )
+    result: dict[str, Any] = known | dict(given or {})
+    for name, value in result.items():
+        if value is None:
+            raise HyperparameterError(f"model: {name} has no default: pass model={{'{name}': …}}")
+        expect_number(value, name, "model=")
+    return result
+
+
 def _expect(name: str, value: Any, routes: Sequence[RouteInfo], where: str) -> None:
     known = sorted({one for route in routes for one in route.defaults})
     if name in known or is_other_key(name, value, known):
@@ -375,6 +404,10 @@ def signature(groups: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
     )
 
 
+class _NoNumber(Exception):
+    """An option that is no number, without the words that say whose."""
+
+
 class Hyperparameters:
     """The groups' options in the array of float64 that the library reads in every step.
 
@@ -387,6 +420,9 @@ class Hyperparameters:
         device: torch.device | None = None,
     ) -> None:  # fmt: skip
         defaults = {route.name: route.defaults for route in library.routes}
+        model = library.model
+        self._of_model = None if model is None else model.route
+        self._model_names = () if model is None else tuple(defaults[model.route])
         self._names = [tuple(defaults.get(group[ROUTE], ())) for group in groups]
         # After the groups' rows comes a row per route, for parameters that this rank does not hold.
         self._routes = list(defaults)
@@ -409,26 +445,35 @@ class Hyperparameters:
     def pointer(self) -> int:
         return c.addressof(self._values) if self._on_device is None else self._on_device.data_ptr()
 
-    def write(self, groups: Iterable[Mapping[str, Any]]) -> None:
-        """Copies the groups' hyperparameters to the array. Schedulers and trainers may have changed them."""
-        values, stride, on_device = self._values, self.stride, self._on_device
+    def write(self, groups: Iterable[Mapping[str, Any]], model: Mapping[str, Any]) -> None:
+        """Copies hyperparameters of the groups and of the model to the array. Schedulers and trainers may
+        have changed them."""
         for row, (group, names) in enumerate(zip(groups, self._names, strict=True)):
-            base = row * stride
-            for column, name in enumerate(names):
-                try:
-                    value = group[name]
-                    if on_device is not None:
-                        self._bring(base + column, value, on_device)
-                        continue
-                    values[base + column] = value if type(value) is float else number(value)
-                except GraphError:
-                    raise
-                except (KeyError, TypeError, ValueError, RuntimeError) as error:
-                    found = shown(group[name]) if name in group else "none"
-                    raise HyperparameterError(
-                        f"parameter group {row} (route {group[ROUTE]}): expected a number for '{name}', "
-                        f"found {found}"
-                    ) from error
+            try:
+                self._write(row, group, names)
+            except _NoNumber as error:
+                where = f"parameter group {row} (route {group[ROUTE]})"
+                raise HyperparameterError(f"{where}: {error}") from error.__cause__
+        if self._of_model is not None:
+            try:
+                self._write(len(self._names) + self._routes.index(self._of_model), model, self._model_names)
+            except _NoNumber as error:
+                raise HyperparameterError(f"model: {error}") from error.__cause__
+
+    def _write(self, row: int, options: Mapping[str, Any], names: Sequence[str]) -> None:
+        values, on_device, base = self._values, self._on_device, row * self.stride
+        for column, name in enumerate(names):
+            try:
+                value = options[name]
+                if on_device is not None:
+                    self._bring(base + column, value, on_device)
+                    continue
+                values[base + column] = value if type(value) is float else number(value)
+            except GraphError:
+                raise
+            except (KeyError, TypeError, ValueError, RuntimeError) as error:
+                found = shown(options[name]) if name in options else "none"
+                raise _NoNumber(f"expected a number for '{name}', found {found}") from error
 
     def _bring(self, place: int, value: Any, on_device: torch.Tensor) -> None:
         if isinstance(value, torch.Tensor) and value.device == on_device.device and value.numel() == 1:

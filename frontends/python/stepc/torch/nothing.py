@@ -11,6 +11,7 @@ class Nothing:
 
     routes: tuple[Any, ...] = ()
     parameters: tuple[Any, ...] = ()
+    model = None
     transport = None
 
     @property

@@ -39,7 +39,7 @@ from stepc.torch.routed import RoutedGroups
 from stepc.torch.shown import expect_names, is_empty, states_left
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
-from stepc.torch.verify import verify
+from stepc.torch.verify import verify, whole_job
 
 # How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. Before
 # that they load models, which takes some ranks minutes longer than others.
@@ -95,6 +95,8 @@ class Optimizer(Failures, RoutedGroups):
             are tensors on the GPU. If hyperparameters are, too, replays read their values of the time.
         target, strategy, workspace_limit, state_limit, numerics, arguments, if_present, cluster: see
             :func:`stepc.compile`; not beside ``library``.
+        model: hyperparameters of the definition's ``model`` block, ``{"max_norm": 0.5}``. They are in
+            ``optimizer.model`` and may change between steps.
         routes: hyperparameters by rule or route, ``Muon={"lr": 0.02}``, or one for all routes that
             have it, ``lr=0.02``. ``betas=(a, b)`` stands for ``beta1`` and ``beta2``. ``foreach``, ``fused``
             and ``maximize=False``, which torch's optimizers take, are accepted and ask for nothing.
@@ -126,11 +128,14 @@ class Optimizer(Failures, RoutedGroups):
         arguments: Sequence[str] = (),
         if_present: Sequence[str] = (),
         cluster: Cluster | None = None,
+        model: Any = None,
         **routes: Any,
     ) -> None:
         self._spec, self._process_group, self._partial = spec, process_group, partial_gradients
         self._threads, self._capturable = threads, capturable
         self._binding: Binding | None = None
+        # The model's count of steps, where the library counts it. None before anything was bound or loaded.
+        self._model_view: torch.Tensor | None = None
         self._hyperparameters: Hyperparameters | None = None
         self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
@@ -169,7 +174,7 @@ class Optimizer(Failures, RoutedGroups):
                 cluster=cluster,
             )  # fmt: skip
             self._given_library = Library(library) if library is not None else None
-            super().__init__(params, routes)
+            super().__init__(params, routes, model)
             self._trained = trained(self._named())
             if self._meeting is not None:
                 agree(None, self._meeting)
@@ -319,6 +324,8 @@ class Optimizer(Failures, RoutedGroups):
                 library = devices.choose_target(library, device)
         except StepcError as error:
             problem = error
+        if problem is None and world and library.model is not None:
+            problem = whole_job(world)
         agree(problem, meeting, world, library.target if world else "")
         if not world:
             try:
@@ -390,7 +397,11 @@ class Optimizer(Failures, RoutedGroups):
         self._hyperparameters = Hyperparameters(
             instance.library, self.param_groups, device.numbers
         )
-        self._hyperparameters.write(self.param_groups)
+        self._hyperparameters.write(self.param_groups, self.model)
+        of_model = next((one for one in instance.parameters if one.is_model), None)
+        if of_model is not None:
+            steps[of_model.index] = self._model_step()
+            self._model_view = steps[of_model.index]
         self._binding = Binding(
             instance, device, records, steps, self._partial, self._declarations.gradient, self._capturable
         )
@@ -404,6 +415,14 @@ class Optimizer(Failures, RoutedGroups):
         self._block_states |= block_states(instance.parameters)
         # States that are not bound now (of frozen parameters) are kept until their parameter comes back.
         self._show_bound(kept)
+
+    def _model_step(self) -> int:
+        """How many steps the model has taken."""
+        return 0 if self._model_view is None else int(self._model_view)
+
+    def _model_values(self) -> dict[str, Any]:
+        """The model's hyperparameters, in the order of the definition."""
+        return {name: self.model[name] for name in self._routing.model or ()}
 
     def _show_bound(self, kept: dict[str, dict[str, Any]]) -> None:
         """Puts the bound states, and the kept states of frozen parameters, into `state`."""
@@ -494,7 +513,7 @@ class Optimizer(Failures, RoutedGroups):
             except Resharded as changed:
                 self._prepare(str(changed))
                 self._binding.bind_gradients(again=True)
-            self._hyperparameters.write(self.param_groups)
+            self._hyperparameters.write(self.param_groups, self.model)
             if self._capturable:
                 self._binding.expect_gradients_in_place()
             getattr(self._binding, then)()
@@ -552,6 +571,8 @@ class Optimizer(Failures, RoutedGroups):
         if self.state.options_shown and any(int(state.get(STEP, 0)) for state in saved["state"].values()):
             fill_absent(saved["param_groups"])
         self.state.hide_options()
+        if self._routing.model is not None:
+            saved["model"] = {STEP: self._model_step(), **self._model_values()}
         return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -561,6 +582,15 @@ class Optimizer(Failures, RoutedGroups):
         """
         load_into(self, state_dict)
         self._failure = None
+
+    def _load_model(self, saved: Mapping[str, Any]) -> None:
+        """Takes the model's count of steps and hyperparameters, which loading has checked."""
+        for name, value in saved.items():
+            if name != STEP:
+                self.model[name] = value.clone() if isinstance(value, torch.Tensor) else value
+        if self._model_view is None:
+            self._model_view = torch.zeros((), dtype=torch.int64)
+        self._model_view.fill_(saved[STEP])
 
     def _never_stepped(self) -> bool:
         return self._binding is None and not self._kept_states and not any(self.state.values())

@@ -23,6 +23,10 @@ ROUTE = "route"
 #: loads. torch itself keeps a group's options under one of its parameters alone. No state of a
 #: definition can have this name.
 OPTIONS = "@options"
+#: The key of the model's count of steps and hyperparameters beside them.
+MODEL = "@model"
+#: What is among a parameter's states only while they are saved or loaded.
+SHOWN_KEYS = frozenset({OPTIONS, MODEL})
 
 #: In a distributed checkpoint, a group's value of a key that only other groups have.
 _ABSENT = "@absent"
@@ -102,15 +106,39 @@ def unknown_hint(unknown: Iterable[str], known: Collection[str]) -> str:
     return ""
 
 
-def _checksum(route: RouteInfo) -> float:
-    return float(zlib.crc32("\n".join([route.name, *route.defaults]).encode()))
+def _checksum(name: str, hyperparameters: Iterable[str]) -> float:
+    return float(zlib.crc32("\n".join([name, *hyperparameters]).encode()))
 
 
 def pack(route: RouteInfo, group: Mapping[str, Any], frozen: int) -> torch.Tensor:
     """A group's hyperparameters as one tensor of float64. They come after a checksum of the route's names and
     the number of frozen parameters that have states."""
     values = [number(group[name]) for name in route.defaults]
-    return torch.tensor([_checksum(route), frozen, *values], dtype=torch.float64)
+    return torch.tensor([_checksum(route.name, route.defaults), frozen, *values], dtype=torch.float64)
+
+
+def pack_model(steps: int, values: Mapping[str, Any]) -> torch.Tensor:
+    """The model's count of steps and the values of its hyperparameters as one tensor of float64. They come
+    after a checksum of the names."""
+    checksum = _checksum("model", values)
+    return torch.tensor([checksum, steps, *map(number, values.values())], dtype=torch.float64)
+
+
+def unpack_model(states: Iterable[Mapping[str, Any] | None], names: Collection[str]) -> list[float] | None:
+    """What :func:`pack_model` stored; None if no parameter's states have it. Raises StepcError for that of
+    another model."""
+    saved = next((state[MODEL] for state in states if state and MODEL in state), None)
+    if saved is None:
+        return None
+    if (
+        not isinstance(saved, torch.Tensor) or saved.is_meta or tuple(saved.shape) != (len(names) + 2,)
+        or float(saved[0]) != _checksum("model", names)
+    ):  # fmt: skip
+        raise StepcError(
+            f"expected the model's count of steps and {', '.join(names) or 'no hyperparameter'} in the state "
+            "dict, found those of another model"
+        )
+    return saved[1:].tolist()
 
 
 def fill_absent(groups: Sequence[dict[str, Any]]) -> None:
@@ -143,7 +171,7 @@ def unpack(saved: Any, route: RouteInfo, name: str) -> dict[str, float] | None:
     if (
         not isinstance(saved, torch.Tensor) or saved.is_meta or saved.layout is not torch.strided
         or tuple(saved.shape) != (len(route.defaults) + 2,)
-        or float(saved[0]) != _checksum(route)
+        or float(saved[0]) != _checksum(route.name, route.defaults)
     ):  # fmt: skip
         raise StepcError(
             f"parameter '{name}': expected the options of route {route.name} "

@@ -20,10 +20,15 @@ class RoutedGroups(torch.optim.Optimizer):
     Args:
         params: ``model.named_parameters()``, or dicts with such pairs under ``"params"``.
         routes: options by rule or route, and hyperparameters for all routes that have them.
+        model: hyperparameters of the definition's model.
     """
 
-    def __init__(self, params: Any, routes: Mapping[str, Any]) -> None:
-        self._route_arguments = routes
+    def __init__(
+        self, params: Any, routes: Mapping[str, Any], model: Any = None
+    ) -> None:
+        self._route_arguments, self._model_argument = routes, model
+        #: The hyperparameters of the definition's model. Each step reads them.
+        self.model: dict[str, Any] = {}
         # The options that the trainer gave with each parameter, for parameters that get their route later.
         self._given_options: dict[str, dict[str, Any]] = {}
         self.param_groups: list[dict[str, Any]] = []
@@ -87,9 +92,15 @@ class RoutedGroups(torch.optim.Optimizer):
 
     def _take_routing(self, routing: Routing) -> None:
         self._routing = routing
+        found = group_rules.model_options(routing, self.model or self._model_argument)
+        self.model.clear()  # a scheduler may have the dict
+        self.model |= found
+        arguments = self._route_arguments
+        if routing.model is None and self._model_argument is not None:
+            arguments = {**arguments, "model": self._model_argument}  # a route or hyperparameter of this name
         parameters = inspect.signature(type(self)).parameters.values()
         self._options = group_rules.route_options(
-            routing, self._route_arguments, self._capturable,
+            routing, arguments, self._capturable,
             [one.name for one in parameters if one.kind is one.KEYWORD_ONLY],
         )  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from stepc.errors import StepcError
-from stepc.torch.options import OPTIONS
+from stepc.torch.options import SHOWN_KEYS
 from stepc.torch.routed import RoutedGroups
 
 _HINT = "\nhint: states that are cleared or deleted begin anew: zeros, step 0"
@@ -16,12 +16,12 @@ _HINT = "\nhint: states that are cleared or deleted begin anew: zeros, step 0"
 
 def is_empty(entry: Any) -> bool:
     """Whether a parameter has no states: no entry, or one without states."""
-    return not entry or (len(entry) == 1 and OPTIONS in entry)
+    return all(key in SHOWN_KEYS for key in entry or ())
 
 
 def expect_names(found: Iterable[str], expected: Iterable[str], name: str, others: bool = True) -> None:
     """Refuses an entry that lacks a state or, with ``others``, has one that the definition does not have."""
-    found, expected = [one for one in found if one != OPTIONS], list(expected)
+    found, expected = [one for one in found if one not in SHOWN_KEYS], list(expected)
     if not set(expected) <= set(found) or (others and set(found) != set(expected)):
         raise StepcError(
             f"parameter '{name}': optimizer.state: expected the states {', '.join(expected)}, found "

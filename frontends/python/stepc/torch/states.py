@@ -21,7 +21,7 @@ from stepc._library import Instance
 from stepc.errors import PlanError, StepcError
 from stepc.torch.describe import TORCH_DTYPES
 from stepc.torch.group import shown
-from stepc.torch.options import OPTIONS, ROUTE, pack
+from stepc.torch.options import MODEL, OPTIONS, ROUTE, SHOWN_KEYS, pack, pack_model
 from stepc.torch.pieces import Layout, Piece, placed
 from stepc.torch.placements import BLOCKS, placements_like, same_placements, same_spec, split_placements
 from stepc.torch.routed import RoutedGroups
@@ -44,7 +44,8 @@ class LazyStates(defaultdict):
     zero gradients. That is a real step, which would count and may write. So this question, and no other,
     makes states, without a step. Distributed checkpoint then saves and loads the states of every
     parameter, but a group's options for one parameter only. So from its question to the end of saving or
-    loading every parameter also has its options among its states.
+    loading every parameter also has its options among its states, and the model's count of steps and
+    hyperparameters, if the definition has a model block.
     """
 
     def __init__(self, owner: RoutedGroups, entries: Mapping[Any, Any] | None = None) -> None:
@@ -114,6 +115,9 @@ class LazyStates(defaultdict):
         return len(self) > 0
 
     def _show_options(self, owner: RoutedGroups) -> None:
+        model = None
+        if owner._routing.model is not None:
+            model = pack_model(owner._model_step(), owner._model_values())
         frozen = sum(bool(state) and not tensor.requires_grad for tensor, state in self.items())
         for group in owner.param_groups:
             if group[ROUTE] is not None:
@@ -121,6 +125,8 @@ class LazyStates(defaultdict):
                 for tensor in group["params"]:
                     if tensor in self:
                         self[tensor][OPTIONS] = options.clone()
+                        if model is not None:
+                            self[tensor][MODEL] = model.clone()
         self.options_shown = True
 
     def hide_options(self) -> None:
@@ -128,7 +134,8 @@ class LazyStates(defaultdict):
         if self.options_shown:
             self.options_shown = False
             for state in self.values():
-                state.pop(OPTIONS, None)
+                for key in SHOWN_KEYS:
+                    state.pop(key, None)
 
     def __reduce__(self) -> Any:
         return (defaultdict, (dict,), None, None, iter(self.items()))

@@ -8,9 +8,11 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import torch.distributed as dist
+
 from stepc._described import State
 from stepc._library import Library
-from stepc.errors import PlanError, plural
+from stepc.errors import PlanError, StepcError, plural
 from stepc.torch.placements import BLOCKS, split_placements
 from stepc.torch.strided import shape_at
 
@@ -55,6 +57,18 @@ def _lies_by_placements(state: State) -> bool:
     return state.kind == "full" and BLOCKS not in state.placements
 
 
+def whole_job(world: tuple[int, ...]) -> StepcError | None:
+    """Why a model block may not compute on these ranks: it would leave out the parameters of others."""
+    size = dist.get_world_size() if dist.is_initialized() else 1
+    if len(world) == size:
+        return None
+    return StepcError(
+        f"the definition's model block computes over all parameters, and the job has {plural(size, 'rank')}: "
+        f"expected them all to step together, found {len(world)} of them (of a pipeline stage, or of another "
+        "process group)"
+    )
+
+
 def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -> None:
     """Refuses a ready library that was compiled for other parameters or another mesh."""
     if library.world_ranks != world:
@@ -62,7 +76,7 @@ def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -
             f"library '{library.path}': compiled for the ranks {list(library.world_ranks)}, this "
             f"world has {list(world)}"
         )
-    compiled = {one.name: one for one in library.parameters}
+    compiled = {one.name: one for one in library.parameters if not one.is_model}
     meshes = {mesh["name"]: mesh for mesh in manifest["meshes"]}
     found = {item["name"]: item for item in manifest["parameters"]
              if item.get("requires_grad", True)}  # fmt: skip

@@ -1,31 +1,30 @@
-//===- RuleEmitter.h - The body of one rule ---------------------*- C++ -*-===//
+//===- BodyEmitter.h - The bodies of rules and the model --------*- C++ -*-===//
 //
 // Private to this folder. Expressions become values of the types that
 // OptimBase.td lists; a scalar meets a tensor in `toShape`, where it is rounded
 // once to f32, and a bf16 or f16 value is extended in `toF32`.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STEPC_FRONTENDS_LANGUAGE_RULEEMITTER_H
-#define STEPC_FRONTENDS_LANGUAGE_RULEEMITTER_H
+#ifndef STEPC_FRONTENDS_LANGUAGE_BODYEMITTER_H
+#define STEPC_FRONTENDS_LANGUAGE_BODYEMITTER_H
 
 #include "frontends/language/Emit.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace stepc::lang {
 
-class RuleEmitter {
-public:
-  RuleEmitter(const Rule &rule, const Source &source, mlir::ModuleOp module)
-      : rule(rule), source(source), builder(module.getBodyRegion()) {
+/// Emits the statements that rules and the model have in common.
+class BodyEmitter {
+protected:
+  BodyEmitter(const Body &body, const Source &source, mlir::ModuleOp module)
+      : body(body), source(source), builder(module.getBodyRegion()) {
     builder.setInsertionPointToEnd(module.getBody());
   }
 
-  optim::RuleOp run();
-
-private:
   // Declarations and statements, in Emit.cpp.
-  mlir::ArrayAttr stateAttributes();
-  void addArguments(mlir::Block &block);
+  mlir::ArrayAttr hyperparameterNames();
+  void addHyperparameters(mlir::Block &block);
+  void emitStatements();
   void emitAssignment(const AssignStatement &assign);
 
   // Types and conversions.
@@ -49,16 +48,19 @@ private:
   mlir::Value emitBinary(const BinaryExpr &binary);
   mlir::Value emitLink(const BinaryExpr &binary, mlir::Value lhs);
   mlir::Value emitPower(const BinaryExpr &binary, mlir::Value base);
+  mlir::Value emitModelValue(const ModelValueExpr &value);
   mlir::Value emitCall(const CallExpr &call);
+  mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);
   mlir::Value emitLerp(mlir::Location loc, mlir::ValueRange operands);
   mlir::Value emitSelect(const CallExpr &call);
   mlir::Value emitReduction(const CallExpr &call);
   mlir::Value emitOrthogonalize(const CallExpr &call);
 
-  const Rule &rule;
+  const Body &body;
   const Source &source;
   mlir::OpBuilder builder;
+  /// The values of the names. An assignment to `param` or `grad` replaces theirs.
   mlir::Value param, grad, step, rows, cols, numel;
   llvm::DenseMap<const Hyperparameter *, mlir::Value> hyperparameters;
   llvm::DenseMap<const StateDeclaration *, mlir::Value> states; ///< Current values.
@@ -67,4 +69,4 @@ private:
 
 } // namespace stepc::lang
 
-#endif // STEPC_FRONTENDS_LANGUAGE_RULEEMITTER_H
+#endif // STEPC_FRONTENDS_LANGUAGE_BODYEMITTER_H
