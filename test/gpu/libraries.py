@@ -83,6 +83,22 @@ route {{
   AdamW(lr = 1e-3) for rest
 }}
 """
+# Gradients that are clipped by the norm of all of them, and a rule that reads this norm.
+CLIPPED = f"""model(max_norm = 1) {{
+  let total = norm(grad)
+  grad = min(1, max_norm / (total + 1e-6)) * grad
+}}
+{ADAMW}
+optimizer Slowed(lr) {{
+  state m : f32
+  m = lerp(m, grad, 0.1)
+  param = param - lr / (1 + model.total) * m
+}}
+route {{
+  Slowed(lr = 1e-3) for matrix
+  AdamW(lr = 1e-3) for rest
+}}
+"""
 # A state that only matrix space reads and writes, so that it stays with the ranks that compute its blocks.
 BLOCKS = f"""{ADAMW}
 optimizer Between(lr) {{
@@ -197,6 +213,12 @@ def sums(width):
     yield Case("sums.2", SUMS, manifest(gpt(width, 1, "f32", ("S(0)",)), (2,)), reference=False)
 
 
+def clipped(width):
+    """The same parameters on one rank and on two, with numbers of the whole model."""
+    yield Case("model.1", CLIPPED, manifest(gpt(width, 1, "f32", ("S(0)",))))
+    yield Case("model.2", CLIPPED, manifest(gpt(width, 1, "f32", ("S(0)",)), (2,)), reference=False)
+
+
 def block_states(sizes, width):
     """The same matrices on one rank, and with states that stay with blocks on several."""
     yield Case("blocks.1", BLOCKS, manifest(gpt(width, 1, "bf16", ("S(0)",))), cores=True)
@@ -291,6 +313,7 @@ def all_cases(small, dry):
     yield from products((1, 2) if small else (1, 2, 7), small, large=not (small or dry))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)
     yield from sums(64 if small else 128)
+    yield from clipped(64 if small else 128)
     yield from block_states((2,) if small else (2, 4), 32 if small else 64)
     yield from pinned(small)
     yield trained_gpt()

@@ -9,7 +9,7 @@ from conftest import ROOT, real_compiler
 
 SPEC = ROOT / "examples" / "muon.optim"
 MANIFEST = ROOT / "examples" / "four_ranks.json"
-NAMED = ("routes[].defaults",)  # objects whose keys the specification gives
+NAMED = ("routes[].defaults", "model")  # objects whose keys the specification gives
 # What no example asks for here: the other tests of products and of copies of NCCL do.
 PINNED = "pinned"
 
@@ -18,6 +18,9 @@ optimizer Muon(lr, mu = 0.95) {
   state m : f32
   m = momentum(m, grad, mu)
   param = param - lr * orthogonalize(m)
+}
+model(max_norm = 1) {
+  grad = min(1, max_norm / norm(grad)) * grad
 }
 optimizer Sgd(lr) {
   param = param - lr * grad
@@ -73,7 +76,7 @@ def kind(value):
 
 def shared(key):
     """The key that the page has in place of one of an object that stands in several places."""
-    operand = r"commands\[\]\.(lhs|rhs|addend|out|source|sources\[\]|target|sent|received|runs\[\]\.operands\[\])\."
+    operand = r"commands\[\]\.(lhs|rhs|addend|out|source|sources\[\]|target|sent|received|runs\[\]\.operands\[\]|runs\[\]\.source)\."
     for pattern, name in (
         (operand, "operand."),
         (r"tables\[\]\.to\.", "tables[].from."),

@@ -108,7 +108,7 @@ def the_example(machine):
 
 
 def checks(machine):
-    for case in (*machine.named("world"), *machine.named("sums")):
+    for case in (*machine.named("world"), *machine.named("sums"), *machine.named("model")):
         size = int(case.split(".")[1])
         yield Check(f"ranks.{case.removeprefix('world.')}", 60, lambda case=case, size=size: compare(machine, case, size))
     for case in machine.named("blocks"):

@@ -20,13 +20,15 @@ func.func private @types(!comm.shards<@group.0, f32>, !comm.shards<@g, bf16>, !c
 // CHECK-SAME: tensor<?xf32, #comm.place<@s, gram, ranges to blocks, received>>
 // CHECK-SAME: tensor<?x6x8xf32, #comm.place<@s, [cols, 8], blocks>>
 // CHECK-SAME: tensor<?x4x4xf32, #comm.place<@s, [smaller, rows], blocks>>
+// CHECK-SAME: tensor<?xi640, #comm.place<@s, one, model_parts, kept>>
 // CHECK-SAME: place = #comm.place<@s, one, shards>
 func.func private @places(tensor<?x4x6xf32, #comm.place<@s, full, blocks>>, tensor<?xf32, #comm.place<@s, rows, shards to blocks, sent>>,
                           memref<?xf32, #comm.place<@s, cols, blocks to shards, received>>,
                           tensor<?x4x4xf32, #comm.place<@s, gram, blocks>>, tensor<1x3xf32, #comm.place<@g, scalars>>,
                           tensor<?x4x4xf32, #comm.place<@s, gram, parts>>, tensor<?xf32, #comm.place<@s, gram, parts to ranges, sent>>,
                           tensor<?xf32, #comm.place<@s, one, ranges, kept>>, tensor<?xf32, #comm.place<@s, gram, ranges to blocks, received>>,
-                          tensor<?x6x8xf32, #comm.place<@s, [cols, 8], blocks>>, tensor<?x4x4xf32, #comm.place<@s, [smaller, rows], blocks>>)
+                          tensor<?x6x8xf32, #comm.place<@s, [cols, 8], blocks>>, tensor<?x4x4xf32, #comm.place<@s, [smaller, rows], blocks>>,
+                          tensor<?xi640, #comm.place<@s, one, model_parts, kept>>)
   attributes {place = #comm.place<@s, one, shards>}
 
 // Extents of what is packed and of batches.
@@ -67,3 +69,7 @@ func.func @kinds() {
 // CHECK-SAME: ranks = #comm.communicator<@world, [<0, 1, 2>, <1, 2, 4>]>
 func.func private @communicators()
   attributes {ranks = #comm.communicator<@world, [<0, 1, 2>, <1, 2, 4>]>, alone = #comm.communicator<@world, []>}
+
+// States that stay with blocks, as tables name them.
+// CHECK: func.func private @state_blocks() attributes {place = #comm.place<@s, full, state_blocks>}
+func.func private @state_blocks() attributes {place = #comm.place<@s, full, state_blocks>}

@@ -320,6 +320,15 @@ module attributes {comm.side_by_side = 1 : i64} {
 
 // -----
 
+// What makes numbers of the model is marked without a value.
+func.func @f() {
+  // expected-error @below {{expected comm.of_model without a value, found true}}
+  %steps = comm.steps {comm.of_model = true}
+  return
+}
+
+// -----
+
 // A limit is a number, too.
 // expected-error @below {{expected comm.workspace_limit to be an i64 that is not negative, found -1 : i64}}
 module attributes {comm.workspace_limit = -1 : i64} {

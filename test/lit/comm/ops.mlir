@@ -207,3 +207,40 @@ func.func @apart(%k: tensor<?xf32, #comm.place<@g1_all, full, state_shards, kept
   comm.copy active %active ins(%r : tensor<?xf32, #comm.place<@g1_all, full, state_shards to shards, received>>) writes(%p : !comm.shards<@g1, f32>)
   return
 }
+
+// Numbers of the model: parts that stages make, and their sum on a rank; scalars that read a table of numbers and a line of one.
+optim.parameter @model shape [2] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @m rule @R parameters [@model]
+comm.segment @m_all group @m all
+// CHECK-LABEL: func.func @model_numbers
+// CHECK: comm.extent <@g0_all, one, model_parts, kept>
+// CHECK: %[[A:.*]] = comm.stage @g0_all over shards reduces norm active %active ins(%{{.*}} : !comm.shards<@g0, f32>) outs(%{{.*}} : tensor<?xi640, #comm.place<@g0_all, one, model_parts, kept>>) attributes {comm.of_model} {
+// CHECK: } -> tensor<?xi640, #comm.place<@g0_all, one, model_parts, kept>>
+// CHECK: %[[LINE:.*]] = comm.collect norm active %active ins(%[[A]], %{{.*}} : tensor<?xi640, #comm.place<@g0_all, one, model_parts, kept>>, tensor<?xi640, #comm.place<@g1_all, one, model_parts, kept>>) outs(%{{.*}} : tensor<?xi640, #comm.place<@m_all, one, line_parts, kept>>) {comm.of_model} -> tensor<?xi640, #comm.place<@m_all, one, line_parts, kept>>
+// CHECK: comm.collect max active %active ins(%{{.*}} : memref<?xi32, #comm.place<@g0_all, one, model_parts, kept>>) outs(%{{.*}} : memref<?xi32, #comm.place<@m_all, one, line_parts, kept>>){{$}}
+// CHECK: comm.scalars of %hyperparameters, %steps active %active numbers(%{{.*}}, %{{.*}} : tensor<1x2xf32, #comm.place<@m, scalars>>, tensor<?xf32, #comm.place<@m_all, one, shards, kept>>) outs(%{{.*}} : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
+// CHECK-NEXT: ^bb0(%{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %[[LAST:.*]]: f64):
+// CHECK-NEXT: comm.yield %[[LAST]] : f64
+// GENERIC: "comm.stage"({{.*}}) <{iteration = #comm.iteration<shards>, {{.*}}reduction = #comm.reduction<norm>
+// GENERIC: "comm.collect"({{.*}}) <{reduction = #comm.reduction<norm>}> {comm.of_model}
+func.func @model_numbers(%g: !comm.shards<@g0, f32>, %pe: tensor<?xi640, #comm.place<@g0_all, one, model_parts, kept>>, %q: tensor<?xi640, #comm.place<@g1_all, one, model_parts, kept>>,
+                         %le: tensor<?xi640, #comm.place<@m_all, one, line_parts, kept>>, %pm: memref<?xi32, #comm.place<@g0_all, one, model_parts, kept>>, %lm: memref<?xi32, #comm.place<@m_all, one, line_parts, kept>>,
+                         %table: tensor<1x2xf32, #comm.place<@m, scalars>>, %n: tensor<?xf32, #comm.place<@m_all, one, shards, kept>>, %t: tensor<2x1xf32, #comm.place<@g0, scalars>>) {
+  %hyperparameters = comm.hyperparameters
+  %steps = comm.steps
+  %active = comm.active
+  %x = comm.extent <@g0_all, one, model_parts, kept>
+  %p = comm.stage @g0_all over shards reduces norm active %active ins(%g : !comm.shards<@g0, f32>) outs(%pe : tensor<?xi640, #comm.place<@g0_all, one, model_parts, kept>>) attributes {comm.of_model} {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  } -> tensor<?xi640, #comm.place<@g0_all, one, model_parts, kept>>
+  %l = comm.collect norm active %active ins(%p, %q : tensor<?xi640, #comm.place<@g0_all, one, model_parts, kept>>, tensor<?xi640, #comm.place<@g1_all, one, model_parts, kept>>)
+      outs(%le : tensor<?xi640, #comm.place<@m_all, one, line_parts, kept>>) {comm.of_model} -> tensor<?xi640, #comm.place<@m_all, one, line_parts, kept>>
+  comm.collect max active %active ins(%pm : memref<?xi32, #comm.place<@g0_all, one, model_parts, kept>>) outs(%lm : memref<?xi32, #comm.place<@m_all, one, line_parts, kept>>)
+  %0 = comm.scalars of %hyperparameters, %steps active %active numbers(%table, %n : tensor<1x2xf32, #comm.place<@m, scalars>>, tensor<?xf32, #comm.place<@m_all, one, shards, kept>>)
+      outs(%t : tensor<2x1xf32, #comm.place<@g0, scalars>>) {
+  ^bb0(%lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64, %n0: f64, %n1: f64, %n2: f64):
+    comm.yield %n2 : f64
+  } -> tensor<2x1xf32, #comm.place<@g0, scalars>>
+  return
+}

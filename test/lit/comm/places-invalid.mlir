@@ -214,7 +214,7 @@ func.func private @f(tensor<?xf32, #comm.place<@s, half, blocks>>)
 // -----
 
 // A distribution is known.
-// expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts, line_sums or state_blocks, found to_matrix}}
+// expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts, line_sums, state_blocks or model_parts, found to_matrix}}
 func.func private @f(tensor<?xf32, #comm.place<@s, full, to_matrix>>)
 
 // -----
@@ -382,3 +382,27 @@ func.func private @f(tensor<?xi320, #comm.place<@s, cols, shards to line_sums, s
 // Sums move to shards.
 // expected-error @below {{expected rows, cols or one values, which are added up from line_parts to line_sums and move on to shards, found cols in line_sums and blocks}}
 func.func private @f(tensor<?xi320, #comm.place<@s, cols, line_sums to blocks, sent>>)
+
+// -----
+
+// Parts of a number of the model stay where they are made.
+// expected-error @below {{expected parts of a model's number to be kept, found one in model_parts and shards}}
+func.func private @f(tensor<?xi640, #comm.place<@s, one, model_parts to shards, sent>>)
+
+// -----
+
+// No move leads to them.
+// expected-error @below {{expected parts of a model's number to be kept, found one in shards and model_parts}}
+func.func private @f(tensor<?xi640, #comm.place<@s, one, shards to model_parts, received>>)
+
+// -----
+
+// They are no batch of blocks.
+// expected-error @below {{expected parts of a model's number to be kept, found one in model_parts and model_parts}}
+func.func private @f(tensor<?x1x1xf32, #comm.place<@s, one, model_parts>>)
+
+// -----
+
+// Each is one value.
+// expected-error @below {{expected parts of a model's number to be kept, found rows in model_parts and model_parts}}
+func.func private @f(tensor<?xi640, #comm.place<@s, rows, model_parts, kept>>)

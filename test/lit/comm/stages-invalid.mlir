@@ -287,7 +287,7 @@ func.func @f(%x: tensor<?x4x6xf32, #comm.place<@s, full, blocks>>) {
 
 // A stage visits something known.
 func.func @f() {
-  // expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts, line_sums or state_blocks, found rows}}
+  // expected-error @below {{expected shards, blocks, hop, gradient_shards, state_shards, reduced_shards, parts, ranges, line_parts, line_sums, state_blocks or model_parts, found rows}}
   comm.stage @s over rows {
   }
   return
@@ -517,6 +517,90 @@ func.func @f(%line: memref<?xf32, #comm.place<@s, rows, shards, kept>>, %out: me
   %active = comm.active
   // expected-error @below {{expected a stage that reduces to read full values, found none}}
   comm.stage @s over shards reduces max active %active ins(%line : memref<?xf32, #comm.place<@s, rows, shards, kept>>) outs(%out : memref<?xi32, #comm.place<@s, cols, line_parts, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Parts of a number of the model are exact sums.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %part: memref<?xf32, #comm.place<@s, one, model_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to have an exact sum or maximum as each part of the model's number, found 'memref<?xf32, #comm.place<@s, one, model_parts, kept>>'}}
+  comm.stage @s over shards reduces norm active %active ins(%g : !comm.shards<@g, f32>) outs(%part : memref<?xf32, #comm.place<@s, one, model_parts, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Each part is one sum: a block has several parts, and none has several sums.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %part: memref<?xi1280, #comm.place<@s, one, model_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to have an exact sum or maximum as each part of the model's number, found 'memref<?xi1280, #comm.place<@s, one, model_parts, kept>>'}}
+  comm.stage @s over shards reduces norm active %active ins(%g : !comm.shards<@g, f32>) outs(%part : memref<?xi1280, #comm.place<@s, one, model_parts, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// A part of a maximum has fewer bits.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %part: memref<?xi320, #comm.place<@s, one, model_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected a stage that reduces to have an exact sum or maximum as each part of the model's number, found 'memref<?xi320, #comm.place<@s, one, model_parts, kept>>'}}
+  comm.stage @s over shards reduces max active %active ins(%g : !comm.shards<@g, f32>) outs(%part : memref<?xi320, #comm.place<@s, one, model_parts, kept>>) {
+  ^bb0(%a: f32):
+    comm.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// Parts of a number of the model come of a reduction.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+func.func @f(%g: !comm.shards<@g, f32>, %part: memref<?xf32, #comm.place<@s, one, model_parts, kept>>) {
+  %active = comm.active
+  // expected-error @below {{expected values of segment @s that shards lead to, found one in #comm.place<@s, one, model_parts, kept>}}
+  comm.stage @s over shards active %active ins(%g : !comm.shards<@g, f32>) outs(%part : memref<?xf32, #comm.place<@s, one, model_parts, kept>>) {
   ^bb0(%a: f32):
     comm.yield %a : f32
   }

@@ -111,3 +111,25 @@ optim.rule @Plain hyperparameters [] states [] {
   optim.yield %f : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
 }
 }
+
+// -----
+
+// A model has a parameter of its own.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{expected a group of the parameter that stands for the model alone, found none}}
+optim.model hyperparameters [] defaults [] values [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  %total = optim.reduce norm %grad {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+  %all = optim.broadcast %total : tensor<1x1xf32> to tensor<?x?xf32>
+  %new = arith.divf %grad, %all : tensor<?x?xf32>
+  optim.yield %new : tensor<?x?xf32>
+}
+optim.rule @Sgd hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %n = optim.model_number 0 : f64
+  %count = optim.splat %n : tensor<?x?xf32>
+  %p = arith.divf %grad, %count {optim.space = #optim.space<in>} : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<in>]}
+}
+optim.parameter @w shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @Sgd parameters [@w]

@@ -52,7 +52,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program arena 8192 {
-  // expected-error @below {{expected a table of kind shard_chunks or line_chunks or whole_rows or whole_columns or part_rows or part_columns or part_blocks or block_chunks, found message}}
+  // expected-error @below {{expected a table of kind shard_chunks or line_chunks or whole_rows or whole_columns or part_rows or part_columns or part_blocks or part_model or block_chunks, found message}}
   exec.dispatch_chunks @k of [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] []
 }
 
@@ -72,7 +72,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
 }
 exec.program arena 8192 {
   // expected-error @below {{expected a group, found no optim.group named @z}}
-  exec.dispatch_parameters @k of [@z] []
+  exec.dispatch_parameters @k of [@z] [#exec.scalars<offset = 0, columns = 1>]
 }
 
 // -----
@@ -204,6 +204,102 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program arena 8192 {
-  // expected-error @below {{attribute 'args' failed to satisfy constraint: tables of scalars}}
+  // expected-error @below {{expected scalars, and numbers of the model behind them, found #exec.workspace<offset = 0, bytes = 4>}}
   exec.dispatch_parameters @k of [@g] [#exec.workspace<offset = 0, bytes = 4>]
+}
+
+// -----
+
+// A kernel over parameters writes scalars, and reads lines behind them.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected scalars, and numbers of the model behind them, found #exec.line<offset = 0, bytes = 4>}}
+  exec.dispatch_parameters @k of [@g] [#exec.line<offset = 0, bytes = 4>, #exec.scalars<offset = 64, columns = 1>]
+}
+
+// -----
+
+// Numbers of the model are no shards.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected scalars, and numbers of the model behind them, found #exec.shards<gradient>}}
+  exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 1>, #exec.shards<gradient>]
+}
+
+// -----
+
+// A kernel finds numbers of one kind at each of its operands.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected operands of the same kinds for each group, found #exec.line<offset = 64, bytes = 4> and #exec.scalars<offset = 64, columns = 1>}}
+  exec.dispatch_parameters @k of [@g, @g] [#exec.scalars<offset = 0, columns = 1>, #exec.line<offset = 64, bytes = 4>, #exec.scalars<offset = 128, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
+}
+
+// -----
+
+// Each group has as many numbers.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected as many operands for each of 2 groups, found 3 in all}}
+  exec.dispatch_parameters @k of [@g, @g] [#exec.scalars<offset = 0, columns = 1>, #exec.line<offset = 64, bytes = 4>, #exec.scalars<offset = 128, columns = 1>]
+}
+
+// -----
+
+
+// Each group has a table that the kernel writes.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g rule @R parameters [@a]
+comm.segment @s group @g all
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+exec.program arena 8192 {
+  // expected-error @below {{expected a table of scalars for each group, found no operands}}
+  exec.dispatch_parameters @k of [@g] []
 }

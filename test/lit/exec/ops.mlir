@@ -76,6 +76,19 @@ exec.program arena 8192 scratch 512 chunk 1000 {
   // CHECK-NEXT: exec.apply #optim.block_reduce<norm, exponent = -24> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>> to <offset = 576, bytes = 4, block = tensor<1x1xf32>>
   exec.apply #optim.block_reduce<norm, exponent = -24> of <kind = block_chunks, from = <@s, full, blocks>> <offset = 512, bytes = 48, block = tensor<4x6xbf16>>
     to <offset = 576, bytes = 4, block = tensor<1x1xf32>>
+  // Numbers of the model: a kernel over a rank's parts of one, what adds up the parts of all segments, and scalars that read numbers.
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = part_model, from = <@s, full, shards>>] [#exec.shards<gradient>, #exec.line<offset = 640, bytes = 160>]
+  exec.dispatch_chunks @k of [#exec.table<kind = part_model, from = <@s, full, shards>>] [#exec.shards<gradient>, #exec.line<offset = 640, bytes = 160>]
+  // CHECK-NEXT: exec.collect norm of [#exec.table<kind = collect, from = <@s, one, model_parts, kept>, element_bytes = 80>, #exec.table<kind = collect, from = <@p, one, model_parts, kept>, element_bytes = 80>] from [#exec.line<offset = 640, bytes = 160>, #exec.line<offset = 832, bytes = 80>] to <offset = 960, bytes = 80>{{$}}
+  exec.collect norm of [#exec.table<kind = collect, from = <@s, one, model_parts, kept>, element_bytes = 80>, #exec.table<kind = collect, from = <@p, one, model_parts, kept>, element_bytes = 80>]
+    from [#exec.line<offset = 640, bytes = 160>, #exec.line<offset = 832, bytes = 80>] to <offset = 960, bytes = 80>
+  // CHECK-NEXT: exec.collect max of [#exec.table<kind = collect, from = <@s, one, model_parts, kept>, element_bytes = 4>] from [#exec.line<offset = 640, bytes = 8>] to <offset = 960, bytes = 4> {kernel = @k}
+  exec.collect max of [#exec.table<kind = collect, from = <@s, one, model_parts, kept>, element_bytes = 4>]
+    from [#exec.line<offset = 640, bytes = 8>] to <offset = 960, bytes = 4> {kernel = @k}
+  // CHECK-NEXT: exec.dispatch_parameters @k of [@g, @h] [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 1088, columns = 2>, #exec.line<offset = 1152, bytes = 4>, #exec.scalars<offset = 64, columns = 3>, #exec.scalars<offset = 1088, columns = 2>, #exec.line<offset = 1152, bytes = 4>]
+  exec.dispatch_parameters @k of [@g, @h]
+    [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 1088, columns = 2>, #exec.line<offset = 1152, bytes = 4>,
+     #exec.scalars<offset = 64, columns = 3>, #exec.scalars<offset = 1088, columns = 2>, #exec.line<offset = 1152, bytes = 4>]
   // CHECK-NEXT: exec.advance_steps
   exec.advance_steps
 }

@@ -318,7 +318,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   optim.group @g rule @R parameters [@a] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0]>]
   comm.segment @s group @g all
 
-  // expected-error @+1 {{expected a kernel over parameters from hyperparameters, step, rows, cols and numel of f64 to scalars of f32, found '(f64) -> f32'}}
+  // expected-error @+1 {{expected a kernel over parameters from hyperparameters, step, rows, cols, numel and numbers of f64 to scalars of f32, found '(f64) -> f32'}}
   func.func private @k(%a: f64) -> f32 {
     %b = arith.truncf %a : f64 to f32
     return %b : f32
@@ -347,7 +347,7 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
     return %e : f32
   }
   exec.program arena 4096 {
-    // expected-error @+1 {{expected a kernel of the hyperparameters of group @g, found one of 1}}
+    // expected-error @+1 {{expected a kernel of the hyperparameters and numbers of group @g, found one of 1}}
     exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 1>]
     exec.advance_steps
   }
@@ -373,6 +373,56 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
   exec.program arena 4096 {
     // expected-error @+1 {{expected scalars of as many columns as the kernel returns, 1, found #exec.scalars<offset = 0, columns = 2>}}
     exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 2>]
+    exec.advance_steps
+  }
+}
+
+// -----
+
+// A kernel takes as many numbers as stand behind the scalars: two columns and a line are three.
+module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.parameter @b shape [16] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.group @g rule @R parameters [@a]
+  optim.group @h rule @R parameters [@b]
+
+  func.func private @k(%a: f64, %b: f64, %c: f64, %d: f64, %e: f64, %f: f64) -> f32 {
+    %z = arith.truncf %a : f64 to f32
+    return %z : f32
+  }
+  exec.program arena 4096 {
+    // expected-error @+1 {{expected a kernel of the hyperparameters and numbers of group @g, found one of 2}}
+    exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 2>, #exec.line<offset = 128, bytes = 4>]
+    exec.advance_steps
+  }
+}
+
+// -----
+
+// All groups of a kernel have as many numbers at each operand.
+module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.rule @R hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32>
+  }
+  optim.parameter @a shape [16, 32] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.parameter @b shape [16] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+  optim.group @g rule @R parameters [@a]
+  optim.group @h rule @R parameters [@b]
+
+  func.func private @k(%a: f64, %b: f64, %c: f64, %d: f64, %e: f64, %f: f64) -> f32 {
+    %z = arith.truncf %a : f64 to f32
+    return %z : f32
+  }
+  exec.program arena 4096 {
+    // expected-error @+1 {{expected a kernel of the hyperparameters and numbers of group @h, found one of 2}}
+    exec.dispatch_parameters @k of [@g, @h] [#exec.scalars<offset = 0, columns = 1>, #exec.scalars<offset = 64, columns = 2>, #exec.scalars<offset = 128, columns = 1>, #exec.scalars<offset = 64, columns = 1>]
     exec.advance_steps
   }
 }

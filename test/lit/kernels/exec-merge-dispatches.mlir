@@ -63,3 +63,56 @@ exec.program arena 1024 pools [#exec.pool<offset = 256, bytes = 128, members = [
   // CHECK-NEXT: exec.advance_steps
   exec.advance_steps
 }
+
+// -----
+
+// Dispatches over parameters that read the same numbers of the model are one. One that writes what another reads stays behind it.
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.rule @R hyperparameters ["lr"] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param : tensor<?x?xf32>
+}
+optim.parameter @a shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @b shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @c shape [8, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.group @g0 rule @R parameters [@a, @b]
+optim.group @g1 rule @R parameters [@c]
+comm.segment @s0 group @g0 all
+comm.segment @s1 group @g1 all
+llvm.func @scalars(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+llvm.func @wide(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+llvm.func @narrow(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
+  llvm.return
+}
+// CHECK-LABEL: exec.program arena 2048
+exec.program arena 2048 {
+  // CHECK-NEXT: exec.dispatch_parameters @scalars of [@g0, @g1] [#exec.scalars<offset = 0, columns = 2>, #exec.scalars<offset = 128, columns = 1>, #exec.line<offset = 192, bytes = 4>,
+  // CHECK-SAME: #exec.scalars<offset = 64, columns = 2>, #exec.scalars<offset = 128, columns = 1>, #exec.line<offset = 192, bytes = 4>]
+  exec.dispatch_parameters @scalars of [@g0] [#exec.scalars<offset = 0, columns = 2>, #exec.scalars<offset = 128, columns = 1>, #exec.line<offset = 192, bytes = 4>]
+  exec.dispatch_parameters @scalars of [@g1] [#exec.scalars<offset = 64, columns = 2>, #exec.scalars<offset = 128, columns = 1>, #exec.line<offset = 192, bytes = 4>]
+  // A table of the model has one row, however many parameters the group of the dispatch has: the next byte is another's.
+  // CHECK-NEXT: exec.dispatch_parameters @wide of [@g0, @g1] [#exec.scalars<offset = 256, columns = 1>, #exec.scalars<offset = 320, columns = 16>, #exec.scalars<offset = 384, columns = 1>, #exec.scalars<offset = 320, columns = 16>]
+  exec.dispatch_parameters @wide of [@g0] [#exec.scalars<offset = 256, columns = 1>, #exec.scalars<offset = 320, columns = 16>]
+  exec.dispatch_parameters @wide of [@g1] [#exec.scalars<offset = 384, columns = 1>, #exec.scalars<offset = 320, columns = 16>]
+  // The second writes a number that the first reads.
+  // CHECK-NEXT: exec.dispatch_parameters @narrow of [@g0] [#exec.scalars<offset = 512, columns = 1>, #exec.scalars<offset = 576, columns = 1>]
+  // CHECK-NEXT: exec.dispatch_parameters @narrow of [@g1] [#exec.scalars<offset = 576, columns = 1>, #exec.scalars<offset = 640, columns = 1>]
+  exec.dispatch_parameters @narrow of [@g0] [#exec.scalars<offset = 512, columns = 1>, #exec.scalars<offset = 576, columns = 1>]
+  exec.dispatch_parameters @narrow of [@g1] [#exec.scalars<offset = 576, columns = 1>, #exec.scalars<offset = 640, columns = 1>]
+  // Nothing passes what adds up parts. Kernels over parts are one where their parts are apart.
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = part_model, from = <@s0, full, shards>>, #exec.table<kind = part_model, from = <@s1, full, shards>>] [#exec.shards<gradient>, #exec.line<offset = 704, bytes = 80>, #exec.shards<gradient>, #exec.line<offset = 832, bytes = 80>]
+  // CHECK-NEXT: exec.collect
+  // CHECK-NEXT: exec.dispatch_chunks @k of [#exec.table<kind = part_model, from = <@s0, full, shards>>] [#exec.shards<gradient>, #exec.line<offset = 704, bytes = 80>]
+  exec.dispatch_chunks @k of [#exec.table<kind = part_model, from = <@s0, full, shards>>] [#exec.shards<gradient>, #exec.line<offset = 704, bytes = 80>]
+  exec.dispatch_chunks @k of [#exec.table<kind = part_model, from = <@s1, full, shards>>] [#exec.shards<gradient>, #exec.line<offset = 832, bytes = 80>]
+  exec.collect norm of [#exec.table<kind = collect, from = <@s0, one, model_parts, kept>, element_bytes = 80>] from [#exec.line<offset = 704, bytes = 80>] to <offset = 960, bytes = 80>
+  exec.dispatch_chunks @k of [#exec.table<kind = part_model, from = <@s0, full, shards>>] [#exec.shards<gradient>, #exec.line<offset = 704, bytes = 80>]
+  exec.advance_steps
+}

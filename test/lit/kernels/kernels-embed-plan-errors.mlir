@@ -41,8 +41,8 @@ module {
   llvm.func @k(%a: i64) {
     llvm.return
   }
-  exec.program arena 0 {
-    exec.dispatch_parameters @k of [@g] []
+  exec.program arena 64 {
+    exec.dispatch_parameters @k of [@g] [#exec.scalars<offset = 0, columns = 1>]
     exec.advance_steps
   }
 }

@@ -166,9 +166,9 @@ optim.rule @R hyperparameters [] states [#optim.state<"a", f32, rows, 0.0 : f64,
 
 // -----
 
-// A yield ends a rule and nothing else.
+// A yield ends a rule or a model and nothing else.
 func.func @f(%p: tensor<?x?xf32>) {
-  // expected-error @below {{expects parent op 'optim.rule'}}
+  // expected-error @below {{expects parent op to be one of 'optim.rule, optim.model'}}
   optim.yield %p : tensor<?x?xf32>
 }
 
@@ -353,7 +353,7 @@ optim.rule @R hyperparameters [] states [] {
 
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @+1 {{'arith.addf' op expected no fast-math flags in a rule, found #arith.fastmath<fast>}}
+  // expected-error @+1 {{'arith.addf' op expected no fast-math flags in a rule or model, found #arith.fastmath<fast>}}
   %p = arith.addf %param, %grad fastmath<fast> : tensor<?x?xf32>
   optim.yield %p : tensor<?x?xf32>
 }

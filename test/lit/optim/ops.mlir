@@ -162,3 +162,38 @@ func.func @forms(%x: tensor<?x?xf32>, %r: tensor<?x4x4xf16>) {
   %s = optim.product %r, %r outs(%r : tensor<?x4x4xf16>) {alpha = 1.0 : f64, beta = 0.0 : f64, symmetric, shift = 0.0 : f64} : tensor<?x4x4xf16>, tensor<?x4x4xf16> -> tensor<?x4x4xf16>
   return
 }
+
+// A model whose reduction and scalar have numbers; what rules read of it, by name and by number.
+// CHECK: optim.model hyperparameters ["max_norm"] defaults [1.000000e+00] values ["total"] {
+// CHECK-NEXT: ^bb0(%{{.*}}: tensor<?x?xf32>, %[[GRAD:.*]]: tensor<?x?xf32>, %[[MAX:.*]]: f64, %{{.*}}: f64):
+// CHECK-NEXT: %[[TOTAL:.*]] = optim.reduce norm %[[GRAD]] {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+// CHECK-NEXT: %[[MOST:.*]] = optim.splat %[[MAX]] {optim.number = 1 : i64} : tensor<1x1xf32>
+// CHECK-NEXT: %[[FACTOR:.*]] = arith.divf %[[MOST]], %[[TOTAL]] : tensor<1x1xf32>
+// CHECK-NEXT: %[[FACTORS:.*]] = optim.broadcast %[[FACTOR]]
+// CHECK-NEXT: %[[SCALED:.*]] = arith.mulf %[[FACTORS]], %[[GRAD]]
+// CHECK-NEXT: optim.yield %[[SCALED]], %[[TOTAL]] : tensor<?x?xf32>, tensor<1x1xf32>
+// CHECK: optim.rule @Reads
+// CHECK: optim.model_value "total" : tensor<1x1xf32>
+// CHECK-NEXT: optim.model_number 1 : f64
+// GENERIC: "optim.model"() <{defaults = array<f64: 1.000000e+00>, hyperparameters = ["max_norm"], values = ["total"]}> ({
+// GENERIC: "optim.model_value"() <{name = "total"}> : () -> tensor<1x1xf32>
+// GENERIC: "optim.model_number"() <{number = 1 : i64}> : () -> f64
+optim.model hyperparameters ["max_norm"] defaults [1.0] values ["total"] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %max_norm: f64, %step: f64):
+  %total = optim.reduce norm %grad {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+  %most = optim.splat %max_norm {optim.number = 1 : i64} : tensor<1x1xf32>
+  %factor = arith.divf %most, %total : tensor<1x1xf32>
+  %factors = optim.broadcast %factor : tensor<1x1xf32> to tensor<?x?xf32>
+  %scaled = arith.mulf %factors, %grad : tensor<?x?xf32>
+  optim.yield %scaled, %total : tensor<?x?xf32>, tensor<1x1xf32>
+}
+optim.rule @Reads hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %total = optim.model_value "total" : tensor<1x1xf32>
+  %n = optim.model_number 1 : f64
+  %most = optim.splat %n : tensor<1x1xf32>
+  %sum = arith.addf %total, %most : tensor<1x1xf32>
+  %all = optim.broadcast %sum : tensor<1x1xf32> to tensor<?x?xf32>
+  %p = arith.mulf %all, %grad : tensor<?x?xf32>
+  optim.yield %p : tensor<?x?xf32>
+}

@@ -59,6 +59,29 @@ TEST(Types, BroadcastTable) {
     }
 }
 
+TEST(Finite, TypesAndErrors) {
+  EXPECT_EQ(typeOf("finite(grad)"), condition(Shape::Full));
+  EXPECT_EQ(typeOf("finite(b)"), condition(Shape::Full));
+  EXPECT_EQ(typeOf("finite(r)"), condition(Shape::Rows));
+  EXPECT_EQ(typeOf("finite(norm(grad))"), condition(Shape::One));
+  EXPECT_EQ(typeOf("finite(lr) and not finite(step)"), condition(Shape::Scalar));
+  EXPECT_THAT(messagesIn("let x = 1 + finite(grad)"),
+              testing::ElementsAre("2:13: error: expected a number, found a condition",
+                                   "  hint: choose numbers with 'select(condition, a, b)'"));
+  EXPECT_THAT(messagesIn("let x = finite(grad > 0)"),
+              testing::ElementsAre("2:16: error: expected a number, found a condition",
+                                   "  hint: choose numbers with 'select(condition, a, b)'"));
+  EXPECT_THAT(messagesIn("let x = finite(grad, lr)"),
+              testing::ElementsAre("2:9: error: expected 1 argument of 'finite', found 2"));
+  EXPECT_THAT(messagesIn("let x = isfinite(grad)"),
+              testing::ElementsAre("2:9: error: unknown function 'isfinite'",
+                                   "  hint: did you mean 'finite'?"));
+  // A constant is folded, and its infinity is told where it is made.
+  Result folded = check(rule("let x = finite(2)\nlet y = finite(1 / 0)"));
+  EXPECT_EQ(folded.file->rules[0]->statements[0]->value->constant, 1.0);
+  EXPECT_EQ(folded.file->rules[0]->statements[1]->value->constant, 0.0);
+}
+
 TEST(Types, Functions) {
   for (const char *name : {"sqrt", "rsqrt", "abs", "sign", "exp", "log"}) {
     EXPECT_EQ(typeOf(std::string(name) + "(lr)"), scalar) << name;

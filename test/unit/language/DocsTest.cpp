@@ -86,7 +86,7 @@ TEST(Docs, KeywordsAreTheLexers) {
   // All but the reserved ones stand in the grammar, beside the dtypes.
   known.erase("input");
   known.erase("metric");
-  for (const char *name : {"f32", "bf16", "f16", "present", "blocks", "flatten", "repeat",
+  for (const char *name : {"f32", "bf16", "f16", "present", "blocks", "model", "flatten", "repeat",
                            "columns", "each", "split"}) // names elsewhere
     known.insert(name);
   EXPECT_EQ(grammar().words(), known);
@@ -151,9 +151,9 @@ TEST(Docs, ParserAcceptsExactlyTheGrammar) {
     ++(does ? accepted : refused);
     EXPECT_EQ(does, derives(rules, text)) << text;
   };
-  std::vector<std::string> words = {"a", "1", "\"x\"", "f32", "(",  ")",      "[", "]",
-                                    "{", "}", ",",     ":",   "=",  "+",      "-", "*",
-                                    "/", "^", "<",     "==",  "\n", "present"};
+  std::vector<std::string> words = {"a", "1", "\"x\"", "f32", "(",  ")",       "[",     "]",
+                                    "{", "}", ",",     ":",   "=",  "+",       "-",     "*",
+                                    "/", "^", "<",     "==",  "\n", "present", "model", "."};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 1500; ++i) {

@@ -21,8 +21,7 @@ public:
     module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
     if (result.diagnostics.hasErrors())
       return;
-    for (const auto &rule : result.file->rules)
-      emitRule(*rule, *result.source, *module);
+    emitDefinitions(*result.file, *module);
     EXPECT_TRUE(succeeded(mlir::verify(*module))) << text;
     auto again = mlir::parseSourceString<mlir::ModuleOp>(str(), &context);
     EXPECT_TRUE(again) << str();
@@ -35,9 +34,16 @@ public:
   stepc::optim::RuleOp rule() { return *module->getOps<stepc::optim::RuleOp>().begin(); }
 
   /// The names of the operations in the rule, constants and splats left out.
-  std::string operations() {
+  std::string operations() { return operations(rule().getBody().front()); }
+  std::string operationsOfModel() { return operations(model().getBody().front()); }
+
+  stepc::optim::ModelOp model() { return *module->getOps<stepc::optim::ModelOp>().begin(); }
+  mlir::ModuleOp get() { return *module; }
+
+private:
+  static std::string operations(mlir::Block &block) {
     std::string names;
-    for (mlir::Operation &op : rule().getBody().front()) {
+    for (mlir::Operation &op : block) {
       llvm::StringRef name = op.getName().getStringRef();
       if (name != "arith.constant" && name != "optim.splat")
         names += (names.empty() ? "" : " ") + name.str();
@@ -45,7 +51,6 @@ public:
     return names;
   }
 
-private:
   static std::string print(mlir::ModuleOp module) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -113,6 +118,73 @@ TEST(Emit, Functions) {
   EXPECT_EQ(operationsOf("param = clamp(max(grad, 1), 0, min(lr, 1)) / -grad"),
             "arith.maximumf arith.minimumf arith.maximumf arith.minimumf "
             "arith.negf arith.divf optim.yield");
+}
+
+TEST(Emit, Finite) {
+  EXPECT_EQ(operationsOf("param = select(finite(grad), grad, 0)"),
+            "math.absf arith.cmpf arith.select optim.yield");
+  // Of a scalar it is an f64, of a bf16 value what that is in f32.
+  EXPECT_EQ(operationsOf("param = grad * select(finite(lr), 1, 0)"),
+            "math.absf arith.cmpf arith.select arith.mulf optim.yield");
+  EXPECT_EQ(operationsOf("param = select(not finite(cast(grad, bf16)), param, grad)"),
+            "arith.truncf arith.extf math.absf arith.cmpf arith.cmpf arith.xori arith.select "
+            "optim.yield");
+  EXPECT_THAT(Emitted("optimizer T() {\n  param = select(finite(grad), grad, 0)\n}\n").str(),
+              HasSubstr("arith.cmpf olt, "));
+}
+
+TEST(Emit, Model) {
+  const std::string sgd = "optimizer T(lr) {\n  param = param - lr * grad * model.total / model.k\n"
+                          "  // model.none\n}\n",
+                    model =
+                        "model(j = 2, k) {\n  let total = norm(grad)\n  let unread = sum(param)\n"
+                        "  let bound = 3 * k\n  grad = min(1, j / (total + 1e-6)) * grad\n}\n";
+  // Either order of the text gives the model before the rules, with what these read, as it is declared.
+  for (const std::string &text : {sgd + model, model + sgd}) {
+    Emitted emitted(text);
+    EXPECT_THAT(emitted.str(),
+                HasSubstr("optim.model hyperparameters [\"j\", \"k\"] defaults [2.000000e+00, "
+                          "0x7FF8000000000000] values [\"k\", \"total\"] {"));
+    EXPECT_EQ(emitted.operationsOfModel(),
+              "optim.reduce optim.reduce arith.mulf arith.addf arith.divf arith.minimumf "
+              "optim.broadcast arith.mulf optim.yield");
+    EXPECT_EQ(emitted.operations(), "arith.mulf optim.model_value optim.broadcast arith.mulf "
+                                    "optim.model_value optim.broadcast arith.divf arith.subf "
+                                    "optim.yield");
+    EXPECT_TRUE(llvm::isa<stepc::optim::ModelOp>(emitted.get().getBody()->front()));
+    mlir::Operation *yield = emitted.model().getBody().front().getTerminator();
+    auto k = yield->getOperand(1).getDefiningOp<stepc::optim::SplatOp>();
+    EXPECT_EQ(k.getOperand(), emitted.model().getBody().getArgument(3));
+    auto named = llvm::cast<mlir::NameLoc>(yield->getOperand(2).getLoc());
+    EXPECT_EQ(named.getName(), "total");
+  }
+}
+
+TEST(Emit, ModelThatAssignsNothing) {
+  Emitted emitted("model() {\n  let half = cast(rms(param), bf16)\n  let two = 2\n}\n" +
+                  rule("let x = grad * model.half * model.two * model.half"));
+  mlir::Block &block = emitted.model().getBody().front();
+  EXPECT_EQ(block.getTerminator()->getOperand(0), emitted.model().getGradientArgument());
+  EXPECT_THAT(emitted.str(), HasSubstr("optim.model hyperparameters [] defaults [] values "
+                                       "[\"half\", \"two\"]"));
+  // A value of a narrow type is extended, a scalar is rounded.
+  EXPECT_EQ(emitted.operationsOfModel(), "optim.reduce arith.truncf arith.extf optim.yield");
+}
+
+TEST(Emit, RulesThatAreTaken) {
+  Result result = check("model() {\n  let a = norm(grad)\n  let b = norm(param)\n}\n"
+                        "optimizer A() {\n  param = grad * model.a\n}\n"
+                        "optimizer B() {\n  param = grad * model.b\n}\n");
+  mlir::MLIRContext context;
+  loadDialects(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  emitDefinitions(*result.file, *module, [](const Rule &rule) { return rule.name.text == "B"; });
+  EXPECT_TRUE(succeeded(mlir::verify(*module)));
+  std::string text;
+  llvm::raw_string_ostream(text) << *module;
+  EXPECT_THAT(text, HasSubstr("values [\"b\"]"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("@A")));
 }
 
 TEST(Emit, Powers) {

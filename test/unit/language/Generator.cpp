@@ -21,7 +21,8 @@ std::string Generator::scalar(unsigned depth) { return chance(25) ? number() : v
 
 std::string Generator::variable(unsigned depth) {
   if (depth == 0 || chance(40))
-    return oneOf({"lr", "mu", "step", "rows", "cols", "numel"});
+    return inModel ? oneOf({"lr", "mu", "step"})
+                   : oneOf({"lr", "mu", "step", "rows", "cols", "numel"});
   std::string a = variable(depth - 1), b = scalar(depth - 1);
   switch (pick(8)) {
   case 0:
@@ -45,6 +46,8 @@ std::string Generator::condition(unsigned depth) {
   std::string compare = scalar(depth ? depth - 1 : 0) + " " +
                         oneOf({"<", "<=", ">", ">=", "==", "!="}) + " " +
                         scalar(depth ? depth - 1 : 0);
+  if (chance(10))
+    return "finite(" + scalar(depth ? depth - 1 : 0) + ")";
   if (depth == 0 || chance(50))
     return "(" + compare + ")";
   switch (pick(3)) {
@@ -61,6 +64,8 @@ std::string Generator::tensor(unsigned depth) {
   if (depth == 0 || chance(25))
     return tensors[pick(static_cast<unsigned>(tensors.size()))];
   std::string a = tensor(depth - 1), b = tensor(depth - 1);
+  if (!modelValues.empty() && !inModel && chance(10))
+    return a + " * model." + modelValues[pick(unsigned(modelValues.size()))];
   switch (pick(12)) {
   case 0:
     return oneOf({"abs", "sign", "exp", "sqrt", "rsqrt", "log"}) + "(" + a + ")";
@@ -69,12 +74,15 @@ std::string Generator::tensor(unsigned depth) {
   case 2:
     return "momentum(" + a + ", " + b + ", mu)";
   case 3:
-    return a + " * " + oneOf({"mean", "sum", "rms", "norm", "max"}) + "(" + b + ", over" + space() +
-           "= " + oneOf({"columns", "rows"}) + ")";
+    return a + " * " + oneOf({"mean", "sum", "rms", "norm", "max"}) + "(" + b +
+           (inModel ? "" : ", over" + space() + "= " + oneOf({"columns", "rows"})) + ")";
   case 4:
-    return "select(" + oneOf({"", "not "}) + "(" + a + " > " + b + ") " + oneOf({"and ", "or "}) +
-           condition(depth - 1) + ", " + a + ",\n  " + b + ")";
+    return "select(" + oneOf({"", "not "}) +
+           (chance(30) ? "finite(" + a + ") " : "(" + a + " > " + b + ") ") +
+           oneOf({"and ", "or "}) + condition(depth - 1) + ", " + a + ",\n  " + b + ")";
   case 5:
+    if (inModel)
+      return "-" + a;
     return "orthogonalize(" + a + ", coefficients = " +
            oneOf({"simple", "quintic, steps = 5", "[(1, -2.5e0, 3),(4, 5,-6)]",
                   "polar_express, safety = 1.01", "cubic5, eps = 1e-6"}) +
@@ -94,6 +102,29 @@ std::string Generator::tensor(unsigned depth) {
     return a + space() + oneOf({"+", "-", "*", "/", "^"}) + space() +
            (chance(50) ? "(" + variable(depth - 1) + ")" : b);
   }
+}
+
+std::string Generator::model() {
+  inModel = true;
+  tensors = {"param", "grad"};
+  modelValues = {"lr", "mu"};
+  std::string text =
+      "model" + space() + "(lr, mu =" + space() + number() + ")" + space() + "{" + lineEnd();
+  for (unsigned i = 0, count = pick(5); i < count; ++i) {
+    std::string name = "w" + std::to_string(names++), value;
+    if (chance(50)) {
+      value = chance(50) ? variable(2) : "norm(" + tensor(2) + ")";
+      modelValues.push_back(name);
+    } else {
+      value = tensor(3);
+      tensors.push_back(name);
+    }
+    text += space() + "let " + name + space() + "= " + value + lineEnd();
+  }
+  if (chance(70))
+    text += "grad =" + space() + tensor(3) + lineEnd();
+  inModel = false;
+  return text + "}" + lineEnd();
 }
 
 std::string Generator::optimizer(unsigned index) {
@@ -164,11 +195,16 @@ std::string Generator::blocks() {
 
 std::string Generator::file() {
   std::string text = chance(30) ? "// header\n\n" : "";
+  modelValues.clear();
+  std::string declared = chance(40) ? model() : "";
+  bool isFirst = chance(50);
+  text += isFirst ? declared : "";
   unsigned rules = 1 + pick(3);
   for (unsigned i = 0; i < rules; ++i) {
     text += optimizer(i);
     while (chance(30))
       text += "\n" + blocks();
   }
+  text += isFirst ? "" : declared;
   return text + (chance(30) ? "\n" + blocks() : "") + route(rules);
 }

@@ -79,12 +79,15 @@ private:
   std::string variable(unsigned depth);
   std::string tensor(unsigned depth);
   std::string condition(unsigned depth);
+  std::string model();
   std::string optimizer(unsigned index);
   std::string route(unsigned rules);
   std::string blocks();
 
   std::mt19937 random;
-  std::vector<std::string> tensors; ///< Full values in scope.
+  std::vector<std::string> tensors;     ///< Full values in scope.
+  std::vector<std::string> modelValues; ///< What rules may read of the model.
+  bool inModel = false;                 ///< Whether no value has to do with a matrix.
   unsigned names = 0;
 };
 

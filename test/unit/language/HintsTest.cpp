@@ -402,8 +402,8 @@ TEST(Hints, TextsOfOtherLanguages) {
   llvm::raw_string_ostream os(printed);
   result.diagnostics.print(os, *result.source, Diagnostics::Color::Never);
   EXPECT_THAT(printed, testing::EndsWith("error: too many errors, 3 shown\n"));
-  EXPECT_THAT(printed, testing::StartsWith("t.optim:1:1: error: expected 'optimizer', 'blocks' or "
-                                           "'route', found 'import'\n"));
+  EXPECT_THAT(printed, testing::StartsWith("t.optim:1:1: error: expected 'optimizer', 'model', "
+                                           "'blocks' or 'route', found 'import'\n"));
   foreign("{\n  \"version\": 1\n}\n", ", but like JSON");
   foreign("#include <stdio.h>\nint main(void) { return 0; }\n", ", but like C or C++");
   foreign("/* A\n   program. */\n#include <a.h>\nstruct optimizer_state { int a; };\n",
@@ -602,10 +602,9 @@ TEST(Hints, WhatALaterVersionWillHave) {
       },
       /*isSyntax=*/false);
   const std::string file = "optimizer A(lr) {\n  param = param - lr * grad\n}\n";
-  for (const char *word : {"import", "def", "model"}) {
-    std::string form = word == std::string("import") ? "import \"a.optim\"\n"
-                       : word == std::string("def")  ? "def f(x) {\n  x + route\n}\n"
-                                                     : "model(layers = 3) {\n  x\n}\n";
+  for (const char *word : {"import", "def"}) {
+    std::string form =
+        word == std::string("import") ? "import \"a.optim\"\n" : "def f(x) {\n  x + route\n}\n";
     EXPECT_THAT(check(form + file).messages(),
                 ElementsAre("1:1: error: '" + std::string(word) + "' is not supported yet"));
   }

@@ -240,7 +240,11 @@ TEST(Parser, StatementErrors) {
       {"grad", {"3:1: error: expected '=' after 'grad', found 'param'"}},
       {"input logits : f32", {"2:1: error: 'input' is not supported yet"}},
       {"metric loss = 3", {"2:1: error: 'metric' is not supported yet"}},
-      {"clip_grad_norm(1.0)", {"2:1: error: 'clip_grad_norm' is not supported yet"}},
+      {"clip_grad_norm(1.0)",
+       {"2:1: error: 'clip_grad_norm' is not supported yet",
+        "  hint: a model clips: 'model(max_norm = 1) { grad = min(1, max_norm / (norm(grad) + "
+        "1e-6)) "
+        "* grad }'"}},
       {"skip_non_finite", {"2:1: error: 'skip_non_finite' is not supported yet"}},
       {"loss_scale 3", {"2:1: error: 'loss_scale' is not supported yet"}},
   };
@@ -251,10 +255,10 @@ TEST(Parser, StatementErrors) {
 TEST(Parser, DeclarationErrors) {
   const Case cases[] = {
       {"optimiser A() { }",
-       {"1:1: error: expected 'optimizer', 'blocks' or 'route', found 'optimiser'",
+       {"1:1: error: expected 'optimizer', 'model', 'blocks' or 'route', found 'optimiser'",
         "  hint: did you mean 'optimizer'?"}},
       {"}",
-       {"1:1: error: expected 'optimizer', 'blocks' or 'route', found '}'",
+       {"1:1: error: expected 'optimizer', 'model', 'blocks' or 'route', found '}'",
         "  hint: this does not look like a definition; a definition has 'optimizer NAME(...) { ... "
         "}' and 'route { ... }'"}},
       {"metric x = 3", {"1:1: error: 'metric' is not supported yet"}},

@@ -122,14 +122,15 @@ TEST(Random, RandomBytesNeverCrash) {
 TEST(Random, RandomTokensNeverCrash) {
   Generator generator(seed() + 4);
   std::vector<std::string> words = {
-      "(",      ")",        "{",    "}",   "[",    "]",   ",",
-      ":",      "=",        "+",    "-",   "*",    "^",   "<",
-      "1",      "\"a\"",    "x",    "\n",  "over", "f32", "orthogonalize",
-      "// c\n", "restarts", "form", "gram"};
+      "(",      ")",        "{",    "}",    "[",     "]",   ",",
+      ":",      "=",        "+",    "-",    "*",     "^",   "<",
+      "1",      "\"a\"",    "x",    "\n",   "over",  "f32", "orthogonalize",
+      "// c\n", "restarts", "form", "gram", "model", ".",   "skip",
+      "when",   "finite"};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 2000; ++i) {
-    std::string text = "optimizer X(lr) {\n";
+    std::string text = i % 2 ? "optimizer X(lr) {\n" : "model(lr = 1) {\n";
     for (unsigned j = 0, size = generator.pick(60); j < size; ++j)
       text += words[generator.pick(unsigned(words.size()))] + " ";
     survive(text);

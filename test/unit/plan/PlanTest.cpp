@@ -178,8 +178,8 @@ TEST(Plan, ForeignBytesAreRefused) {
   auto bytes = serialize(richPlan());
   bytes[8] = 1;
   EXPECT_FALSE(reread(bytes, error));
-  EXPECT_EQ(error, "expected plan version 26, found 1");
-  bytes[8] = 26;
+  EXPECT_EQ(error, "expected plan version 27, found 1");
+  bytes[8] = 27;
   bytes.push_back(0);
   EXPECT_FALSE(reread(bytes, error));
   EXPECT_EQ(error, "1 bytes follow the plan's end");

@@ -280,7 +280,15 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "command 2 (parameters): expected a group below 1, found 9");
   EXPECT_EQ(
       message([](Plan &p) { parametersOf(p).runs[0].operands[0] = {OperandKind::Gradients}; }),
-      "command 2 (parameters): expected to write scalars, found gradients");
+      "command 2 (parameters): expected scalars, and numbers of the model behind them, found "
+      "gradients");
+  EXPECT_EQ(message([](Plan &p) {
+              parametersOf(p).runs[0].operands.push_back({OperandKind::Line, 0, 4});
+            }),
+            "command 2 (parameters): expected no numbers of a model, which the specification does "
+            "not have, found some");
+  EXPECT_EQ(message([](Plan &p) { p.commands.insert(p.commands.begin(), Collect()); }),
+            "command 0 (collect): expected a plan of a specification with a model, found another");
   EXPECT_EQ(message([](Plan &p) { parametersOf(p).runs.clear(); }),
             "command 2 (parameters): expected at least one group, found none");
   EXPECT_EQ(message([](Plan &p) { productOf(p).lhs.kind = OperandKind::Workspace; }),

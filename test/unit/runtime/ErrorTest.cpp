@@ -49,7 +49,7 @@ TEST(Questions, AreRefusedWithAMessage) {
     info.struct_size = 8;
     EXPECT_EQ(library->parameter_info(instance, A, &info), STEPC_ERROR_ABI);
     EXPECT_THAT(trainer.error(),
-                HasSubstr("parameter_info: expected a struct_size of at least 96, found 8"));
+                HasSubstr("parameter_info: expected a struct_size of at least 104, found 8"));
     auto state = sized<stepc_state_info>();
     EXPECT_EQ(library->state_info(instance, -1, 0, &state), STEPC_ERROR_ARGUMENT);
     EXPECT_EQ(trainer.error(), "rank 0: state_info: parameter -1 does not exist, there are 9");

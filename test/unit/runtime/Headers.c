@@ -17,7 +17,7 @@ _Static_assert(offsetof(stepc_transport, version) == 0, "version");
 _Static_assert(offsetof(stepc_options, abi_version) == 0, "version");
 _Static_assert(sizeof(stepc_options) == 88, "stepc_options");
 _Static_assert(offsetof(stepc_options, timeout_seconds) == 80, "timeout_seconds is last");
-_Static_assert(sizeof(stepc_parameter_info) == 96, "stepc_parameter_info");
+_Static_assert(sizeof(stepc_parameter_info) == 104, "stepc_parameter_info");
 _Static_assert(sizeof(stepc_state_info) == 72, "stepc_state_info");
 _Static_assert(sizeof(stepc_mesh_info) == 72, "stepc_mesh_info");
 _Static_assert(sizeof(stepc_counters) == 64, "stepc_counters");
