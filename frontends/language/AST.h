@@ -327,7 +327,7 @@ struct MatrixNeed {
   std::string what; ///< E.g. "'orthogonalize'".
 };
 
-/// What optimizers and the model have in common: hyperparameters, and statements that run from top to bottom.
+/// The part that optimizers and the model share: hyperparameters, and statements that run from top to bottom.
 struct Body {
   enum class Kind : uint8_t { Rule, Model };
   const Kind kind;

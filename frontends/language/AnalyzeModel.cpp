@@ -69,7 +69,7 @@ std::string ModelAnalyzer::hintDeclaration(StringRef name) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What rules read of the model
+// Values of the model in rules
 //===----------------------------------------------------------------------===//
 
 static Hyperparameter *findHyperparameter(Model &model, StringRef name) {

@@ -47,7 +47,7 @@ protected:
   /// Checks what the statements together must do.
   virtual void finish() = 0;
 
-  /// What a name of the body stands for; exactly one pointer is set.
+  /// The declaration of a name in the body: exactly one pointer is set.
   struct Symbol {
     Hyperparameter *hyperparameter = nullptr;
     StateDeclaration *state = nullptr;

@@ -184,16 +184,15 @@ private:
     }
     OpBuilder at = OpBuilder::atBlockEnd(module.getBody());
     for (auto [index, entry] : llvm::enumerate(groups)) {
-      bool isOfModel = findModel(module) &&
-                       entry.second.front() == FlatSymbolRefAttr::get(&getContext(), kModelName);
       auto group = GroupOp::create(
-          at, module.getLoc(),
-          builder.getStringAttr("group." + (isOfModel ? Twine(kModelName) : Twine(index))),
+          at, module.getLoc(), builder.getStringAttr("group." + Twine(index)),
           cast<FlatSymbolRefAttr>(cast<ArrayAttr>(entry.first)[0]),
           builder.getArrayAttr(entry.second),
           dyn_cast<DenseI64ArrayAttr>(cast<ArrayAttr>(entry.first)[1]), /*joined=*/IntegerAttr(),
           /*reduced=*/ArrayAttr(), StrategyAttrInterface(), ArrayAttr(), SlabShapeAttr(),
           DenseI64ArrayAttr(), StringAttr());
+      if (group.isOfModel())
+        group.setSymNameAttr(builder.getStringAttr("group." + Twine(kModelName)));
       group.setReducedAttr(placeReduced(group, builder));
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
       if (int64_t columns = joinedColumns(group, rule))

@@ -130,7 +130,7 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
                         [](const plan::Hop &hop) { return !hop.owned.empty(); });
   }
 
-  /// What crosses for each element of a block. `goesBack` says whether results count.
+  /// The cost of the cut for each element of a block. Results count if they go back.
   static int64_t costOf(RuleOp rule, bool goesBack) {
     CrossingCost cost = crossingCostOf(rule);
     return cost.there + (goesBack ? cost.back : 0);

@@ -10,7 +10,7 @@ namespace stepc {
 /// differ in comments, layout, names of intermediate values or order of independent statements give one hash.
 /// The caller must run optim-expand-named first. The rule may be at any later level that still has rules.
 uint64_t definitionHash(optim::RuleOp rule);
-/// The same of what the model computes, with numbers (optim-expand-model).
+/// A hash of what the model computes. Its operations must have numbers (optim-expand-model).
 uint64_t definitionHash(optim::ModelOp model);
 
 } // namespace stepc

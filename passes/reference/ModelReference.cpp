@@ -3,45 +3,11 @@
 #include "passes/reference/Interpreter.h"
 #include "passes/reference/Reference.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::reference;
 
 namespace {
-
-/// A reduction of the elements of several tensors, in f64.
-struct Total {
-  optim::Reduction kind;
-  double sum = 0, most = -HUGE_VAL;
-  size_t count = 0;
-
-  void add(const Matrix &matrix) {
-    bool squares = kind == optim::Reduction::Norm || kind == optim::Reduction::Rms;
-    for (double x : matrix.data) {
-      sum += squares ? x * x : x;
-      bool isGreater = x > most || (x == 0 && most == 0 && !std::signbit(x));
-      most = std::isnan(x) || std::isnan(most) ? NAN : isGreater ? x : most;
-    }
-    count += matrix.data.size();
-  }
-  double result() const {
-    switch (kind) {
-    case optim::Reduction::Sum:
-      return sum;
-    case optim::Reduction::Mean:
-      return sum / double(count);
-    case optim::Reduction::Rms:
-      return std::sqrt(sum / double(count));
-    case optim::Reduction::Norm:
-      return std::sqrt(sum);
-    case optim::Reduction::Max:
-      return most;
-    }
-    llvm_unreachable("unknown reduction");
-  }
-};
 
 /// All elements of a tensor as one row. A model does not see rows and columns.
 Matrix rowOf(const Tensor &tensor) {
@@ -81,17 +47,18 @@ FailureOr<std::vector<double>> reference::modelNumbers(optim::ModelOp model,
         return failure();
       continue;
     }
-    Total total{reduce.getKind()};
+    Matrix terms(1, 0); // of all parameters
     for (Stepping each : parameters) {
       const Tensor *parameter = &each.tensors->parameter;
       for (auto [state, tensor] : llvm::zip(each.rule.getStates(), each.tensors->states))
         if (cast<optim::StateAttr>(state).getMaster() && !tensor.data.empty())
           parameter = &tensor;
       if (failed(run(rowOf(*parameter), rowOf(each.tensors->gradient), reduce.getSource(),
-                     [&](const Matrix &value) { total.add(value); })))
+                     [&](const Matrix &value) { llvm::append_range(terms.data, value.data); })))
         return failure();
     }
-    made = total.result();
+    terms.cols = int64_t(terms.data.size());
+    made = computeMatrix(reduce, &terms, 1, 1)->at(0, 0);
   }
   return numbers;
 }

@@ -224,7 +224,8 @@ private:
   ArrayRef<Term> numbers;
 };
 
-/// What a rule's parameter and gradient are as a step begins: in their shards, and as the rule reads them.
+/// The terms of a rule's parameter, gradient and states before the step: of the shards, and as the rule reads
+/// them.
 struct Start {
   Term parameterShards, gradientShards, parameter, gradient;
   std::vector<Term> states;

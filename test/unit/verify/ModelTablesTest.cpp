@@ -1,8 +1,8 @@
 //===- ModelTablesTest.cpp - Sums of the whole model that lie --------------===//
 //
-// A program that adds up a number of the whole model on a mesh with copies is accepted. It is refused if a rank
-// leaves its sums out, if a copy is added, too, if copies of one shard are added in the place of another shard,
-// and if sums stand elsewhere or are of another parameter.
+// A program that adds up a number of the whole model on a mesh with copies is accepted. It is refused if a
+// rank leaves its sums out, if a copy is added, too, if copies of one shard are added in the place of another
+// shard, and if sums stand elsewhere or are of another parameter.
 //
 //===----------------------------------------------------------------------===//
 

@@ -398,10 +398,10 @@ class Optimizer(Failures, RoutedGroups):
             instance.library, self.param_groups, device.numbers
         )
         self._hyperparameters.write(self.param_groups, self.model)
-        of_model = next((one for one in instance.parameters if one.is_model), None)
-        if of_model is not None:
-            steps[of_model.index] = self._model_step()
-            self._model_view = steps[of_model.index]
+        model = instance.library.model
+        if model is not None:
+            steps[model.index] = self._model_step()
+            self._model_view = steps[model.index]
         self._binding = Binding(
             instance, device, records, steps, self._partial, self._declarations.gradient, self._capturable
         )
