@@ -136,9 +136,9 @@ std::string nameOf(comm::StageOp op, optim::GroupOp group) {
 /// workspace. A target finds each of these in its own way. So stages share a kernel only if they agree.
 std::string kindsOf(comm::StageOp op, ValueRange operands) {
   std::string kinds = std::string(plan::name(op.getIteration())) + ' ';
-  if (op.getReduction())
-    kinds +=
-        std::string(plan::name(*op.getReduction())) + ' ' + std::to_string(sumsPerValue(op)) + ' ';
+  if (op.getReduction()) // where the results stand decides which tables are walked
+    kinds += std::string(plan::name(*op.getReduction())) + ' ' + std::to_string(sumsPerValue(op)) +
+             ' ' + plan::name(comm::placeOf(op.getOuts().front()).getFrom()) + ' ';
   for (Value operand : operands)
     kinds += isa<comm::ShardsType>(operand.getType()) ? 's' : op.isLine(operand) ? 'l' : 'w';
   return kinds;

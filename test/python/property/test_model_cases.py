@@ -184,6 +184,27 @@ def test_absent_gradients_are_left_out_or_count_as_zero(tmp_path, kind, missing)
     assert found["param:b"] == tensors["param:b"]
 
 
+@pytest.mark.parametrize("target", ["cpu", "interpret", "emulated:sm_80"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_and_a_rule_reduce_alike(tmp_path, kind, target):
+    """Parts of a number of the model and parts of a value of each block are equal terms in other tables."""
+    spec = f"""model() {{
+  let all = {kind}(grad)
+}}
+optimizer Sgd(lr) {{
+  state z0 : f32[]
+  state z1 : f32[]
+  z0 = model.all
+  z1 = {kind}(grad)
+  param = param - lr * grad
+}}
+""" + route()
+    parameters = [parameter("a", (50, 40))]
+    tensors = normal(np.random.default_rng(int(SEED)), {"a": (50, 40)})
+    found = run(*write(tmp_path, spec, THREE, parameters, tensors), "--target", target)
+    assert found["state:a:z0"].data == found["state:a:z1"].data
+
+
 def test_a_step_without_any_gradient_is_a_step_of_the_model(tmp_path):
     tensors = {name: each for name, each in pair().items() if name.startswith("param")}
     found = run(
