@@ -473,6 +473,16 @@ LogicalResult CollectOp::verify() {
   return emitOpError("expected an out that is kept in line_parts, found ") << getInit().getType();
 }
 
+LogicalResult SkipOp::verify() {
+  PlaceAttr place = placeOf(getValue());
+  if (place && !place.isScalars() && place.getValue() == ValueKind::One &&
+      place.getEnd() == End::Kept && place.getFrom() == Distribution::Shards &&
+      elementOf(getValue()).isF32())
+    return success();
+  return emitOpError("expected a value of f32 and kind one that is kept in shards, found ")
+         << getValue().getType();
+}
+
 //===----------------------------------------------------------------------===//
 // Effects: operations read and write the memory behind shards, memrefs and handles of the instance
 // (hyperparameters, step counts, flags). Tensors are values, so they have no effects.
@@ -493,6 +503,12 @@ static void addEffect(OpOperand &operand, bool write, Effects &effects) {
 static void addEffects(MutableOperandRange operands, bool write, Effects &effects) {
   for (OpOperand &operand : operands)
     addEffect(operand, write, effects);
+}
+
+void SkipOp::getEffects(Effects &effects) {
+  addEffect(getValueMutable(), false, effects);
+  addEffect(getActiveMutable(), false, effects);
+  addEffect(getActiveMutable(), true, effects);
 }
 
 void AdvanceStepsOp::getEffects(Effects &effects) {

@@ -121,6 +121,26 @@ def Comm_ActiveOp : Comm_HandleOp<"active", Comm_Active> {
   }];
 }
 
+def Comm_SkipOp : Comm_Op<"skip", [Comm_Placed, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "leaves all parameters out of the rest of a step that the model skips";
+  let description = [{
+    If the value is not 0, the result has no active parameter, so nothing changes and no step is counted.
+    Every rank has the same value.
+    ```mlir
+    %rest = comm.skip active %active when %s : tensor<?xf32, #comm.place<@model, one, shards, kept>>
+    ```
+    Constraints: a kept value of f32 and kind one of shards. (The proof checks that the value is the model's,
+    and that all that a skipped step must not change is written behind this operation.)
+  }];
+  let arguments = (ins Comm_Active:$active, Buffer:$value);
+  let results = (outs Comm_Active:$rest);
+  let assemblyFormat = "`active` $active `when` $value `:` type($value) attr-dict";
+  let extraClassDeclaration = [{
+    ::mlir::FlatSymbolRefAttr getSegmentAttr() { return placeOf(getValue()).getSymbol(); }
+  }];
+  let hasVerifier = 1;
+}
+
 def Comm_AdvanceStepsOp : Comm_Op<"advance_steps", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "counts this step for every active parameter";
   let description = [{

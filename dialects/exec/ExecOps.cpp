@@ -142,6 +142,10 @@ LogicalResult CollectOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyOptionalKernel(*this, symbols);
 }
 
+LogicalResult SkipOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyOptionalKernel(*this, symbols);
+}
+
 LogicalResult StartOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (getCommunicator() && failed(comm::verifyRanks(*this, *getCommunicator(), symbols)))
     return failure();
@@ -513,6 +517,14 @@ FailureOr<plan::Command> CollectOp::lower(Numbering &numbering) {
     run.table = *table;
   }
   if (failed(numbering.operand(*this, getTarget(), /*group=*/-1, command.target)))
+    return failure();
+  return plan::Command(command);
+}
+
+FailureOr<plan::Command> SkipOp::lower(Numbering &numbering) {
+  plan::Skip command;
+  command.kernel = numbering.kernel(getKernelAttr());
+  if (failed(numbering.operand(*this, getValue(), /*group=*/-1, command.value)))
     return failure();
   return plan::Command(command);
 }

@@ -258,6 +258,20 @@ def Exec_CollectOp : Exec_CommandOp<"collect"> {
   let hasVerifier = 1;
 }
 
+def Exec_SkipOp : Exec_CommandOp<"skip"> {
+  let summary = "leaves all parameters out of the rest of a step that the model skips";
+  let description = [{
+    The step is skipped if the number of f32 is not 0 (`comm.skip`).
+    ```mlir
+    exec.skip when #exec.line<offset = 64, bytes = 4>
+    ```
+    If kernels run on a GPU, the command has a `kernel`, because the host does not know the number.
+    `exec-lower-to-target` adds it.
+  }];
+  let arguments = (ins Exec_Line:$value, OptionalAttr<FlatSymbolRefAttr>:$kernel);
+  let assemblyFormat = "`when` $value attr-dict";
+}
+
 def Exec_StartOp : Exec_CommandOp<"start"> {
   let summary = "begins a collective and gives its token";
   let description = [{
@@ -309,7 +323,8 @@ def Exec_AdvanceStepsOp : Exec_CommandOp<"advance_steps"> {
     ```mlir
     exec.advance_steps
     ```
-    If a device may keep step counts in its own memory, the command has a `kernel` that counts.
+    If a device may keep step counts in its own memory, the command has a `kernel` that counts. The kernel
+    then makes all parameters active for the next step (`exec.skip`).
     `exec-lower-to-target` adds it.
 
     Constraints: the last command, so that a step that fails in an earlier command is not counted.

@@ -35,6 +35,10 @@ SmallVector<Operation *> ModelOp::getNumbers() {
   return numbers;
 }
 
+Value ModelOp::getSkipped() {
+  return getSkips() ? getBody().front().getTerminator()->getOperands().back() : Value();
+}
+
 IRMapping ModelOp::inlineFor(OpBuilder &builder, Value parameter, Value gradient) {
   IRMapping made;
   made.map(getParameterArgument(), parameter);
@@ -94,7 +98,7 @@ LogicalResult ModelOp::verifyRegions() {
        one = tensorType(ValueKind::One, b.getF32Type());
   SmallVector<Type> expected(2, full), yields{full};
   expected.append(getHyperparameters().size() + 1, b.getF64Type());
-  yields.append(getValues().size(), one);
+  yields.append(getValues().size() + getSkips(), one);
   if (TypeRange(block.getArgumentTypes()) != TypeRange(expected))
     return emitOpError("expected body arguments ")
            << expected << ", found " << block.getArgumentTypes();

@@ -14,7 +14,8 @@ def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::Mod
     and `step` (f64), the number of this step among those of the model. All parameters count as one vector.
     So an `optim.reduce` to one value is over all elements of all parameters that the step takes. The body
     yields the gradient that the rules see in the place of the parameter's, and the values that they may read
-    (`optim.model_value`).
+    (`optim.model_value`). With `skips` it yields one value more. Where this is not 0, the step changes
+    nothing.
 
     ```mlir
     optim.model hyperparameters ["max_norm"] defaults [1.0] values ["total"] {
@@ -33,17 +34,20 @@ def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::Mod
     hyperparameters; elementwise operations without regions, and reductions to one value; no
     `optim.model_value` and no `optim.model_number`; numbers are of i64, distinct, and below their count.
   }];
-  let arguments = (ins StrArrayAttr:$hyperparameters, DenseF64ArrayAttr:$defaults, StrArrayAttr:$values);
+  let arguments = (ins StrArrayAttr:$hyperparameters, DenseF64ArrayAttr:$defaults, StrArrayAttr:$values,
+                       UnitAttr:$skips);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `hyperparameters` $hyperparameters `defaults` custom<Defaults>($defaults) `values` $values
-    attr-dict-with-keyword $body
+    (`skips` $skips^)? attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     /// The operations that have numbers, by number.
     ::llvm::SmallVector<::mlir::Operation *> getNumbers();
     ::mlir::BlockArgument getParameterArgument() { return getBody().getArgument(0); }
     ::mlir::BlockArgument getGradientArgument() { return getBody().getArgument(1); }
+    /// What says whether the step is skipped; null if no step is.
+    ::mlir::Value getSkipped();
     unsigned getNumHyperparameters() { return getHyperparameters().size(); }
     /// The number of the first scalar argument: the hyperparameters, then the step.
     static constexpr unsigned kFirstScalarArgument = 2;

@@ -145,8 +145,11 @@ public:
     if (rule && rule->master)
       os << "  (master " << spell(rule->master->element) << ")\n";
     for (const auto &statement : body.statements) {
-      os << (llvm::isa<LetStatement>(*statement) ? "  (let " : "  (assign ")
-         << statement->target.text << " ";
+      if (llvm::isa<SkipStatement>(*statement))
+        os << "  (skip ";
+      else
+        os << (llvm::isa<LetStatement>(*statement) ? "  (let " : "  (assign ")
+           << statement->target.text << " ";
       expr(*statement->value);
       os << ")\n";
     }

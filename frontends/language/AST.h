@@ -291,10 +291,10 @@ struct CallExpr : Expr {
 //===----------------------------------------------------------------------===//
 
 struct Statement {
-  enum class Kind : uint8_t { Let, Assign };
+  enum class Kind : uint8_t { Let, Assign, Skip };
   const Kind kind;
   SourceRange range;
-  Name target;
+  Name target; ///< The word `skip` where nothing gets the value.
   ExprPtr value;
 
   virtual ~Statement() = default;
@@ -319,6 +319,13 @@ struct AssignStatement : Statement {
   AssignStatement(SourceRange range, Name target, ExprPtr value)
       : Statement(Kind::Assign, range, std::move(target), std::move(value)) {}
   static bool classof(const Statement *s) { return s->kind == Kind::Assign; }
+};
+
+/// `skip when value`, in the model: the step changes nothing where the condition holds.
+struct SkipStatement : Statement {
+  SkipStatement(SourceRange range, Name word, ExprPtr value)
+      : Statement(Kind::Skip, range, std::move(word), std::move(value)) {}
+  static bool classof(const Statement *s) { return s->kind == Kind::Skip; }
 };
 
 /// Why a rule applies to matrices only.

@@ -165,6 +165,8 @@ void BodyAnalyzer::run() {
   for (const auto &statement : body.statements) {
     if (auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
       analyzeLet(*let);
+    else if (auto *skip = llvm::dyn_cast<SkipStatement>(statement.get()))
+      analyzeSkip(*skip);
     else
       analyzeAssign(*llvm::cast<AssignStatement>(statement.get()));
   }
@@ -201,6 +203,22 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   if (assign.state)
     error.withNote(assign.state->range, "the state is declared here");
   hintShape(error, assign, type);
+}
+
+void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
+  const Expr &condition = *skip.value;
+  Type type = analyzeCondition(*skip.value);
+  if (!type.isValid())
+    return;
+  if (type.shape > Shape::One)
+    diagnostics
+        .error(condition.range,
+               "expected one condition for the whole step, found one for each element")
+        .withHint(
+            "a reduction such as 'norm(grad)' gives one value, which a condition can be about");
+  else if (condition.constant)
+    diagnostics.warning(skip.range, *condition.constant != 0 ? "this skips every step"
+                                                             : "this never skips a step");
 }
 
 /// Adds a hint: how a value of the shape that was found can get the shape of the target.

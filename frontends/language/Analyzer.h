@@ -61,6 +61,7 @@ protected:
   void declareAll();
   void analyzeLet(LetStatement &let);
   void analyzeAssign(AssignStatement &assign);
+  void analyzeSkip(SkipStatement &skip);
   void resolveTarget(AssignStatement &assign);
   void hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const;
   std::vector<llvm::StringRef> valueNames(uint32_t before) const;

@@ -26,6 +26,7 @@ protected:
   void addHyperparameters(mlir::Block &block);
   void emitStatements();
   void emitAssignment(const AssignStatement &assign);
+  void emitSkip(const SkipStatement &skip);
 
   // Types and conversions.
   mlir::Location locate(SourceRange range) const;
@@ -62,6 +63,8 @@ protected:
   mlir::OpBuilder builder;
   /// The values of the names. An assignment to `param` or `grad` replaces theirs.
   mlir::Value param, grad, step, rows, cols, numel;
+  /// Whether the step is skipped, by the statements so far: one condition. Null if none of them says so.
+  mlir::Value skipped;
   llvm::DenseMap<const Hyperparameter *, mlir::Value> hyperparameters;
   llvm::DenseMap<const StateDeclaration *, mlir::Value> states; ///< Current values.
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;

@@ -142,12 +142,20 @@ void BodyEmitter::emitAssignment(const AssignStatement &assign) {
   states[assign.state] = toF32(loc, value);
 }
 
+void BodyEmitter::emitSkip(const SkipStatement &skip) {
+  Value condition = emitTo(*skip.value, Shape::One);
+  skipped = skipped ? Value(arith::OrIOp::create(builder, locate(skip.range), skipped, condition))
+                    : condition;
+}
+
 void BodyEmitter::emitStatements() {
   for (const auto &statement : body.statements) {
     if (const auto *let = dyn_cast<LetStatement>(statement.get())) {
       // The location gets the let's name, for `stepc run --watch`. One value may have several names.
       Value value = lets[let] = emit(*let->value);
       value.setLoc(NameLoc::get(builder.getStringAttr(let->target.text), value.getLoc()));
+    } else if (const auto *skip = dyn_cast<SkipStatement>(statement.get())) {
+      emitSkip(*skip);
     } else {
       emitAssignment(*cast<AssignStatement>(statement.get()));
     }
@@ -237,7 +245,8 @@ public:
     Location loc = locate(model.name.range);
     auto op = optim::ModelOp::create(builder, loc, hyperparameterNames(),
                                      builder.getDenseF64ArrayAttr(defaults),
-                                     /*values=*/builder.getStrArrayAttr({}));
+                                     /*values=*/builder.getStrArrayAttr({}),
+                                     /*skips=*/UnitAttr());
     Block &block = op.getBody().emplaceBlock();
     mlir::Type full = tensorType(Shape::Full, builder.getF32Type());
     param = block.addArgument(full, loc);
@@ -261,6 +270,11 @@ public:
       if (const auto *let = dyn_cast<LetStatement>(statement.get()))
         give(let->target, lets.lookup(let));
     op.setValuesAttr(builder.getStrArrayAttr(values));
+    op.setSkips(bool(skipped));
+    if (skipped) {
+      Value one = toShape(loc, constant(loc, 1), Shape::One), zero = constantLike(loc, 0, one);
+      results.push_back(arith::SelectOp::create(builder, loc, skipped, one, zero));
+    }
     optim::YieldOp::create(builder, locate(model.range), results);
   }
 

@@ -207,8 +207,15 @@ private:
       brackets.pop_back();
   }
 
+  /// Whether a token is the `when` of a `skip when`, which is no value although it is a name.
+  bool isWhen(size_t i) const {
+    return i > 0 && tokens[i].kind == TokenKind::Name && tokens[i - 1].kind == TokenKind::Name &&
+           source.text(tokens[i - 1].range) == "skip" && source.text(tokens[i].range) == "when";
+  }
+
   bool isSign(size_t i) const {
-    return tokens[i].kind == TokenKind::Minus && (i == 0 || !endsValue(tokens[i - 1].kind));
+    return tokens[i].kind == TokenKind::Minus &&
+           (i == 0 || !endsValue(tokens[i - 1].kind) || isWhen(i - 1));
   }
 
   bool spaceBefore(size_t i) const {
@@ -223,7 +230,7 @@ private:
       return false;
     case TokenKind::LeftParen:
     case TokenKind::LeftBracket:
-      if (before == TokenKind::Name)
+      if (before == TokenKind::Name && !isWhen(i - 1))
         return false;
       break;
     default:

@@ -209,6 +209,9 @@ void Parser::parseBody(Body &body) {
     body.hasSyntaxErrors = true;
 }
 
+static constexpr const char *kSkipHint =
+    "a model skips steps: 'model() { skip when not finite(norm(grad)) }'";
+
 bool Parser::parseStatement(Body &body) {
   if (!checkStartsLine("an operator or the end of the line")) {
     // The previous statement's value goes on in this text, so it counts as an error.
@@ -235,8 +238,8 @@ bool Parser::parseStatement(Body &body) {
   default:
     break;
   }
-  if (!rule && atSkip())
-    return refuseInModel();
+  if (atSkip() && (!rule || spelling(next()) == "when"))
+    return parseSkip(body);
   bool isName = at(TokenKind::Name) || isBuiltinValue(current().kind);
   if (plannedDeclaration() || atPlannedStatement()) {
     unsupported(current());
@@ -250,6 +253,8 @@ bool Parser::parseStatement(Body &body) {
     if (atName("clip_grad_norm"))
       diagnostics.last().withHint("a model clips: 'model(max_norm = 1) { grad = min(1, max_norm / "
                                   "(norm(grad) + 1e-6)) * grad }'");
+    else if (atName("skip_non_finite"))
+      diagnostics.last().withHint(kSkipHint);
     return false;
   }
   if (isName)
@@ -266,6 +271,29 @@ bool Parser::refuseInModel() {
   else
     unsupported(current(), " in a model");
   return false;
+}
+
+/// Parses `skip when CONDITION`.
+bool Parser::parseSkip(Body &body) {
+  Token word = consume();
+  if (!atName("when")) {
+    expected("'when' after 'skip'").withHint("a step is skipped by 'skip when CONDITION'");
+    return false;
+  }
+  if (llvm::isa<Rule>(body)) {
+    errorAt(word.range.to(current().range),
+            "expected a statement of an optimizer, found 'skip when'")
+        .withHint(kSkipHint);
+    return false;
+  }
+  consume();
+  ExprPtr value = parseExpression();
+  bool parsed = value != nullptr;
+  if (!parsed)
+    value = std::make_unique<ErrorExpr>(current().range);
+  body.statements.push_back(std::make_unique<SkipStatement>(
+      word.range.to(previousRange()), Name{"skip", word.range}, std::move(value)));
+  return parsed;
 }
 
 /// Whether a statement such as `every 6 steps { ... }` begins here, which is planned.

@@ -374,7 +374,8 @@ bool Parser::beginsModel(size_t at) const {
 
 /// Whether a statement `skip when ...` begins here. Before the end of a line, `skip` is an ordinary name.
 bool Parser::atSkip() const {
-  return atName("skip") && next().kind == TokenKind::Name && !next().startsLine;
+  return atName("skip") && !next().startsLine &&
+         (next().kind == TokenKind::Name || next().kind == TokenKind::KwIf);
 }
 
 bool Parser::atStatement() const {

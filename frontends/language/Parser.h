@@ -98,6 +98,7 @@ private:
   void parseBody(Body &body);
   bool parseStatement(Body &body);
   bool refuseInModel();
+  bool parseSkip(Body &body);
   bool parseState(Rule &rule);
   bool parseMaster(Rule &rule);
   bool parseBinding(Body &body, bool isLet);

@@ -42,7 +42,7 @@ public:
       list("routes", plan.routes, [&](const plan::Route &route) { writeRoute(route); });
       list("groups", plan.groups, [&](const plan::Group &group) { writeGroup(group); });
       if (plan.model >= 0)
-        json.attribute("model", plan.groups[plan.parameters[plan.model].group].name);
+        json.attribute("model", plan.groups[plan.groupOfModel()].name);
       list("segments", plan.segments, [&](const plan::Segment &segment) {
         json.attribute("name", segment.name);
         json.attribute("group", plan.groups[segment.group].name);

@@ -139,8 +139,12 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
         each.segments.push_back(createSegment(builder, group, wave, waves));
     }
     KnownNumbers known;
-    if (model && !groups.empty())
+    if (model && !groups.empty()) {
       known = buildModelNumbers(builder, handles, model, all);
+      handles.active = known.active;
+      for (ChainOfGroup &each : all)
+        each.chain->setActive(known.active);
+    }
     for (auto [each, table] : llvm::zip(all, columns))
       if (!table->values.empty())
         table->table = createScalars(builder, handles, each.group, each.rule, *table, known);

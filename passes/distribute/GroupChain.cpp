@@ -669,6 +669,15 @@ SmallVector<Value> GroupChain::addUpModel(FlatSymbolRefAttr name, ArrayRef<plan:
   return addUp(kinds, own, terms);
 }
 
+Value GroupChain::valueOfModel(FlatSymbolRefAttr name, Value source, const ScalarColumns &columns) {
+  begin(name);
+  llvm::DenseMap<Value, Value> none;
+  StageBuilder stage(none, columns);
+  stage.visit(ValueKind::One);
+  stage.yield(source, emptyLine(ValueKind::One, builder.getF32Type()));
+  return createStage(stage, none).getResults().front();
+}
+
 SmallVector<Value> GroupChain::addUp(ArrayRef<plan::Reduction> kinds, ValueRange parts,
                                      std::optional<int64_t> given) {
   plan::View block = plan::view(layout, ValueKind::Full);

@@ -61,6 +61,13 @@ public:
                                             llvm::ArrayRef<llvm::SmallVector<mlir::Value>> parts,
                                             int64_t terms);
 
+  /// For the same group: computes a value of kind one of the model from its numbers alone, which `columns`
+  /// have. Returns the value, kept in f32.
+  mlir::Value valueOfModel(mlir::FlatSymbolRefAttr segment, mlir::Value source,
+                           const ScalarColumns &columns);
+  /// The flags of parameters that the operations which are built from now on work for.
+  void setActive(mlir::Value flags) { active = flags; }
+
 private:
   // Shards of the group, made on first use.
   mlir::Value shards(comm::ShardsKind kind, llvm::StringRef state, mlir::Type type,

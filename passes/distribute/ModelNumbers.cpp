@@ -88,6 +88,7 @@ public:
       last = std::max(last, phaseOf(int64_t(number)));
     for (unsigned phase = 1; phase <= last; ++phase)
       addPhase(phase);
+    known.active = skip();
     return std::move(known);
   }
 
@@ -185,6 +186,20 @@ private:
       known.add(line, number);
   }
 
+  /// Skips the rest of the step if the model says so. Returns the flags of what is left in it.
+  Value skip() {
+    Value skipped = model.getSkipped();
+    if (!skipped)
+      return handles.active;
+    Value source = inlined.lookup(skipped);
+    ScalarColumns table = columnsFor(source);
+    if (!table.values.empty())
+      table.table = createScalars(builder, handles, own.group, own.rule, table, known);
+    Value value = own.chain->valueOfModel(own.segments.front(), source, table);
+    return SkipOp::create(builder, model.getLoc(), builder.getType<ActiveType>(), handles.active,
+                          value);
+  }
+
   OpBuilder &builder;
   const StepHandles &handles;
   optim::ModelOp model;
@@ -205,7 +220,7 @@ KnownNumbers distribute::buildModelNumbers(OpBuilder &builder, const StepHandles
   Operation *before = step->empty() ? nullptr : &step->back();
   KnownNumbers known = NumbersBuilder(builder, handles, model, chains).build();
   for (Operation *op = before ? before->getNextNode() : &step->front(); op; op = op->getNextNode())
-    if (isa<ScalarsOp, StageOp, CopyOp, SumOp, CollectOp, CollectiveOpInterface>(op))
+    if (isa<ScalarsOp, StageOp, CopyOp, SumOp, CollectOp, SkipOp, CollectiveOpInterface>(op))
       op->setAttr(kOfModelAttr, builder.getUnitAttr());
   return known;
 }

@@ -18,6 +18,7 @@ struct StepHandles {
 struct KnownNumbers {
   llvm::SmallVector<mlir::Value> values; ///< tables of scalars, and lines of one value
   llvm::DenseMap<int64_t, unsigned> indices;
+  mlir::Value active; ///< the flags of what the model leaves in the step
   void add(mlir::Value value, llvm::ArrayRef<int64_t> numbers);
 };
 
@@ -35,8 +36,8 @@ mlir::Value createScalars(mlir::OpBuilder &builder, const StepHandles &handles,
                           optim::GroupOp group, optim::RuleOp rule, const ScalarColumns &columns,
                           const KnownNumbers &known);
 
-/// Builds the operations that make all numbers of the model known to every rank, and marks them
-/// (comm::kOfModelAttr). The builder must stand at the end of the step.
+/// Builds the operations that make all numbers of the model known to every rank, and that skip the step if
+/// the model says so, and marks them (comm::kOfModelAttr). The builder must stand at the end of the step.
 KnownNumbers buildModelNumbers(mlir::OpBuilder &builder, const StepHandles &handles,
                                optim::ModelOp model, llvm::ArrayRef<ChainOfGroup> chains);
 

@@ -44,6 +44,7 @@ LogicalResult ProgramBuilder::lower(Operation *op) {
       .Case([&](comm::CopyOp op) { return lowerCopy(op); })
       .Case([&](comm::SumOp op) { return lowerSum(op); })
       .Case([&](comm::CollectOp op) { return lowerCollect(op); })
+      .Case([&](comm::SkipOp op) { return lowerSkip(op); })
       .Case([&](comm::StartOp op) { return lowerStart(op); })
       .Case([&](comm::WaitOp op) { return lowerWait(op); })
       .Case([&](comm::AdvanceStepsOp op) {
@@ -275,6 +276,14 @@ LogicalResult ProgramBuilder::lowerCollect(comm::CollectOp op) {
     return failure();
   exec::CollectOp::create(b, op.getLoc(), op.getReduction(), b.getArrayAttr(tables),
                           b.getArrayAttr(sources), *target, /*kernel=*/nullptr);
+  return success();
+}
+
+LogicalResult ProgramBuilder::lowerSkip(comm::SkipOp op) {
+  FailureOr<exec::LineAttr> value = lineOf(op, op.getValue());
+  if (failed(value))
+    return failure();
+  exec::SkipOp::create(b, op.getLoc(), *value, /*kernel=*/nullptr);
   return success();
 }
 

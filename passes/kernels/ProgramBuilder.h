@@ -28,6 +28,7 @@ private:
   mlir::LogicalResult lowerCopy(comm::CopyOp op);
   mlir::LogicalResult lowerSum(comm::SumOp op);
   mlir::LogicalResult lowerCollect(comm::CollectOp op);
+  mlir::LogicalResult lowerSkip(comm::SkipOp op);
   /// The operand for a line, which a kernel finds by its rows alone.
   mlir::FailureOr<exec::LineAttr> lineOf(mlir::Operation *user, mlir::Value value);
   mlir::LogicalResult lowerStart(comm::StartOp op);

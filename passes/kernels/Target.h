@@ -44,8 +44,8 @@ public:
   /// command that the device, or the host, carries out by itself.
   ///
   /// One item of a copy or of a sum is one row. The kernel of a start puts seals on messages. The kernel of
-  /// an await compares the seals of messages that came. The kernel of exec.advance_steps counts the step in
-  /// the device's memory.
+  /// an await compares the seals of messages that came. The kernels of exec.skip and exec.advance_steps set
+  /// active flags and count the step in the device's memory.
   virtual Kernels kernels(mlir::SymbolTable &symbols, mlir::Operation *command) const = 0;
 
   /// Whether one launch can compute both products, if they do not depend on each other.

@@ -18,12 +18,12 @@ Matrix rowOf(const Tensor &tensor) {
 
 } // namespace
 
-FailureOr<std::vector<double>> reference::modelNumbers(optim::ModelOp model,
-                                                       ArrayRef<Stepping> parameters,
-                                                       ArrayRef<double> hyperparameters,
-                                                       int64_t step) {
+FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Stepping> parameters,
+                                          ArrayRef<double> hyperparameters, int64_t step) {
   SmallVector<Operation *> ops = model.getNumbers();
-  std::vector<double> numbers(ops.size(), 0.0);
+  ModelStep result;
+  std::vector<double> &numbers = result.numbers;
+  numbers.resize(ops.size());
   // Runs the model on some elements, with the numbers that are known, and hands on a value that it computes.
   auto run = [&](Matrix parameter, Matrix gradient, Value of,
                  function_ref<void(const Matrix &)> take) -> LogicalResult {
@@ -60,5 +60,9 @@ FailureOr<std::vector<double>> reference::modelNumbers(optim::ModelOp model,
     terms.cols = int64_t(terms.data.size());
     made = computeMatrix(reduce, &terms, 1, 1)->at(0, 0);
   }
-  return numbers;
+  if (Value skipped = model.getSkipped())
+    if (failed(run(Matrix(1, 1), Matrix(1, 1), skipped,
+                   [&](const Matrix &value) { result.isSkipped = value.at(0, 0) != 0; })))
+      return failure();
+  return result;
 }

@@ -48,12 +48,15 @@ struct Stepping {
   optim::ParameterOp parameter;
   const Tensors *tensors;
 };
-/// The numbers of a model that went through `optim-expand-model`, for one step of these parameters. `step`
-/// counts the steps of the model from 1.
-mlir::FailureOr<std::vector<double>> modelNumbers(optim::ModelOp model,
-                                                  llvm::ArrayRef<Stepping> parameters,
-                                                  llvm::ArrayRef<double> hyperparameters,
-                                                  int64_t step);
+/// What a model says of a step.
+struct ModelStep {
+  std::vector<double> numbers; ///< for the rules, by number
+  bool isSkipped = false;      ///< the step changes nothing and does not count
+};
+/// What a model that went through `optim-expand-model` says of one step of these parameters. `step` counts
+/// the steps of the model from 1.
+mlir::FailureOr<ModelStep> stepModel(optim::ModelOp model, llvm::ArrayRef<Stepping> parameters,
+                                     llvm::ArrayRef<double> hyperparameters, int64_t step);
 
 } // namespace stepc::reference
 

@@ -56,6 +56,28 @@ struct DestinationModel : DstBufferizableOpInterfaceExternalModel<DestinationMod
   }
 };
 
+/// How comm.skip bufferizes, which reads a tensor and gives no tensor.
+struct SkipModel : BufferizableOpInterface::ExternalModel<SkipModel, comm::SkipOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &, const AnalysisState &) const {
+    return true;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &, const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *, OpOperand &, const AnalysisState &) const {
+    return {};
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options, BufferizationState &state) const {
+    FailureOr<Value> buffer =
+        getBuffer(rewriter, cast<comm::SkipOp>(op).getValue(), options, state);
+    if (failed(buffer))
+      return failure();
+    rewriter.modifyOpInPlace(op, [&] { cast<comm::SkipOp>(op).getValueMutable().assign(*buffer); });
+    return success();
+  }
+};
+
 template <typename... Ops> void attach(MLIRContext *context) {
   (Ops::template attachInterface<DestinationModel<Ops>>(*context), ...);
 }
@@ -68,6 +90,7 @@ void schedule::registerBufferizationModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, comm::CommDialect *) {
     attach<comm::ScalarsOp, comm::StageOp, comm::CopyOp, comm::SumOp, comm::CollectOp,
            comm::ExchangeOp, comm::AllGatherOp>(context);
+    comm::SkipOp::attachInterface<SkipModel>(*context);
   });
   registry.addExtension(+[](MLIRContext *context, optim::OptimDialect *) {
     attach<optim::ProductOp, optim::ApplyOp>(context);

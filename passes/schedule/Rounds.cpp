@@ -21,6 +21,8 @@ FlatSymbolRefAttr schedule::segmentOf(Operation *op) {
     return sum.getSegmentAttr();
   if (auto collect = dyn_cast<CollectOp>(op))
     return collect.getSegmentAttr();
+  if (auto skip = dyn_cast<SkipOp>(op))
+    return skip.getSegmentAttr();
   return segmentOfBatch(op);
 }
 

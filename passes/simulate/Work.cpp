@@ -159,6 +159,10 @@ Work::Extra Work::extra(const plan::AdvanceSteps &command, const Sums &) const {
   return {command.kernel.isNone() ? 0 : device.launch};
 }
 
+Work::Extra Work::extra(const plan::Skip &command, const Sums &) const {
+  return {command.kernel.isNone() ? 0 : device.launch};
+}
+
 Work::Rate Work::rate(const plan::Effect &effect) {
   const plan::Table &table = plan.tables[size_t(effect.table.value)];
   const plan::Operand &operand = *effect.operand;

@@ -68,6 +68,7 @@ private:
   Extra extra(const plan::Apply &, const Sums &) const;
   Extra extra(const plan::Sum &, const Sums &) const;
   Extra extra(const plan::AdvanceSteps &, const Sums &) const;
+  Extra extra(const plan::Skip &, const Sums &) const;
   template <typename Command> Extra extra(const Command &, const Sums &) const {
     return {device.launch};
   }

@@ -59,11 +59,10 @@ std::optional<SmallVector<Term>> ProgramCheck::readNumbers(const plan::DispatchP
     Site site{.offset = operand.value, .bytes = operand.bytes};
     site.element = f32;
     if (operand.kind == OperandKind::Scalars) {
-      site.group = plan.parameters[plan.model].group;
+      site.group = plan.groupOfModel();
       site.columns = operand.bytes / 4;
     } else {
-      site.place =
-          plan::Place::kept(segmentOfModel(), plan::ValueKind::One, plan::Distribution::Shards);
+      site = siteOfModel(operand, plan::Distribution::Shards, f32);
     }
     Held *value = read(operand, site, index, /*along=*/false);
     if (!value)

@@ -30,6 +30,10 @@ LogicalResult ProgramCheck::run(ArrayRef<Operation *> commands) {
         !checkEffects(command))
       return failure();
   }
+  if (versions.skipped() && !hasSkipped)
+    return user->emitOpError(
+        "expected a command before it that skips the step where the model says "
+        "so, found none");
   return success(workspace.checkAllRead() && succeeded(versions.checkAllBlocks(module)) &&
                  succeeded(versions.check()));
 }
@@ -115,6 +119,8 @@ Version *ProgramCheck::shards(const plan::Operand &operand, const plan::Place &p
                       "trainer, found one of the gradient");
     return nullptr;
   }
+  if (writes && !checkSkipped())
+    return nullptr;
   (writes ? accesses[&operand].writes : accesses[&operand].reads) = true;
   Version &version = versions.at(place.segment, targetOf(operand, group));
   Type stored = versions.terms.elementOf(version.term);
@@ -329,6 +335,11 @@ bool ProgramCheck::execute(const plan::Sum &command) {
 }
 
 bool ProgramCheck::execute(const plan::Collect &command) {
+  if (hasSkipped) {
+    user->emitOpError("expected sums of the whole model before the step may be skipped, because a "
+                      "skipped step leaves all parts out, found one behind that");
+    return false;
+  }
   Type element = comm::lineSumsType(user->getContext(), command.reduction, /*count=*/1);
   std::vector<std::pair<int64_t, Term>> parts;
   for (auto [index, run] : llvm::enumerate(command.runs)) {
@@ -345,11 +356,46 @@ bool ProgramCheck::execute(const plan::Collect &command) {
     parts.push_back({table.from.segment, value->terms[0]});
   }
   Term term = versions.terms.collected(command.reduction, parts, element);
-  Site site{.offset = command.target.value, .bytes = command.target.bytes};
-  site.place =
-      plan::Place::kept(segmentOfModel(), plan::ValueKind::One, plan::Distribution::LineParts);
-  site.element = element;
+  Site site = siteOfModel(command.target, plan::Distribution::LineParts, element);
   return write(command.target, {site, {term}}, 0);
+}
+
+Site ProgramCheck::siteOfModel(const plan::Operand &operand, plan::Distribution in,
+                               Type element) const {
+  Site site{.offset = operand.value, .bytes = operand.bytes};
+  site.place = plan::Place::kept(segmentOfModel(), plan::ValueKind::One, in);
+  site.element = element;
+  return site;
+}
+
+bool ProgramCheck::execute(const plan::Skip &command) {
+  std::optional<Term> wanted = versions.skipped();
+  if (!wanted || hasSkipped) {
+    user->emitOpError(hasSkipped ? "expected one such command in a step, found another"
+                                 : "expected a model that skips steps, found one that does not");
+    return false;
+  }
+  hasSkipped = true;
+  Type f32 = Float32Type::get(module.getContext());
+  Held *value = read(command.value, siteOfModel(command.value, plan::Distribution::Shards, f32), 0,
+                     /*along=*/false);
+  if (!value)
+    return false;
+  if (value->terms[0] == *wanted)
+    return true;
+  auto [inModel, inStep] = versions.terms.findDifference(*wanted, value->terms[0]);
+  user->emitOpError("expected to skip the step where the model says so, with ")
+      << versions.terms.describe(inModel) << ", found " << versions.terms.describe(inStep)
+      << " in its place";
+  return false;
+}
+
+bool ProgramCheck::checkSkipped() {
+  if (hasSkipped || !versions.skipped())
+    return true;
+  user->emitOpError("expected no change of parameters and states before the step may be skipped, "
+                    "found one");
+  return false;
 }
 
 /// Checks that `element` has the size that the table moves. A null type means that no value was found.

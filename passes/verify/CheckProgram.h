@@ -62,6 +62,10 @@ private:
                                                      int64_t index);
   /// The segment of the parameter that stands for the model.
   int64_t segmentOfModel() const;
+  /// The site of a value of the model that is kept: of its own line, in this distribution.
+  Site siteOfModel(const plan::Operand &operand, plan::Distribution in, mlir::Type element) const;
+  /// Checks that a command which changes shards stands behind the point at which the step may be skipped.
+  bool checkSkipped();
 
   /// What one table of a dispatch writes.
   struct Writes {
@@ -93,6 +97,7 @@ private:
   llvm::DenseMap<const plan::Operand *, Accesses> accesses;
   bool usesScratch = false;
   int64_t started = 0;
+  bool hasSkipped = false; ///< whether the step was skipped where the model says so
   /// How the current dispatch accesses a version of shards: the number, among the dispatch's tables, of the
   /// one that does so (-1 if several do), and whether it has written the shards.
   struct Touch {

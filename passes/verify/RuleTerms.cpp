@@ -260,11 +260,13 @@ Start startOf(Terms &terms, optim::RuleOp rule, const plan::Group &group, const 
 
 } // namespace
 
-std::vector<Term> verify::modelTerms(Terms &terms, optim::ModelOp model, const plan::Plan &plan,
-                                     ArrayRef<GroupStart> groups) {
+ModelTerms verify::modelTerms(Terms &terms, optim::ModelOp model, const plan::Plan &plan,
+                              ArrayRef<GroupStart> groups) {
   Block &body = model.getBody().front();
   std::vector<RuleReader> readers;
-  std::vector<Term> numbers(model.getNumbers().size());
+  ModelTerms result;
+  std::vector<Term> &numbers = result.numbers;
+  numbers.resize(model.getNumbers().size());
   SmallVector<int64_t> segments;
   int64_t elements = 0;
   for (const GroupStart &each : groups) {
@@ -304,7 +306,9 @@ std::vector<Term> verify::modelTerms(Terms &terms, optim::ModelOp model, const p
     for (RuleReader &reader : readers)
       reader.of[op.getResult(0)] = made;
   }
-  return numbers;
+  if (Value skipped = model.getSkipped())
+    result.skipped = readers.front().of.lookup(skipped);
+  return result;
 }
 
 RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group &group,

@@ -33,11 +33,12 @@ ShardVersions::ShardVersions(const plan::Plan &plan, ModuleOp module)
     starts.push_back({rules[group.rule], &group, &plan.rules[group.rule],
                       countContributions(group, plan.meshes[group.mesh])});
   }
-  std::vector<Term> numbers;
-  if (optim::ModelOp model = optim::findModel(module))
-    numbers = modelTerms(terms, model, plan, starts);
+  ModelTerms known;
+  if (optim::ModelOp model = optim::findModel(module); model && !starts.empty())
+    known = modelTerms(terms, model, plan, starts);
+  skips = known.skipped;
   for (const auto &[rule, group, planned, contributions] : starts)
-    expected.push_back(ruleTerms(terms, rule, *group, *planned, contributions, numbers));
+    expected.push_back(ruleTerms(terms, rule, *group, *planned, contributions, known.numbers));
   for (const plan::Segment &segment : plan.segments) {
     std::vector<Version> &before = versions.emplace_back();
     for (Term term : expected[segment.group].before)

@@ -35,6 +35,9 @@ public:
   /// Checks that every block of a group stands in a segment, unless the group's rule changes nothing.
   mlir::LogicalResult checkAllBlocks(mlir::ModuleOp module);
 
+  /// What must be 0 in a step that the model does not skip. Nullopt if the model skips none.
+  std::optional<Term> skipped() const { return skips; }
+
   Terms terms;
 
 private:
@@ -44,6 +47,7 @@ private:
   std::string describeTarget(int64_t group, size_t target);
 
   const plan::Plan &plan;
+  std::optional<Term> skips;
   llvm::SmallVector<optim::RuleOp> rulesOf;   // per group
   std::vector<RuleTerms> expected;            // per group
   std::vector<std::vector<Version>> versions; // per segment

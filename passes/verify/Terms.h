@@ -152,10 +152,14 @@ struct GroupStart {
   const plan::Rule *planned;
   plan::Contributions contributions;
 };
-/// The numbers of the model, by number, in f32: what its operations make of the elements of all groups.
+/// What the model's operations make of the elements of all groups.
+struct ModelTerms {
+  std::vector<Term> numbers;   ///< by number, in f32
+  std::optional<Term> skipped; ///< not 0 where the model skips the step; nullopt if it skips none
+};
 /// `groups` has an entry for each group of the plan.
-std::vector<Term> modelTerms(Terms &terms, optim::ModelOp model, const plan::Plan &plan,
-                             llvm::ArrayRef<GroupStart> groups);
+ModelTerms modelTerms(Terms &terms, optim::ModelOp model, const plan::Plan &plan,
+                      llvm::ArrayRef<GroupStart> groups);
 
 /// The i-th scalar argument of a rule for a group. The rule's comm.scalars have the same arguments.
 Term scalarArgument(Terms &terms, optim::RuleOp rule, const plan::Group &group, unsigned index);

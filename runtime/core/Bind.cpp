@@ -68,7 +68,7 @@ int32_t checkIndex(stepc_instance &instance, const char *what, int64_t index, in
 /// Numbers may lie in the host's memory. If the device counts steps by itself, they may also lie in its
 /// memory.
 int32_t checkMemory(stepc_instance &instance, const char *what, const void *data, int32_t memory) {
-  bool countsItself = instance.prepared.commands.back()->countsSteps();
+  bool countsItself = instance.countsSteps();
   if (memory == STEPC_MEMORY_HOST || (memory == STEPC_MEMORY_DEVICE && countsItself)) {
     std::string wrong = wrongMemory(instance, data, memory);
     return wrong.empty() ? int32_t(STEPC_OK)
@@ -219,6 +219,11 @@ int32_t bindSteps(stepc_instance *self, int64_t *steps, int32_t memory) {
     return status;
   if (int32_t status = checkMemory(*self, "step counts", steps, memory))
     return status;
+  if (memory == STEPC_MEMORY_HOST && self->library.plan.skipsOnDevice())
+    return self->refuse(
+        STEPC_ERROR_ARGUMENT,
+        "step counts: expected the device's memory (1), because the device alone knows whether the "
+        "model skips a step, found the host's (0)");
   if (int32_t status = checkGraphs(*self, "step counts", memory))
     return status;
   self->bound.writtenDisjoint = false;

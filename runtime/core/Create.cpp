@@ -217,7 +217,7 @@ void prepareBindings(stepc_instance &instance) {
       bool isFirst = lib.parameter(p).group == int64_t(g);
       if (!isFirst && p == group.parameters.front())
         instance.running.firstRecord[g] = instance.running.records.size();
-      stepc_parameter_record record{rows, cols, group.numel(), nullptr, nullptr, 1, {0, 0}};
+      stepc_parameter_record record{rows, cols, group.numel(), nullptr, nullptr, 1, isFirst, 0};
       if (isFirst)
         instance.running.records[p] = record;
       else

@@ -92,6 +92,8 @@ struct stepc_instance {
   Status waitForDevice(double seconds, const std::string &what, std::string &message);
   /// Whether exchanges are on a stream of the device; otherwise the host carries them out. `exchangeStream`
   /// is this stream, or null.
+  /// Whether a kernel counts the steps.
+  bool countsSteps() const { return prepared.commands.back()->countsSteps(); }
   bool isOnDevice() const { return size > 1 && device().stream; }
   void *exchangeStream() {
     return isOnDevice() ? device().stream(deviceContext, stepc::runtime::Stream::Communication)

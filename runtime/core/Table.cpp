@@ -107,7 +107,7 @@ int32_t parameterInfo(const Library &own, const stepc_instance *instance, int64_
                .states = int32_t(text.states.size()),
                .member = member,
                .is_model = parameter == lib.plan.model,
-               .reserved = 0});
+               .steps_on_device = parameter == lib.plan.model && lib.plan.skipsOnDevice()});
 }
 
 int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t parameter,

@@ -64,6 +64,15 @@ ShardsKind whose(const Plan &plan, const Place &place) {
   return home(group, plan.rules[static_cast<size_t>(group.rule)]).whose();
 }
 
+int64_t Plan::groupOfModel() const { return at(parameters, model).group; }
+
+bool Plan::skipsOnDevice() const {
+  return std::any_of(commands.begin(), commands.end(), [](const Command &command) {
+    const Skip *skip = std::get_if<Skip>(&command);
+    return skip && !skip->kernel.isNone();
+  });
+}
+
 std::string checkShards(const Plan &plan, const Place &place) {
   const Segment &segment = plan.segments[static_cast<size_t>(place.segment)];
   const Group &group = plan.groups[static_cast<size_t>(segment.group)];

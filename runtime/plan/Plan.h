@@ -50,6 +50,10 @@ struct Plan {
   bool isOfModel(const Group &group) const {
     return model >= 0 && group.parameters == std::vector<int64_t>{model};
   }
+  /// The number of its group. Only for plans with a model.
+  int64_t groupOfModel() const;
+  /// Whether kernels decide that a step is skipped, so that the host does not know how many were taken.
+  bool skipsOnDevice() const;
   /// How many parameters of the trainer there are, and groups of them.
   int64_t countOfParameters() const { return int64_t(parameters.size()) - (model >= 0); }
   int64_t countOfGroups() const { return int64_t(groups.size()) - (model >= 0); }

@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 27;
+constexpr int64_t kVersion = 28;
 
 class PlanWriter {
 public:

@@ -36,7 +36,7 @@ private:
       return {};
     if (!inside(plan.model, plan.parameters))
       return outside("parameter that stands for the model,", plan.model, plan.parameters);
-    const Group &group = at(plan.groups, at(plan.parameters, plan.model).group);
+    const Group &group = at(plan.groups, plan.groupOfModel());
     std::vector<int64_t> world = plan.world();
     bool isSpread = group.shape == std::vector<int64_t>{static_cast<int64_t>(world.size())} &&
                     at(plan.meshes, group.mesh).sizes == group.shape &&

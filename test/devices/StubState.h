@@ -185,7 +185,7 @@ bool isPerThread(std::string_view name) {
   if (size_t last = name.find_last_not_of("0123456789");
       last + 1 < name.size() && name[last] == '_')
     name = name.substr(0, last);
-  return name.ends_with("_scalars") || name == "stepc_advance_steps";
+  return name.ends_with("_scalars") || name == "stepc_advance_steps" || name == "stepc_skip";
 }
 
 int chip() {

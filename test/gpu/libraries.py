@@ -84,8 +84,11 @@ route {{
 }}
 """
 # Gradients that are clipped by the norm of all of them, and a rule that reads this norm.
+# About every second step is skipped.
 CLIPPED = f"""model(max_norm = 1) {{
   let total = norm(grad)
+  let center = mean(grad)
+  skip when not finite(total) or center < 0
   grad = min(1, max_norm / (total + 1e-6)) * grad
 }}
 {ADAMW}

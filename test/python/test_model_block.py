@@ -265,3 +265,64 @@ def test_the_dict_of_the_model_stays(real):
     kept["max_norm"] = 3.0
     optimizer.add_param_group({"params": named[:1]})
     assert optimizer.model is kept and kept == {"max_norm": 3.0, "span": 8}
+
+
+SKIPS = WARM.replace("  grad", "  skip when not finite(total)\n  grad")
+
+
+def _spoil(model, by):
+    gradient = list(model.parameters())[1].grad
+    local = gradient.to_local() if hasattr(gradient, "to_local") else gradient
+    local.view(-1)[-1:] = by  # a rank may have no element
+
+
+def test_skipped_steps_leave_all_as_it_was(real):
+    """Two after one another, the first of them at the first step. Then a run goes on as one that never had them."""
+    results = []
+    for spoiled in ((0, 1, 3), ()):
+        model = Net()
+        optimizer = Optimizer(model.named_parameters(), SKIPS + spec(BOTH, True), model={"max_norm": 0.7})
+        for step in range(5):
+            if not spoiled and step in (0, 1, 3):
+                continue
+            set_gradients(model, step)
+            if step in spoiled:
+                _spoil(model, (float("nan"), float("inf"), 0, -float("inf"))[step])
+            before = shards(model, optimizer)
+            optimizer.step()
+            if step in spoiled:
+                after = shards(model, optimizer)  # with the states, which the first call makes
+                assert_same({name: after[name] for name in before}, before)
+        assert optimizer.state_dict()["model"]["step"] == 2
+        results.append(shards(model, optimizer))
+    assert_same(*results)
+
+
+def _skips(rank):
+    model = Net()
+    fully_shard(model)
+    optimizer = Optimizer(model.named_parameters(), SKIPS + SGD, model={"max_norm": 0.7}, timeout=60.0)
+    counted = []
+    for step in range(3):
+        set_gradients(model, step)
+        if step == 1 and rank == 2:
+            _spoil(model, float("inf"))
+        optimizer.step()
+        counted.append(optimizer.state_dict()["model"]["step"])
+    return counted
+
+
+def test_an_overflow_on_one_rank_skips_the_step_on_all(real):
+    assert run_ranks(_skips, 3) == [[1, 1, 2]] * 3
+
+
+def test_a_device_that_decides_counts_the_steps(real):
+    model = Net()
+    optimizer = Optimizer(model.named_parameters(), SKIPS + SGD, model={"max_norm": 0.7}, target="emulated")
+    for step in range(3):
+        set_gradients(model, step)
+        if step == 1:
+            _spoil(model, float("nan"))
+        optimizer.step()
+    assert optimizer.state_dict()["model"]["step"] == 2
+    assert {int(state["step"]) for state in optimizer.state.values()} == {2}

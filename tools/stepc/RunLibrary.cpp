@@ -187,7 +187,9 @@ private:
     }
     if (library.plan.model >= 0)
       rank.steps.push_back(run.stepsOfModel());
-    if (!call(table->bind_steps(rank.instance, rank.steps.data(), STEPC_MEMORY_HOST)))
+    // The emulated GPU has no memory of its own.
+    int32_t memory = library.plan.skipsOnDevice() ? STEPC_MEMORY_DEVICE : STEPC_MEMORY_HOST;
+    if (!call(table->bind_steps(rank.instance, rank.steps.data(), memory)))
       return false;
     for (const auto &[name, value] : command.hyperparameters) {
       size_t dot = name.rfind('.');

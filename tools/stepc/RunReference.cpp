@@ -29,14 +29,14 @@ public:
       if (parameter.getSymName() != optim::kModelName || !model)
         if (int code = load(parameter))
           return code;
-    int64_t ofModel = run.stepsOfModel();
-    for (int64_t k = 0; k < command.steps; ++k, ++ofModel)
-      if (int code = step(k, ofModel + 1))
+    taken = run.stepsOfModel();
+    for (int64_t k = 0; k < command.steps; ++k)
+      if (int code = step(k))
         return code;
     for (const Parameter &each : parameters)
       write(each.index, each.rule, each.tensors, each.taken);
     if (model)
-      outputs.push_back(stepsOutput(optim::kModelName.str(), ofModel));
+      outputs.push_back(stepsOutput(optim::kModelName.str(), taken));
     for (const std::string &text : watchedText)
       textOutput(command) << text;
     return kSuccess;
@@ -109,7 +109,7 @@ private:
     }
   }
 
-  int step(int64_t k, int64_t ofModel) {
+  int step(int64_t k) {
     readGradients(k);
     std::vector<double> numbers;
     if (model) {
@@ -118,12 +118,15 @@ private:
         if (each.steps)
           stepping.push_back({each.rule, each.op, &each.tensors});
       auto made =
-          reference::modelNumbers(model, stepping, hyperparameters[optim::kModelName], ofModel);
+          reference::stepModel(model, stepping, hyperparameters[optim::kModelName], taken + 1);
       if (failed(made)) {
         report.internalError("the reference cannot interpret the model");
         return kInternalError;
       }
-      numbers = std::move(*made);
+      numbers = std::move(made->numbers);
+      taken += !made->isSkipped;
+      for (Parameter &each : parameters)
+        each.steps &= !made->isSkipped;
     }
     for (Parameter &each : parameters) {
       if (each.steps && failed(reference::step(each.rule, each.op, each.tensors,
@@ -184,6 +187,7 @@ private:
   const RunCommand &command;
   std::vector<RunOutput> &outputs;
   optim::ModelOp model;
+  int64_t taken = 0;                 ///< steps that the model took
   std::vector<Parameter> parameters; ///< in the module's order
   llvm::StringMap<optim::RuleOp> rules;
   llvm::StringMap<optim::RouteOp> routes;

@@ -158,7 +158,7 @@ class ParameterInfo(Sized):
         ("states", c.c_int32),
         ("member", c.c_int32),
         ("is_model", c.c_int32),
-        ("reserved", c.c_int32),
+        ("steps_on_device", c.c_int32),
     ]
 
 

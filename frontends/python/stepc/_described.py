@@ -40,6 +40,8 @@ class Parameter:
     states: tuple[State, ...]
     is_model: bool = False
     """Whether it stands for the definition's model: a step count and hyperparameters, and no tensor."""
+    steps_on_device: bool = False
+    """Whether it stands for a model that may skip steps, and a GPU decides that: it has the step counts."""
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,7 @@ class Library:
                                    _text(info.gradient_placements)))
                       if info.member else (None, None)),
                     bool(info.member), tuple(states), bool(info.is_model),
+                    bool(info.steps_on_device),
                 )
             )  # fmt: skip
         return tuple(found)

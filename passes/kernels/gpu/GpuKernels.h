@@ -74,7 +74,9 @@ GpuKernels addGpuCopyKernel(mlir::gpu::GPUModuleOp code, exec::CopyOp op);
 GpuKernels addGpuSumKernel(mlir::gpu::GPUModuleOp code, exec::SumOp op);
 /// The kernel that adds up a rank's parts of a number of the model, in one GPU block.
 GpuKernels addGpuCollectKernel(mlir::gpu::GPUModuleOp code, exec::CollectOp op);
-/// The kernel that counts a step: each thread counts for a parameter.
+/// The kernel that leaves all parameters out of a step that the model skips: each thread visits a record.
+GpuKernels addGpuSkipKernel(mlir::gpu::GPUModuleOp code, exec::SkipOp op);
+/// The kernel that counts a step: each thread visits a record.
 GpuKernels addGpuAdvanceKernel(mlir::gpu::GPUModuleOp code, exec::AdvanceStepsOp op);
 /// The kernel that adds up seals and puts them on messages, each seal by a GPU block. The second one compares
 /// the seals of messages that came, in one GPU block. Arguments are those of seals in kernel_abi.h.

@@ -20,6 +20,11 @@ static Value beginItem(KernelBuilder &b, Value count) {
   return item;
 }
 
+/// The address of a field of a record.
+static Value fieldOf(KernelBuilder &b, Value record, size_t offset) {
+  return b.address(record, b.getI8Type(), int64_t(offset));
+}
+
 FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::FuncOp function,
                                                 ArrayRef<exec::DispatchParametersOp> dispatches) {
   FailureOr<ParameterForm> form = checkParameterKernel(function, dispatches);
@@ -49,11 +54,37 @@ GpuKernels addGpuAdvanceKernel(gpu::GPUModuleOp code, exec::AdvanceStepsOp op) {
   KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
   Type i64 = b.getI64Type();
   gpu::GPUFuncOp made = beginGpuKernel(code, name, {b.pointer, i64}, b, kThreadPerItem);
-  Value parameter = beginItem(b, made.getArgument(1));
-  ifActive(b, made.getArgument(0), parameter, [&] {
-    Value taken = stepsTaken(b, recordOf(b, made.getArgument(0), parameter));
+  Value records = made.getArgument(0), item = beginItem(b, made.getArgument(1));
+  Value record = recordOf(b, records, item);
+  ifActive(b, records, item, [&] {
+    Value counts = b.load(i64, fieldOf(b, record, offsetof(stepc_parameter_record, counts)));
+    Value isFirst =
+        arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::ne, counts, b.constant(0));
+    auto first = scf::IfOp::create(b, b.loc, isFirst, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard keep(b);
+    b.setInsertionPointToStart(first.thenBlock());
+    Value taken = stepsTaken(b, record);
     b.store(b.add(b.load(i64, taken), b.constant(1)), taken);
   });
+  b.store(b.constant(1), fieldOf(b, record, offsetof(stepc_parameter_record, active)));
+  return {{made, 1}};
+}
+
+GpuKernels addGpuSkipKernel(gpu::GPUModuleOp code, exec::SkipOp op) {
+  constexpr StringLiteral name = "stepc_skip";
+  if (auto known = code.lookupSymbol<gpu::GPUFuncOp>(name))
+    return {{known, 1}};
+  KernelBuilder b(op.getContext(), op.getLoc(), kGlobal);
+  gpu::GPUFuncOp made =
+      beginGpuKernel(code, name, {b.pointer, b.pointer, b.getI64Type()}, b, kThreadPerItem);
+  Value item = beginItem(b, made.getArgument(2));
+  Value number = b.load(b.getF32Type(), made.getArgument(1));
+  Value zero = arith::ConstantOp::create(b, b.loc, b.getF32FloatAttr(0));
+  Value skips = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::UNE, number, zero);
+  auto guard = scf::IfOp::create(b, b.loc, skips, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(guard.thenBlock());
+  b.store(b.constant(0), fieldOf(b, recordOf(b, made.getArgument(0), item),
+                                 offsetof(stepc_parameter_record, active)));
   return {{made, 1}};
 }
 

@@ -96,6 +96,7 @@ GpuKernels addGpuKernels(gpu::GPUModuleOp code, Operation *command) {
       .Case([&](exec::CopyOp op) { return addGpuCopyKernel(code, op); })
       .Case([&](exec::SumOp op) { return addGpuSumKernel(code, op); })
       .Case([&](exec::CollectOp op) { return addGpuCollectKernel(code, op); })
+      .Case([&](exec::SkipOp op) { return addGpuSkipKernel(code, op); })
       .Case([&](exec::AdvanceStepsOp op) { return addGpuAdvanceKernel(code, op); })
       .Case([&](exec::StartOp op) { return addGpuSealKernel(code, op); })
       .Case([&](exec::AwaitOp op) { return addGpuSealCheckKernel(code, op); })

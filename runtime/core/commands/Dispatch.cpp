@@ -3,6 +3,7 @@
 #include "runtime/text/Text.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace stepc::runtime {
 
@@ -38,10 +39,10 @@ std::string PreparedKernel::place(const AddressOf &addressOf) {
 
 void PreparedKernel::declare(const AddUse &add) const {
   if (launch.stride != 0)
-    add(arguments[0], int64_t(rows.size() * sizeof(int64_t)), "the command's rows");
+    add(arguments[0], int64_t(rows.size() * sizeof(int64_t)), "the command's rows", false);
   add(arguments[recordsArgument],
       int64_t(instance.running.records.size() * sizeof(stepc_parameter_record)),
-      "the parameters' records");
+      "the parameters' records", writesRecords);
 }
 
 const void *PreparedKernel::shardList(int64_t operand) const {
@@ -101,6 +102,60 @@ std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::DispatchParame
 
 namespace {
 
+/// A command whose kernel, if it has one, visits the records. Otherwise the host does.
+class PreparedRecords : public PreparedKernel {
+public:
+  using PreparedKernel::PreparedKernel;
+  void prepare(plan::KernelNumber kernel) {
+    if (kernel.isNone())
+      return;
+    launch = instance.library.launch(kernel);
+    arguments.insert(arguments.begin(), instance.running.records.data());
+    launch.items = int64_t(instance.running.records.size());
+    launch.grain = kParameterGrain;
+    writesRecords = true;
+    findRecords();
+  }
+  void enqueue() override {
+    if (hasKernel())
+      PreparedKernel::enqueue();
+  }
+  void count(stepc_counters &counters) const override {
+    if (hasKernel())
+      PreparedKernel::count(counters);
+  }
+  void declare(const AddUse &add) const override {
+    if (hasKernel())
+      PreparedKernel::declare(add);
+  }
+
+protected:
+  bool hasKernel() const { return launch.items > 0; }
+};
+
+class PreparedSkip : public PreparedRecords {
+public:
+  using PreparedRecords::PreparedRecords;
+  void enqueue() override {
+    PreparedRecords::enqueue();
+    if (!hasKernel())
+      instance.device().call(instance.deviceContext, Stream::Compute, skip, this);
+  }
+  const char *value = nullptr; ///< an f32 of the workspace
+
+private:
+  static void skip(void *argument) {
+    const auto &self = *static_cast<PreparedSkip *>(argument);
+    float number;
+    std::memcpy(&number, self.value, sizeof(number));
+    if (number == 0)
+      return;
+    for (stepc_parameter_record &record : self.instance.running.records)
+      record.active = 0;
+    self.instance.running.someInactive = true;
+  }
+};
+
 /// Called when the device has done all commands before. The step's counters are complete then. If they agree
 /// with the plan, the step counts of its parameters advance.
 void advanceSteps(void *argument) {
@@ -116,22 +171,13 @@ void advanceSteps(void *argument) {
   instance.running.stepsAdvanced = true;
 }
 
-class PreparedAdvance : public PreparedKernel {
+class PreparedAdvance : public PreparedRecords {
 public:
-  using PreparedKernel::PreparedKernel;
-  bool countsSteps() const override { return launch.items > 0; }
+  using PreparedRecords::PreparedRecords;
+  bool countsSteps() const override { return hasKernel(); }
   void enqueue() override {
-    if (countsSteps())
-      PreparedKernel::enqueue();
+    PreparedRecords::enqueue();
     instance.device().call(instance.deviceContext, Stream::Compute, advanceSteps, &instance);
-  }
-  void count(stepc_counters &counters) const override {
-    if (countsSteps())
-      PreparedKernel::count(counters);
-  }
-  void declare(const AddUse &add) const override {
-    if (countsSteps())
-      PreparedKernel::declare(add);
   }
 };
 
@@ -139,13 +185,15 @@ public:
 
 std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::AdvanceSteps &command) {
   auto made = std::make_unique<PreparedAdvance>(instance, number);
-  if (command.kernel.isNone())
-    return made;
-  made->launch = instance.library.launch(command.kernel);
-  made->arguments = {instance.running.records.data()};
-  made->launch.items = int64_t(plan.parameters.size());
-  made->launch.grain = kParameterGrain;
-  made->findRecords();
+  made->prepare(command.kernel);
+  return made;
+}
+
+std::unique_ptr<PreparedCommand> Preparer::operator()(const plan::Skip &command) {
+  auto made = std::make_unique<PreparedSkip>(instance, number);
+  made->value = arena() + beginOf(instance, command.value);
+  made->arguments = {const_cast<char *>(made->value)};
+  made->prepare(command.kernel);
   return made;
 }
 

@@ -32,9 +32,9 @@ public:
     return checkLaunch(instance, copy.launch, arguments);
   }
   void declare(const AddUse &add) const override {
-    add(arguments[0], int64_t(rows.size() * sizeof(plan::CopyRow)), "the command's rows");
+    add(arguments[0], int64_t(rows.size() * sizeof(plan::CopyRow)), "the command's rows", false);
     add(arguments[5], int64_t(instance.running.records.size() * sizeof(stepc_parameter_record)),
-        "the parameters' records");
+        "the parameters' records", false);
   }
   const void *shardList(int64_t operand) const override { return arguments[size_t(3 + operand)]; }
 
@@ -53,7 +53,7 @@ public:
     return PreparedKernel::place(addressOf);
   }
   void declare(const AddUse &add) const override {
-    add(arguments[0], int64_t(rows.size() * sizeof(int64_t)), "the command's rows");
+    add(arguments[0], int64_t(rows.size() * sizeof(int64_t)), "the command's rows", false);
     PreparedKernel::declare(add);
   }
 };

@@ -19,8 +19,9 @@ namespace stepc::runtime {
 /// the list itself.
 using AddressOf = std::function<const void *(const void *)>;
 
-/// Adds memory that a kernel reads beside its operands. `what` names the memory in messages.
-using AddUse = std::function<void(const void *data, int64_t bytes, const char *what)>;
+/// Adds memory that a kernel reads, and perhaps writes, beside its operands. `what` names the memory in
+/// messages.
+using AddUse = std::function<void(const void *data, int64_t bytes, const char *what, bool writes)>;
 
 class PreparedCommand {
 public:
@@ -38,7 +39,7 @@ public:
   /// Sets the kernels' arguments to the device's addresses of such lists. Returns what the device refuses, or
   /// nothing.
   virtual std::string place(const AddressOf &) { return {}; }
-  /// Lists what its kernels read beside its operands.
+  /// Lists what its kernels read and write beside its operands.
   virtual void declare(const AddUse &) const {}
   /// The list of pointers by which kernels find an operand on shards. Null for other operands.
   virtual const void *shardList(int64_t /*operand*/) const { return nullptr; }
@@ -72,6 +73,7 @@ public:
   /// By operand: the number of the argument that is its list of shards; -1 if there is none.
   std::vector<int64_t> shardArguments;
   size_t recordsArgument = 0; ///< the number of the argument that is the records
+  bool writesRecords = false;
   Launch launch;
 };
 

@@ -23,8 +23,8 @@ public:
     std::string_view kind = plan::name(command.planned());
     uses.command =
         format("command %lld (%.*s", (long long)command.number, int(kind.size()), kind.data());
-    command.declare([&](const void *data, int64_t bytes, const char *what) {
-      add({data, bytes, true, false, what});
+    command.declare([&](const void *data, int64_t bytes, const char *what, bool writes) {
+      add({data, bytes, true, writes, what});
     });
     for (const plan::Effect &effect : plan::effects(plan, command.planned()))
       follow(effect);

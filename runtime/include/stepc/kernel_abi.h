@@ -22,8 +22,10 @@
  *  - parameters: arguments[0] = rows, each the index of a record and a word per operand as above: the
  *    scalars that are written, then numbers of the model that are read; arguments[1] = the workspace;
  *    arguments[2] = the stepc_parameter_records. Parameters that the step skips are left out as above;
- *  - parameters whose steps are counted, on a device that may have step counts in its own memory:
- *    arguments[0] = the records of parameters, without the records of further parts;
+ *  - records, on a device that may have step counts in its own memory. The kernel that counts a step has
+ *    arguments[0] = the stepc_parameter_records. It counts for parameters that the step did not skip, and
+ *    sets `active` of all records to 1, for the next replay of a graph. The kernel that skips a step has
+ *    arguments[1] = the address of an f32. If this is not 0, it sets `active` of all records to 0;
  *  - rows of a copy, on a device that does not copy by itself: arguments[0] = rows, each a
  *    plan::CopyRow (runtime/plan/Tables.h), in words of 8 bytes if elements are wider; arguments[1],
  *    [2] = the addresses in the workspace from which source and target offsets count; arguments[3],
@@ -61,7 +63,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 18
+#define STEPC_KERNEL_ABI_VERSION 19
 
 /* The layout is that of plan::Chunk: 16 × int64. */
 typedef struct stepc_chunk {
@@ -78,7 +80,9 @@ typedef struct stepc_parameter_record {
   int64_t *steps_taken; /* before this step; one count for all parts of a parameter */
   const double *hyperparameters;
   int64_t active; /* 0: skipped in this step */
-  int64_t reserved[2];
+  int64_t
+      counts; /* 1: the steps of the parameter are counted by way of this record; 0: of another */
+  int64_t reserved;
 } stepc_parameter_record;
 
 /* The factors of out = alpha * (lhs * rhs) + beta * addend. Without an addend beta is not used. Among a

@@ -111,10 +111,12 @@ typedef struct stepc_parameter_info {
   const char *placements, *gradient_placements; /* "[S(0), R]"; those of states: state_info */
   const char *mesh;
   const int64_t *global_shape, *local_shape, *gradient_local_shape;
-  int32_t states; /* that exist: an f32 parameter has no master */
-  int32_t member; /* 0: this rank is outside the parameter's mesh */
+  int32_t states;   /* that exist: an f32 parameter has no master */
+  int32_t member;   /* 0: this rank is outside the parameter's mesh */
   int32_t is_model; /* 1: the parameter stands for the specification's model */
-  int32_t reserved;
+  /* 1: the parameter stands for a model that may skip steps, and kernels of a GPU decide that: bind_steps
+   * takes the device's memory alone */
+  int32_t steps_on_device;
 } stepc_parameter_info;
 
 typedef struct stepc_state_info {
@@ -236,7 +238,8 @@ typedef struct stepc_library {
   /* Binds the number of steps that each parameter took: int64 [parameter_count], aligned to 8 bytes, in
    * `memory` (stepc_memory). A step reads and increments these counts, and refuses counts below 0 and
    * INT64_MAX. If step counts or hyperparameters lie in a device's memory, only kernels use them: the host
-   * neither reads nor checks them. A library for a CPU accepts host memory only. */
+   * neither reads nor checks them. A library for a CPU accepts host memory only. A library whose model
+   * skips steps on a GPU (steps_on_device) accepts the device's only. */
   int32_t (*bind_steps)(stepc_instance *, int64_t *steps, int32_t memory);
   /* Parameter groups: parameter p takes its hyperparameters from row groups[p] of `values` (float64
    * [group_count][stride], aligned to 8 bytes, in the order of the route's rule). Every step reads them

@@ -26,7 +26,7 @@ namespace stepc::plan {
 #define STEPC_COMMANDS(DO)                                                                         \
   DO(DispatchChunks)                                                                               \
   DO(DispatchParameters)                                                                           \
-  DO(Product) DO(Apply) DO(Copy) DO(Start) DO(Await) DO(AdvanceSteps) DO(Sum) DO(Collect)
+  DO(Product) DO(Apply) DO(Copy) DO(Start) DO(Await) DO(AdvanceSteps) DO(Sum) DO(Collect) DO(Skip)
 
 template <typename, typename... Kinds> using VariantOf = std::variant<Kinds...>;
 #define STEPC_COMMAND(Kind) , Kind

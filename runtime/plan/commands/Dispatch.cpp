@@ -110,7 +110,7 @@ std::string DispatchParameters::check(ProgramChecks &checks) const {
                std::string(describe(operand.kind));
       if (k > 0 && plan.model < 0)
         return "expected no numbers of a model, which the specification does not have, found some";
-      int64_t group = k == 0 ? run.group.value : at(plan.parameters, plan.model).group;
+      int64_t group = k == 0 ? run.group.value : plan.groupOfModel();
       if (Check wrong = checks.operand(operand, at(plan.groups, group), nullptr); !wrong.empty())
         return wrong;
     }
@@ -124,9 +124,26 @@ void DispatchParameters::effects(const Plan &plan, Effects &list) const {
       const Operand &operand = run.operands[k];
       Effect effect{&operand, static_cast<int64_t>(k), k == 0 ? Access::Writes : Access::Reads,
                     operand.kind == OperandKind::Scalars ? Effect::Row : Effect::All};
-      effect.group = k == 0 ? run.group : GroupNumber(at(plan.parameters, plan.model).group);
+      effect.group = k == 0 ? run.group : GroupNumber(plan.groupOfModel());
       list.push_back(effect);
     }
+}
+
+std::string Skip::check(ProgramChecks &checks) const {
+  const Plan &plan = checks.plan;
+  if (plan.model < 0)
+    return "expected a plan of a specification with a model, found another";
+  if (value.kind != OperandKind::Line || value.bytes < byteSize(DType::F32))
+    return "expected a line with " + std::to_string(byteSize(DType::F32)) +
+           " bytes, found another operand";
+  if (Check wrong = checks.operand(value, at(plan.groups, plan.groupOfModel()), nullptr);
+      !wrong.empty())
+    return wrong;
+  return checks.optionalKernel(kernel);
+}
+
+void Skip::effects(const Plan &, Effects &list) const {
+  list.push_back({&value, 0, Access::Reads});
 }
 
 std::string AdvanceSteps::check(ProgramChecks &checks) const {

@@ -55,6 +55,21 @@ struct DispatchParameters {
   void effects(const Plan &, Effects &) const;
 };
 
+/// Leaves all parameters out of the rest of the step if a number of f32 in the workspace is not 0. Some
+/// devices have a kernel for that, because the host does not know the number.
+struct Skip {
+  static constexpr std::string_view kName = "skip";
+  KernelNumber kernel;
+  Operand value;
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("kernel", self.kernel);
+    visit("value", self.value);
+  }
+  std::string check(ProgramChecks &) const;
+  void effects(const Plan &, Effects &) const;
+};
+
 /// Adds 1 to the step counts of all parameters that the step did not skip. Some devices have a kernel for
 /// that.
 struct AdvanceSteps {

@@ -70,7 +70,7 @@ std::string Collect::check(ProgramChecks &checks) const {
   if (!isKnown(reduction))
     return "expected a known reduction, found another";
   int64_t bytes = sums::bytesOf(reduction);
-  const Group &group = at(plan.groups, at(plan.parameters, plan.model).group);
+  const Group &group = at(plan.groups, plan.groupOfModel());
   auto isHere = [](const Operand &operand) { return operand.kind == OperandKind::Line; };
   for (const Run &run : runs) {
     if (Check wrong = checks.table(run.table, TableKind::Collect); !wrong.empty())

@@ -64,7 +64,8 @@ class Steps:
     """One rank's instance, and drawn values of all parameters. The same seed draws the same, wherever it
     runs.
 
-    With `graph` steps replay a graph; with `counts_itself` their numbers are bound in the device's memory.
+    With `graph` steps replay a graph; with `counts_itself` their numbers are bound in the device's memory. A
+    library that skips steps on the device asks for that.
     """
 
     def __init__(self, library: Library, place: Place, seed: int, *, misaligned: bool = False, transport=None,
@@ -80,6 +81,7 @@ class Steps:
         for one in self.instance.parameters:
             self._bind(one)
         count = len(self.instance.parameters)
+        counts_itself |= library.model is not None and library.model.steps_on_device
         self.memory_of_numbers = _abi.MEMORY_DEVICE if counts_itself else _abi.MEMORY_HOST
         self.steps = torch.zeros(
             max(count, 1), dtype=torch.int64, device=place.device if counts_itself else "cpu"

@@ -244,3 +244,14 @@ func.func @model_numbers(%g: !comm.shards<@g0, f32>, %pe: tensor<?xi640, #comm.p
   } -> tensor<2x1xf32, #comm.place<@g0, scalars>>
   return
 }
+
+// The flags of a step that may be skipped.
+// CHECK-LABEL: func.func @skips
+// CHECK: %[[REST:.*]] = comm.skip active %active when %{{.*}} : tensor<?xf32, #comm.place<@m_all, one, shards, kept>> {comm.of_model}
+// CHECK: comm.skip active %[[REST]] when %{{.*}} : memref<?xf32, #comm.place<@m_all, one, shards, kept>>{{$}}
+func.func @skips(%n: tensor<?xf32, #comm.place<@m_all, one, shards, kept>>, %m: memref<?xf32, #comm.place<@m_all, one, shards, kept>>) {
+  %active = comm.active
+  %rest = comm.skip active %active when %n : tensor<?xf32, #comm.place<@m_all, one, shards, kept>> {comm.of_model}
+  %less = comm.skip active %rest when %m : memref<?xf32, #comm.place<@m_all, one, shards, kept>>
+  return
+}

@@ -89,6 +89,10 @@ exec.program arena 8192 scratch 512 chunk 1000 {
   exec.dispatch_parameters @k of [@g, @h]
     [#exec.scalars<offset = 0, columns = 3>, #exec.scalars<offset = 1088, columns = 2>, #exec.line<offset = 1152, bytes = 4>,
      #exec.scalars<offset = 64, columns = 3>, #exec.scalars<offset = 1088, columns = 2>, #exec.line<offset = 1152, bytes = 4>]
+  // CHECK-NEXT: exec.skip when <offset = 1152, bytes = 4>{{$}}
+  exec.skip when <offset = 1152, bytes = 4>
+  // CHECK-NEXT: exec.skip when <offset = 1152, bytes = 4> {kernel = @k}
+  exec.skip when <offset = 1152, bytes = 4> {kernel = @k}
   // CHECK-NEXT: exec.advance_steps
   exec.advance_steps
 }

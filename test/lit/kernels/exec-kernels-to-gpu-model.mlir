@@ -1,5 +1,6 @@
 // What adds up a rank's parts of a number of the model, and scalars that read numbers (Inputs/model.mlir), as a GPU's blocks run them.
 // RUN: stepc-opt %S/../Inputs/model.mlir --exec-kernels-to-gpu | FileCheck %s
+// RUN: stepc-opt %S/../Inputs/model_skips.mlir --exec-kernels-to-gpu | FileCheck %s --check-prefix SKIPS
 
 // A thread's row has four words. Its fourth leads to a number.
 // CHECK-LABEL: gpu.func @Sgd_scalars(
@@ -48,3 +49,26 @@
 // MAX: arith.maxsi
 // MAX: gpu.barrier
 // MAX-NOT: gpu.func @stepc_collect_
+
+// A thread takes a record. If the number is not 0, it marks the record. NaN is no 0.
+// SKIPS-LABEL: gpu.func @stepc_skip(
+// SKIPS-SAME: %[[RECORDS:.*]]: !llvm.ptr<1>, %[[VALUE:.*]]: !llvm.ptr<1>, %[[COUNT:.*]]: i64) kernel
+// SKIPS: %[[ITEM:.*]] = arith.addi
+// SKIPS-NEXT: arith.cmpi slt, %[[ITEM]], %[[COUNT]] : i64
+// SKIPS-NEXT: scf.if
+// SKIPS-NEXT: %[[NUMBER:.*]] = llvm.load %[[VALUE]] {{.*}} -> f32
+// SKIPS: %[[SKIPS:.*]] = arith.cmpf une, %[[NUMBER]], %{{.*}} : f32
+// SKIPS-NEXT: scf.if %[[SKIPS]]
+// SKIPS: %[[FLAG:.*]] = llvm.getelementptr %{{.*}}[40]
+// SKIPS-NEXT: llvm.store %{{.*}}, %[[FLAG]]
+
+// What counts the step makes all records active again, for the next replay of a graph.
+// SKIPS-LABEL: gpu.func @stepc_advance_steps(
+// SKIPS-SAME: %[[RECORDS:.*]]: !llvm.ptr<1>, %[[COUNT:.*]]: i64) kernel
+// SKIPS: %[[RECORD:.*]] = llvm.getelementptr %[[RECORDS]][
+// SKIPS: scf.if
+// SKIPS: llvm.getelementptr %[[RECORD]][48]
+// SKIPS: scf.if
+// SKIPS: llvm.store %{{.*}}, %{{.*}} : i64
+// SKIPS: %[[FLAG:.*]] = llvm.getelementptr %[[RECORD]][40]
+// SKIPS-NEXT: llvm.store %{{.*}}, %[[FLAG]]

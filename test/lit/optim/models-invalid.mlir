@@ -73,6 +73,16 @@ optim.model hyperparameters [] defaults [] values ["total"] {
 
 // -----
 
+// A model that skips steps yields one value more.
+optim.model hyperparameters [] defaults [] values ["total"] skips {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  %total = optim.reduce norm %grad : tensor<?x?xf32> to tensor<1x1xf32>
+  // expected-error @below {{expected values 'tensor<?x?xf32>', 'tensor<1x1xf32>', 'tensor<1x1xf32>', found 'tensor<?x?xf32>', 'tensor<1x1xf32>'}}
+  optim.yield %grad, %total : tensor<?x?xf32>, tensor<1x1xf32>
+}
+
+// -----
+
 // A value of the model is one number.
 optim.model hyperparameters [] defaults [] values ["all"] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):

@@ -171,6 +171,23 @@ TEST(Emit, ModelThatAssignsNothing) {
   EXPECT_EQ(emitted.operationsOfModel(), "optim.reduce arith.truncf arith.extf optim.yield");
 }
 
+TEST(Emit, ModelThatSkips) {
+  Emitted emitted("model(k) {\n  let a = norm(grad)\n  skip when not finite(a)\n"
+                  "  skip when k > step\n}\n" +
+                  rule("let x = grad * model.a"));
+  EXPECT_THAT(emitted.str(), HasSubstr("values [\"a\"] skips {"));
+  // The conditions are one value, which is 1 or 0.
+  EXPECT_EQ(emitted.operationsOfModel(),
+            "optim.reduce math.absf arith.cmpf arith.cmpf arith.xori arith.cmpf arith.select "
+            "arith.cmpf arith.ori arith.select optim.yield");
+  mlir::Operation *yield = emitted.model().getBody().front().getTerminator();
+  ASSERT_EQ(yield->getNumOperands(), 3u);
+  EXPECT_EQ(emitted.model().getSkipped(), yield->getOperand(2));
+  EXPECT_EQ(yield->getOperand(2).getType(), yield->getOperand(1).getType());
+  Emitted never("model() {\n  let a = norm(grad)\n}\n" + rule("let x = grad * model.a"));
+  EXPECT_FALSE(never.model().getSkipped());
+}
+
 TEST(Emit, RulesThatAreTaken) {
   Result result = check("model() {\n  let a = norm(grad)\n  let b = norm(param)\n}\n"
                         "optimizer A() {\n  param = grad * model.a\n}\n"

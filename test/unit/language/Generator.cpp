@@ -121,6 +121,9 @@ std::string Generator::model() {
     }
     text += space() + "let " + name + space() + "= " + value + lineEnd();
   }
+  while (chance(30))
+    text += "skip" + space() + " when " + oneOf({"", "not "}) +
+            (chance(50) ? "finite(norm(" + tensor(1) + "))" : condition(2)) + lineEnd();
   if (chance(70))
     text += "grad =" + space() + tensor(3) + lineEnd();
   inModel = false;

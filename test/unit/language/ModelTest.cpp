@@ -115,9 +115,43 @@ TEST(Model, Errors) {
       {"return grad",
        {"2:8: error: expected '=' after 'return', found 'grad'",
         "  hint: a model ends with 'grad = ...'"}},
+      {"skip if k > 1",
+       {"2:6: error: expected 'when' after 'skip', found 'if'",
+        "  hint: a step is skipped by 'skip when CONDITION'"}},
+      {"skip unless k > 1",
+       {"2:6: error: expected 'when' after 'skip', found 'unless'",
+        "  hint: a step is skipped by 'skip when CONDITION'"}},
+      {"skip when", {"2:10: error: expected a value, found the end of the line"}},
+      {"skip when k > ", {"2:14: error: expected a value, found the end of the line"}},
+      {"skip when norm(grad)",
+       {"2:11: error: expected a condition, found one value of all parameters",
+        "  hint: compare it: 'x != 0'"}},
+      {"skip when not finite(grad)",
+       {"2:11: error: expected one condition for the whole step, found one for each element",
+        "  hint: a reduction such as 'norm(grad)' gives one value, which a condition can be "
+        "about"}},
+      {"skip when zz > 1", {"2:11: error: unknown name 'zz'"}},
+      {"skip when 1 < 2\nskip when k < 1\nskip when 2 < 1",
+       {"2:1: warning: this skips every step", "4:1: warning: this never skips a step"}},
   };
   for (const Case &c : cases)
     EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
+}
+
+TEST(Model, Skips) {
+  EXPECT_THAT(check("model(most = 1) {\n  let total = norm(grad)\n  skip when not finite(total)\n"
+                    "  skip when most < 0 or total > most and step > 10\n}\n" +
+                    rule("state m : f32[]\nm = lr"))
+                  .messages(),
+              IsEmpty());
+  // No optimizer skips.
+  EXPECT_THAT(messagesIn("skip when lr > 1"),
+              ElementsAre("2:1: error: expected a statement of an optimizer, found 'skip when'",
+                          "  hint: a model skips steps: 'model() { skip when not "
+                          "finite(norm(grad)) }'"));
+  EXPECT_THAT(messagesIn("skip often = lr"),
+              ElementsAre("2:6: error: expected '=' after 'skip', found 'often'",
+                          "  hint: a value is named by 'let often = ...'"));
 }
 
 TEST(Model, WhatALaterVersionWillHave) {
@@ -125,14 +159,11 @@ TEST(Model, WhatALaterVersionWillHave) {
   const Case cases[] = {
       {"state n : f32[] = 1\nn = n + 1\nlet x = n * norm(grad)",
        {"2:1: error: 'state' in a model is not supported yet"}},
-      {"skip when not finite(norm(grad))", {"2:1: error: 'skip' in a model is not supported yet"}},
       {"metric size = norm(grad)", {"2:1: error: 'metric' in a model is not supported yet"}},
       {"input loss : f32", {"2:1: error: 'input' is not supported yet"}},
       {"state n : f32[]\nskip when n > 3\nskip when n > 4\nmetric m = n\ngrad = rows * grad\nlet y "
        "= zz",
        {"2:1: error: 'state' in a model is not supported yet",
-        "3:1: error: 'skip' in a model is not supported yet",
-        "4:1: error: 'skip' in a model is not supported yet",
         "5:1: error: 'metric' in a model is not supported yet",
         "6:8: error: expected no 'rows' in a model",
         "  hint: all parameters of a model count as one vector, without rows and columns",
@@ -149,8 +180,6 @@ TEST(Model, WhatALaterVersionWillHave) {
                           "7:39: error: unknown value 'model.b'", "  1:1: note: the model is here",
                           "  hint: the model has a"));
   // In an optimizer the words mean what they meant.
-  EXPECT_THAT(messagesIn("skip when lr > 1"),
-              ElementsAre("2:6: error: expected '=' after 'skip', found 'when'"));
   EXPECT_THAT(messagesIn("metric n = norm(grad)"),
               ElementsAre("2:1: error: 'metric' is not supported yet"));
 }
@@ -358,6 +387,8 @@ TEST(Format, Model) {
                            "\n"
                            "model(max_norm = 1) {\n"
                            "  let total = norm(grad)  // of all\n"
+                           "  skip when (total > 3)\n"
+                           "  skip when -total < -3 or not finite(total)\n"
                            "  grad = min(1, max_norm / total) * grad\n"
                            "}\n"
                            "\n"
@@ -369,6 +400,7 @@ TEST(Format, Model) {
                            "blocks \"c\" rows split 2\n";
   EXPECT_EQ(
       formatted("blocks \"a\" rows split 2\nmodel  (max_norm=1){let total=norm( grad )// of all\n"
+                "skip  when(total>3)\nskip when - total< -3 or not finite(total)\n"
                 "grad=min(1,max_norm/total)*grad}\noptimizer A(lr){param=param-lr*grad*model .\n"
                 "total\n}\nblocks \"b\" rows split 2\nblocks \"c\" rows split 2"),
       neat);

@@ -245,7 +245,9 @@ TEST(Parser, StatementErrors) {
         "  hint: a model clips: 'model(max_norm = 1) { grad = min(1, max_norm / (norm(grad) + "
         "1e-6)) "
         "* grad }'"}},
-      {"skip_non_finite", {"2:1: error: 'skip_non_finite' is not supported yet"}},
+      {"skip_non_finite",
+       {"2:1: error: 'skip_non_finite' is not supported yet",
+        "  hint: a model skips steps: 'model() { skip when not finite(norm(grad)) }'"}},
       {"loss_scale 3", {"2:1: error: 'loss_scale' is not supported yet"}},
   };
   for (const Case &c : cases)

@@ -289,6 +289,8 @@ TEST(Plan, ValidationOfTheProgramNamesWhatIsWrong) {
             "not have, found some");
   EXPECT_EQ(message([](Plan &p) { p.commands.insert(p.commands.begin(), Collect()); }),
             "command 0 (collect): expected a plan of a specification with a model, found another");
+  EXPECT_EQ(message([](Plan &p) { p.commands.insert(p.commands.begin(), Skip()); }),
+            "command 0 (skip): expected a plan of a specification with a model, found another");
   EXPECT_EQ(message([](Plan &p) { parametersOf(p).runs.clear(); }),
             "command 2 (parameters): expected at least one group, found none");
   EXPECT_EQ(message([](Plan &p) { productOf(p).lhs.kind = OperandKind::Workspace; }),

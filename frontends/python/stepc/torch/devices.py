@@ -35,6 +35,10 @@ class Host:
     def options(self) -> Device:
         return CPU
 
+    def keep_numbers(self) -> None:
+        """The host's memory is also that of the device."""
+        self.memory = _abi.MEMORY_DEVICE
+
     def expect_captures(self) -> None:
         raise StepcError("capturable: expected parameters on a GPU, found parameters on the CPU")
 
@@ -66,10 +70,14 @@ class Gpu:
         stream = self._stream.cuda_stream
         return Device(self.kind, self.device.index, stream, Pool(self.device, self._stream))
 
+    def keep_numbers(self) -> None:
+        """From now on step counts and hyperparameters lie on the GPU."""
+        self.memory, self.numbers = _abi.MEMORY_DEVICE, self.device
+
     def expect_captures(self) -> None:
         """Prepares for graphs that capture steps. Step counts and hyperparameters lie on the GPU then. The
         stream is a new one, because no graph can capture the default stream, for which other streams wait."""
-        self.memory, self.numbers = _abi.MEMORY_DEVICE, self.device
+        self.keep_numbers()
         self._stream = torch.cuda.Stream(self.device)
 
     @contextlib.contextmanager

@@ -326,6 +326,8 @@ class Optimizer(Failures, RoutedGroups):
             problem = error
         if problem is None and world and library.model is not None:
             problem = whole_job(world)
+            if library.model.steps_on_device:
+                device.keep_numbers()
         agree(problem, meeting, world, library.target if world else "")
         if not world:
             try:
