@@ -60,11 +60,11 @@ LogicalResult OptimDialect::verifyOperationAttribute(Operation *op, NamedAttribu
   }
   if (name == kNumberAttr) {
     auto number = dyn_cast<IntegerAttr>(attribute.getValue());
-    if (number && number.getInt() >= 0 && isa<SplatOp, ReduceOp>(op) &&
+    if (number && number.getInt() >= 0 && isa<SplatOp, ReduceOp, ModelStateOp>(op) &&
         isa<ModelOp>(op->getParentOp()))
       return success();
-    return op->emitOpError(
-               "expected optim.number of 0 or more, on a splat or reduction of a model, found ")
+    return op->emitOpError("expected optim.number of 0 or more, on a splat, a reduction or a state "
+                           "of a model, found ")
            << attribute.getValue();
   }
   if ((name == kMaxPeersAttr || name == kStateLimitAttr) && isa<ModuleOp>(op)) {

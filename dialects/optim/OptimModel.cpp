@@ -39,6 +39,26 @@ Value ModelOp::getSkipped() {
   return getSkips() ? getBody().front().getTerminator()->getOperands().back() : Value();
 }
 
+OperandRange ModelOp::getNewStates() {
+  OperandRange all = getBody().front().getTerminator()->getOperands();
+  return all.slice(1 + getValues().size(), getStates().size());
+}
+
+int64_t ModelStateOp::getIndex() {
+  for (auto [index, state] :
+       llvm::enumerate(getParentOp<ModelOp>().getStates().getAsRange<StateAttr>()))
+    if (state.getName() == getNameAttr())
+      return int64_t(index);
+  return -1;
+}
+
+bool ModelStateOp::isRead() {
+  unsigned own = getParentOp<ModelOp>().getNewStates().getBeginOperandIndex() + getIndex();
+  return llvm::any_of(getOperation()->getUses(), [&](OpOperand &use) {
+    return !isa<YieldOp>(use.getOwner()) || use.getOperandNumber() != own;
+  });
+}
+
 IRMapping ModelOp::inlineFor(OpBuilder &builder, Value parameter, Value gradient) {
   IRMapping made;
   made.map(getParameterArgument(), parameter);
@@ -63,7 +83,13 @@ LogicalResult ModelOp::verify() {
     diag.attachNote(other.getLoc()) << "the other is here";
     return diag;
   }
-  for (ArrayAttr list : {getHyperparameters(), getValues()}) {
+  SmallVector<Attribute> states;
+  for (auto state : getStates().getAsRange<StateAttr>()) {
+    if (state.getKind() != ValueKind::One || !state.getType().isF32() || state.getMaster())
+      return emitOpError("expected states of f32 and kind one, and no master, found ") << state;
+    states.push_back(state.getName());
+  }
+  for (ArrayAttr list : {getHyperparameters(), getValues(), ArrayAttr::get(getContext(), states)}) {
     llvm::StringSet<> names;
     for (StringRef name : list.getAsValueRange<StringAttr>())
       if (!names.insert(name).second)
@@ -98,7 +124,7 @@ LogicalResult ModelOp::verifyRegions() {
        one = tensorType(ValueKind::One, b.getF32Type());
   SmallVector<Type> expected(2, full), yields{full};
   expected.append(getHyperparameters().size() + 1, b.getF64Type());
-  yields.append(getValues().size() + getSkips(), one);
+  yields.append(getValues().size() + getStates().size() + getSkips(), one);
   if (TypeRange(block.getArgumentTypes()) != TypeRange(expected))
     return emitOpError("expected body arguments ")
            << expected << ", found " << block.getArgumentTypes();
@@ -122,6 +148,14 @@ LogicalResult ModelValueOp::verifySymbolUses(SymbolTableCollection &) {
   ModelOp model = findModel(*this);
   if (!model || !llvm::is_contained(model.getValues(), getNameAttr()))
     return emitOpError("expected a value of the module's optim.model, found ") << getNameAttr();
+  if (kindOf(getType()) != ValueKind::One)
+    return emitOpError("expected one value, found ") << getType();
+  return success();
+}
+
+LogicalResult ModelStateOp::verifySymbolUses(SymbolTableCollection &) {
+  if (getIndex() < 0)
+    return emitOpError("expected a state of the model, found ") << getNameAttr();
   if (kindOf(getType()) != ValueKind::One)
     return emitOpError("expected one value, found ") << getType();
   return success();

@@ -3,8 +3,11 @@
 #define STEPC_DIALECTS_OPTIM_OPTIMMODEL_TD
 
 include "dialects/optim/OptimTensorOps.td"
+include "dialects/optim/OptimAttrs.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
 
 def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::ModuleOp">,
                                        SingleBlockImplicitTerminator<"YieldOp">]> {
@@ -14,8 +17,9 @@ def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::Mod
     and `step` (f64), the number of this step among those of the model. All parameters count as one vector.
     So an `optim.reduce` to one value is over all elements of all parameters that the step takes. The body
     yields the gradient that the rules see in the place of the parameter's, and the values that they may read
-    (`optim.model_value`). With `skips` it yields one value more. Where this is not 0, the step changes
-    nothing.
+    (`optim.model_value`). Behind them it yields the new value of each state, which `optim.model_state` reads
+    as it was. With `skips` it yields one value more. Where this is not 0, the step changes nothing but these
+    states.
 
     ```mlir
     optim.model hyperparameters ["max_norm"] defaults [1.0] values ["total"] {
@@ -28,18 +32,20 @@ def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::Mod
       optim.yield %scaled, %total : tensor<?x?xf32>, tensor<1x1xf32>
     }
     ```
-    `optim-expand-model` gives numbers to the reductions and to the splats of scalars that are no literals
-    (`optim.number`). These are all that a step must know of the model: rules compute the rest again.
+    `optim-expand-model` gives numbers to the reductions, to the states, and to the splats of scalars that are
+    no literals (`optim.number`). These are all that a step must know of the model: rules compute the rest
+    again.
     Constraints: one per module; argument and yield types as above; names distinct; as many defaults as
     hyperparameters; elementwise operations without regions, and reductions to one value; no
-    `optim.model_value` and no `optim.model_number`; numbers are of i64, distinct, and below their count.
+    `optim.model_value` and no `optim.model_number`; states are of f32 and kind one, and no master; numbers
+    are of i64, distinct, and below their count.
   }];
   let arguments = (ins StrArrayAttr:$hyperparameters, DenseF64ArrayAttr:$defaults, StrArrayAttr:$values,
-                       UnitAttr:$skips);
+                       DefaultValuedAttr<Optim_StateArray, "{}">:$states, UnitAttr:$skips);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `hyperparameters` $hyperparameters `defaults` custom<Defaults>($defaults) `values` $values
-    (`skips` $skips^)? attr-dict-with-keyword $body
+    (`states` $states^)? (`skips` $skips^)? attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     /// The operations that have numbers, by number.
@@ -48,6 +54,8 @@ def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::Mod
     ::mlir::BlockArgument getGradientArgument() { return getBody().getArgument(1); }
     /// What says whether the step is skipped; null if no step is.
     ::mlir::Value getSkipped();
+    /// The new values of the states.
+    ::mlir::OperandRange getNewStates();
     unsigned getNumHyperparameters() { return getHyperparameters().size(); }
     /// The number of the first scalar argument: the hyperparameters, then the step.
     static constexpr unsigned kFirstScalarArgument = 2;
@@ -73,6 +81,26 @@ def Optim_ModelValueOp : Optim_Op<"model_value", [Pure, DeclareOpInterfaceMethod
   let arguments = (ins StrAttr:$name);
   let results = (outs RankedTensorOf<[F32]>:$result);
   let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+
+def Optim_ModelStateOp : Optim_Op<"model_state", [Pure, HasParent<"ModelOp">,
+                                                  DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a state of the model as it is before the step";
+  let description = [{
+    ```mlir
+    %ema = optim.model_state "ema" : tensor<1x1xf32>
+    ```
+    Constraints: the model has a state of this name; the type is that of one value.
+  }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs RankedTensorOf<[F32]>:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// The number of the state; -1 if the model has none of this name.
+    int64_t getIndex();
+    /// Whether anything but the state itself needs the old value.
+    bool isRead();
+  }];
 }
 
 def Optim_ModelNumberOp : Optim_Op<"model_number", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

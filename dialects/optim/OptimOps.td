@@ -14,7 +14,6 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Optim_PlacementArray : TypedArrayAttrBase<Optim_PlacementInterface, "placements, one per mesh axis">;
 def Optim_ClusterLevelArray : TypedArrayAttrBase<Optim_ClusterLevel, "levels of a cluster, innermost first">;
 def Optim_HopArray : TypedArrayAttrBase<Optim_Hop, "hops">;
-def Optim_StateArray : TypedArrayAttrBase<Optim_State, "states">;
 
 //===----------------------------------------------------------------------===//
 // Symbols, and named things

@@ -340,7 +340,7 @@ struct Body {
   const Kind kind;
   Name name; ///< The name of an optimizer. For the model the word `model`.
   std::vector<Hyperparameter> hyperparameters;
-  std::vector<StateDeclaration> states; ///< Empty in a model.
+  std::vector<StateDeclaration> states;
   std::vector<std::unique_ptr<Statement>> statements;
   SourceRange range;
   bool hasSyntaxErrors = false; ///< Statements may be missing.

@@ -197,9 +197,9 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
     meetTensor(*assign.value, wanted, assign.state ? assign.state->element : ElementType::F32);
     return;
   }
-  Diagnostic &error =
-      diagnostics.error(assign.value->range, "expected " + lang::describe(wanted) + " for '" +
-                                                 assign.target.text + "', found " + describe(type));
+  Diagnostic &error = diagnostics.error(
+      assign.value->range, "expected " + describe(Type{wanted, ElementType::F32}) + " for '" +
+                               assign.target.text + "', found " + describe(type));
   if (assign.state)
     error.withNote(assign.state->range, "the state is declared here");
   hintShape(error, assign, type);

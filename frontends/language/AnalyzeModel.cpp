@@ -40,8 +40,8 @@ static constexpr StringRef namesOfModels[] = {"param", "grad", "step"};
 ModelAnalyzer::ModelAnalyzer(Model &model, const Source &source, Diagnostics &diagnostics)
     : BodyAnalyzer(model,
                    {.result = "grad",
-                    .targets = "'grad'",
-                    .target = "name",
+                    .targets = "a state or 'grad'",
+                    .target = "state",
                     .known = namesOfModels,
                     .one = "one value of all parameters"},
                    diagnostics, source) {}
@@ -65,7 +65,16 @@ Type ModelAnalyzer::analyzeModelValue(ModelValueExpr &value) {
 }
 
 std::string ModelAnalyzer::hintDeclaration(StringRef name) const {
-  return ("name a value: 'let " + name + " = ...'").str();
+  return ("declare it: 'state " + name + " : f32[]', or 'let " + name + " = ...'").str();
+}
+
+void ModelAnalyzer::finish() {
+  for (const StateDeclaration &state : body.states)
+    if (state.element != ElementType::Invalid && state.element != ElementType::F32)
+      diagnostics
+          .error(state.range,
+                 "expected an f32 as a state of the model, found " + spell(state.element))
+          .withHint("a state of the model is one number, for which a narrow type saves nothing");
 }
 
 //===----------------------------------------------------------------------===//
@@ -76,6 +85,13 @@ static Hyperparameter *findHyperparameter(Model &model, StringRef name) {
   for (Hyperparameter &hyper : model.hyperparameters)
     if (hyper.name.text == name)
       return &hyper;
+  return nullptr;
+}
+
+static StateDeclaration *findState(Model &model, StringRef name) {
+  for (StateDeclaration &state : model.states)
+    if (state.name.text == name)
+      return &state;
   return nullptr;
 }
 
@@ -112,6 +128,12 @@ Type RuleAnalyzer::analyzeModelValue(ModelValueExpr &value) {
     hyper->isUsed = true;
     if (!hyper->meetsTensor)
       hyper->meetsTensor = value.range;
+    rule.modelValues.insert(member.text);
+    return one;
+  }
+  if (StateDeclaration *state = findState(*model, member.text)) {
+    state->isRead = true;
+    value.depth = state->depth + 2;
     rule.modelValues.insert(member.text);
     return one;
   }
@@ -155,6 +177,8 @@ void RuleAnalyzer::unknownModelValue(const ModelValueExpr &value, Model &model) 
   std::vector<StringRef> names;
   for (const Hyperparameter &hyper : model.hyperparameters)
     names.push_back(hyper.name.text);
+  for (const StateDeclaration &state : model.states)
+    names.push_back(state.name.text);
   for (const auto &statement : model.statements)
     if (llvm::isa<LetStatement>(*statement))
       names.push_back(statement->target.text);

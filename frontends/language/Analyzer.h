@@ -156,7 +156,7 @@ private:
   bool needParameter(SourceRange range, const llvm::Twine &what) override;
   Type analyzeModelValue(ModelValueExpr &value) override;
   std::string hintDeclaration(llvm::StringRef name) const override;
-  void finish() override {}
+  void finish() override;
 };
 
 /// Warns of hyperparameters' values (defaults, and those in claims) that f32

@@ -24,6 +24,8 @@ protected:
   // Declarations and statements, in Emit.cpp.
   mlir::ArrayAttr hyperparameterNames();
   void addHyperparameters(mlir::Block &block);
+  /// The attributes of the declared states, without a master.
+  llvm::SmallVector<mlir::Attribute> stateAttributes();
   void emitStatements();
   void emitAssignment(const AssignStatement &assign);
   void emitSkip(const SkipStatement &skip);
@@ -67,6 +69,9 @@ protected:
   mlir::Value skipped;
   llvm::DenseMap<const Hyperparameter *, mlir::Value> hyperparameters;
   llvm::DenseMap<const StateDeclaration *, mlir::Value> states; ///< Current values.
+  /// What a step stores in states of the model that it assigns: where a statement above the assignment skips
+  /// the step, what they would hold without the assignment.
+  llvm::DenseMap<const StateDeclaration *, mlir::Value> kept;
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;
 };
 

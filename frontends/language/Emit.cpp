@@ -120,6 +120,16 @@ ArrayAttr BodyEmitter::hyperparameterNames() {
   return builder.getStrArrayAttr(names);
 }
 
+SmallVector<Attribute> BodyEmitter::stateAttributes() {
+  SmallVector<Attribute> attributes;
+  for (const StateDeclaration &state : body.states)
+    attributes.push_back(optim::StateAttr::get(
+        builder.getContext(), builder.getStringAttr(state.name.text), elementType(state.element),
+        valueKind(state.shape), builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
+        /*master=*/false));
+  return attributes;
+}
+
 void BodyEmitter::addHyperparameters(Block &block) {
   for (const Hyperparameter &hyper : body.hyperparameters)
     hyperparameters[&hyper] = block.addArgument(builder.getF64Type(), locate(hyper.name.range));
@@ -139,7 +149,9 @@ void BodyEmitter::emitAssignment(const AssignStatement &assign) {
   }
   // Later statements read the state as it is stored, rounded to its type.
   value = toElement(loc, value, assign.state->element);
-  states[assign.state] = toF32(loc, value);
+  value = states[assign.state] = toF32(loc, value);
+  Value &stored = kept[assign.state];
+  stored = skipped ? Value(arith::SelectOp::create(builder, loc, skipped, stored, value)) : value;
 }
 
 void BodyEmitter::emitSkip(const SkipStatement &skip) {
@@ -174,11 +186,10 @@ public:
       : BodyEmitter(rule, source, module), rule(rule) {}
 
   optim::RuleOp run() {
-    auto op = optim::RuleOp::create(builder, locate(rule.name.range),
-                                    builder.getStringAttr(rule.name.text), hyperparameterNames(),
-                                    stateAttributes(),
-                                    rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(),
-                                    /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
+    auto op = optim::RuleOp::create(
+        builder, locate(rule.name.range), builder.getStringAttr(rule.name.text),
+        hyperparameterNames(), allStates(), rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(),
+        /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
     Block &block = op.getBody().emplaceBlock();
     addArguments(block);
     builder.setInsertionPointToEnd(&block);
@@ -194,18 +205,12 @@ public:
   }
 
 private:
-  ArrayAttr stateAttributes() {
-    MLIRContext *context = builder.getContext();
-    SmallVector<Attribute> attributes;
-    for (const StateDeclaration &state : rule.states)
-      attributes.push_back(optim::StateAttr::get(
-          context, builder.getStringAttr(state.name.text), elementType(state.element),
-          valueKind(state.shape), builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
-          /*master=*/false));
+  ArrayAttr allStates() {
+    SmallVector<Attribute> attributes = stateAttributes();
     if (rule.master)
-      attributes.push_back(optim::StateAttr::get(context, builder.getStringAttr("master"),
-                                                 builder.getF32Type(), optim::ValueKind::Full,
-                                                 builder.getF64FloatAttr(0), /*master=*/true));
+      attributes.push_back(optim::StateAttr::get(
+          builder.getContext(), builder.getStringAttr("master"), builder.getF32Type(),
+          optim::ValueKind::Full, builder.getF64FloatAttr(0), /*master=*/true));
     return builder.getArrayAttr(attributes);
   }
 
@@ -246,7 +251,7 @@ public:
     auto op = optim::ModelOp::create(builder, loc, hyperparameterNames(),
                                      builder.getDenseF64ArrayAttr(defaults),
                                      /*values=*/builder.getStrArrayAttr({}),
-                                     /*skips=*/UnitAttr());
+                                     builder.getArrayAttr(stateAttributes()), /*skips=*/UnitAttr());
     Block &block = op.getBody().emplaceBlock();
     mlir::Type full = tensorType(Shape::Full, builder.getF32Type());
     param = block.addArgument(full, loc);
@@ -254,6 +259,10 @@ public:
     addHyperparameters(block);
     step = block.addArgument(builder.getF64Type(), loc);
     builder.setInsertionPointToEnd(&block);
+    for (const StateDeclaration &state : model.states)
+      states[&state] = kept[&state] = optim::ModelStateOp::create(
+          builder, locate(state.name.range), tensorType(Shape::One, builder.getF32Type()),
+          state.name.text);
     emitStatements();
     SmallVector<StringRef> values;
     SmallVector<Value> results{grad};
@@ -269,7 +278,11 @@ public:
     for (const auto &statement : model.statements)
       if (const auto *let = dyn_cast<LetStatement>(statement.get()))
         give(let->target, lets.lookup(let));
+    for (const StateDeclaration &state : model.states)
+      give(state.name, states.lookup(&state));
     op.setValuesAttr(builder.getStrArrayAttr(values));
+    for (const StateDeclaration &state : model.states)
+      results.push_back(kept.lookup(&state));
     op.setSkips(bool(skipped));
     if (skipped) {
       Value one = toShape(loc, constant(loc, 1), Shape::One), zero = constantLike(loc, 0, one);

@@ -223,7 +223,7 @@ bool Parser::parseStatement(Body &body) {
   auto *rule = llvm::dyn_cast<Rule>(&body);
   switch (current().kind) {
   case TokenKind::KwState:
-    return rule ? parseState(*rule) : refuseInModel();
+    return parseState(body);
   case TokenKind::KwMaster:
     return rule ? parseMaster(*rule) : refuseInModel();
   case TokenKind::KwLet:
@@ -352,15 +352,17 @@ bool Parser::parseStateKind(StateDeclaration &state) {
   return expect(TokenKind::RightBracket);
 }
 
-bool Parser::parseState(Rule &rule) {
+bool Parser::parseState(Body &body) {
   SourceRange begin = consume().range;
   std::optional<Name> name = parseName("the state's name");
   if (!name) {
-    rule.lacksNames |= !isKeyword(current().kind);
+    body.lacksNames |= !isKeyword(current().kind);
     return false;
   }
   // The state is declared even if the rest has errors, so that its uses are no errors.
-  StateDeclaration &state = rule.states.emplace_back();
+  StateDeclaration &state = body.states.emplace_back();
+  if (llvm::isa<Model>(body))
+    state.shape = Shape::One;
   state.name = std::move(*name);
   state.range = begin.to(state.name.range);
   if (!at(TokenKind::Colon)) {

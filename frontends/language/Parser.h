@@ -99,7 +99,7 @@ private:
   bool parseStatement(Body &body);
   bool refuseInModel();
   bool parseSkip(Body &body);
-  bool parseState(Rule &rule);
+  bool parseState(Body &body);
   bool parseMaster(Rule &rule);
   bool parseBinding(Body &body, bool isLet);
   Route parseRoute();

@@ -46,13 +46,14 @@ class ExpandModel : public stepc::decide::impl::ExpandModelBase<ExpandModel> {
         << remark::metric("numbers", numbers);
   }
 
-  /// Gives numbers to the reductions of the model, and to the scalars that meet its tensors. A literal needs
-  /// none.
+  /// Gives numbers to the reductions and states of the model, and to the scalars that meet its tensors. A
+  /// literal needs none.
   static int64_t giveNumbers(ModelOp model) {
     int64_t number = 0;
     for (Operation &op : model.getBody().front()) {
       auto splat = dyn_cast<SplatOp>(op);
-      if (isa<ReduceOp>(op) || (splat && !matchPattern(splat.getScalar(), m_Constant())))
+      if (isa<ReduceOp, ModelStateOp>(op) ||
+          (splat && !matchPattern(splat.getScalar(), m_Constant())))
         op.setAttr(kNumberAttr, Builder(op.getContext()).getI64IntegerAttr(number++));
     }
     return number;
@@ -130,18 +131,26 @@ class ExpandModel : public stepc::decide::impl::ExpandModelBase<ExpandModel> {
     return success();
   }
 
-  /// The rule of the parameter that stands for the model. It changes nothing.
+  /// The rule of the parameter that stands for the model. It changes the model's states alone.
   static void addRule(OpBuilder &b, ModelOp model) {
     Location loc = model.getLoc();
     auto rule = RuleOp::create(b, loc, b.getStringAttr(kModelName), model.getHyperparameters(),
-                               b.getArrayAttr({}), /*needs_matrix=*/UnitAttr(),
+                               model.getStates(), /*needs_matrix=*/UnitAttr(),
                                /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
     SmallVector<Type> types(2, tensorType(ValueKind::Full, b.getF32Type()));
+    types.append(model.getStates().size(), tensorType(ValueKind::One, b.getF32Type()));
     types.append(model.getNumHyperparameters() + 4, b.getF64Type());
     OpBuilder::InsertionGuard guard(b);
     Block *body =
         b.createBlock(&rule.getBody(), {}, types, SmallVector<Location>(types.size(), loc));
-    YieldOp::create(b, loc, body->getArgument(0));
+    IRMapping made = model.inlineFor(b, body->getArgument(0), body->getArgument(1));
+    SmallVector<Value> results{body->getArgument(0)};
+    for (auto [index, value] : llvm::enumerate(model.getNewStates())) {
+      auto state = value.getDefiningOp<ModelStateOp>();
+      bool stays = state && state.getIndex() == int64_t(index);
+      results.push_back(stays ? rule.getStateArgument(unsigned(index)) : made.lookup(value));
+    }
+    YieldOp::create(b, loc, results);
   }
 
   /// Lets a rule see the model's gradient, and compute the values that it reads.

@@ -52,7 +52,8 @@ Writes decide::decideWrites(RuleOp rule) {
       if (std::optional<Space> made = spaceOf(operand.getDefiningOp()))
         space = std::max(space.value_or(*made), *made);
     if (i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full) {
-      writes[i] = space.value_or(Space::Matrix);
+      // What follows from scalars and other states alone is computed on shards, where nothing travels for it.
+      writes[i] = space.value_or(Space::In);
       continue;
     }
     // A splat or another argument is made nowhere. It is stored in the rule's last space on shards.

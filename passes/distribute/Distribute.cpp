@@ -134,7 +134,8 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
           *columns.emplace_back(std::make_unique<ScalarColumns>(it->second.columns));
       chains.push_back(std::make_unique<GroupChain>(builder, group, rule, it->second.crossings,
                                                     table, handles.active, communicators));
-      ChainOfGroup &each = all.emplace_back(ChainOfGroup{group, rule, chains.back().get(), {}});
+      ChainOfGroup &each =
+          all.emplace_back(ChainOfGroup{group, rule, chains.back().get(), &table, {}});
       for (int64_t wave = 0; wave < waves; ++wave)
         each.segments.push_back(createSegment(builder, group, wave, waves));
     }
@@ -145,9 +146,11 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
       for (ChainOfGroup &each : all)
         each.chain->setActive(known.active);
     }
-    for (auto [each, table] : llvm::zip(all, columns))
-      if (!table->values.empty())
-        table->table = createScalars(builder, handles, each.group, each.rule, *table, known);
+    llvm::erase_if(all, [](ChainOfGroup &each) { return each.group.isOfModel(); });
+    for (ChainOfGroup &each : all)
+      if (!each.columns->values.empty())
+        each.columns->table =
+            createScalars(builder, handles, each.group, each.rule, *each.columns, known);
     // Waves in order, and within a wave the groups in order; elementwise groups belong to wave 0.
     for (int64_t wave = 0; wave < waves; ++wave)
       for (ChainOfGroup &each : all)

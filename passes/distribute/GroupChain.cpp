@@ -678,6 +678,11 @@ Value GroupChain::valueOfModel(FlatSymbolRefAttr name, Value source, const Scala
   return createStage(stage, none).getResults().front();
 }
 
+Value GroupChain::stateOfModel(FlatSymbolRefAttr name, unsigned state) {
+  begin(name);
+  return copy(stateShards(state), emptyLine(ValueKind::One, builder.getF32Type()));
+}
+
 SmallVector<Value> GroupChain::addUp(ArrayRef<plan::Reduction> kinds, ValueRange parts,
                                      std::optional<int64_t> given) {
   plan::View block = plan::view(layout, ValueKind::Full);

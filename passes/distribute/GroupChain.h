@@ -65,6 +65,8 @@ public:
   /// have. Returns the value, kept in f32.
   mlir::Value valueOfModel(mlir::FlatSymbolRefAttr segment, mlir::Value source,
                            const ScalarColumns &columns);
+  /// For the same group: a copy of a state of the model.
+  mlir::Value stateOfModel(mlir::FlatSymbolRefAttr segment, unsigned state);
   /// The flags of parameters that the operations which are built from now on work for.
   void setActive(mlir::Value flags) { active = flags; }
 

@@ -83,11 +83,13 @@ public:
 
   KnownNumbers build() {
     addTable();
+    addStates();
     unsigned last = 0;
     for (size_t number = 0; number < numbers.size(); ++number)
       last = std::max(last, phaseOf(int64_t(number)));
     for (unsigned phase = 1; phase <= last; ++phase)
       addPhase(phase);
+    changeStates();
     known.active = skip();
     return std::move(known);
   }
@@ -109,9 +111,10 @@ private:
     return inlined.lookup(cast<optim::ReduceOp>(numbers[size_t(number)]).getSource());
   }
 
-  /// Numbers of phase 0 are scalars. A reduction is one phase behind the numbers from which its terms follow.
+  /// Numbers of phase 0 are scalars and states. A reduction is one phase behind the numbers from which its
+  /// terms follow.
   unsigned phaseOf(int64_t number) {
-    if (isa<optim::SplatOp>(numbers[size_t(number)]))
+    if (!isa<optim::ReduceOp>(numbers[size_t(number)]))
       return 0;
     if (auto found = phases.find(number); found != phases.end())
       return found->second;
@@ -145,6 +148,14 @@ private:
           cloneScalar(builder, cast<optim::SplatOp>(numbers[size_t(number)]).getScalar(), mapping));
     comm::YieldOp::create(builder, model.getLoc(), yields);
     known.add(table.getResult(), scalars);
+  }
+
+  /// Adds copies of the states that the model reads.
+  void addStates() {
+    for (auto [number, op] : llvm::enumerate(numbers))
+      if (auto state = dyn_cast<optim::ModelStateOp>(op); state && state.isRead())
+        known.add(own.chain->stateOfModel(own.segments.front(), unsigned(state.getIndex())),
+                  int64_t(number));
   }
 
   void addPhase(unsigned phase) {
@@ -184,6 +195,16 @@ private:
         own.chain->addUpModel(own.segments.front(), kinds, parts, std::max<int64_t>(terms, 1));
     for (auto [number, line] : llvm::zip_equal(made, lines))
       known.add(line, number);
+  }
+
+  /// Gives the states their new values, which a skipped step also has.
+  void changeStates() {
+    if (own.rule.getNumStates() == 0)
+      return;
+    if (!own.columns->values.empty())
+      own.columns->table =
+          createScalars(builder, handles, own.group, own.rule, *own.columns, known);
+    own.chain->build(own.segments.front());
   }
 
   /// Skips the rest of the step if the model says so. Returns the flags of what is left in it.

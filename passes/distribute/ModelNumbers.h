@@ -27,6 +27,7 @@ struct ChainOfGroup {
   optim::GroupOp group;
   optim::RuleOp rule;
   GroupChain *chain;
+  ScalarColumns *columns;
   llvm::SmallVector<mlir::FlatSymbolRefAttr> segments; ///< null: it has no blocks in that wave
 };
 
@@ -36,8 +37,9 @@ mlir::Value createScalars(mlir::OpBuilder &builder, const StepHandles &handles,
                           optim::GroupOp group, optim::RuleOp rule, const ScalarColumns &columns,
                           const KnownNumbers &known);
 
-/// Builds the operations that make all numbers of the model known to every rank, and that skip the step if
-/// the model says so, and marks them (comm::kOfModelAttr). The builder must stand at the end of the step.
+/// Builds all that the model's group does: it makes all numbers of the model known to every rank, changes the
+/// model's states, and skips the step if the model says so. Marks these operations (comm::kOfModelAttr). The
+/// builder must stand at the end of the step.
 KnownNumbers buildModelNumbers(mlir::OpBuilder &builder, const StepHandles &handles,
                                optim::ModelOp model, llvm::ArrayRef<ChainOfGroup> chains);
 

@@ -80,6 +80,8 @@ uint64_t stepc::definitionHash(optim::ModelOp model) {
   uint64_t results = hashBody(model.getBody().front(), hashes);
   Hash hash;
   hash.number(kVersion).printed(model.getHyperparameters()).printed(model.getValues());
+  if (!model.getStates().empty())
+    hash.printed(model.getStates());
   hash.number(results);
   // Rules name numbers alone. So it counts which operation has which number.
   for (Operation *number : model.getNumbers())

@@ -119,7 +119,7 @@ LogicalResult Interpreter::runOp(Operation &op) {
   if (auto number = dyn_cast<optim::ModelNumberOp>(op))
     return setNumber(int64_t(number.getNumber()));
   if (auto number = op.getAttrOfType<IntegerAttr>(optim::kNumberAttr);
-      number && isa<optim::ReduceOp>(op))
+      number && isa<optim::ReduceOp, optim::ModelStateOp>(op))
     return setNumber(number.getInt());
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     Matrix &value = values[result] = shaped(result);

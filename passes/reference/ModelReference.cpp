@@ -19,7 +19,8 @@ Matrix rowOf(const Tensor &tensor) {
 } // namespace
 
 FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Stepping> parameters,
-                                          ArrayRef<double> hyperparameters, int64_t step) {
+                                          ArrayRef<double> hyperparameters, int64_t step,
+                                          ArrayRef<double> states) {
   SmallVector<Operation *> ops = model.getNumbers();
   ModelStep result;
   std::vector<double> &numbers = result.numbers;
@@ -40,6 +41,10 @@ FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Steppin
   };
   for (auto [number, op] : llvm::enumerate(ops)) {
     double &made = numbers[number];
+    if (auto state = dyn_cast<optim::ModelStateOp>(op)) {
+      made = states[size_t(state.getIndex())];
+      continue;
+    }
     auto reduce = dyn_cast<optim::ReduceOp>(op);
     if (!reduce) {
       if (failed(run(Matrix(1, 1), Matrix(1, 1), op->getOperand(0),
@@ -60,9 +65,16 @@ FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Steppin
     terms.cols = int64_t(terms.data.size());
     made = computeMatrix(reduce, &terms, 1, 1)->at(0, 0);
   }
+  auto evaluate = [&](Value of, function_ref<void(const Matrix &)> take) {
+    return run(Matrix(1, 1), Matrix(1, 1), of, take);
+  };
+  for (Value state : model.getNewStates())
+    if (failed(
+            evaluate(state, [&](const Matrix &value) { result.states.push_back(value.at(0, 0)); })))
+      return failure();
   if (Value skipped = model.getSkipped())
-    if (failed(run(Matrix(1, 1), Matrix(1, 1), skipped,
-                   [&](const Matrix &value) { result.isSkipped = value.at(0, 0) != 0; })))
+    if (failed(evaluate(skipped,
+                        [&](const Matrix &value) { result.isSkipped = value.at(0, 0) != 0; })))
       return failure();
   return result;
 }

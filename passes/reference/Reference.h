@@ -51,12 +51,14 @@ struct Stepping {
 /// What a model says of a step.
 struct ModelStep {
   std::vector<double> numbers; ///< for the rules, by number
+  std::vector<double> states;  ///< of the model, after the step
   bool isSkipped = false;      ///< the step changes nothing and does not count
 };
 /// What a model that went through `optim-expand-model` says of one step of these parameters. `step` counts
-/// the steps of the model from 1.
+/// the steps of the model from 1, `states` are those of the model before the step.
 mlir::FailureOr<ModelStep> stepModel(optim::ModelOp model, llvm::ArrayRef<Stepping> parameters,
-                                     llvm::ArrayRef<double> hyperparameters, int64_t step);
+                                     llvm::ArrayRef<double> hyperparameters, int64_t step,
+                                     llvm::ArrayRef<double> states);
 
 } // namespace stepc::reference
 

@@ -119,7 +119,7 @@ Version *ProgramCheck::shards(const plan::Operand &operand, const plan::Place &p
                       "trainer, found one of the gradient");
     return nullptr;
   }
-  if (writes && !checkSkipped())
+  if (writes && !checkSkipped(group))
     return nullptr;
   (writes ? accesses[&operand].writes : accesses[&operand].reads) = true;
   Version &version = versions.at(place.segment, targetOf(operand, group));
@@ -390,11 +390,16 @@ bool ProgramCheck::execute(const plan::Skip &command) {
   return false;
 }
 
-bool ProgramCheck::checkSkipped() {
-  if (hasSkipped || !versions.skipped())
+bool ProgramCheck::checkSkipped(const plan::Group &group) {
+  bool isOfModel = plan.isOfModel(group);
+  if (!versions.skipped() || hasSkipped != isOfModel)
     return true;
-  user->emitOpError("expected no change of parameters and states before the step may be skipped, "
-                    "found one");
+  if (isOfModel)
+    user->emitOpError("expected changes of the model's states before the step may be skipped, "
+                      "because a skipped step has them, too, found one behind that");
+  else
+    user->emitOpError("expected no change of parameters and states before the step may be "
+                      "skipped, found one");
   return false;
 }
 

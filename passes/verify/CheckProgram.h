@@ -64,8 +64,9 @@ private:
   int64_t segmentOfModel() const;
   /// The site of a value of the model that is kept: of its own line, in this distribution.
   Site siteOfModel(const plan::Operand &operand, plan::Distribution in, mlir::Type element) const;
-  /// Checks that a command which changes shards stands behind the point at which the step may be skipped.
-  bool checkSkipped();
+  /// Checks that a command which changes shards of a group stands behind the point at which the step may be
+  /// skipped or, if they are states of the model, before it.
+  bool checkSkipped(const plan::Group &group);
 
   /// What one table of a dispatch writes.
   struct Writes {

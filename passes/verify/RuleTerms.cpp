@@ -247,8 +247,9 @@ Start startOf(Terms &terms, optim::RuleOp rule, const plan::Group &group, const 
       terms.leaf("the old parameter", optim::toType(context, group.parameterType));
   start.parameter = terms.convert(start.parameterShards, f32);
   for (auto [i, state] : llvm::enumerate(planned.states)) {
-    Term old =
-        terms.leaf("the old state \"" + state.name + "\"", optim::toType(context, state.dtype));
+    std::string of = rule.getSymName() == optim::kModelName ? " of the model" : "";
+    Term old = terms.leaf("the old state \"" + state.name + "\"" + of,
+                          optim::toType(context, state.dtype));
     start.states.push_back(old);
     if (state.master && plan::stateExists(group, state)) {
       start.master = int64_t(i);
@@ -268,6 +269,7 @@ ModelTerms verify::modelTerms(Terms &terms, optim::ModelOp model, const plan::Pl
   std::vector<Term> &numbers = result.numbers;
   numbers.resize(model.getNumbers().size());
   SmallVector<int64_t> segments;
+  std::vector<Term> states; // of the model, before the step
   int64_t elements = 0;
   for (const GroupStart &each : groups) {
     RuleReader &reader = readers.emplace_back(terms, *each.group, ArrayRef<Term>());
@@ -280,7 +282,9 @@ ModelTerms verify::modelTerms(Terms &terms, optim::ModelOp model, const plan::Pl
           reader.of[model.getBody().getArgument(optim::ModelOp::kFirstScalarArgument + k)] =
               scalarArgument(terms, groups[i].rule, *groups[i].group, k);
     plan::View view = viewOf(*each.group, plan::ValueKind::Full);
-    if (!plan.isOfModel(*each.group))
+    if (plan.isOfModel(*each.group))
+      states = start.states;
+    else
       elements += blockCountOf(*each.group) * view.rows * view.cols;
   }
   for (auto [index, segment] : llvm::enumerate(plan.segments))
@@ -296,6 +300,8 @@ ModelTerms verify::modelTerms(Terms &terms, optim::ModelOp model, const plan::Pl
     Type f32 = Float32Type::get(op.getContext());
     if (auto splat = dyn_cast<optim::SplatOp>(op)) {
       made = terms.convert(readers.front().of.lookup(splat.getScalar()), f32);
+    } else if (auto state = dyn_cast<optim::ModelStateOp>(op)) {
+      made = states[size_t(state.getIndex())];
     } else {
       auto reduce = cast<optim::ReduceOp>(op);
       SmallVector<Term> sources;
@@ -306,6 +312,8 @@ ModelTerms verify::modelTerms(Terms &terms, optim::ModelOp model, const plan::Pl
     for (RuleReader &reader : readers)
       reader.of[op.getResult(0)] = made;
   }
+  for (Value state : model.getNewStates())
+    result.states.push_back(readers.front().of.lookup(state));
   if (Value skipped = model.getSkipped())
     result.skipped = readers.front().of.lookup(skipped);
   return result;

@@ -37,8 +37,12 @@ ShardVersions::ShardVersions(const plan::Plan &plan, ModuleOp module)
   if (optim::ModelOp model = optim::findModel(module); model && !starts.empty())
     known = modelTerms(terms, model, plan, starts);
   skips = known.skipped;
-  for (const auto &[rule, group, planned, contributions] : starts)
-    expected.push_back(ruleTerms(terms, rule, *group, *planned, contributions, known.numbers));
+  for (const auto &[rule, group, planned, contributions] : starts) {
+    RuleTerms &made = expected.emplace_back(
+        ruleTerms(terms, rule, *group, *planned, contributions, known.numbers));
+    if (plan.isOfModel(*group)) // held against the model, from which the rule was made
+      llvm::copy(known.states, made.after.begin() + 1);
+  }
   for (const plan::Segment &segment : plan.segments) {
     std::vector<Version> &before = versions.emplace_back();
     for (Term term : expected[segment.group].before)

@@ -155,6 +155,7 @@ struct GroupStart {
 /// What the model's operations make of the elements of all groups.
 struct ModelTerms {
   std::vector<Term> numbers;   ///< by number, in f32
+  std::vector<Term> states;    ///< what the model's states hold after the step
   std::optional<Term> skipped; ///< not 0 where the model skips the step; nullopt if it skips none
 };
 /// `groups` has an entry for each group of the plan.

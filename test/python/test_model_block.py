@@ -326,3 +326,77 @@ def test_a_device_that_decides_counts_the_steps(real):
         optimizer.step()
     assert optimizer.state_dict()["model"]["step"] == 2
     assert {int(state["step"]) for state in optimizer.state.values()} == {2}
+
+
+AVERAGED = """
+model(max_norm, decay = 0.5) {
+  state average : f32 = 1
+  state skipped : f32[]
+  let total = norm(grad)
+  skipped = skipped + 1
+  skip when not finite(total)
+  skipped = skipped - 1
+  average = decay * average + total
+  grad = min(1, max_norm / average) * grad
+}
+"""
+
+
+def _averaged(rank, folder):
+    model = Net()
+    fully_shard(model)
+    optimizer = Optimizer(model.named_parameters(), AVERAGED + SGD, model={"max_norm": 0.7}, timeout=60.0)
+    for step in range(3):
+        set_gradients(model, step)
+        if step == 1 and rank == 2:
+            _spoil(model, float("inf"))
+        optimizer.step()
+    dcp.save({"model": model.state_dict(), "optimizer": get_optimizer_state_dict(model, optimizer)},
+             checkpoint_id=folder)  # fmt: skip
+    again = fully_shard(Net())
+    other = Optimizer(again.named_parameters(), AVERAGED + SGD, model={"max_norm": 5.0}, timeout=60.0)
+    into = {"model": again.state_dict(), "optimizer": get_optimizer_state_dict(again, other)}
+    dcp.load(into, checkpoint_id=folder)
+    again.load_state_dict(into["model"])
+    set_optimizer_state_dict(again, other, into["optimizer"])
+    assert other.state_dict()["model"] == optimizer.state_dict()["model"]
+    return _train(again, other, range(3, 5)), other.state_dict()["model"]
+
+
+def test_states_of_the_model_are_saved_and_loaded(real, tmp_path):
+    """On three ranks, on after a distributed checkpoint, and on one rank, on after a state dict."""
+    found = run_ranks(_averaged, 3, str(tmp_path))
+    model = Net()
+    named = list(model.named_parameters())
+    optimizer = Optimizer(named, AVERAGED + SGD, model={"max_norm": 0.7})
+    assert optimizer.state_dict()["model"] == {"step": 0, "max_norm": 0.7, "decay": 0.5, "average": 1.0, "skipped": 0.0}
+    for step in range(3):
+        set_gradients(model, step)
+        if step == 1:
+            _spoil(model, float("inf"))
+        optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    assert saved["model"]["step"] == 2 and saved["model"]["skipped"] == 1.0 and saved["model"]["average"] != 1.0
+    other = Net()
+    other.load_state_dict(model.state_dict())
+    again = Optimizer(other.named_parameters(), AVERAGED + SGD, model={"max_norm": 9.0})
+    again.load_state_dict(saved)
+    assert again.state_dict()["model"] == saved["model"]
+    results = [_train(each, by, range(3, 5)) for each, by in ((model, optimizer), (other, again))]
+    assert_same(*results)
+    assert_same(found[0][0], results[0])
+    assert found[0][1] == optimizer.state_dict()["model"] == again.state_dict()["model"]
+    # They stay when a library is made anew.
+    before = optimizer.state_dict()["model"]
+    named[0][1].requires_grad_(False)
+    optimizer.zero_grad()
+    set_gradients(model, 5)
+    named[0][1].grad = None
+    optimizer.step()
+    after = optimizer.state_dict()["model"]
+    total = torch.stack([p.grad.double().square().sum() for _, p in named[1:]]).sum().sqrt().float()
+    assert after["average"] == pytest.approx(0.5 * before["average"] + float(total), rel=1e-6) and after["step"] == 5
+    wrong = copy.deepcopy(saved)
+    del wrong["model"]["average"]
+    with pytest.raises(stepc.StepcError, match="expected step, max_norm, decay, average, skipped, found step"):
+        again.load_state_dict(wrong)

@@ -63,8 +63,13 @@ void printJson(mlir::ModuleOp module) {
         });
       }
     });
-    if (optim::ModelOp model = optim::findModel(module))
+    if (optim::ModelOp model = optim::findModel(module)) {
       printDefaults(json, "model", model.getHyperparameters(), model.getDefaults());
+      json.attributeObject("model_states", [&] {
+        for (auto state : model.getStates().getAsRange<optim::StateAttr>())
+          json.attribute(state.getName().getValue(), state.getInit().getValueAsDouble());
+      });
+    }
   });
   llvm::outs() << '\n';
 }

@@ -40,6 +40,13 @@ public:
   /// Opens a library and loads the values. Returns false after an error.
   bool load(const std::string &path);
 
+  /// The states of the model, if the library has one.
+  llvm::ArrayRef<plan::State> statesOfModel() const {
+    if (plan.model < 0)
+      return {};
+    return plan.rules[plan.groups[plan.groupOfModel()].rule].states;
+  }
+
   const stepc_library *table = nullptr;
   plan::Plan plan;
   std::vector<int64_t> world; ///< global ranks

@@ -135,8 +135,13 @@ int64_t RunInput::stepsTaken(size_t parameter) const {
   return view ? int64_t(toDoubles(*view)[0]) : 0;
 }
 
-int64_t RunInput::stepsOfModel() const {
-  return modelStates.empty() ? 0 : int64_t(toDoubles(*modelStates.front().second)[0]);
+int64_t RunInput::stepsOfModel() const { return int64_t(stateOfModel("step", 0)); }
+
+double RunInput::stateOfModel(StringRef name, double init) const {
+  for (const auto &[state, view] : modelStates)
+    if (state == name)
+      return toDoubles(*view)[0];
+  return init;
 }
 
 RunOutput driver::stepsOutput(const std::string &name, int64_t steps) {
@@ -166,17 +171,35 @@ static std::string checkSteps(const manifest::TensorView &view) {
   return {};
 }
 
-bool driver::checkModelStates(mlir::ModuleOp module, const RunInput &run, Report &report) {
+/// What is wrong with a state of the model; empty if nothing is.
+static std::string checkModelState(optim::ModelOp model, StringRef state,
+                                   const manifest::TensorView &view, bool isReference) {
+  if (!model)
+    return "expected tensors of parameters of the manifest, because the specification has no "
+           "model, "
+           "found '" +
+           view.name + "'";
+  if (state == "step")
+    return checkSteps(view);
+  std::string names = "step";
+  bool isKnown = false;
+  for (auto each : model.getStates().getAsRange<optim::StateAttr>()) {
+    isKnown |= each.getName() == state;
+    names = each.getName().str() + ", " + names;
+  }
+  if (!isKnown)
+    return "expected a state of the model (" + names + "), found '" + view.name + "'";
+  bool fits = view.type == TensorType::F32 || (isReference && view.type == TensorType::F64);
+  if (view.shape.empty() && fits)
+    return {};
+  return "expected one number (F32 []) in '" + view.name + "', found " +
+         manifest::toString(view.type).str() + " " + spell(view.shape);
+}
+
+bool driver::checkModelStates(mlir::ModuleOp module, const RunInput &run, bool isReference,
+                              Report &report) {
   for (const auto &[state, view] : run.modelStates) {
-    std::string wrong = checkSteps(*view);
-    if (!optim::findModel(module))
-      wrong =
-          "expected tensors of parameters of the manifest, because the specification has no model, "
-          "found '" +
-          view->name + "'";
-    else if (state != "step" || run.modelStates.size() > 1)
-      wrong =
-          "expected 'state:model:step' as the only state of the model, found '" + view->name + "'";
+    std::string wrong = checkModelState(optim::findModel(module), state, *view, isReference);
     if (wrong.empty())
       continue;
     report.error(run.tensorFile, wrong);
@@ -290,7 +313,8 @@ static int execute(Input &input, const RunCommand &command, RunInput &run,
     return kUsageError;
   if (!checkHyperparameters(*module, command, input.report))
     return kUsageError;
-  if (!checkGradients(*module, run, input.report) || !checkModelStates(*module, run, input.report))
+  if (!checkGradients(*module, run, input.report) ||
+      !checkModelStates(*module, run, command.reference, input.report))
     return kInputError;
   if (!command.watch.empty()) {
     auto watched = watchValues(*module, command.watch, input.report);

@@ -26,6 +26,8 @@ struct RunInput {
   /// The number of steps that the parameter has taken ("state:NAME:step"); 0 without this tensor.
   int64_t stepsTaken(size_t parameter) const;
   int64_t stepsOfModel() const;
+  /// The state "state:model:NAME" of the model, one number; `init` without this tensor.
+  double stateOfModel(llvm::StringRef name, double init) const;
 };
 
 /// A whole tensor of the output.
@@ -67,7 +69,7 @@ RunOutput stepsOutput(const std::string &name, int64_t steps);
 bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report);
 bool checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report);
 /// Checks the states of the model among the tensors.
-bool checkModelStates(mlir::ModuleOp module, const RunInput &run, Report &report);
+bool checkModelStates(mlir::ModuleOp module, const RunInput &run, bool isReference, Report &report);
 
 /// Where text about the steps goes: standard output, unless that is the tensors' place.
 llvm::raw_ostream &textOutput(const RunCommand &command);

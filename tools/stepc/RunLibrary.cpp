@@ -33,6 +33,7 @@ struct Rank {
   std::vector<std::vector<uint8_t>> values, gradients;   // per parameter
   std::vector<std::vector<std::vector<uint8_t>>> states; // per parameter, state
   std::vector<int64_t> steps;
+  std::vector<float> statesOfModel;
   stepc_counters executed = sized<stepc_counters>(), planned = sized<stepc_counters>();
   int32_t status = STEPC_OK;
   std::string error;
@@ -185,8 +186,15 @@ private:
           return false;
       }
     }
-    if (library.plan.model >= 0)
+    if (library.plan.model >= 0) {
       rank.steps.push_back(run.stepsOfModel());
+      for (const plan::State &state : library.statesOfModel())
+        rank.statesOfModel.push_back(float(run.stateOfModel(state.name, state.init)));
+      for (auto [i, number] : llvm::enumerate(rank.statesOfModel))
+        if (!call(table->bind_state(rank.instance, library.plan.model, int32_t(i), &number,
+                                    sizeof(number))))
+          return false;
+    }
     // The emulated GPU has no memory of its own.
     int32_t memory = library.plan.skipsOnDevice() ? STEPC_MEMORY_DEVICE : STEPC_MEMORY_HOST;
     if (!call(table->bind_steps(rank.instance, rank.steps.data(), memory)))
@@ -272,7 +280,13 @@ private:
           return false;
       p.steps = rank.steps[number];
     }
-    return true;
+    auto equal = [](float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; };
+    if (llvm::equal(rank.statesOfModel, ranks[0].statesOfModel, equal))
+      return true;
+    report.error("internal error: expected equal states of the model on all ranks, found others on "
+                 "rank " +
+                 Twine(index));
+    return false;
   }
 
   //===--------------------------------------------------------------------===//
@@ -354,8 +368,14 @@ private:
                              std::move(state.bytes)});
       outputs.push_back(stepsOutput(name, p.steps));
     }
-    if (library.plan.model >= 0)
-      outputs.push_back(stepsOutput(manifest::kModelName.str(), ranks[0].steps.back()));
+    if (library.plan.model < 0)
+      return;
+    outputs.push_back(stepsOutput(manifest::kModelName.str(), ranks[0].steps.back()));
+    for (auto [state, number] : llvm::zip_equal(library.statesOfModel(), ranks[0].statesOfModel)) {
+      std::vector<uint8_t> bytes(sizeof(number));
+      std::memcpy(bytes.data(), &number, sizeof(number));
+      outputs.push_back({"state:model:" + state.name, TensorType::F32, {}, std::move(bytes)});
+    }
   }
 
   const RunInput &run;

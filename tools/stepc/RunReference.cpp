@@ -30,13 +30,24 @@ public:
         if (int code = load(parameter))
           return code;
     taken = run.stepsOfModel();
+    if (model)
+      for (auto state : model.getStates().getAsRange<optim::StateAttr>())
+        states.push_back(
+            run.stateOfModel(state.getName().getValue(), state.getInit().getValueAsDouble()));
     for (int64_t k = 0; k < command.steps; ++k)
       if (int code = step(k))
         return code;
     for (const Parameter &each : parameters)
       write(each.index, each.rule, each.tensors, each.taken);
-    if (model)
+    if (model) {
       outputs.push_back(stepsOutput(optim::kModelName.str(), taken));
+      for (auto [attribute, value] : llvm::zip_equal(model.getStates(), states))
+        outputs.push_back(
+            {"state:model:" + cast<optim::StateAttr>(attribute).getName().getValue().str(),
+             manifest::TensorType::F64,
+             {},
+             toBytes(std::vector<double>{value})});
+    }
     for (const std::string &text : watchedText)
       textOutput(command) << text;
     return kSuccess;
@@ -117,13 +128,14 @@ private:
       for (const Parameter &each : parameters)
         if (each.steps)
           stepping.push_back({each.rule, each.op, &each.tensors});
-      auto made =
-          reference::stepModel(model, stepping, hyperparameters[optim::kModelName], taken + 1);
+      auto made = reference::stepModel(model, stepping, hyperparameters[optim::kModelName],
+                                       taken + 1, states);
       if (failed(made)) {
         report.internalError("the reference cannot interpret the model");
         return kInternalError;
       }
       numbers = std::move(made->numbers);
+      states = std::move(made->states);
       taken += !made->isSkipped;
       for (Parameter &each : parameters)
         each.steps &= !made->isSkipped;
@@ -188,6 +200,7 @@ private:
   std::vector<RunOutput> &outputs;
   optim::ModelOp model;
   int64_t taken = 0;                 ///< steps that the model took
+  std::vector<double> states;        ///< of the model
   std::vector<Parameter> parameters; ///< in the module's order
   llvm::StringMap<optim::RuleOp> rules;
   llvm::StringMap<optim::RouteOp> routes;

@@ -4,6 +4,7 @@
 // REMARK: remark: [Passed] model-expanded | Category:optim-expand-model | numbers=1
 // REMARK: remark: [Passed] model-expanded | Category:optim-expand-model | numbers=0
 // REMARK: remark: [Passed] model-expanded | Category:optim-expand-model | numbers=3
+// REMARK: model-expanded | Category:optim-expand-model | numbers=3
 // REMARK-NOT: remark
 
 // The reduction and the scalar that is no literal get numbers, in the order of the text. What nothing reads gets none, and is gone.
@@ -203,5 +204,44 @@ module @scalars {
     optim.yield %grad : tensor<?x?xf32>
   }
   optim.route @Sgd rule @Sgd rest patterns [] except [] defaults [] missing_grad zero
+  optim.parameter @w shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Sgd
+}
+
+// -----
+
+// Each state is a number. The rule that stands for the model computes the new values, and no other rule does. A state
+// that keeps its value is not stored.
+// CHECK-LABEL: module @states
+// CHECK: optim.model_state "a" {optim.number = 0 : i64}
+// CHECK: optim.model_state "b" {optim.number = 1 : i64}
+// CHECK: optim.reduce norm %{{.*}} {optim.number = 2 : i64}
+// CHECK: optim.rule @Sgd
+// CHECK-NOT: arith.addf
+// CHECK: optim.yield
+// CHECK: optim.rule @model hyperparameters [] states [#optim.state<"a", f32, one, 2.000000e+00 : f64, false>, #optim.state<"b", f32, one, 0.000000e+00 : f64, false>] {
+// CHECK-NEXT: ^bb0(%[[PARAM:.*]]: tensor<?x?xf32>, %{{.*}}: tensor<?x?xf32>, %{{.*}}: tensor<1x1xf32>, %[[B:.*]]: tensor<1x1xf32>, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64, %{{.*}}: f64):
+// CHECK: %[[N0:.*]] = optim.model_number 0 : f64
+// CHECK: %[[OLD:.*]] = optim.splat %[[N0]] : tensor<1x1xf32>
+// CHECK: %[[N2:.*]] = optim.model_number 2 : f64
+// CHECK: %[[TOTAL:.*]] = optim.splat %[[N2]] : tensor<1x1xf32>
+// CHECK: %[[NEW:.*]] = arith.addf %[[OLD]], %[[TOTAL]]
+// CHECK: optim.yield %[[PARAM]], %[[NEW]], %[[B]] : tensor<?x?xf32>, tensor<1x1xf32>, tensor<1x1xf32>
+module @states {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.model hyperparameters [] defaults [] values [] states [#optim.state<"a", f32, one, 2.0 : f64, false>, #optim.state<"b", f32, one, 0.0 : f64, false>] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+    %a = optim.model_state "a" : tensor<1x1xf32>
+    %b = optim.model_state "b" : tensor<1x1xf32>
+    %total = optim.reduce norm %grad : tensor<?x?xf32> to tensor<1x1xf32>
+    %new = arith.addf %a, %total : tensor<1x1xf32>
+    optim.yield %grad, %new, %b : tensor<?x?xf32>, tensor<1x1xf32>, tensor<1x1xf32>
+  }
+  optim.rule @Sgd hyperparameters ["lr"] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    %s = optim.splat %lr : tensor<?x?xf32>
+    %d = arith.mulf %s, %grad : tensor<?x?xf32>
+    optim.yield %d : tensor<?x?xf32>
+  }
+  optim.route @Sgd rule @Sgd rest patterns [] except [] defaults [0.1] missing_grad error
   optim.parameter @w shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @Sgd
 }

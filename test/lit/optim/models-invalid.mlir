@@ -83,6 +83,57 @@ optim.model hyperparameters [] defaults [] values ["total"] skips {
 
 // -----
 
+// So does one with states, for each of them.
+optim.model hyperparameters [] defaults [] values [] states [#optim.state<"a", f32, one, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  // expected-error @below {{expected values 'tensor<?x?xf32>', 'tensor<1x1xf32>', found 'tensor<?x?xf32>'}}
+  optim.yield %grad : tensor<?x?xf32>
+}
+
+// -----
+
+// A state is one number of f32.
+// expected-error @below {{expected states of f32 and kind one, and no master, found #optim.state<"a", f32, rows, 0.000000e+00 : f64, false>}}
+optim.model hyperparameters [] defaults [] values [] states [#optim.state<"a", f32, rows, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  %total = optim.reduce norm %grad : tensor<?x?xf32> to tensor<1x1xf32>
+  optim.yield %grad, %total : tensor<?x?xf32>, tensor<1x1xf32>
+}
+
+// -----
+
+// Names of states are distinct.
+// expected-error @below {{expected distinct names, found 'a' twice}}
+optim.model hyperparameters [] defaults [] values [] states [#optim.state<"a", f32, one, 0.0 : f64, false>, #optim.state<"a", f32, one, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  %total = optim.reduce norm %grad : tensor<?x?xf32> to tensor<1x1xf32>
+  optim.yield %grad, %total, %total : tensor<?x?xf32>, tensor<1x1xf32>, tensor<1x1xf32>
+}
+
+// -----
+
+// A model reads its own states.
+optim.model hyperparameters [] defaults [] values [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  // expected-error @below {{expected a state of the model, found "a"}}
+  %a = optim.model_state "a" : tensor<1x1xf32>
+  %all = optim.broadcast %a : tensor<1x1xf32> to tensor<?x?xf32>
+  optim.yield %all : tensor<?x?xf32>
+}
+
+// -----
+
+// One value is read.
+optim.model hyperparameters [] defaults [] values [] states [#optim.state<"a", f32, one, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  // expected-error @below {{expected one value, found 'tensor<?x?xf32>'}}
+  %a = optim.model_state "a" : tensor<?x?xf32>
+  %total = optim.reduce norm %grad : tensor<?x?xf32> to tensor<1x1xf32>
+  optim.yield %a, %total : tensor<?x?xf32>, tensor<1x1xf32>
+}
+
+// -----
+
 // A value of the model is one number.
 optim.model hyperparameters [] defaults [] values ["all"] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
@@ -229,7 +280,7 @@ optim.model hyperparameters [] defaults [] values ["total", "most"] {
 // Numbers begin with 0.
 optim.model hyperparameters [] defaults [] values ["total"] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
-  // expected-error @below {{expected optim.number of 0 or more, on a splat or reduction of a model, found -1 : i64}}
+  // expected-error @below {{expected optim.number of 0 or more, on a splat, a reduction or a state of a model, found -1 : i64}}
   %total = optim.reduce norm %grad {optim.number = -1 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
   optim.yield %grad, %total : tensor<?x?xf32>, tensor<1x1xf32>
 }
@@ -239,7 +290,7 @@ optim.model hyperparameters [] defaults [] values ["total"] {
 // A number is an integer.
 optim.model hyperparameters [] defaults [] values ["total"] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
-  // expected-error @below {{expected optim.number of 0 or more, on a splat or reduction of a model, found unit}}
+  // expected-error @below {{expected optim.number of 0 or more, on a splat, a reduction or a state of a model, found unit}}
   %total = optim.reduce norm %grad {optim.number} : tensor<?x?xf32> to tensor<1x1xf32>
   optim.yield %grad, %total : tensor<?x?xf32>, tensor<1x1xf32>
 }
@@ -249,7 +300,7 @@ optim.model hyperparameters [] defaults [] values ["total"] {
 // What rules compute again has no number.
 optim.model hyperparameters [] defaults [] values [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
-  // expected-error @below {{'arith.addf' op expected optim.number of 0 or more, on a splat or reduction of a model, found 0 : i64}}
+  // expected-error @below {{'arith.addf' op expected optim.number of 0 or more, on a splat, a reduction or a state of a model, found 0 : i64}}
   %s = arith.addf %grad, %grad {optim.number = 0 : i64} : tensor<?x?xf32>
   optim.yield %s : tensor<?x?xf32>
 }
@@ -259,7 +310,7 @@ optim.model hyperparameters [] defaults [] values [] {
 // Reductions of a rule have no numbers.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  // expected-error @below {{'optim.reduce' op expected optim.number of 0 or more, on a splat or reduction of a model, found 0 : i64}}
+  // expected-error @below {{'optim.reduce' op expected optim.number of 0 or more, on a splat, a reduction or a state of a model, found 0 : i64}}
   %n = optim.reduce norm %grad {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
   %p = optim.broadcast %n : tensor<1x1xf32> to tensor<?x?xf32>
   optim.yield %p : tensor<?x?xf32>

@@ -163,29 +163,32 @@ func.func @forms(%x: tensor<?x?xf32>, %r: tensor<?x4x4xf16>) {
   return
 }
 
-// A model whose reduction and scalar have numbers; what rules read of it, by name and by number.
-// CHECK: optim.model hyperparameters ["max_norm"] defaults [1.000000e+00] values ["total"] {
+// A model whose reduction and scalar have numbers, with a state, that skips steps; what rules read of it, by name and by number.
+// CHECK: optim.model hyperparameters ["max_norm"] defaults [1.000000e+00] values ["total"] states [#optim.state<"old", f32, one, 2.000000e+00 : f64, false>] skips {
 // CHECK-NEXT: ^bb0(%{{.*}}: tensor<?x?xf32>, %[[GRAD:.*]]: tensor<?x?xf32>, %[[MAX:.*]]: f64, %{{.*}}: f64):
 // CHECK-NEXT: %[[TOTAL:.*]] = optim.reduce norm %[[GRAD]] {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
 // CHECK-NEXT: %[[MOST:.*]] = optim.splat %[[MAX]] {optim.number = 1 : i64} : tensor<1x1xf32>
 // CHECK-NEXT: %[[FACTOR:.*]] = arith.divf %[[MOST]], %[[TOTAL]] : tensor<1x1xf32>
 // CHECK-NEXT: %[[FACTORS:.*]] = optim.broadcast %[[FACTOR]]
 // CHECK-NEXT: %[[SCALED:.*]] = arith.mulf %[[FACTORS]], %[[GRAD]]
-// CHECK-NEXT: optim.yield %[[SCALED]], %[[TOTAL]] : tensor<?x?xf32>, tensor<1x1xf32>
+// CHECK-NEXT: %[[OLD:.*]] = optim.model_state "old" : tensor<1x1xf32>
+// CHECK-NEXT: optim.yield %[[SCALED]], %[[TOTAL]], %[[TOTAL]], %[[OLD]] : tensor<?x?xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>
 // CHECK: optim.rule @Reads
 // CHECK: optim.model_value "total" : tensor<1x1xf32>
 // CHECK-NEXT: optim.model_number 1 : f64
-// GENERIC: "optim.model"() <{defaults = array<f64: 1.000000e+00>, hyperparameters = ["max_norm"], values = ["total"]}> ({
+// GENERIC: "optim.model"() <{defaults = array<f64: 1.000000e+00>, hyperparameters = ["max_norm"], skips, states = [#optim.state<"old", f32, one, 2.000000e+00 : f64, false>], values = ["total"]}> ({
+// GENERIC: "optim.model_state"() <{name = "old"}> : () -> tensor<1x1xf32>
 // GENERIC: "optim.model_value"() <{name = "total"}> : () -> tensor<1x1xf32>
 // GENERIC: "optim.model_number"() <{number = 1 : i64}> : () -> f64
-optim.model hyperparameters ["max_norm"] defaults [1.0] values ["total"] {
+optim.model hyperparameters ["max_norm"] defaults [1.0] values ["total"] states [#optim.state<"old", f32, one, 2.0 : f64, false>] skips {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %max_norm: f64, %step: f64):
   %total = optim.reduce norm %grad {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
   %most = optim.splat %max_norm {optim.number = 1 : i64} : tensor<1x1xf32>
   %factor = arith.divf %most, %total : tensor<1x1xf32>
   %factors = optim.broadcast %factor : tensor<1x1xf32> to tensor<?x?xf32>
   %scaled = arith.mulf %factors, %grad : tensor<?x?xf32>
-  optim.yield %scaled, %total : tensor<?x?xf32>, tensor<1x1xf32>
+  %old = optim.model_state "old" : tensor<1x1xf32>
+  optim.yield %scaled, %total, %total, %old : tensor<?x?xf32>, tensor<1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>
 }
 optim.rule @Reads hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):

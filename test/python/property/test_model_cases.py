@@ -372,7 +372,7 @@ def test_a_parameter_has_not_the_name_of_the_model(tmp_path):
     )
 
 
-ONLY_STEP = "expected 'state:model:step' as the only state of the model, found "
+ONLY_STEP = "expected a state of the model (step), found "
 
 
 @pytest.mark.parametrize("given, said", [

@@ -188,6 +188,27 @@ TEST(Emit, ModelThatSkips) {
   EXPECT_FALSE(never.model().getSkipped());
 }
 
+TEST(Emit, StatesOfTheModel) {
+  Emitted emitted("model() {\n  state a : f32 = 2\n  state b : f32\n  let n = norm(grad)\n"
+                  "  a = a + n\n  skip when n > 3\n  a = a * n\n  b = n\n}\n" +
+                  rule("let x = grad * model.a"));
+  EXPECT_THAT(emitted.str(), HasSubstr("values [\"a\"] states [#optim.state<\"a\", f32, one, "
+                                       "2.000000e+00 : f64, false>, #optim.state<\"b\", f32, one, "
+                                       "0.000000e+00 : f64, false>] skips {"));
+  // What is assigned below a `skip` stays where the step is skipped.
+  EXPECT_EQ(emitted.operationsOfModel(),
+            "optim.model_state optim.model_state optim.reduce arith.addf arith.cmpf arith.mulf "
+            "arith.select arith.select arith.select optim.yield");
+  mlir::OperandRange states = emitted.model().getNewStates();
+  ASSERT_EQ(states.size(), 2u);
+  auto kept = states[0].getDefiningOp<mlir::arith::SelectOp>();
+  EXPECT_TRUE(kept.getTrueValue().getDefiningOp<mlir::arith::AddFOp>());
+  // Rules read what a step that is not skipped assigns.
+  mlir::Value read = emitted.model().getBody().front().getTerminator()->getOperand(1);
+  EXPECT_TRUE(read.getDefiningOp<mlir::arith::MulFOp>());
+  EXPECT_EQ(read, kept.getFalseValue());
+}
+
 TEST(Emit, RulesThatAreTaken) {
   Result result = check("model() {\n  let a = norm(grad)\n  let b = norm(param)\n}\n"
                         "optimizer A() {\n  param = grad * model.a\n}\n"

@@ -110,6 +110,13 @@ std::string Generator::model() {
   modelValues = {"lr", "mu"};
   std::string text =
       "model" + space() + "(lr, mu =" + space() + number() + ")" + space() + "{" + lineEnd();
+  std::vector<std::string> states;
+  while (chance(30)) {
+    states.push_back("h" + std::to_string(names++));
+    text += "state " + states.back() + space() + ":f32" + oneOf({"", "[]", " [ ] = 2", "=-1e-3"}) +
+            lineEnd();
+    modelValues.push_back(states.back());
+  }
   for (unsigned i = 0, count = pick(5); i < count; ++i) {
     std::string name = "w" + std::to_string(names++), value;
     if (chance(50)) {
@@ -121,9 +128,17 @@ std::string Generator::model() {
     }
     text += space() + "let " + name + space() + "= " + value + lineEnd();
   }
+  auto assign = [&] {
+    for (const std::string &state : states)
+      if (chance(50))
+        text += state + " = " + (chance(50) ? variable(2) : "max(" + tensor(1) + ") + " + state) +
+                lineEnd();
+  };
+  assign();
   while (chance(30))
     text += "skip" + space() + " when " + oneOf({"", "not "}) +
             (chance(50) ? "finite(norm(" + tensor(1) + "))" : condition(2)) + lineEnd();
+  assign();
   if (chance(70))
     text += "grad =" + space() + tensor(3) + lineEnd();
   inModel = false;

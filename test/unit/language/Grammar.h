@@ -70,8 +70,8 @@ private:
   using NodePtr = std::unique_ptr<Node>;
 
   static bool startsLine(const std::string &rule) {
-    return rule == "statement" || rule == "operation" || rule == "skip" || rule == "claim" ||
-           rule == "blocks";
+    return rule == "statement" || rule == "operation" || rule == "skip" || rule == "state" ||
+           rule == "claim" || rule == "blocks";
   }
 
   static NodePtr make(Node::Kind kind, std::string text = "") {

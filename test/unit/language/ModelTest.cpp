@@ -70,17 +70,19 @@ TEST(Model, Errors) {
       {"let x = rows", {"2:9: error: expected no 'rows' in a model", sizes}},
       {"let x = 2 * cols", {"2:13: error: expected no 'cols' in a model", sizes}},
       {"let x = numel", {"2:9: error: expected no 'numel' in a model", sizes}},
-      {"param = grad", {"2:1: error: expected 'grad' to assign to, found 'param'"}},
-      {"step = 1", {"2:1: error: expected 'grad' to assign to, found 'step'"}},
+      {"param = grad", {"2:1: error: expected a state or 'grad' to assign to, found 'param'"}},
+      {"step = 1", {"2:1: error: expected a state or 'grad' to assign to, found 'step'"}},
       {"k = 1",
-       {"2:1: error: expected 'grad' to assign to, found the hyperparameter 'k'",
+       {"2:1: error: expected a state or 'grad' to assign to, found the hyperparameter 'k'",
         "  1:7: note: it is declared here"}},
       {"let x = 1\nx = 2",
-       {"3:1: error: expected 'grad' to assign to, found the 'let' 'x'",
+       {"3:1: error: expected a state or 'grad' to assign to, found the 'let' 'x'",
         "  2:5: note: it is declared here"}},
-      {"m = grad", {"2:1: error: unknown name 'm'", "  hint: name a value: 'let m = ...'"}},
-      {"grda = grad", {"2:1: error: unknown name 'grda'", "  hint: did you mean 'grad'?"}},
-      {"g = 2 * grad", {"2:1: error: unknown name 'g'", "  hint: did you mean 'grad'?"}},
+      {"m = grad",
+       {"2:1: error: unknown state 'm'",
+        "  hint: declare it: 'state m : f32[]', or 'let m = ...'"}},
+      {"grda = grad", {"2:1: error: unknown state 'grda'", "  hint: did you mean 'grad'?"}},
+      {"g = 2 * grad", {"2:1: error: unknown state 'g'", "  hint: did you mean 'grad'?"}},
       {"grad = grad\ngrad = 2 * param",
        {"3:1: error: 'grad' is assigned twice", "  2:1: note: the first assignment is here",
         "  hint: name what is between with 'let'"}},
@@ -138,6 +140,43 @@ TEST(Model, Errors) {
     EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
 }
 
+TEST(Model, States) {
+  // One number each, with brackets or without.
+  Result result = check("model(k) {\n  state a : f32 = 2\n  state b : f32[]\n  let n = norm(grad)\n"
+                        "  a = k * a + n\n  b = max(a, 3)\n  grad = grad / (1 + b)\n}\n" +
+                        rule("state m : f32[]\nm = model.a + model.b"));
+  EXPECT_THAT(result.messages(), IsEmpty());
+  for (const StateDeclaration &state : result.file->model()->states)
+    EXPECT_EQ(state.shape, Shape::One);
+  const Case cases[] = {
+      {"state a : bf16\na = k",
+       {"2:1: error: expected an f32 as a state of the model, found bf16",
+        "  hint: a state of the model is one number, for which a narrow type saves nothing"}},
+      {"state a : f32[rows]\na = k",
+       {"2:1: error: expected no state 'a' with one value per row in a model",
+        "  hint: all parameters of a model count as one vector, without rows and columns",
+        "3:5: error: expected one value per row for 'a', found a scalar",
+        "  2:1: note: the state is declared here"}},
+      {"state a : f32\na = k * grad",
+       {"3:5: error: expected one value of all parameters for 'a', found a tensor shaped like the "
+        "parameter",
+        "  2:1: note: the state is declared here",
+        "  hint: a reduction such as 'mean(x)' gives one value"}},
+      {"a = k\nstate a : f32",
+       {"2:1: error: 'a' is used before it is declared", "  3:7: note: the declaration is here"}},
+      {"state k : f32\nk = 2",
+       {"2:7: error: 'k' is declared twice", "  1:7: note: the first declaration is here",
+        "3:1: error: expected a state or 'grad' to assign to, found the hyperparameter 'k'",
+        "  1:7: note: it is declared here"}},
+      {"state a : f32 = k",
+       {"2:17: error: expected a number, found 'k'",
+        "  hint: the initial value of a state is a constant"}},
+      {"state a : f32", {"2:7: warning: state 'a' is never used"}},
+  };
+  for (const Case &c : cases)
+    EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
+}
+
 TEST(Model, Skips) {
   EXPECT_THAT(check("model(most = 1) {\n  let total = norm(grad)\n  skip when not finite(total)\n"
                     "  skip when most < 0 or total > most and step > 10\n}\n" +
@@ -157,14 +196,11 @@ TEST(Model, Skips) {
 TEST(Model, WhatALaterVersionWillHave) {
   // One error at each place. The lines around it are read, and uses of its names say nothing more.
   const Case cases[] = {
-      {"state n : f32[] = 1\nn = n + 1\nlet x = n * norm(grad)",
-       {"2:1: error: 'state' in a model is not supported yet"}},
       {"metric size = norm(grad)", {"2:1: error: 'metric' in a model is not supported yet"}},
       {"input loss : f32", {"2:1: error: 'input' is not supported yet"}},
       {"state n : f32[]\nskip when n > 3\nskip when n > 4\nmetric m = n\ngrad = rows * grad\nlet y "
        "= zz",
-       {"2:1: error: 'state' in a model is not supported yet",
-        "5:1: error: 'metric' in a model is not supported yet",
+       {"5:1: error: 'metric' in a model is not supported yet",
         "6:8: error: expected no 'rows' in a model",
         "  hint: all parameters of a model count as one vector, without rows and columns",
         "7:9: error: unknown name 'zz'"}},
@@ -175,10 +211,9 @@ TEST(Model, WhatALaterVersionWillHave) {
   EXPECT_THAT(check("model() {\n  state n : f32[]\n  metric m = n\n  let a = n\n}\n" +
                     rule("let x = model.n + model.m + model.a + model.b"))
                   .messages(),
-              ElementsAre("2:3: error: 'state' in a model is not supported yet",
-                          "3:3: error: 'metric' in a model is not supported yet",
+              ElementsAre("3:3: error: 'metric' in a model is not supported yet",
                           "7:39: error: unknown value 'model.b'", "  1:1: note: the model is here",
-                          "  hint: the model has a"));
+                          "  hint: the model has n, a"));
   // In an optimizer the words mean what they meant.
   EXPECT_THAT(messagesIn("metric n = norm(grad)"),
               ElementsAre("2:1: error: 'metric' is not supported yet"));

@@ -179,9 +179,11 @@ def _with_pair(group: Mapping[str, Any], route: RouteInfo, where: str) -> dict[s
 
 
 def _model_state(optimizer: RoutedGroups, state_dict: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The model's count of steps and hyperparameters in a state dict, under ``"model"`` or, in a distributed
-    checkpoint, among the parameters' states. None if it has none: then the model keeps its own."""
+    """The model's count of steps, hyperparameters and states in a state dict, under ``"model"`` or, in a
+    distributed checkpoint, among the parameters' states. None if it has none: the model keeps its own."""
     known, saved = optimizer._routing.model, state_dict.get("model")
+    if known is not None:
+        known = [*known, *optimizer._routing.model_states]
     if saved is None and known is not None:
         values = unpack_model(state_dict["state"].values(), known)
         saved = None if values is None else dict(zip([STEP, *known], values, strict=True))

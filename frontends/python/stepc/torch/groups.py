@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -90,6 +90,8 @@ class Routing:
     divided: frozenset[str] = frozenset()
     #: The model's hyperparameters with their defaults; None if the definition has no model.
     model: dict[str, float | None] | None = None
+    #: The model's states with their initial values.
+    model_states: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for route in self.routes.values():
@@ -115,7 +117,8 @@ class Routing:
         }
         taken = {item["name"]: item["route"] for item in found["parameters"] if item.get("route")}
         divided = frozenset(item["name"] for item in found["parameters"] if item.get("divided"))
-        return Routing(routes, taken, divided=divided, model=found.get("model"))
+        return Routing(routes, taken, divided=divided, model=found.get("model"),
+                       model_states=found.get("model_states", {}))  # fmt: skip
 
     @staticmethod
     def of_library(library: Library) -> Routing:
@@ -127,7 +130,8 @@ class Routing:
         model = library.model
         of_model = None if model is None else dict(routes.pop(model.route).defaults)
         taken = {one.name: one.route for one in library.parameters if not one.is_model}
-        return Routing(routes, taken, library.path, model=of_model)
+        states = {} if model is None else {state.name: state.init for state in model.states}
+        return Routing(routes, taken, library.path, model=of_model, model_states=states)
 
 
 def _with_arguments(diagnostics: str) -> str:

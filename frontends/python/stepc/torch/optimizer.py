@@ -136,6 +136,8 @@ class Optimizer(Failures, RoutedGroups):
         self._binding: Binding | None = None
         # The model's count of steps, where the library counts it. None before anything was bound or loaded.
         self._model_view: torch.Tensor | None = None
+        # The bound states of the model by name, one number each, or those that were loaded before.
+        self._model_states: dict[str, torch.Tensor] = {}
         self._hyperparameters: Hyperparameters | None = None
         self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
@@ -404,6 +406,12 @@ class Optimizer(Failures, RoutedGroups):
         if model is not None:
             steps[model.index] = self._model_step()
             self._model_view = steps[model.index]
+            self._model_states = {
+                state.name: torch.full((), state.init, device=device.device) for state in model.states
+            } | {name: held.to(device.device) for name, held in self._model_states.items()}
+            for number, state in enumerate(model.states):
+                held = self._model_states[state.name]
+                instance.bind_state(model.index, number, held.data_ptr(), held.nbytes)
         self._binding = Binding(
             instance, device, records, steps, self._partial, self._declarations.gradient, self._capturable
         )
@@ -423,8 +431,11 @@ class Optimizer(Failures, RoutedGroups):
         return 0 if self._model_view is None else int(self._model_view)
 
     def _model_values(self) -> dict[str, Any]:
-        """The model's hyperparameters, in the order of the definition."""
-        return {name: self.model[name] for name in self._routing.model or ()}
+        """The model's hyperparameters, then its states, in the order of the definition."""
+        states = self._routing.model_states | self._model_states
+        return {name: self.model[name] for name in self._routing.model or ()} | {
+            name: float(states[name]) for name in self._routing.model_states
+        }
 
     def _show_bound(self, kept: dict[str, dict[str, Any]]) -> None:
         """Puts the bound states, and the kept states of frozen parameters, into `state`."""
@@ -586,9 +597,11 @@ class Optimizer(Failures, RoutedGroups):
         self._failure = None
 
     def _load_model(self, saved: Mapping[str, Any]) -> None:
-        """Takes the model's count of steps and hyperparameters, which loading has checked."""
+        """Takes the model's count of steps, hyperparameters and states, which loading has checked."""
         for name, value in saved.items():
-            if name != STEP:
+            if name in self._routing.model_states:
+                self._model_states.setdefault(name, torch.zeros(())).fill_(float(value))
+            elif name != STEP:
                 self.model[name] = value.clone() if isinstance(value, torch.Tensor) else value
         if self._model_view is None:
             self._model_view = torch.zeros((), dtype=torch.int64)

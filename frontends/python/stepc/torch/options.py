@@ -23,7 +23,7 @@ ROUTE = "route"
 #: loads. torch itself keeps a group's options under one of its parameters alone. No state of a
 #: definition can have this name.
 OPTIONS = "@options"
-#: The key of the model's count of steps and hyperparameters beside them.
+#: The key of the model's count of steps, hyperparameters and states beside them.
 MODEL = "@model"
 #: What is among a parameter's states only while they are saved or loaded.
 SHOWN_KEYS = frozenset({OPTIONS, MODEL})
@@ -118,8 +118,8 @@ def pack(route: RouteInfo, group: Mapping[str, Any], frozen: int) -> torch.Tenso
 
 
 def pack_model(steps: int, values: Mapping[str, Any]) -> torch.Tensor:
-    """The model's count of steps and the values of its hyperparameters as one tensor of float64. They come
-    after a checksum of the names."""
+    """The model's count of steps and the values of its hyperparameters and states as one tensor of float64.
+    They come after a checksum of the names."""
     checksum = _checksum("model", values)
     return torch.tensor([checksum, steps, *map(number, values.values())], dtype=torch.float64)
 
