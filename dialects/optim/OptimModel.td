@@ -18,7 +18,7 @@ def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::Mod
     So an `optim.reduce` to one value is over all elements of all parameters that the step takes. The body
     yields the gradient that the rules see in the place of the parameter's, and the values that they may read
     (`optim.model_value`). Behind them it yields the new value of each state, which `optim.model_state` reads
-    as it was. With `skips` it yields one value more. Where this is not 0, the step changes nothing but these
+    as it was. With `skips` it yields one value more. If this is not 0, the step changes nothing but these
     states.
 
     ```mlir

@@ -321,7 +321,7 @@ struct AssignStatement : Statement {
   static bool classof(const Statement *s) { return s->kind == Kind::Assign; }
 };
 
-/// `skip when value`, in the model: the step changes nothing where the condition holds.
+/// `skip when value`, in the model: the step changes nothing if the condition holds.
 struct SkipStatement : Statement {
   SkipStatement(SourceRange range, Name word, ExprPtr value)
       : Statement(Kind::Skip, range, std::move(word), std::move(value)) {}

@@ -210,6 +210,8 @@ void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
   Type type = analyzeCondition(*skip.value);
   if (!type.isValid())
     return;
+  skipDepth = std::max(skipDepth, condition.depth) + 3;
+  checkDepth(skipDepth, skip.range);
   if (type.shape > Shape::One)
     diagnostics
         .error(condition.range,
@@ -286,7 +288,10 @@ void BodyAnalyzer::resolveTarget(AssignStatement &assign) {
   }
   symbol.state->isAssigned = true;
   // Two more operations: the value is rounded to the state's type here, and extended when it is read.
-  symbol.state->depth = assign.value->depth + 2;
+  // In a model the value is chosen by all conditions so far that skip the step.
+  uint32_t &depth = symbol.state->depth;
+  depth = std::max({assign.value->depth, skipDepth, llvm::isa<Model>(body) ? depth : 0}) + 3;
+  checkDepth(depth, assign.range);
   assign.state = symbol.state;
   if (symbol.range.begin > target.range.begin)
     diagnostics.error(target.range, "'" + Twine(target.text) + "' is used before it is declared")
@@ -328,7 +333,7 @@ RuleAnalyzer::RuleAnalyzer(Rule &rule, const File &file, Diagnostics &diagnostic
   // The operations of the model's new gradient come before those of the rule.
   if (const Model *model = file.model())
     for (const auto &statement : model->statements)
-      if (llvm::isa<AssignStatement>(*statement))
+      if (llvm::isa<AssignStatement>(*statement) && statement->target.text == "grad")
         gradDepth = statement->value->depth + 2;
 }
 

@@ -75,14 +75,18 @@ void BodyAnalyzer::measureDepth(Expr &expr) {
     for (const ExprPtr &argument : call->arguments)
       expr.depth = std::max(expr.depth, below(*argument) + function);
   }
-  if (expr.depth <= maxDepth)
+  checkDepth(expr.depth, expr.range);
+}
+
+void BodyAnalyzer::checkDepth(uint32_t &depth, SourceRange range) {
+  if (depth <= maxDepth)
     return;
-  expr.depth = 0; // values that are computed from it get no error for its depth
+  depth = 0; // values that are computed from it get no error for its depth
   if (std::exchange(toldDepth, true))
     return;
   diagnostics
-      .error(expr.range, "expected at most " + Twine(maxDepth) +
-                             " operations that follow from one another, found more")
+      .error(range, "expected at most " + Twine(maxDepth) +
+                        " operations that follow from one another, found more")
       .withHint("add in groups, '(a + b) + (c + d)', rather than one after the other");
 }
 

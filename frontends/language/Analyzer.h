@@ -85,6 +85,8 @@ protected:
 
   /// Sets Expr::depth from the depths of the operands. Reports a depth beyond maxDepth.
   void measureDepth(Expr &expr);
+  /// Reports a depth beyond maxDepth, and sets it to 0.
+  void checkDepth(uint32_t &depth, SourceRange range);
 
   // Constants, in AnalyzeConstants.cpp.
   void foldConstant(Expr &expr);
@@ -122,6 +124,8 @@ protected:
   bool isResultMisspelt = false; ///< An assignment to the misspelt result was reported.
   const AssignStatement *resultAssignment = nullptr;
   uint32_t gradDepth = 0; ///< Expr::depth of the gradient.
+  uint32_t skipDepth =
+      0; ///< Expr::depth of the condition that the step is skipped, by the statements so far.
   /// Expressions at which constants become NaN or infinite, and divisions by a constant 0.
   std::vector<const Expr *> notFinite;
   /// Whether a depth beyond maxDepth was reported. It is reported once per body, because each further

@@ -38,9 +38,9 @@ public:
     for (optim::ParameterOp op : parameters)
       if (!result.parameters.contains(op.getSymNameAttr()))
         return op.emitOpError("expected a group that lists the parameter, found none");
-    if (optim::findModel(module))
-      plan().model = ProgramPlan::find(
-          result.parameters, FlatSymbolRefAttr::get(module.getContext(), optim::kModelName));
+    if (optim::ModelOp model = optim::findModel(module))
+      if (failed(addModel(model)))
+        return failure();
     for (comm::SegmentOp op : segments)
       if (failed(addSegment(op)))
         return failure();
@@ -99,6 +99,24 @@ private:
     rule.definition = isOfModel ? definitionHash(model) : definitionHash(op);
     result.rules[op.getSymNameAttr()] = plan().rules.size();
     plan().rules.push_back(std::move(rule));
+  }
+
+  /// Finds what stands for the model, whose rule was made of it.
+  LogicalResult addModel(optim::ModelOp op) {
+    plan().model = ProgramPlan::find(result.parameters,
+                                     FlatSymbolRefAttr::get(op.getContext(), optim::kModelName));
+    if (plan().model < 0)
+      return groups.empty() ? success()
+                            : op.emitError("expected a group of the parameter that stands for the "
+                                           "model, found none");
+    optim::GroupOp group = groups[size_t(plan().groupOfModel())];
+    auto rule = SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(group, group.getRuleAttr());
+    if (rule.getStates() == op.getStates())
+      return success();
+    auto diag = rule.emitOpError("expected the states of the model, ")
+                << op.getStates() << ", found " << rule.getStates();
+    diag.attachNote(op.getLoc()) << "the model is here";
+    return diag;
   }
 
   LogicalResult addRoute(optim::RouteOp op) {

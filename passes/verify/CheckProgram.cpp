@@ -31,9 +31,8 @@ LogicalResult ProgramCheck::run(ArrayRef<Operation *> commands) {
       return failure();
   }
   if (versions.skipped() && !hasSkipped)
-    return user->emitOpError(
-        "expected a command before it that skips the step where the model says "
-        "so, found none");
+    return user->emitOpError("expected a command before it that skips the step when the model says "
+                             "so, found none");
   return success(workspace.checkAllRead() && succeeded(versions.checkAllBlocks(module)) &&
                  succeeded(versions.check()));
 }
@@ -384,7 +383,7 @@ bool ProgramCheck::execute(const plan::Skip &command) {
   if (value->terms[0] == *wanted)
     return true;
   auto [inModel, inStep] = versions.terms.findDifference(*wanted, value->terms[0]);
-  user->emitOpError("expected to skip the step where the model says so, with ")
+  user->emitOpError("expected to skip the step when the model says so, with ")
       << versions.terms.describe(inModel) << ", found " << versions.terms.describe(inStep)
       << " in its place";
   return false;
@@ -396,7 +395,7 @@ bool ProgramCheck::checkSkipped(const plan::Group &group) {
     return true;
   if (isOfModel)
     user->emitOpError("expected changes of the model's states before the step may be skipped, "
-                      "because a skipped step has them, too, found one behind that");
+                      "because a skipped step also has them, found one behind that");
   else
     user->emitOpError("expected no change of parameters and states before the step may be "
                       "skipped, found one");

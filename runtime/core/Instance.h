@@ -90,10 +90,10 @@ struct stepc_instance {
   Status findTransportProblem(std::string &message);
   /// Waits until the device has done all that was enqueued, a problem is found, or `seconds` have passed.
   Status waitForDevice(double seconds, const std::string &what, std::string &message);
-  /// Whether exchanges are on a stream of the device; otherwise the host carries them out. `exchangeStream`
-  /// is this stream, or null.
   /// Whether a kernel counts the steps.
   bool countsSteps() const { return prepared.commands.back()->countsSteps(); }
+  /// Whether exchanges are on a stream of the device; otherwise the host carries them out. `exchangeStream`
+  /// is this stream, or null.
   bool isOnDevice() const { return size > 1 && device().stream; }
   void *exchangeStream() {
     return isOnDevice() ? device().stream(deviceContext, stepc::runtime::Stream::Communication)

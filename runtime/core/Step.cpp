@@ -48,8 +48,10 @@ namespace {
 /// Marks the parameters whose shards a command of the failed step may have written.
 void markHalfStepped(stepc_instance &instance) {
   const plan::Plan &plan = instance.library.plan;
+  // A step that the model skips has written the model's states.
   auto mark = [&](int64_t p) {
-    instance.failures.halfStepped[p] |= uint8_t(instance.running.records[p].active);
+    bool isWritten = instance.running.records[p].active || p == plan.model;
+    instance.failures.halfStepped[p] |= uint8_t(isWritten);
   };
   for (const auto &command : instance.prepared.commands) {
     if (!command->begun)

@@ -400,3 +400,33 @@ def test_states_of_the_model_are_saved_and_loaded(real, tmp_path):
     del wrong["model"]["average"]
     with pytest.raises(stepc.StepcError, match="expected step, max_norm, decay, average, skipped, found step"):
         again.load_state_dict(wrong)
+
+
+def test_states_of_the_model_are_f32_whatever_torch_makes(real):
+    torch.set_default_dtype(torch.float64)
+    try:
+        model = Net().float()
+        optimizer = Optimizer(model.named_parameters(), AVERAGED + SGD, model={"max_norm": 0.7})
+        optimizer.load_state_dict(optimizer.state_dict())
+        set_gradients(model, 0)
+        optimizer.step()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert optimizer.state_dict()["model"]["step"] == 1
+
+
+def test_cleared_states_leave_the_model_its_count(real):
+    """States that the trainer clears begin anew, and counts of steps are bound anew."""
+    model = Net()
+    optimizer = Optimizer(model.named_parameters(), WARM + SGD, model={"max_norm": 0.7})
+    _train(model, optimizer, range(2))
+    optimizer.state.clear()
+    _train(model, optimizer, range(2, 4))
+    assert optimizer.state_dict()["model"]["step"] == 4
+    assert {int(state["step"]) for state in optimizer.state.values()} == {2}
+    saved = copy.deepcopy(optimizer.state_dict())
+    _train(model, optimizer, range(4, 5))
+    optimizer.load_state_dict(saved)
+    assert optimizer.state_dict()["model"]["step"] == 4
+    _train(model, optimizer, range(5, 6))
+    assert optimizer.state_dict()["model"]["step"] == 5

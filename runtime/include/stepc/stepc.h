@@ -98,8 +98,8 @@ typedef struct stepc_options {
 
 /* One parameter as this rank sees it. If the specification has a model block, the last parameter stands for
  * the model (`is_model`): it has the model's hyperparameters, step count and states, its local shapes are
- * [0]. A state of the model is one number, which every rank binds. Strings and global shapes live as long as
- * the library, local shapes as long as the instance.
+ * [0]. A state of the model is one number, which must be equal on all ranks; they do not compare it. Strings
+ * and global shapes live as long as the library, local shapes as long as the instance.
  * Local shapes are null for a null instance, and on ranks outside the parameter's mesh. For a flat range, if
  * another rank owns the tensor, and if a state stays with some blocks of a parameter, the local shape is the
  * number of elements, followed by ones. A scalar then has this number, too, although it has 0 axes. */

@@ -45,6 +45,12 @@ Check ProgramChecks::run(int64_t &which) {
              std::to_string(i);
   if (plan.commands.empty())
     return "expected commands, found none";
+  // Where kernels count steps, the host knows neither counts nor conditions.
+  for (const Command &each : plan.commands)
+    if (const auto *skip = std::get_if<Skip>(&each);
+        skip &&
+        skip->kernel.isNone() != std::get<AdvanceSteps>(plan.commands.back()).kernel.isNone())
+      return "expected a kernel that skips steps exactly if a kernel counts them";
   for (const Kernel &kernel : plan.kernels)
     if (Check wrong = kernel.launch ? checkLaunch(*kernel.launch) : Check(); !wrong.empty())
       return "kernel " + kernel.name + ": " + wrong;

@@ -246,3 +246,21 @@ optim.rule @MovedBetween hyperparameters [] states [#optim.state<"s", f32, full,
   %p = arith.subf %param, %u3 : tensor<?x?xf32>
   optim.yield %p, %stored : tensor<?x?xf32>, tensor<?x?xf32>
 }
+
+// States of lines that follow from scalars and other states alone are stored on the way in, although operations need whole matrices. What
+// is computed on the way out reads a copy of the old value.
+// CHECK-LABEL: optim.rule @Counts
+// CHECK: optim.orthogonalize {{.*}} {optim.space = #optim.space<matrix>}
+// CHECK: optim.yield {{.*}} {optim.writes = [#optim.space<out>, #optim.space<in>, #optim.space<in>]}
+optim.rule @Counts hyperparameters ["lr"] states [#optim.state<"n", f32, one, 0.0 : f64, false>, #optim.state<"w", f32, rows, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %n: tensor<1x1xf32>, %w: tensor<?x1xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %lr : tensor<1x1xf32>
+  %n1 = arith.addf %n, %s : tensor<1x1xf32>
+  %b = optim.broadcast %n1 : tensor<1x1xf32> to tensor<?x1xf32>
+  %w1 = arith.addf %w, %b : tensor<?x1xf32>
+  %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 : tensor<?x?xf32>
+  %old = optim.broadcast %n : tensor<1x1xf32> to tensor<?x?xf32>
+  %d = arith.mulf %old, %o : tensor<?x?xf32>
+  %p = arith.subf %param, %d : tensor<?x?xf32>
+  optim.yield %p, %n1, %w1 : tensor<?x?xf32>, tensor<1x1xf32>, tensor<?x1xf32>
+}

@@ -205,6 +205,37 @@ optimizer Sgd(lr) {{
     assert found["state:a:z0"].data == found["state:a:z1"].data
 
 
+@pytest.mark.parametrize("strategy", ["owner", "gather"])
+def test_states_of_scalars_beside_operations_on_whole_matrices(tmp_path, strategy):
+    """Stages that write them come before what reads their old and their new values."""
+    spec = f"""optimizer Counts(lr) {{
+  state n : f32[] = 2
+  state w : f32[rows]
+  state m : f32
+  let old = n
+  let o = orthogonalize(grad + n * param, {POLAR})
+  n = n + lr
+  w = 0.5 * w + n
+  m = 0.5 * m + n * o
+  param = param - lr * m * old / (n + w)
+}}
+route {{
+  Counts(lr = 0.5) for rest
+}}
+"""
+    steps = ("@1", "@2", "@3")
+    tensors = normal(np.random.default_rng(int(SEED)), {"a": (6, 10), "b": (12, 7)}, steps)
+    parameters = [parameter("a", (6, 10)), parameter("b", (12, 7), placements=["S(1)"])]
+    found = [
+        run(*write(tmp_path / str(len(mesh.ranks)), spec, [mesh], parameters, tensors), *options, steps=3)
+        for mesh, options in ((THREE[0], ["--strategy", f"*={strategy}"]), (Mesh("mesh", (1,), [0]), []))
+    ]
+    assert not different(*found)
+    for name in ("a", "b"):
+        assert float(found[0][f"state:{name}:n"].array()) == 3.5
+        assert set(found[0][f"state:{name}:w"].array().ravel()) == {0.25 * 2.5 + 0.5 * 3 + 3.5}
+
+
 def test_a_step_without_any_gradient_is_a_step_of_the_model(tmp_path):
     tensors = {name: each for name, each in pair().items() if name.startswith("param")}
     found = run(

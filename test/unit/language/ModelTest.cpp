@@ -369,6 +369,34 @@ TEST(Model, DepthGoesThroughIt) {
               testing::Contains(testing::HasSubstr("operations that follow from one another")));
 }
 
+TEST(Model, DepthOfWhatSkipsAndIsKept) {
+  auto has = [](const std::string &body) {
+    std::vector<std::string> found =
+        check("model(k) {\n  state s : f32\n" + body + "}\n" + rule("state m : f32[]\nm = model.s"))
+            .messages();
+    return llvm::any_of(found, [](const std::string &message) {
+      return message.find("operations that follow from one another") != std::string::npos;
+    });
+  };
+  auto many = [](const std::string &line, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i)
+      text += line;
+    return text;
+  };
+  EXPECT_FALSE(has(many("  skip when k > 1\n", 100) + many("  s = k\n", 100)));
+  EXPECT_TRUE(has(many("  skip when k > 1\n", 4000)));
+  EXPECT_TRUE(has(many("  s = k\n", 4000)));
+  // A state that is assigned behind the gradient is not the gradient.
+  std::string sum = "  grad = grad" + many(" + grad", 6000) + "\n";
+  std::string text = "model() {\n  state s : f32\n" + sum +
+                     "  s = 1\n}\noptimizer A() {\n  param = "
+                     "model.s * grad" +
+                     many(" + grad", 6000) + "\n}\n";
+  EXPECT_THAT(check(text).messages(),
+              testing::Contains(testing::HasSubstr("operations that follow from one another")));
+}
+
 TEST(Model, WordsStayNames) {
   // Text that was legal before there was a model.
   for (const char *word : {"model", "skip", "metrics", "finite", "when"}) {

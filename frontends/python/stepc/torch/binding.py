@@ -37,10 +37,13 @@ class Binding:
     def __init__(
         self, instance: Instance, device: Host | Gpu, records: Sequence[Record],
         steps: torch.Tensor, partial: str, attribute: str = "grad", in_place: bool = False,
+        model_states: Mapping[str, torch.Tensor] | None = None,
     ) -> None:  # fmt: skip
         self.instance, self._device, self._in_place = instance, device, in_place
         self.records = list(records)
         self.steps = steps
+        # Held as long as the instance may write to them.
+        self._model_states = model_states
         self.partial, self._attribute = partial, attribute
         self._gradients = (c.c_uint64 * max(len(instance.parameters), 1))()
         self._kept: list[torch.Tensor] = []
@@ -60,6 +63,12 @@ class Binding:
         # Whether memory moved since the last check that no two tensors share memory.
         self._moved = True
         self.check()
+
+    @property
+    def model_step(self) -> torch.Tensor | None:
+        """The bound count of the model's steps; None if the library has no model."""
+        model = self.instance.library.model
+        return None if model is None else self.steps[model.index]
 
     def remember(self, groups: Sequence[Mapping[str, Any]]) -> None:
         """Remembers these parameter groups as the bound ones."""

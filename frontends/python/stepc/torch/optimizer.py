@@ -135,7 +135,7 @@ class Optimizer(Failures, RoutedGroups):
         self._threads, self._capturable = threads, capturable
         self._binding: Binding | None = None
         # The model's count of steps, where the library counts it. None before anything was bound or loaded.
-        self._model_view: torch.Tensor | None = None
+        self._model_taken: torch.Tensor | None = None
         # The bound states of the model by name, one number each, or those that were loaded before.
         self._model_states: dict[str, torch.Tensor] = {}
         self._hyperparameters: Hyperparameters | None = None
@@ -405,16 +405,17 @@ class Optimizer(Failures, RoutedGroups):
         model = instance.library.model
         if model is not None:
             steps[model.index] = self._model_step()
-            self._model_view = steps[model.index]
             self._model_states = {
-                state.name: torch.full((), state.init, device=device.device) for state in model.states
+                state.name: torch.full((), state.init, dtype=torch.float32, device=device.device)
+                for state in model.states
             } | {name: held.to(device.device) for name, held in self._model_states.items()}
             for number, state in enumerate(model.states):
                 held = self._model_states[state.name]
                 instance.bind_state(model.index, number, held.data_ptr(), held.nbytes)
         self._binding = Binding(
-            instance, device, records, steps, self._partial, self._declarations.gradient, self._capturable
-        )
+            instance, device, records, steps, self._partial, self._declarations.gradient, self._capturable,
+            self._model_states,
+        )  # fmt: skip
         table = self._hyperparameters
         instance.bind_hyperparameters(
             table.pointer, table.count, table.stride, table.groups, device.memory
@@ -428,7 +429,14 @@ class Optimizer(Failures, RoutedGroups):
 
     def _model_step(self) -> int:
         """How many steps the model has taken."""
-        return 0 if self._model_view is None else int(self._model_view)
+        taken = self._bound_model_step()
+        return 0 if taken is None else int(taken)
+
+    def _bound_model_step(self) -> torch.Tensor | None:
+        """The model's count of steps: the bound one, or what it was when it was bound last."""
+        if self._binding is not None and self._binding.model_step is not None:
+            self._model_taken = self._binding.model_step
+        return self._model_taken
 
     def _model_values(self) -> dict[str, Any]:
         """The model's hyperparameters, then its states, in the order of the definition."""
@@ -600,12 +608,13 @@ class Optimizer(Failures, RoutedGroups):
         """Takes the model's count of steps, hyperparameters and states, which loading has checked."""
         for name, value in saved.items():
             if name in self._routing.model_states:
-                self._model_states.setdefault(name, torch.zeros(())).fill_(float(value))
+                held = self._model_states.setdefault(name, torch.zeros((), dtype=torch.float32))
+                held.fill_(float(value))
             elif name != STEP:
                 self.model[name] = value.clone() if isinstance(value, torch.Tensor) else value
-        if self._model_view is None:
-            self._model_view = torch.zeros((), dtype=torch.int64)
-        self._model_view.fill_(saved[STEP])
+        if self._bound_model_step() is None:
+            self._model_taken = torch.zeros((), dtype=torch.int64)
+        self._model_taken.fill_(saved[STEP])
 
     def _never_stepped(self) -> bool:
         return self._binding is None and not self._kept_states and not any(self.state.values())
