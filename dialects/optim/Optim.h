@@ -137,6 +137,9 @@ inline constexpr llvm::StringLiteral kModelName = "model";
 /// Verifies an operation in a rule or model. It has no fast-math flags. Tensors have two axes and the one
 /// type of their kind, and constants have one number for all elements.
 llvm::LogicalResult verifyInRule(mlir::Operation *op);
+/// Verifies that the body of a rule or a model has these types of arguments and yields values of these types.
+llvm::LogicalResult verifyBodyTypes(mlir::Operation *op, mlir::TypeRange arguments,
+                                    mlir::TypeRange yields);
 
 /// Whether the pattern matches the parameter's name or an alias. `Named`: a ParameterOp or a
 /// FrozenOp.

@@ -125,12 +125,8 @@ LogicalResult ModelOp::verifyRegions() {
   SmallVector<Type> expected(2, full), yields{full};
   expected.append(getHyperparameters().size() + 1, b.getF64Type());
   yields.append(getValues().size() + getStates().size() + getSkips(), one);
-  if (TypeRange(block.getArgumentTypes()) != TypeRange(expected))
-    return emitOpError("expected body arguments ")
-           << expected << ", found " << block.getArgumentTypes();
-  auto yield = cast<YieldOp>(block.getTerminator());
-  if (TypeRange(yield.getOperandTypes()) != TypeRange(yields))
-    return yield.emitOpError("expected values ") << yields << ", found " << yield.getOperandTypes();
+  if (failed(verifyBodyTypes(*this, expected, yields)))
+    return failure();
   for (Operation &op : block.without_terminator()) {
     if (failed(verifyInRule(&op)))
       return failure();

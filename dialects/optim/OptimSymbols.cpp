@@ -191,6 +191,18 @@ LogicalResult optim::verifyInRule(Operation *op) {
   return success();
 }
 
+LogicalResult optim::verifyBodyTypes(Operation *op, TypeRange arguments, TypeRange yields) {
+  Block &block = op->getRegion(0).front();
+  if (TypeRange(block.getArgumentTypes()) != arguments)
+    return op->emitOpError("expected body arguments ")
+           << arguments << ", found " << block.getArgumentTypes();
+  Operation *yield = block.getTerminator();
+  if (TypeRange(yield->getOperandTypes()) != yields)
+    return yield->emitOpError("expected values ")
+           << yields << ", found " << yield->getOperandTypes();
+  return success();
+}
+
 LogicalResult RuleOp::verifyRegions() {
   Block &block = getBody().front();
   Builder b(getContext());
@@ -199,12 +211,8 @@ LogicalResult RuleOp::verifyRegions() {
     expected.push_back(tensorType(cast<StateAttr>(state).getKind(), b.getF32Type()));
   SmallVector<Type> yields(ArrayRef<Type>(expected).drop_front());
   expected.append(getNumHyperparameters() + 4, b.getF64Type());
-  if (TypeRange(block.getArgumentTypes()) != TypeRange(expected))
-    return emitOpError("expected body arguments ")
-           << expected << ", found " << block.getArgumentTypes();
-  auto yield = cast<YieldOp>(block.getTerminator());
-  if (TypeRange(yield.getOperandTypes()) != TypeRange(yields))
-    return yield.emitOpError("expected values ") << yields << ", found " << yield.getOperandTypes();
+  if (failed(verifyBodyTypes(*this, expected, yields)))
+    return failure();
   for (Operation &op : block.without_terminator())
     if (failed(verifyInRule(&op)))
       return failure();

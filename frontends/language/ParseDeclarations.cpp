@@ -266,7 +266,7 @@ bool Parser::parseStatement(Body &body) {
 /// Reports a statement that a model may not have, or not yet. Returns false.
 bool Parser::refuseInModel() {
   if (at(TokenKind::KwMaster))
-    expected("'let' or 'grad = ...' in a model")
+    expected("'state', 'let', 'skip when' or an assignment in a model")
         .withHint("the master copy of a parameter is declared in its optimizer");
   else
     unsupported(current(), " in a model");

@@ -347,8 +347,7 @@ private:
     if (ArrayAttr own = exemplar.getStatePlacementsAttr())
       out.placements += ", states " + optim::describe(own);
     out.isOfModel = plan.isOfModel(group);
-    if (!out.isOfModel) // its parameter has no memory
-      addMemory(plan, index, *expander, report, out);
+    addMemory(plan, index, *expander, report, out);
     out.orthogonalizations = orthogonalizationsOf(rule, op);
     out.mesh = geometry.mesh.name = plan.meshes[group.mesh].name;
     out.waves =

@@ -19,8 +19,10 @@ static RankMemory memoryOf(const plan::Plan &plan, const plan::Group &group, int
     return geometry::elements(shape) * plan::byteSize(type);
   };
   RankMemory memory;
-  memory.parameters = bytesOf(plan::ShardsKind::Parameter, group.parameterType);
-  memory.gradients = bytesOf(plan::ShardsKind::Gradient, group.gradientType);
+  if (!plan.isOfModel(group)) { // which has states alone
+    memory.parameters = bytesOf(plan::ShardsKind::Parameter, group.parameterType);
+    memory.gradients = bytesOf(plan::ShardsKind::Gradient, group.gradientType);
+  }
   memory.states = plan::shardStateBytes(group, plan.rules[group.rule], mesh, position);
   return memory;
 }

@@ -216,9 +216,8 @@ void Work::countShards() {
   plan::Expander expander(plan);
   for (const plan::Group &group : plan.groups) {
     // Parameters with parts belong to several groups. Count their whole shards once, with the group of the
-    // first part. The model's parameter has no memory.
-    if (plan.parameters[size_t(group.parameters[0])].group != &group - plan.groups.data() ||
-        plan.isOfModel(group))
+    // first part.
+    if (plan.parameters[size_t(group.parameters[0])].group != &group - plan.groups.data())
       continue;
     plan::Group whole = geometry::whole(group);
     const plan::Mesh &mesh = plan.meshes[size_t(group.mesh)];
@@ -234,8 +233,9 @@ void Work::countShards() {
       };
       using enum plan::ShardsKind;
       int64_t &sum = shards[rankOf.at(mesh.ranks[position])];
-      sum += bytes(Parameter, plan::ValueKind::Full, group.parameterType) +
-             bytes(Gradient, plan::ValueKind::Full, group.gradientType);
+      if (!plan.isOfModel(group)) // which has states alone
+        sum += bytes(Parameter, plan::ValueKind::Full, group.parameterType) +
+               bytes(Gradient, plan::ValueKind::Full, group.gradientType);
       sum += count * plan::shardStateBytes(group, rule, mesh, int64_t(position));
       if (!group.blockStates.empty())
         sum += int64_t(expander

@@ -9,7 +9,7 @@ from conftest import ROOT, real_compiler
 
 SPEC = ROOT / "examples" / "muon.optim"
 MANIFEST = ROOT / "examples" / "four_ranks.json"
-NAMED = ("routes[].defaults", "model")  # objects whose keys the specification gives
+NAMED = ("routes[].defaults", "model", "model_states")  # objects whose keys the specification gives
 # What no example asks for here: the other tests of products and of copies of NCCL do.
 PINNED = "pinned"
 
@@ -20,7 +20,11 @@ optimizer Muon(lr, mu = 0.95) {
   param = param - lr * orthogonalize(m)
 }
 model(max_norm = 1) {
-  grad = min(1, max_norm / norm(grad)) * grad
+  state most : f32
+  let total = norm(grad)
+  skip when not finite(total)
+  most = max(most, total)
+  grad = min(1, max_norm / total) * grad
 }
 optimizer Sgd(lr) {
   param = param - lr * grad
@@ -76,7 +80,7 @@ def kind(value):
 
 def shared(key):
     """The key that the page has in place of one of an object that stands in several places."""
-    operand = r"commands\[\]\.(lhs|rhs|addend|out|source|sources\[\]|target|sent|received|runs\[\]\.operands\[\]|runs\[\]\.source)\."
+    operand = r"commands\[\]\.(lhs|rhs|addend|out|source|sources\[\]|target|value|sent|received|runs\[\]\.operands\[\]|runs\[\]\.source)\."
     for pattern, name in (
         (operand, "operand."),
         (r"tables\[\]\.to\.", "tables[].from."),

@@ -97,7 +97,8 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
   app.add_option_function<std::string>(
          "--state-limit",
          [&options](const std::string &text) { options.stateLimit = parseBytes(text); },
-         "At most so many bytes of states per rank, or an error: owners of blocks whose states stay "
+         "At most so many bytes of states per rank, or an error: owners of blocks whose states "
+         "stay "
          "with them are chosen for it")
       ->check(checkBytes)
       ->type_name("BYTES");

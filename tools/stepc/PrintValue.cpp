@@ -158,6 +158,7 @@ void driver::printValue(llvm::raw_ostream &os, int64_t step, StringRef parameter
   }
 }
 
-void driver::printSkipped(llvm::raw_ostream &os, int64_t step, StringRef parameter) {
-  os << "step " << step << ", " << parameter << ": not stepped, it has no gradient\n";
+void driver::printSkipped(llvm::raw_ostream &os, int64_t step, StringRef parameter, bool skipsAll) {
+  os << "step " << step << ", " << parameter << ": not stepped, "
+     << (skipsAll ? "the model skips the step" : "it has no gradient") << '\n';
 }

@@ -304,6 +304,8 @@ private:
     if (!llvm::all_of(ranks, [](const Rank &rank) { return rank.status == STEPC_OK; }))
       return;
     ++stepsPrinted;
+    if (library.plan.model >= 0)
+      skipsAll = std::exchange(stepsOfModel, ranks[0].steps.back()) == ranks[0].steps.back();
     std::vector<size_t> order(parameters.size());
     std::iota(order.begin(), order.end(), 0);
     llvm::sort(order,
@@ -322,7 +324,7 @@ private:
       if (isMember(p, int32_t(index)))
         p.steps = rank.steps[number];
     if (p.steps == before)
-      return printSkipped(textOutput(command), stepsPrinted, name);
+      return printSkipped(textOutput(command), stepsPrinted, name, skipsAll);
     for (const WatchedValue &one : watched->second) {
       size_t state = llvm::find(p.stateNames, one.state) - p.stateNames.begin();
       if (state == p.states.size() && !one.state.empty())
@@ -388,6 +390,8 @@ private:
   std::vector<Rank> ranks;                         // destroyed before the library closes
   std::optional<std::barrier<AllStepped>> stepped; // if values are watched
   int64_t stepsPrinted = 0;
+  int64_t stepsOfModel = run.stepsOfModel(); ///< before the step whose values are printed
+  bool skipsAll = false;                     ///< whether the model skips this step
 };
 
 } // namespace

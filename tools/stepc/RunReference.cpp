@@ -136,9 +136,10 @@ private:
       }
       numbers = std::move(made->numbers);
       states = std::move(made->states);
-      taken += !made->isSkipped;
+      skipsAll = made->isSkipped;
+      taken += !skipsAll;
       for (Parameter &each : parameters)
-        each.steps &= !made->isSkipped;
+        each.steps &= !skipsAll;
     }
     for (Parameter &each : parameters) {
       if (each.steps && failed(reference::step(each.rule, each.op, each.tensors,
@@ -163,7 +164,7 @@ private:
     llvm::raw_string_ostream os(watchedText[step]);
     const std::string &name = run.manifest->parameters[index].name;
     if (skipped)
-      return printSkipped(os, step + 1, name);
+      return printSkipped(os, step + 1, name, skipsAll);
     plan::Group group = op.toPlan();
     if (rule.seesBlocks() && !group.division.parts.empty())
       group.parts = {0};
@@ -199,6 +200,7 @@ private:
   const RunCommand &command;
   std::vector<RunOutput> &outputs;
   optim::ModelOp model;
+  bool skipsAll = false;             ///< whether the model skips the step
   int64_t taken = 0;                 ///< steps that the model took
   std::vector<double> states;        ///< of the model
   std::vector<Parameter> parameters; ///< in the module's order

@@ -34,8 +34,9 @@ bool isWatchState(llvm::StringRef name);
 void printValue(llvm::raw_ostream &os, int64_t step, llvm::StringRef parameter,
                 const WatchedValue &watched, const plan::Group &group, plan::ValueKind kind,
                 manifest::TensorType type, llvm::ArrayRef<double> values);
-/// Says that a parameter was not stepped, because it has no gradient.
-void printSkipped(llvm::raw_ostream &os, int64_t step, llvm::StringRef parameter);
+/// Says that a parameter was not stepped, because the model skips the step or, if it does not, because the
+/// parameter has no gradient.
+void printSkipped(llvm::raw_ostream &os, int64_t step, llvm::StringRef parameter, bool skipsAll);
 
 } // namespace stepc::driver
 

@@ -86,10 +86,26 @@ def strategies_of(batch, folder):
     return result
 
 
+def traits_of(batch):
+    return Counter(trait for case in batch.cases for trait in case.traits())
+
+
+def seeds_of(prefix, count):
+    """`count` seeds, and more until the cases that they draw are of every class."""
+    seeds, drawn = [], Counter()
+    while len(seeds) < count or (
+        len(seeds) < 3 * count
+        and any(drawn[name] < LEAST for name in COUNTED if not name.startswith("strategy"))
+    ):
+        seeds.append(f"{prefix}{len(seeds)}")
+        drawn += traits_of(random_batch(seeds[-1], PER_BATCH))
+    return seeds
+
+
 def check(seed, folder, separately, *options):
     """One batch: (what its cases are, what is wrong with it, outputs that are not finite)."""
     batch = random_batch(seed, PER_BATCH)
-    counts = Counter(trait for case in batch.cases for trait in case.traits())
+    counts = traits_of(batch)
     counts["cases"] += len(batch.cases)
     try:
         many, one = step_both(batch, folder, separately, *options)
@@ -112,18 +128,21 @@ def check(seed, folder, separately, *options):
 
 
 def test_results_have_the_same_bytes(tmp_path, capsys):
-    compare([f"{SEED}-{index}" for index in range(BATCHES)], tmp_path, capsys)
+    compare(seeds_of(f"{SEED}-", BATCHES), tmp_path, capsys)
 
 
 def test_interpreted_results_have_the_same_bytes(tmp_path, capsys):
-    compare([f"{SEED}-interpreted-{index}" for index in range(INTERPRETED)], tmp_path, capsys, "--target", "interpret")
+    compare(seeds_of(f"{SEED}-interpreted-", INTERPRETED), tmp_path, capsys, "--target", "interpret")
 
 
 def compare(seeds, folder, capsys, *options):
     folder = Path(os.environ.get("STEPC_KEEP") or folder)
     with ThreadPoolExecutor(WORKERS) as pool:
         # Every fourth is compiled for one rank alone, as a user compares them.
-        checks = [pool.submit(check, seed, folder / seed, index % 4 == 0, *options) for index, seed in enumerate(seeds)]
+        checks = [
+            pool.submit(check, seed, folder / seed, index % 4 == 0, *options)
+            for index, seed in enumerate(seeds)
+        ]
         results = [one.result() for one in checks]
     histogram, infinite = Counter(), 0
     for counts, _, count in results:

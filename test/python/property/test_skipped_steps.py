@@ -5,7 +5,7 @@ trainer, and beside parameters that have no gradient.
 import numpy as np
 import pytest
 from bound import DEVICE, HOST, Bound, compiled
-from compiler import STEPC, run, tensor
+from compiler import STEPC, run, stepc, tensor
 from random_layouts import Mesh
 from stepc._device import Device
 from stepc.errors import ArgumentError
@@ -189,3 +189,15 @@ def test_replays_of_a_trainers_graph_skip_steps(tmp_path, own):
             driver.call("cuGraphExecDestroy", graph)
         bound.instance.close()
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("target", ["interpret", "reference"])
+def test_watching_says_why_a_parameter_is_not_stepped(tmp_path, target):
+    given = tensors_of((1, 3, 4))  # in step 2 one parameter has no gradient, step 3 is skipped
+    files = write(tmp_path, SKIP + RULES, [MESH], PARAMETERS, given)
+    said = stepc("run", *files[:1], "-m", files[1], "--tensors", files[2], "-o", files[3], "--steps", 3, "--watch", "grad",
+                 *TARGETS[target])  # fmt: skip
+    lines = [line for line in said.splitlines() if "not stepped" in line]
+    assert lines == ["step 2, bias: not stepped, it has no gradient"] + [
+        f"step 3, {each['name']}: not stepped, the model skips the step" for each in PARAMETERS
+    ]

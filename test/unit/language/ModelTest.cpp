@@ -112,7 +112,8 @@ TEST(Model, Errors) {
        {"2:9: error: expected 'model.k' in an optimizer, found it in the model",
         "  hint: write 'k'"}},
       {"master : f32",
-       {"2:1: error: expected 'let' or 'grad = ...' in a model, found 'master'",
+       {"2:1: error: expected 'state', 'let', 'skip when' or an assignment in a model, found "
+        "'master'",
         "  hint: the master copy of a parameter is declared in its optimizer"}},
       {"return grad",
        {"2:8: error: expected '=' after 'return', found 'grad'",
