@@ -457,12 +457,16 @@ LogicalResult SumOp::verify() {
   return success();
 }
 
+/// Whether a value of kind one is kept in a distribution.
+static bool isOneKept(Value value, Distribution in) {
+  PlaceAttr place = placeOf(value);
+  return place && !place.isScalars() && place.getValue() == ValueKind::One &&
+         place.getEnd() == End::Kept && place.getFrom() == in;
+}
+
 LogicalResult CollectOp::verify() {
   auto stands = [&](Value value, Distribution in) {
-    PlaceAttr place = placeOf(value);
-    return place && !place.isScalars() && place.getValue() == ValueKind::One &&
-           place.getEnd() == End::Kept && place.getFrom() == in &&
-           lineSumsIn(elementOf(value), getReduction()) == 1;
+    return isOneKept(value, in) && lineSumsIn(elementOf(value), getReduction()) == 1;
   };
   for (Value source : getSources())
     if (!stands(source, Distribution::ModelParts))
@@ -474,10 +478,7 @@ LogicalResult CollectOp::verify() {
 }
 
 LogicalResult SkipOp::verify() {
-  PlaceAttr place = placeOf(getValue());
-  if (place && !place.isScalars() && place.getValue() == ValueKind::One &&
-      place.getEnd() == End::Kept && place.getFrom() == Distribution::Shards &&
-      elementOf(getValue()).isF32())
+  if (isOneKept(getValue(), Distribution::Shards) && elementOf(getValue()).isF32())
     return success();
   return emitOpError("expected a value of f32 and kind one that is kept in shards, found ")
          << getValue().getType();

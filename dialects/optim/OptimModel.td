@@ -52,7 +52,7 @@ def Optim_ModelOp : Optim_Op<"model", [IsolatedFromAbove, HasParent<"::mlir::Mod
     ::llvm::SmallVector<::mlir::Operation *> getNumbers();
     ::mlir::BlockArgument getParameterArgument() { return getBody().getArgument(0); }
     ::mlir::BlockArgument getGradientArgument() { return getBody().getArgument(1); }
-    /// What says whether the step is skipped; null if no step is.
+    /// The value that is not 0 if the step is skipped. Null if the model skips no step.
     ::mlir::Value getSkipped();
     /// The new values of the states.
     ::mlir::OperandRange getNewStates();

@@ -294,7 +294,7 @@ struct Statement {
   enum class Kind : uint8_t { Let, Assign, Skip };
   const Kind kind;
   SourceRange range;
-  Name target; ///< The word `skip` where nothing gets the value.
+  Name target; ///< The word `skip` if nothing gets the value.
   ExprPtr value;
 
   virtual ~Statement() = default;

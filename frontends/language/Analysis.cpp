@@ -287,11 +287,14 @@ void BodyAnalyzer::resolveTarget(AssignStatement &assign) {
     return;
   }
   symbol.state->isAssigned = true;
-  // Two more operations: the value is rounded to the state's type here, and extended when it is read.
-  // In a model the value is chosen by all conditions so far that skip the step.
   uint32_t &depth = symbol.state->depth;
-  depth = std::max({assign.value->depth, skipDepth, llvm::isa<Model>(body) ? depth : 0}) + 3;
-  checkDepth(depth, assign.range);
+  if (llvm::isa<Model>(
+          body)) { // the conditions so far that skip the step choose the old or the new value
+    depth = std::max({assign.value->depth, skipDepth, depth}) + 3;
+    checkDepth(depth, assign.range);
+  } else { // two more operations: rounded to the state's type here, and extended when it is read
+    depth = assign.value->depth + 2;
+  }
   assign.state = symbol.state;
   if (symbol.range.begin > target.range.begin)
     diagnostics.error(target.range, "'" + Twine(target.text) + "' is used before it is declared")

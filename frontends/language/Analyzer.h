@@ -124,8 +124,7 @@ protected:
   bool isResultMisspelt = false; ///< An assignment to the misspelt result was reported.
   const AssignStatement *resultAssignment = nullptr;
   uint32_t gradDepth = 0; ///< Expr::depth of the gradient.
-  uint32_t skipDepth =
-      0; ///< Expr::depth of the condition that the step is skipped, by the statements so far.
+  uint32_t skipDepth = 0; ///< Expr::depth of the conditions so far that skip the step, joined.
   /// Expressions at which constants become NaN or infinite, and divisions by a constant 0.
   std::vector<const Expr *> notFinite;
   /// Whether a depth beyond maxDepth was reported. It is reported once per body, because each further

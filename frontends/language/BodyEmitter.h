@@ -69,8 +69,8 @@ protected:
   mlir::Value skipped;
   llvm::DenseMap<const Hyperparameter *, mlir::Value> hyperparameters;
   llvm::DenseMap<const StateDeclaration *, mlir::Value> states; ///< Current values.
-  /// What a step stores in states of the model that it assigns. If a statement above the assignment skips the
-  /// step, this is what they would hold without the assignment.
+  /// The values that the step stores in states. An assignment changes the value only if no statement above it
+  /// skips the step.
   llvm::DenseMap<const StateDeclaration *, mlir::Value> kept;
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;
 };

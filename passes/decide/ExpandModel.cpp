@@ -36,7 +36,8 @@ class ExpandModel : public stepc::decide::impl::ExpandModelBase<ExpandModel> {
     if (failed(checkNumel(model)) || failed(addParameter(model)))
       return signalPassFailure();
     for (auto rule : getOperation().getOps<RuleOp>()) {
-      expand(rule, model);
+      if (rule.getSymName() != kModelName) // whose rule was made of it
+        expand(rule, model);
       DominanceInfo dominance(rule);
       eliminateCommonSubExpressions(rewriter, dominance, rule);
       (void)runRegionDCE(rewriter, rule.getBody());

@@ -52,7 +52,7 @@ Writes decide::decideWrites(RuleOp rule) {
       if (std::optional<Space> made = spaceOf(operand.getDefiningOp()))
         space = std::max(space.value_or(*made), *made);
     if (i > 0 && rule.getState(i - 1).getKind() != ValueKind::Full) {
-      // What follows from scalars and other states alone is computed on shards, where nothing travels for it.
+      // A line that follows from scalars and other states alone is computed on shards. Then nothing travels.
       writes[i] = space.value_or(Space::In);
       continue;
     }

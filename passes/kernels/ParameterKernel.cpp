@@ -68,9 +68,12 @@ Value recordOf(KernelBuilder &b, Value records, Value parameter) {
                    b.mul(parameter, b.constant(sizeof(stepc_parameter_record))));
 }
 
+Value fieldOf(KernelBuilder &b, Value record, size_t offset) {
+  return b.address(record, b.getI8Type(), int64_t(offset));
+}
+
 Value stepsTaken(KernelBuilder &b, Value record) {
-  return b.load(b.pointer, b.address(record, b.getI8Type(),
-                                     int64_t(offsetof(stepc_parameter_record, steps_taken))));
+  return b.load(b.pointer, fieldOf(b, record, offsetof(stepc_parameter_record, steps_taken)));
 }
 
 void emitParameters(KernelBuilder &b, ElementwiseBody &region, const ParameterForm &form,
@@ -94,7 +97,7 @@ void emitParameters(KernelBuilder &b, ElementwiseBody &region, const ParameterFo
     return vector::FromElementsOp::create(b, b.loc, VectorType::get({width}, f64), loaded);
   };
   auto field = [&](Value record, Type type, size_t offset) {
-    return b.load(type, b.address(record, b.getI8Type(), int64_t(offset)));
+    return b.load(type, fieldOf(b, record, offset));
   };
   SmallVector<Value> given, values;
   for (Value record : each)

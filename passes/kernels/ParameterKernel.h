@@ -36,6 +36,8 @@ struct ParameterArguments {
 
 /// The address of a parameter's record.
 mlir::Value recordOf(KernelBuilder &b, mlir::Value records, mlir::Value parameter);
+/// The address of a field of a record, by its offset.
+mlir::Value fieldOf(KernelBuilder &b, mlir::Value record, size_t offset);
 /// The address of the number of steps that the parameter of a record has taken.
 mlir::Value stepsTaken(KernelBuilder &b, mlir::Value record);
 

@@ -80,9 +80,7 @@ uint64_t stepc::definitionHash(optim::ModelOp model) {
   uint64_t results = hashBody(model.getBody().front(), hashes);
   Hash hash;
   hash.number(kVersion).printed(model.getHyperparameters()).printed(model.getValues());
-  if (!model.getStates().empty())
-    hash.printed(model.getStates());
-  hash.number(results);
+  hash.printed(model.getStates()).number(results);
   // Rules name numbers alone. So it counts which operation has which number.
   for (Operation *number : model.getNumbers())
     hash.number(hashes.lookup(number->getResult(0)));

@@ -21,7 +21,7 @@ static Matrix reduce(optim::Reduction kind, const Matrix &x, int64_t rows, int64
       long double value = x.at(i, j);
       long double &sum =
           sums[static_cast<size_t>((rows == 1 ? 0 : i) * cols + (cols == 1 ? 0 : j))];
-      // Of two zeros the positive one is larger.
+      // +0 counts as larger than -0.
       bool isGreater = value > sum || (value == 0 && sum == 0 && !std::signbit(value));
       if (largest)
         sum = std::isnan(value) || isGreater ? value : sum;

@@ -39,6 +39,10 @@ FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Steppin
     take(interpreter.at(of));
     return success();
   };
+  // The same for a value that depends on numbers and scalars alone.
+  auto evaluate = [&](Value of, double &made) {
+    return run(Matrix(1, 1), Matrix(1, 1), of, [&](const Matrix &value) { made = value.at(0, 0); });
+  };
   for (auto [number, op] : llvm::enumerate(ops)) {
     double &made = numbers[number];
     if (auto state = dyn_cast<optim::ModelStateOp>(op)) {
@@ -47,8 +51,7 @@ FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Steppin
     }
     auto reduce = dyn_cast<optim::ReduceOp>(op);
     if (!reduce) {
-      if (failed(run(Matrix(1, 1), Matrix(1, 1), op->getOperand(0),
-                     [&](const Matrix &value) { made = value.at(0, 0); })))
+      if (failed(evaluate(op->getOperand(0), made)))
         return failure();
       continue;
     }
@@ -65,16 +68,12 @@ FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Steppin
     terms.cols = int64_t(terms.data.size());
     made = computeMatrix(reduce, &terms, 1, 1)->at(0, 0);
   }
-  auto evaluate = [&](Value of, function_ref<void(const Matrix &)> take) {
-    return run(Matrix(1, 1), Matrix(1, 1), of, take);
-  };
   for (Value state : model.getNewStates())
-    if (failed(
-            evaluate(state, [&](const Matrix &value) { result.states.push_back(value.at(0, 0)); })))
+    if (failed(evaluate(state, result.states.emplace_back())))
       return failure();
-  if (Value skipped = model.getSkipped())
-    if (failed(evaluate(skipped,
-                        [&](const Matrix &value) { result.isSkipped = value.at(0, 0) != 0; })))
-      return failure();
+  double skipped = 0;
+  if (Value value = model.getSkipped(); value && failed(evaluate(value, skipped)))
+    return failure();
+  result.isSkipped = skipped != 0;
   return result;
 }

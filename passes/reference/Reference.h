@@ -48,14 +48,15 @@ struct Stepping {
   optim::ParameterOp parameter;
   const Tensors *tensors;
 };
-/// What a model says of a step.
+/// The results of a model for one step.
 struct ModelStep {
   std::vector<double> numbers; ///< for the rules, by number
   std::vector<double> states;  ///< of the model, after the step
   bool isSkipped = false;      ///< the step changes nothing and does not count
 };
-/// What a model that went through `optim-expand-model` says of one step of these parameters. `step` counts
-/// the steps of the model from 1, `states` are those of the model before the step.
+/// Computes the results of a model for one step of these parameters. The model must have gone through
+/// `optim-expand-model`. `step` counts the steps of the model from 1, `states` are those of the model before
+/// the step.
 mlir::FailureOr<ModelStep> stepModel(optim::ModelOp model, llvm::ArrayRef<Stepping> parameters,
                                      llvm::ArrayRef<double> hyperparameters, int64_t step,
                                      llvm::ArrayRef<double> states);

@@ -56,14 +56,10 @@ std::optional<SmallVector<Term>> ProgramCheck::readNumbers(const plan::DispatchP
   SmallVector<Term> numbers;
   Type f32 = Float32Type::get(module.getContext());
   for (const plan::Operand &operand : ArrayRef(run.operands).drop_front()) {
-    Site site{.offset = operand.value, .bytes = operand.bytes};
-    site.element = f32;
-    if (operand.kind == OperandKind::Scalars) {
-      site.group = plan.groupOfModel();
-      site.columns = operand.bytes / 4;
-    } else {
-      site = siteOfModel(operand, plan::Distribution::Shards, f32);
-    }
+    Site site = operand.kind == OperandKind::Scalars
+                    ? Site{operand.value,       operand.bytes,     {}, {0, 0},
+                           plan.groupOfModel(), operand.bytes / 4, f32}
+                    : siteOfModel(operand, plan::Distribution::Shards, f32);
     Held *value = read(operand, site, index, /*along=*/false);
     if (!value)
       return std::nullopt;

@@ -98,7 +98,7 @@ private:
   llvm::DenseMap<const plan::Operand *, Accesses> accesses;
   bool usesScratch = false;
   int64_t started = 0;
-  bool hasSkipped = false; ///< whether the step was skipped if the model says so
+  bool hasSkipped = false; ///< whether the command that may skip the step has run
   /// How the current dispatch accesses a version of shards: the number, among the dispatch's tables, of the
   /// one that does so (-1 if several do), and whether it has written the shards.
   struct Touch {

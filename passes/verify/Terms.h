@@ -156,7 +156,7 @@ struct GroupStart {
 struct ModelTerms {
   std::vector<Term> numbers;   ///< by number, in f32
   std::vector<Term> states;    ///< what the model's states hold after the step
-  std::optional<Term> skipped; ///< not 0 where the model skips the step; nullopt if it skips none
+  std::optional<Term> skipped; ///< not 0 if the model skips the step; nullopt if it skips none
 };
 /// `groups` has an entry for each group of the plan.
 ModelTerms modelTerms(Terms &terms, optim::ModelOp model, const plan::Plan &plan,

@@ -98,8 +98,7 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "--state-limit",
          [&options](const std::string &text) { options.stateLimit = parseBytes(text); },
          "At most so many bytes of states per rank, or an error: owners of blocks whose states "
-         "stay "
-         "with them are chosen for it")
+         "stay with them are chosen for it")
       ->check(checkBytes)
       ->type_name("BYTES");
   app.add_option(

@@ -176,8 +176,7 @@ static std::string checkModelState(optim::ModelOp model, StringRef state,
                                    const manifest::TensorView &view, bool isReference) {
   if (!model)
     return "expected tensors of parameters of the manifest, because the specification has no "
-           "model, "
-           "found '" +
+           "model, found '" +
            view.name + "'";
   if (state == "step")
     return checkSteps(view);

@@ -33,7 +33,7 @@ struct Rank {
   std::vector<std::vector<uint8_t>> values, gradients;   // per parameter
   std::vector<std::vector<std::vector<uint8_t>>> states; // per parameter, state
   std::vector<int64_t> steps;
-  std::vector<float> statesOfModel;
+  std::vector<std::vector<uint8_t>> statesOfModel; // an f32 each
   stepc_counters executed = sized<stepc_counters>(), planned = sized<stepc_counters>();
   int32_t status = STEPC_OK;
   std::string error;
@@ -188,12 +188,14 @@ private:
     }
     if (library.plan.model >= 0) {
       rank.steps.push_back(run.stepsOfModel());
-      for (const plan::State &state : library.statesOfModel())
-        rank.statesOfModel.push_back(float(run.stateOfModel(state.name, state.init)));
-      for (auto [i, number] : llvm::enumerate(rank.statesOfModel))
-        if (!call(table->bind_state(rank.instance, library.plan.model, int32_t(i), &number,
-                                    sizeof(number))))
+      for (auto [i, state] : llvm::enumerate(library.statesOfModel())) {
+        auto number = float(run.stateOfModel(state.name, state.init));
+        std::vector<uint8_t> &bytes = rank.statesOfModel.emplace_back(sizeof(number));
+        std::memcpy(bytes.data(), &number, sizeof(number));
+        if (!call(table->bind_state(rank.instance, library.plan.model, int32_t(i), bytes.data(),
+                                    bytes.size())))
           return false;
+      }
     }
     // The emulated GPU has no memory of its own.
     int32_t memory = library.plan.skipsOnDevice() ? STEPC_MEMORY_DEVICE : STEPC_MEMORY_HOST;
@@ -280,8 +282,7 @@ private:
           return false;
       p.steps = rank.steps[number];
     }
-    auto equal = [](float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; };
-    if (llvm::equal(rank.statesOfModel, ranks[0].statesOfModel, equal))
+    if (rank.statesOfModel == ranks[0].statesOfModel)
       return true;
     report.error("internal error: expected equal states of the model on all ranks, found others on "
                  "rank " +
@@ -373,11 +374,8 @@ private:
     if (library.plan.model < 0)
       return;
     outputs.push_back(stepsOutput(manifest::kModelName.str(), ranks[0].steps.back()));
-    for (auto [state, number] : llvm::zip_equal(library.statesOfModel(), ranks[0].statesOfModel)) {
-      std::vector<uint8_t> bytes(sizeof(number));
-      std::memcpy(bytes.data(), &number, sizeof(number));
+    for (auto [state, bytes] : llvm::zip_equal(library.statesOfModel(), ranks[0].statesOfModel))
       outputs.push_back({"state:model:" + state.name, TensorType::F32, {}, std::move(bytes)});
-    }
   }
 
   const RunInput &run;

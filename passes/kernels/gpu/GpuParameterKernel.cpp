@@ -20,11 +20,6 @@ static Value beginItem(KernelBuilder &b, Value count) {
   return item;
 }
 
-/// The address of a field of a record.
-static Value fieldOf(KernelBuilder &b, Value record, size_t offset) {
-  return b.address(record, b.getI8Type(), int64_t(offset));
-}
-
 FailureOr<gpu::GPUFuncOp> addGpuParameterKernel(gpu::GPUModuleOp code, func::FuncOp function,
                                                 ArrayRef<exec::DispatchParametersOp> dispatches) {
   FailureOr<ParameterForm> form = checkParameterKernel(function, dispatches);

@@ -48,10 +48,7 @@ private:
   Value element(unsigned list, size_t bytes, Value index) {
     return b.address(argument(list), b.getI8Type(), b.mul(index, int64_t(bytes)));
   }
-  Value at(Value record, size_t offset) {
-    return b.address(record, b.getI8Type(), int64_t(offset));
-  }
-  Value field(Value record, size_t offset) { return b.load(i64, at(record, offset)); }
+  Value field(Value record, size_t offset) { return b.load(i64, fieldOf(b, record, offset)); }
   Value wordAt(Value seal, int64_t word) { return b.address(seal, i64, word); }
   void eachWord(function_ref<void(Value)> body) { b.loop(0, kSealWords, 1, body); }
 
@@ -87,7 +84,8 @@ private:
     Value record =
         recordOf(b, argument(kRecords), field(term, offsetof(stepc_seal_term, parameter)));
     body(b.constant(0), stepsTaken(b, record));
-    Value values = b.load(b.pointer, at(record, offsetof(stepc_parameter_record, hyperparameters)));
+    Value values =
+        b.load(b.pointer, fieldOf(b, record, offsetof(stepc_parameter_record, hyperparameters)));
     b.loop(b.constant(0), field(term, offsetof(stepc_seal_term, columns)), 1,
            [&](Value i) { body(b.add(i, 1), b.address(values, i64, i)); });
   }
@@ -109,7 +107,7 @@ private:
                Value bits = b.load(i64, number);
                Value ofColumn = element(kColumns, sizeof(stepc_seal), column);
                eachWord([&](Value word) {
-                 Value weights = at(term, offsetof(stepc_seal_term, weights));
+                 Value weights = fieldOf(b, term, offsetof(stepc_seal_term, weights));
                  Value product = times(times(b.load(i64, b.address(ofColumn, i64, word)), bits),
                                        b.load(i64, b.address(weights, i64, word)));
                  Value sum = sumAt(sums, b.thread, word);
@@ -129,7 +127,7 @@ private:
       b.barrier();
     }
     b.when(b.below(b.thread, kSealWords), [&] {
-      Value start = b.address(at(row, offsetof(stepc_seal_row, start)), i64, b.thread);
+      Value start = b.address(fieldOf(b, row, offsetof(stepc_seal_row, start)), i64, b.thread);
       Value sum = b.load(i64, b.address(sums, i64, b.thread));
       b.store(plus(sum, b.load(i64, start)), b.address(seal, i64, b.thread));
     });
@@ -170,7 +168,7 @@ private:
 
   /// placeOf: the address of the seal in a message. ownOf: the address of this rank's seal for that message.
   Value placeOf(Value message) {
-    return b.load(b.pointer, at(message, offsetof(stepc_sealed_message, address)));
+    return b.load(b.pointer, fieldOf(b, message, offsetof(stepc_sealed_message, address)));
   }
   Value ownOf(Value message) {
     return element(kSeals, sizeof(stepc_seal),
@@ -207,14 +205,14 @@ private:
     Value index = b.load(i64, found);
     b.when(compare(arith::CmpIPredicate::sge, index, b.constant(0)), [&] {
       // Only the first difference is reported, so an earlier report stays.
-      Value isThere = b.load(i64, at(report, offsetof(stepc_seal_report, is_there)));
+      Value isThere = b.load(i64, fieldOf(b, report, offsetof(stepc_seal_report, is_there)));
       b.barrier();
       b.when(compare(arith::CmpIPredicate::eq, isThere, b.constant(0)), [&] {
         tell(row, report, element(kMessages, sizeof(stepc_sealed_message), index));
         b.barrier();
         b.when(isFirst, [&] {
           // Written last. So if the host finds 1, the report is complete.
-          Value to = at(report, offsetof(stepc_seal_report, is_there));
+          Value to = fieldOf(b, report, offsetof(stepc_seal_report, is_there));
           LLVM::StoreOp::create(b, b.loc, b.constant(1), to, 8, /*isVolatile=*/false,
                                 /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
                                 LLVM::AtomicOrdering::release);
@@ -225,20 +223,20 @@ private:
 
   void tell(Value row, Value report, Value message) {
     b.when(b.below(b.thread, int64_t(sizeof(stepc_sealed_message) / sizeof(int64_t))), [&] {
-      Value to = at(report, offsetof(stepc_seal_report, message));
+      Value to = fieldOf(b, report, offsetof(stepc_seal_report, message));
       b.store(b.load(i64, b.address(message, i64, b.thread)), b.address(to, i64, b.thread));
     });
     Value theirs = placeOf(message), own = ownOf(message);
     for (int64_t word = 0; word < kSealWords; ++word)
       b.when(compare(arith::CmpIPredicate::eq, b.thread, b.constant(word)), [&] {
         b.store(b.load(i64, wordAt(own, word)),
-                wordAt(at(report, offsetof(stepc_seal_report, own)), word));
+                wordAt(fieldOf(b, report, offsetof(stepc_seal_report, own)), word));
         b.store(unaligned(theirs, word),
-                wordAt(at(report, offsetof(stepc_seal_report, theirs)), word));
+                wordAt(fieldOf(b, report, offsetof(stepc_seal_report, theirs)), word));
       });
     Value parameters = field(report, offsetof(stepc_seal_report, parameters));
     Value columns = field(report, offsetof(stepc_seal_report, columns));
-    Value numbers = at(report, sizeof(stepc_seal_report));
+    Value numbers = fieldOf(b, report, sizeof(stepc_seal_report));
     Value first = field(row, offsetof(stepc_seal_row, first_term));
     b.loop(b.add(first, b.thread), field(row, offsetof(stepc_seal_row, last_term)), kThreads,
            [&](Value index) {

@@ -94,8 +94,7 @@ GpuKernels addGpuCollectKernel(gpu::GPUModuleOp code, exec::CollectOp op) {
       b.loop(warp, count, kWarps, way->ofWarp(), [&](Value part, ValueRange found) {
         Value row = b.add(b.mul(part, b.constant(2)), 1);
         Value record = recordOf(b, records, word(row));
-        Value active = b.load(i64, b.address(record, b.getI8Type(),
-                                             int64_t(offsetof(stepc_parameter_record, active))));
+        Value active = b.load(i64, fieldOf(b, record, offsetof(stepc_parameter_record, active)));
         Value from = b.address(b.function.getArgument(1), b.getI8Type(), word(b.add(row, 1)));
         ReduceWay::Values with = way->addPart(found, from), kept;
         for (auto [taken, left] : llvm::zip(with, found))

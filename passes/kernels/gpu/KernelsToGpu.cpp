@@ -80,8 +80,7 @@ Value threadIndex(KernelBuilder &b) {
 
 void ifActive(KernelBuilder &b, Value records, Value parameter, function_ref<void()> body) {
   Value record = recordOf(b, records, parameter);
-  Value flag = b.load(b.getI64Type(), b.address(record, b.getI8Type(),
-                                                int64_t(offsetof(stepc_parameter_record, active))));
+  Value flag = b.load(b.getI64Type(), fieldOf(b, record, offsetof(stepc_parameter_record, active)));
   Value isActive = arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::ne, flag, b.constant(0));
   auto guard = scf::IfOp::create(b, b.loc, isActive, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard keep(b);

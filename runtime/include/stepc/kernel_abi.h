@@ -80,8 +80,7 @@ typedef struct stepc_parameter_record {
   int64_t *steps_taken; /* before this step; one count for all parts of a parameter */
   const double *hyperparameters;
   int64_t active; /* 0: skipped in this step */
-  int64_t
-      counts; /* 1: the steps of the parameter are counted by way of this record; 0: of another */
+  int64_t counts; /* 1: the parameter's steps are counted through this record; 0: through another */
   int64_t reserved;
 } stepc_parameter_record;
 

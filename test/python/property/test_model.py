@@ -568,7 +568,7 @@ def test_numbers_are_exact_and_steps_have_the_bits_of_one_rank(tmp_path, capsys)
         for name, count in sorted(found.items()):
             print(f"  {name:30} {count:5}")
     assert not problems, "\n".join(problems)
-    assert found["numbers compared"] >= CASES, found
+    assert found["numbers compared"] >= 2 * (CASES - found["skipped"]), found
     assert CASES < 20 or (found["skipped"] and found["not skipped"] and found["states of the model"]), found
     assert CASES < 20 or (found["partial gradient"] and found["a second phase"] and found["clipped"]), found
 

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from bound import DEVICE, Bound, compiled
+from bound import compiled
 from compiler import STEPC, CompilerFailed, run, save, tensor
 from random_layouts import Mesh
-from stepc._device import Device
-from stub_driver import STUB, StubDriver
+from stub_driver import STUB
 from test_model import SEED, different, reduced
 from test_model_cases import parameter, write
-from test_skipped_steps import TARGETS
+from test_skipped_steps import TARGETS, stepped_and_replayed
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -137,25 +136,8 @@ def test_replays_of_a_trainers_graph_change_them(tmp_path):
     folder.mkdir()
     (folder / "states.optim").write_text(SPEC)
     made = compiled(folder, "--target", "emulated", spec=folder / "states.optim", STEPC_RUNTIME_DIR=STUB)
-    driver, results = StubDriver(), []
-    stream = driver.stream()
-    for replays in (False, True):
-        bound = Bound(made, DEVICE, device=Device(stream=stream))
-        bound.new_gradients()
-        graph = driver.capture(stream, bound.instance.enqueue) if replays else None
-        for step in range(4):
-            spoiled = bound.gradients["v"]
-            kept = spoiled.copy()
-            if step in (1, 2):
-                spoiled[0, 1] = np.nan
-            if replays:
-                driver.replay(graph, stream)
-            else:
-                bound.instance.step()
-            spoiled[:] = kept
+    results = []
+    for bound in stepped_and_replayed(made, 4, ("v", (0, 1), np.nan, (1, 2))):
         assert float(bound.states["model", "seen"]) == 4 + 20
         results.append(bound.everything())
-        if replays:
-            driver.call("cuGraphExecDestroy", graph)
-        bound.instance.close()
     assert results[0] == results[1]

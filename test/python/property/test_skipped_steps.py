@@ -159,35 +159,43 @@ def test_a_gpu_counts_the_steps_that_it_takes(tmp_path):
     assert results[0] == results[1]
 
 
-@pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
-@pytest.mark.parametrize("own", [False, True])
-def test_replays_of_a_trainers_graph_skip_steps(tmp_path, own):
-    """Gradients change in place, and nothing tells the library."""
-    made = library(tmp_path / "stub", "--target", "emulated", STEPC_RUNTIME_DIR=STUB)
-    driver, results = StubDriver(), []
+def stepped_and_replayed(made, steps, spoil, **options):
+    """Yields what took `steps` steps, then what took them in replays of a trainer's graph. Gradients change in place, and
+    nothing tells the library. `spoil` gives a parameter, an element, its value and the steps in which the gradient has it.
+    """
+    name, element, value, spoiled_steps = spoil
+    driver = StubDriver()
     stream = driver.stream()
     for replays in (False, True):
-        bound = Bound(made, DEVICE, device=Device(stream=stream), graph=own)
+        bound = Bound(made, DEVICE, device=Device(stream=stream), **options)
         bound.new_gradients()
         graph = driver.capture(stream, bound.instance.enqueue) if replays else None
-        for step in range(5):
+        for step in range(steps):
             for gradient in bound.gradients.values():
                 gradient *= np.float32(0.5)
-            kept = bound.gradients["w"].copy()
-            if step in (1, 2, 4):
-                bound.gradients["w"][5, 6] = np.inf
+            kept = bound.gradients[name].copy()
+            if step in spoiled_steps:
+                bound.gradients[name][element] = value
             if replays:
                 driver.replay(graph, stream)
             else:
                 bound.instance.step()
-            bound.gradients["w"][:] = kept
+            bound.gradients[name][:] = kept
+        yield bound
+        if replays:
+            driver.call("cuGraphExecDestroy", graph)
+        bound.instance.close()
+
+
+@pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
+@pytest.mark.parametrize("own", [False, True])
+def test_replays_of_a_trainers_graph_skip_steps(tmp_path, own):
+    made, results = library(tmp_path / "stub", "--target", "emulated", STEPC_RUNTIME_DIR=STUB), []
+    for bound in stepped_and_replayed(made, 5, ("w", (5, 6), np.inf, (1, 2, 4)), graph=own):
         # A step that is no replay, behind a skipped one.
         bound.instance.step()
         assert bound.steps.tolist() == [3] * len(bound.names)
         results.append(bound.everything())
-        if replays:
-            driver.call("cuGraphExecDestroy", graph)
-        bound.instance.close()
     assert results[0] == results[1]
 
 

@@ -30,6 +30,11 @@ std::vector<std::string> modelMessages(const std::string &body) {
   return check(model(body)).messages();
 }
 
+void expectMessages(llvm::ArrayRef<Case> cases) {
+  for (const Case &c : cases)
+    EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
+}
+
 /// The messages about a statement in an optimizer that may read the model. Warnings are left out.
 std::vector<std::string> readerMessages(const std::string &body) {
   std::vector<std::string> messages = check(reader(rule(body))).messages();
@@ -137,8 +142,7 @@ TEST(Model, Errors) {
       {"skip when 1 < 2\nskip when k < 1\nskip when 2 < 1",
        {"2:1: warning: this skips every step", "4:1: warning: this never skips a step"}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
+  expectMessages(cases);
 }
 
 TEST(Model, States) {
@@ -174,8 +178,7 @@ TEST(Model, States) {
         "  hint: the initial value of a state is a constant"}},
       {"state a : f32", {"2:7: warning: state 'a' is never used"}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
+  expectMessages(cases);
 }
 
 TEST(Model, Skips) {
@@ -206,8 +209,7 @@ TEST(Model, WhatALaterVersionWillHave) {
         "  hint: all parameters of a model count as one vector, without rows and columns",
         "7:9: error: unknown name 'zz'"}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
+  expectMessages(cases);
   // Optimizers read what text that cannot be parsed may name.
   EXPECT_THAT(check("model() {\n  state n : f32[]\n  metric m = n\n  let a = n\n}\n" +
                     rule("let x = model.n + model.m + model.a + model.b"))

@@ -65,7 +65,7 @@ class Failures:
         """Closes the instance, and keeps the states by name. Raises GraphError while a graph holds one of the
         instance's steps. After a failure it does not raise then, but never destroys the instance."""
         self.state.hide_options()
-        self._bound_model_step()
+        self._bound_model_step()  # keeps the count
         binding, self._binding = self._binding, None
         if binding is not None:
             try:
