@@ -143,11 +143,14 @@ LogicalResult KindAttr::verify(function_ref<InFlightDiagnostic()> emitError, Val
   return emitError() << "expected other extents than the type tells, found " << plan::name(kind);
 }
 
-LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type,
-                                ValueKind kind, FloatAttr, bool) {
-  if (kind.isStored())
-    return success();
-  return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
+LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type type,
+                                ValueKind kind, FloatAttr, bool master, bool metric) {
+  if (!kind.isStored())
+    return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
+  if (metric && (kind != ValueKind::One || !type.isF32() || master))
+    return emitError() << "expected a metric that is an f32 of kind one and no master, found "
+                       << (master ? "a master" : "") << type << " of " << plan::name(kind);
+  return success();
 }
 
 Attribute optim::toAttribute(MLIRContext *context, const plan::Placement &placement) {

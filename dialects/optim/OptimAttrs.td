@@ -107,12 +107,17 @@ def Optim_Blocks : Optim_Attr<"Blocks", "blocks"> {
 def Optim_State : Optim_Attr<"State", "state"> {
   let summary = "a state of a rule: name, storage type, shape kind, initial value";
   let description = [{`master` marks the full-precision copy of a low-precision parameter; it
-    does not exist for parameters that are f32.
-    Constraints: the kind is full, rows, cols or one.}];
+    does not exist for parameters that are f32. `metric` marks a number that rules write and do not read.
+    It lies in memory of the library, from which the trainer reads it.
+    ```mlir
+    #optim.state<"m", bf16, full, 0.0 : f64, false>
+    #optim.state<"update", f32, one, 0.0 : f64, false, metric = true>
+    ```
+    Constraints: the kind is full, rows, cols or one; a metric is an f32 of kind one, and no master.}];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::Type":$type,
                         "::stepc::plan::ValueKind":$kind, "::mlir::FloatAttr":$init,
-                        "bool":$master);
-  let assemblyFormat = "`<` $name `,` $type `,` $kind `,` $init `,` $master `>`";
+                        "bool":$master, DefaultValuedParameter<"bool", "false">:$metric);
+  let assemblyFormat = "`<` $name `,` $type `,` $kind `,` $init `,` $master (`,` `metric` `=` $metric^)? `>`";
   let genVerifyDecl = 1;
 }
 

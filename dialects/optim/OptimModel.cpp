@@ -150,8 +150,11 @@ LogicalResult ModelValueOp::verifySymbolUses(SymbolTableCollection &) {
 }
 
 LogicalResult ModelStateOp::verifySymbolUses(SymbolTableCollection &) {
-  if (getIndex() < 0)
+  int64_t index = getIndex();
+  if (index < 0)
     return emitOpError("expected a state of the model, found ") << getNameAttr();
+  if (cast<StateAttr>(getParentOp<ModelOp>().getStates()[size_t(index)]).getMetric())
+    return emitOpError("expected a state of the model that is no metric, found ") << getNameAttr();
   if (kindOf(getType()) != ValueKind::One)
     return emitOpError("expected one value, found ") << getType();
   return success();

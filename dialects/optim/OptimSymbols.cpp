@@ -95,9 +95,11 @@ LogicalResult RuleOp::verify() {
     if (!names.insert(cast<StringAttr>(name).getValue()).second)
       return emitOpError("expected distinct names, found ") << name << " twice";
   bool master = false;
+  llvm::StringSet<> metrics;
   for (Attribute attr : getStates()) {
     auto state = cast<StateAttr>(attr);
-    if (!names.insert(state.getName().getValue()).second)
+    // Nothing reads a metric by its name, so it may have that of a hyperparameter.
+    if (!(state.getMetric() ? metrics : names).insert(state.getName().getValue()).second)
       return emitOpError("expected distinct names, found ") << state.getName() << " twice";
     if (!toPlan(state.getType()) || state.getType().isF64())
       return emitOpError("expected a state of f32, bf16 or f16, found ") << state.getType();
@@ -205,13 +207,20 @@ LogicalResult optim::verifyBodyTypes(Operation *op, TypeRange arguments, TypeRan
 
 LogicalResult RuleOp::verifyRegions() {
   Block &block = getBody().front();
+  auto checkMetrics = [&]() -> LogicalResult {
+    for (unsigned i = 0; i < getNumStates(); ++i)
+      if (getState(i).getMetric() && !getStateArgument(i).use_empty())
+        return emitOpError("expected no operation to read metric ")
+               << getState(i).getName() << ", found one";
+    return success();
+  };
   Builder b(getContext());
   SmallVector<Type> expected(2, tensorType(ValueKind::Full, b.getF32Type()));
   for (Attribute state : getStates())
     expected.push_back(tensorType(cast<StateAttr>(state).getKind(), b.getF32Type()));
   SmallVector<Type> yields(ArrayRef<Type>(expected).drop_front());
   expected.append(getNumHyperparameters() + 4, b.getF64Type());
-  if (failed(verifyBodyTypes(*this, expected, yields)))
+  if (failed(verifyBodyTypes(*this, expected, yields)) || failed(checkMetrics()))
     return failure();
   for (Operation &op : block.without_terminator())
     if (failed(verifyInRule(&op)))
@@ -398,7 +407,8 @@ plan::Rule optim::toPlan(RuleOp op) {
     rule.hyperparameters.push_back(name.str());
   for (auto state : op.getStates().getAsRange<StateAttr>())
     rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()), state.getKind(),
-                           state.getInit().getValueAsDouble(), state.getMaster()});
+                           state.getInit().getValueAsDouble(), state.getMaster(),
+                           state.getMetric()});
   return rule;
 }
 

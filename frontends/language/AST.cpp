@@ -104,6 +104,14 @@ bool stepc::lang::isProductExponent(double exponent) {
   return std::abs(exponent) <= largest && exponent != 0 && exponent == std::trunc(exponent);
 }
 
+std::vector<const MetricStatement *> Body::metrics() const {
+  std::vector<const MetricStatement *> all;
+  for (const auto &statement : statements)
+    if (const auto *metric = llvm::dyn_cast<MetricStatement>(statement.get()))
+      all.push_back(metric);
+  return all;
+}
+
 std::vector<Body *> File::bodies() const {
   std::vector<Body *> all;
   for (const auto &model : models)
@@ -145,11 +153,10 @@ public:
     if (rule && rule->master)
       os << "  (master " << spell(rule->master->element) << ")\n";
     for (const auto &statement : body.statements) {
-      if (llvm::isa<SkipStatement>(*statement))
-        os << "  (skip ";
-      else
-        os << (llvm::isa<LetStatement>(*statement) ? "  (let " : "  (assign ")
-           << statement->target.text << " ";
+      static constexpr const char *words[] = {"let", "assign", "skip", "metric"};
+      os << "  (" << words[size_t(statement->kind)] << " ";
+      if (!llvm::isa<SkipStatement>(*statement))
+        os << statement->target.text << " ";
       expr(*statement->value);
       os << ")\n";
     }

@@ -291,7 +291,7 @@ struct CallExpr : Expr {
 //===----------------------------------------------------------------------===//
 
 struct Statement {
-  enum class Kind : uint8_t { Let, Assign, Skip };
+  enum class Kind : uint8_t { Let, Assign, Skip, Metric };
   const Kind kind;
   SourceRange range;
   Name target; ///< The word `skip` if nothing gets the value.
@@ -328,6 +328,13 @@ struct SkipStatement : Statement {
   static bool classof(const Statement *s) { return s->kind == Kind::Skip; }
 };
 
+/// `metric NAME = value`: a number that each step gives to the trainer. No statement reads it.
+struct MetricStatement : Statement {
+  MetricStatement(SourceRange range, Name target, ExprPtr value)
+      : Statement(Kind::Metric, range, std::move(target), std::move(value)) {}
+  static bool classof(const Statement *s) { return s->kind == Kind::Metric; }
+};
+
 /// Why a rule applies to matrices only.
 struct MatrixNeed {
   SourceRange range;
@@ -350,6 +357,8 @@ struct Body {
   std::set<std::string, std::less<>> unread;
 
   bool usesGrad = false; ///< analysis
+
+  std::vector<const MetricStatement *> metrics() const;
 
 protected:
   explicit Body(Kind kind) : kind(kind) {}

@@ -158,6 +158,17 @@ void BodyAnalyzer::declareAll() {
     declare(let->target, symbol);
   }
   declareStates(UINT32_MAX);
+  // No statement reads a metric. So it may be called like a value, but not like a state, which is stored.
+  llvm::StringMap<SourceRange> stored;
+  for (const StateDeclaration &each : body.states)
+    stored.try_emplace(each.name.text, each.name.range);
+  for (const MetricStatement *metric : body.metrics()) {
+    auto [it, isNew] = stored.try_emplace(metric->target.text, metric->target.range);
+    if (!isNew)
+      diagnostics
+          .error(metric->target.range, "'" + Twine(metric->target.text) + "' is declared twice")
+          .withNote(it->second, "the first declaration is here");
+  }
 }
 
 void BodyAnalyzer::run() {
@@ -167,6 +178,8 @@ void BodyAnalyzer::run() {
       analyzeLet(*let);
     else if (auto *skip = llvm::dyn_cast<SkipStatement>(statement.get()))
       analyzeSkip(*skip);
+    else if (auto *metric = llvm::dyn_cast<MetricStatement>(statement.get()))
+      analyzeMetric(*metric);
     else
       analyzeAssign(*llvm::cast<AssignStatement>(statement.get()));
   }
@@ -221,6 +234,23 @@ void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
   else if (condition.constant)
     diagnostics.warning(skip.range, *condition.constant != 0 ? "this skips every step"
                                                              : "this never skips a step");
+}
+
+void BodyAnalyzer::analyzeMetric(MetricStatement &metric) {
+  Type type = analyzeExpr(*metric.value);
+  if (!type.isValid())
+    return;
+  if (!type.isCondition() && type.shape <= Shape::One) {
+    meetTensor(*metric.value, Shape::One);
+    return;
+  }
+  Diagnostic &error =
+      diagnostics.error(metric.value->range, "expected one number for the metric '" +
+                                                 metric.target.text + "', found " + describe(type));
+  if (type.isCondition())
+    error.withHint("make a number of it: 'select(condition, 1, 0)'");
+  else
+    error.withHint("a reduction such as 'rms(x)' gives one number");
 }
 
 /// Adds a hint: how a value of the shape that was found can get the shape of the target.

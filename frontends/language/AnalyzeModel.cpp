@@ -23,8 +23,17 @@ void stepc::lang::checkModel(const File &file, Diagnostics &diagnostics) {
           .withNote(first->name.range, "the model is here")
           .withHint("in a checkpoint 'model' is the entry of the model");
   };
-  for (const auto &rule : file.rules)
+  for (const auto &rule : file.rules) {
     checkName(rule->name, "optimizer");
+    for (const MetricStatement *metric : rule->metrics())
+      for (const MetricStatement *other : first->metrics())
+        if (metric->target.text == other->target.text)
+          diagnostics
+              .error(metric->target.range, "expected another name for the metric, found '" +
+                                               Twine(metric->target.text) +
+                                               "', as a metric of the model has")
+              .withNote(other->target.range, "the model's is here");
+  }
   for (const Route &route : file.routes)
     for (const Claim &claim : route.claims)
       if (claim.routeName)

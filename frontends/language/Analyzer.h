@@ -62,6 +62,7 @@ protected:
   void analyzeLet(LetStatement &let);
   void analyzeAssign(AssignStatement &assign);
   void analyzeSkip(SkipStatement &skip);
+  void analyzeMetric(MetricStatement &metric);
   void resolveTarget(AssignStatement &assign);
   void hintShape(Diagnostic &error, const AssignStatement &assign, Type found) const;
   std::vector<llvm::StringRef> valueNames(uint32_t before) const;
@@ -166,7 +167,8 @@ private:
 /// cannot hold, if the hyperparameter meets a tensor.
 void warnHyperparameters(const File &file, Diagnostics &diagnostics);
 
-/// Reports further models, and names that the model's entry in checkpoints has.
+/// Reports further models, names that the model's entry in checkpoints has, and metrics of optimizers that
+/// have the name of a metric of the model.
 void checkModel(const File &file, Diagnostics &diagnostics);
 
 /// Reports texts that are no valid patterns.

@@ -24,7 +24,7 @@ protected:
   // Declarations and statements, in Emit.cpp.
   mlir::ArrayAttr hyperparameterNames();
   void addHyperparameters(mlir::Block &block);
-  /// The attributes of the declared states, without a master.
+  /// The attributes of the declared states, without a master, and behind them those of the metrics.
   llvm::SmallVector<mlir::Attribute> stateAttributes();
   void emitStatements();
   void emitAssignment(const AssignStatement &assign);
@@ -73,6 +73,7 @@ protected:
   /// skips the step.
   llvm::DenseMap<const StateDeclaration *, mlir::Value> kept;
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;
+  llvm::SmallVector<mlir::Value> metrics; ///< In the order of the statements.
 };
 
 } // namespace stepc::lang

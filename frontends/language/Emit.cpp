@@ -122,11 +122,16 @@ ArrayAttr BodyEmitter::hyperparameterNames() {
 
 SmallVector<Attribute> BodyEmitter::stateAttributes() {
   SmallVector<Attribute> attributes;
-  for (const StateDeclaration &state : body.states)
+  auto add = [&](const Name &name, ElementType element, Shape shape, double initial, bool metric) {
     attributes.push_back(optim::StateAttr::get(
-        builder.getContext(), builder.getStringAttr(state.name.text), elementType(state.element),
-        valueKind(state.shape), builder.getF64FloatAttr(state.initial ? state.initial->value : 0),
-        /*master=*/false));
+        builder.getContext(), builder.getStringAttr(name.text), elementType(element),
+        valueKind(shape), builder.getF64FloatAttr(initial), /*master=*/false, metric));
+  };
+  for (const StateDeclaration &state : body.states)
+    add(state.name, state.element, state.shape, state.initial ? state.initial->value : 0,
+        /*metric=*/false);
+  for (const MetricStatement *metric : body.metrics())
+    add(metric->target, ElementType::F32, Shape::One, 0, /*metric=*/true);
   return attributes;
 }
 
@@ -168,6 +173,8 @@ void BodyEmitter::emitStatements() {
       value.setLoc(NameLoc::get(builder.getStringAttr(let->target.text), value.getLoc()));
     } else if (const auto *skip = dyn_cast<SkipStatement>(statement.get())) {
       emitSkip(*skip);
+    } else if (const auto *metric = dyn_cast<MetricStatement>(statement.get())) {
+      metrics.push_back(toF32(locate(metric->range), emitTo(*metric->value, Shape::One)));
     } else {
       emitAssignment(*cast<AssignStatement>(statement.get()));
     }
@@ -197,6 +204,7 @@ public:
     SmallVector<Value> results{param};
     for (const StateDeclaration &state : rule.states)
       results.push_back(states[&state]);
+    results.append(metrics);
     // optim.rule ignores what is yielded for the master: its new value is the parameter's.
     if (rule.master)
       results.push_back(param);
@@ -210,7 +218,8 @@ private:
     if (rule.master)
       attributes.push_back(optim::StateAttr::get(
           builder.getContext(), builder.getStringAttr("master"), builder.getF32Type(),
-          optim::ValueKind::Full, builder.getF64FloatAttr(0), /*master=*/true));
+          optim::ValueKind::Full, builder.getF64FloatAttr(0), /*master=*/true,
+          /*metric=*/false));
     return builder.getArrayAttr(attributes);
   }
 
@@ -222,6 +231,8 @@ private:
     for (const StateDeclaration &state : rule.states)
       states[&state] = block.addArgument(tensorType(state.shape, builder.getF32Type()),
                                          locate(state.name.range));
+    for (const MetricStatement *metric : rule.metrics())
+      block.addArgument(tensorType(Shape::One, builder.getF32Type()), locate(metric->target.range));
     if (rule.master)
       block.addArgument(full, locate(rule.master->range));
     addHyperparameters(block);
@@ -283,6 +294,7 @@ public:
     op.setValuesAttr(builder.getStrArrayAttr(values));
     for (const StateDeclaration &state : model.states)
       results.push_back(kept.lookup(&state));
+    results.append(metrics);
     op.setSkips(bool(skipped));
     if (skipped) {
       Value one = toShape(loc, constant(loc, 1), Shape::One), zero = constantLike(loc, 0, one);

@@ -53,7 +53,11 @@ std::unique_ptr<File> Parser::parseFile() {
       else
         skipToDeclaration();
     } else if (at(TokenKind::KwInput) || at(TokenKind::KwMetric) || plannedDeclaration()) {
-      unsupported(current());
+      if (at(TokenKind::KwMetric))
+        expected("'optimizer', 'model', 'blocks' or 'route'")
+            .withHint("a metric is a statement of an optimizer or of the model");
+      else
+        unsupported(current());
       file->lacksRules |= atName("import");
       file->lacksNames |= atName("import");
       if (atName("def"))
@@ -225,13 +229,15 @@ bool Parser::parseStatement(Body &body) {
   case TokenKind::KwState:
     return parseState(body);
   case TokenKind::KwMaster:
-    return rule ? parseMaster(*rule) : refuseInModel();
+    if (rule)
+      return parseMaster(*rule);
+    expected("'state', 'let', 'metric', 'skip when' or an assignment in a model")
+        .withHint("the master copy of a parameter is declared in its optimizer");
+    return false;
   case TokenKind::KwLet:
-    return parseBinding(body, /*isLet=*/true);
+    return parseBinding(body, Statement::Kind::Let);
   case TokenKind::KwMetric:
-    if (!rule)
-      return refuseInModel();
-    [[fallthrough]];
+    return parseBinding(body, Statement::Kind::Metric);
   case TokenKind::KwInput:
     unsupported(current());
     return false;
@@ -258,18 +264,8 @@ bool Parser::parseStatement(Body &body) {
     return false;
   }
   if (isName)
-    return parseBinding(body, /*isLet=*/false);
+    return parseBinding(body, Statement::Kind::Assign);
   hintValue(expected("a statement"));
-  return false;
-}
-
-/// Reports a statement that a model may not have, or not yet. Returns false.
-bool Parser::refuseInModel() {
-  if (at(TokenKind::KwMaster))
-    expected("'state', 'let', 'skip when' or an assignment in a model")
-        .withHint("the master copy of a parameter is declared in its optimizer");
-  else
-    unsupported(current(), " in a model");
   return false;
 }
 
@@ -416,14 +412,16 @@ bool Parser::parseMaster(Rule &rule) {
   return true;
 }
 
-bool Parser::parseBinding(Body &body, bool isLet) {
+/// Parses `let NAME = value`, `metric NAME = value` or `NAME = value`.
+bool Parser::parseBinding(Body &body, Statement::Kind kind) {
   SourceRange begin = current().range;
   Name target;
-  if (isLet) {
+  bool isLet = kind == Statement::Kind::Let, isMetric = kind == Statement::Kind::Metric;
+  if (isLet || isMetric) {
     consume();
-    std::optional<Name> name = parseName("a name");
+    std::optional<Name> name = parseName(isMetric ? "the metric's name" : "a name");
     if (!name) {
-      body.lacksNames |= !isKeyword(current().kind);
+      body.lacksNames |= isLet && !isKeyword(current().kind);
       return false;
     }
     target = std::move(*name);
@@ -434,7 +432,7 @@ bool Parser::parseBinding(Body &body, bool isLet) {
   bool hasEqual = at(TokenKind::Equal);
   ExprPtr value;
   if (!hasEqual)
-    hintBinding(expected("'=' after '" + target.text + "'"), body, target.text, isLet);
+    hintBinding(expected("'=' after '" + target.text + "'"), body, target.text, kind);
   else if (consume(); true)
     value = parseExpression();
   bool parsed = value != nullptr;
@@ -444,6 +442,9 @@ bool Parser::parseBinding(Body &body, bool isLet) {
   if (isLet)
     body.statements.push_back(
         std::make_unique<LetStatement>(range, std::move(target), std::move(value)));
+  else if (isMetric)
+    body.statements.push_back(
+        std::make_unique<MetricStatement>(range, std::move(target), std::move(value)));
   else if (hasEqual)
     body.statements.push_back(
         std::make_unique<AssignStatement>(range, std::move(target), std::move(value)));
@@ -451,8 +452,11 @@ bool Parser::parseBinding(Body &body, bool isLet) {
 }
 
 /// Adds a hint for a statement whose name is not followed by '='.
-void Parser::hintBinding(Diagnostic &error, const Body &body, StringRef name, bool isLet) const {
-  if (isLet)
+void Parser::hintBinding(Diagnostic &error, const Body &body, StringRef name,
+                         Statement::Kind kind) const {
+  if (kind == Statement::Kind::Metric && at(TokenKind::Colon))
+    error.withHint("a metric is one f32 for each parameter, so it has no type");
+  if (kind != Statement::Kind::Assign)
     return;
   if (at(TokenKind::Dot))
     error.withHint("a value of the model is computed in the 'model' block alone");
@@ -469,7 +473,7 @@ void Parser::hintBinding(Diagnostic &error, const Body &body, StringRef name, bo
                                           : "a step ends with 'param = ...'");
   else if (at(TokenKind::Name) || at(TokenKind::Colon)) {
     // In `sate m : f32` and `var x = 1` the name is a wrong keyword.
-    static constexpr StringRef words[] = {"state", "master", "let"};
+    static constexpr StringRef words[] = {"state", "master", "let", "metric"};
     StringRef nearest = text::nearestName(name, words);
     if (!nearest.empty())
       error.withHint("did you mean '" + nearest + "'?");

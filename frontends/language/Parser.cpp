@@ -96,8 +96,8 @@ bool Parser::expect(TokenKind kind) {
   return false;
 }
 
-void Parser::unsupported(const Token &construct, StringRef where) {
-  errorAt(construct.range, "'" + spelling(construct) + "'" + where + " is not supported yet");
+void Parser::unsupported(const Token &construct) {
+  errorAt(construct.range, "'" + spelling(construct) + "' is not supported yet");
 }
 
 /// Reports a token that should start a line and does not; returns false then. Two statements on one line

@@ -48,13 +48,14 @@ private:
   std::string describeCurrent() const;
   void hintValue(Diagnostic &error) const;
   void hintAfterValue(Diagnostic &error) const;
-  void hintBinding(Diagnostic &error, const Body &body, llvm::StringRef name, bool isLet) const;
+  void hintBinding(Diagnostic &error, const Body &body, llvm::StringRef name,
+                   Statement::Kind kind) const;
   void hintConstant(Diagnostic &error, llvm::StringRef name) const;
   void hintAfterConstant(Diagnostic &error) const;
   void hintGroupedDigits(Diagnostic &error, const Token &before) const;
   bool expect(TokenKind kind);
   /// `where` follows the construct in the message, as in `'state' in a model`.
-  void unsupported(const Token &construct, llvm::StringRef where = "");
+  void unsupported(const Token &construct);
   bool checkStartsLine(llvm::StringRef alternatives);
 
   // Pieces.
@@ -97,11 +98,10 @@ private:
   bool parseHyperparameter(Body &body);
   void parseBody(Body &body);
   bool parseStatement(Body &body);
-  bool refuseInModel();
   bool parseSkip(Body &body);
   bool parseState(Body &body);
   bool parseMaster(Rule &rule);
-  bool parseBinding(Body &body, bool isLet);
+  bool parseBinding(Body &body, Statement::Kind kind);
   Route parseRoute();
   bool parseClaim(Route &route);
   bool parseIfPresent(std::optional<SourceRange> &ifPresent, llvm::StringRef what);

@@ -37,10 +37,12 @@ TensorName parseTensorName(llvm::StringRef name) {
       return {Role::Gradient, parameter.str(), number, ""};
     return {Role::Gradient, rest.str(), 0, ""};
   }
-  if (rest.consume_front("state:")) {
+  bool isMetric = rest.consume_front("metric:");
+  if (isMetric || rest.consume_front("state:")) {
     size_t colon = rest.rfind(':');
     if (colon != llvm::StringRef::npos)
-      return {Role::State, rest.take_front(colon).str(), 0, rest.drop_front(colon + 1).str()};
+      return {isMetric ? Role::Metric : Role::State, rest.take_front(colon).str(), 0,
+              rest.drop_front(colon + 1).str()};
   }
   return {Role::Other, name.str(), 0, ""};
 }

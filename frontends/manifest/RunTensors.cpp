@@ -64,6 +64,9 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   std::set<std::pair<size_t, std::string>> statesSeen;
   for (const TensorView &view : file.tensors()) {
     TensorName name = parseTensorName(view.name);
+    // A run that goes on from the output of another ignores the metrics of steps before it.
+    if (name.role == Role::Metric)
+      continue;
     auto it = parameterAt.find(canonicalName(name.parameter));
     if (modelStates && it == parameterAt.end() && name.role == Role::State &&
         name.parameter == kModelName) {

@@ -143,13 +143,25 @@ std::string makeHeader(ArrayRef<Program> programs) {
   }
   define(os, names.make("", "routes"), int64_t(plan.routes.size()), "");
 
+  auto list = [&](bool metrics, StringRef prefix) {
+    for (const plan::Rule &rule : plan.rules) {
+      int64_t index = 0;
+      for (const plan::State &state : rule.states)
+        if (state.metric == metrics)
+          define(os, names.make(prefix.str() + rule.name + "_", state.name), index++,
+                 (Twine(plan::name(state.dtype)) + " " + std::string(plan::name(state.kind)) +
+                  (state.master ? ", none where the parameter is f32" : ""))
+                     .str());
+    }
+  };
   os << "\n/* States, by rule, as state_info and bind_state count them where all exist. */\n";
-  for (const plan::Rule &rule : plan.rules)
-    for (auto [index, state] : enumerate(rule.states))
-      define(os, names.make("state_" + rule.name + "_", state.name), int64_t(index),
-             (Twine(plan::name(state.dtype)) + " " + std::string(plan::name(state.kind)) +
-              (state.master ? ", none where the parameter is f32" : ""))
-                 .str());
+  list(/*metrics=*/false, "state_");
+  bool hasMetrics = any_of(plan.rules, [](const plan::Rule &rule) {
+    return any_of(rule.states, [](const plan::State &state) { return state.metric; });
+  });
+  if (hasMetrics)
+    os << "\n/* Metrics, by rule, as metric_info and metrics count them. */\n";
+  list(/*metrics=*/true, "metric_");
 
   os << "\n/* Parameters. */\n";
   for (auto [index, parameter] : enumerate(plan.parameters))

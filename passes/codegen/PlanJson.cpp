@@ -103,6 +103,7 @@ private:
       json.attribute("kind", llvm::StringRef(plan::name(state.kind)));
       json.attribute("init", state.init);
       json.attribute("master", state.master);
+      json.attribute("metric", state.metric);
     });
   }
 

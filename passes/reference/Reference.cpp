@@ -35,8 +35,9 @@ std::vector<Tensor> reference::initialStates(optim::RuleOp rule, optim::Paramete
     if (!stateExists(parameter, state))
       continue;
     tensor.shape = stateShape(parameter, state.getKind());
-    tensor.data.assign(static_cast<size_t>(geometry::elements(tensor.shape)),
-                       state.getInit().getValueAsDouble());
+    double init = state.getMetric() ? std::numeric_limits<double>::quiet_NaN()
+                                    : state.getInit().getValueAsDouble();
+    tensor.data.assign(static_cast<size_t>(geometry::elements(tensor.shape)), init);
     if (state.getMaster())
       tensor = value;
   }

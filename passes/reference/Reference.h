@@ -30,7 +30,7 @@ struct Tensors {
 std::vector<int64_t> stateShape(optim::ParameterOp parameter, optim::ValueKind kind);
 /// False for the master of a parameter that is f32.
 bool stateExists(optim::ParameterOp parameter, optim::StateAttr state);
-/// States before the first step: their initial values; masters equal the parameter.
+/// States before the first step: their initial values; masters equal the parameter, and metrics are NaN.
 std::vector<Tensor> initialStates(optim::RuleOp rule, optim::ParameterOp parameter,
                                   const Tensor &value);
 

@@ -138,6 +138,7 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   LocalGroup local;
   local.states.resize(lib.groups[index].states.size());
   local.blockStates.resize(local.states.size());
+  local.metrics.resize(lib.groups[index].metrics.size());
   auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), lib.world[worldRank]);
   if (found == mesh.ranks.end())
     return local;
@@ -153,11 +154,14 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   local.gradient = shardOf(plan::ShardsKind::Gradient, group.gradientType);
   if (lib.plan.isOfModel(group)) // no kernel touches its elements, so there is no memory for them
     local.parameter = local.gradient = {{0}, 0};
-  for (size_t i = 0; i < local.states.size(); ++i) {
-    const StateText &state = lib.groups[index].states[i];
-    local.states[i] =
-        shardOfState(state, geometry::localStateShape(group, mesh, position, state.value));
-  }
+  auto place = [&](const std::vector<StateText> &texts,
+                   std::vector<LocalGroup::LocalShard> &shards) {
+    for (size_t i = 0; i < texts.size(); ++i)
+      shards[i] =
+          shardOfState(texts[i], geometry::localStateShape(group, mesh, position, texts[i].value));
+  };
+  place(lib.groups[index].states, local.states);
+  place(lib.groups[index].metrics, local.metrics);
   return local;
 }
 
@@ -248,6 +252,8 @@ int32_t build(stepc_instance &instance, const stepc_options &options, std::strin
   std::string missing = instance.device().open(instance.deviceContext, options);
   if (!missing.empty())
     return fault(error, STEPC_ERROR_DEVICE, missing);
+  if (std::string wrong = placeMetrics(instance); !wrong.empty())
+    return fault(error, STEPC_ERROR_MEMORY, wrong);
   if (!instance.device().allocate(instance.deviceContext, instance.prepared.arena, workspaceBytes,
                                   options))
     return fault(error, STEPC_ERROR_MEMORY,

@@ -113,6 +113,12 @@ namespace stepc::runtime {
 /// Keeps the message in the instance, if there is one, and returns the status.
 int32_t refuse(const stepc_instance *instance, int32_t status, const std::string &message);
 
+/// Check the number of a parameter, and that of one of its metrics, which are given to the function `what`.
+int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
+                       int64_t parameter);
+int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
+                    int64_t parameter, int32_t metric);
+
 /// Checks that the trainer's struct is not null, and that it has the bytes that the function `what` fills.
 int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_t *structSize,
                   size_t needed);
@@ -155,12 +161,16 @@ int32_t halfStepped(const stepc_instance *, uint8_t *flags, int64_t count);
 int32_t recover(stepc_instance *);
 int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *runs,
                   int64_t capacity, int64_t *count);
+int32_t metrics(const stepc_instance *, int64_t parameter, int32_t metric, float *values,
+                int64_t count);
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
 
 /// Makes the plan's commands, exchanges and planned counters ready, in `create`. Returns what is wrong; empty
 /// if nothing is. `status` says whether it is the plan or the device.
 std::string prepareProgram(stepc_instance &, int32_t &status);
+/// Allocates the memory of metrics in `create`, and binds it. Returns what is wrong; empty if nothing is.
+std::string placeMetrics(stepc_instance &);
 /// The list of bound pointers for an operand on shards, one per parameter of the plan. Null for other
 /// operands.
 std::vector<void *> *shardsOf(stepc_instance &, const plan::Operand &operand);

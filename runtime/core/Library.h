@@ -15,7 +15,7 @@
 
 namespace stepc::runtime {
 
-/// A state that exists on a group's parameters.
+/// A state that exists on a group's parameters, or a metric.
 struct StateText {
   std::string name, dtype, kind, placements;
   std::vector<int64_t> shape;
@@ -28,7 +28,8 @@ struct StateText {
 
 struct GroupText {
   std::string dtype, gradientType, placements, gradientPlacements, mesh, blocks;
-  std::vector<StateText> states;
+  std::vector<StateText> states;  // that the trainer binds
+  std::vector<StateText> metrics; // that lie in memory of the library
 };
 
 struct Library {

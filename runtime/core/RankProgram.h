@@ -23,7 +23,8 @@ struct LocalGroup {
     int64_t bytes = 0;
   };
   LocalShard parameter, gradient;
-  std::vector<LocalShard> states; // parallel to GroupText::states
+  std::vector<LocalShard> states;  // parallel to GroupText::states
+  std::vector<LocalShard> metrics; // parallel to GroupText::metrics
   /// States that stay with blocks, also parallel to GroupText::states: a shard for each of the group's
   /// parameters. Empty for other states.
   std::vector<std::vector<LocalShard>> blockStates;
@@ -88,7 +89,8 @@ struct RankProgram {
   std::vector<Meeting> meetings;                          // each set of ranks once
   std::vector<std::unique_ptr<PreparedCommand>> commands; // in the order of the plan
   Memory arena;
-  Memory zeros; // what kernels read for an absent gradient if its route says zero
+  std::vector<float> metrics; // their memory, if the device works on the host's
+  Memory zeros;               // what kernels read for an absent gradient if its route says zero
   stepc_counters planned{};
   bool maySkip = false;
   // For a step that was recorded as a graph. `recorded` is what a replay counts. `replayCalls` says that each

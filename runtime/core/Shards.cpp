@@ -23,24 +23,33 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
                                plan.parameters.size() - 1, (long long)parameter));
   int64_t index = lib.parameter(parameter).group;
   const plan::Group &group = plan.groups[index];
-  const auto &states = lib.groups[index].states;
-  if (of < STEPC_GRADIENT || of >= int32_t(states.size()))
-    return self->refuse(STEPC_ERROR_ARGUMENT,
-                        format("shard_runs: expected the parameter (%d), its gradient (%d) or one "
-                               "of the %zu states of '%s', found %d",
-                               STEPC_PARAMETER, STEPC_GRADIENT, states.size(),
-                               lib.parameter(parameter).name.c_str(), of));
+  const auto &states = lib.groups[index].states, &metrics = lib.groups[index].metrics;
+  auto metric = int64_t(STEPC_METRIC) - of;
+  if (of >= int32_t(states.size()) || metric >= int64_t(metrics.size())) {
+    std::string text = metrics.empty()
+                           ? format(" or one of the %zu states", states.size())
+                           : format(", one of the %zu states or of the %zu metrics (from %d down)",
+                                    states.size(), metrics.size(), STEPC_METRIC);
+    return self->refuse(
+        STEPC_ERROR_ARGUMENT,
+        format("shard_runs: expected the parameter (%d), its gradient (%d)%s of '%s', found %d",
+               STEPC_PARAMETER, STEPC_GRADIENT, text.c_str(), lib.parameter(parameter).name.c_str(),
+               of));
+  }
+  const StateText *state = of >= 0       ? &states[size_t(of)]
+                           : metric >= 0 ? &metrics[size_t(metric)]
+                                         : nullptr;
   *count = 0;
   const LocalGroup &local = self->prepared.groups[index];
   if (!local.member)
     return STEPC_OK;
-  plan::ValueKind kind = of < 0 ? plan::ValueKind::Full : states[of].value;
+  plan::ValueKind kind = state ? state->value : plan::ValueKind::Full;
   plan::ShardsKind list = of == STEPC_PARAMETER  ? plan::ShardsKind::Parameter
                           : of == STEPC_GRADIENT ? plan::ShardsKind::Gradient
                                                  : plan::ShardsKind::State;
   plan::Group whole = geometry::whole(group);
   geometry::View view = geometry::view(whole, kind);
-  bool ofBlocks = of >= 0 && group.staysWithBlocks(int64_t(states[of].index));
+  bool ofBlocks = state && group.staysWithBlocks(state->index);
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :
        ofBlocks

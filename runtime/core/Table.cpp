@@ -37,6 +37,26 @@ int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_
   return STEPC_OK;
 }
 
+int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
+                       int64_t parameter) {
+  auto count = int64_t(lib.plan.parameters.size());
+  if (parameter >= 0 && parameter < count)
+    return STEPC_OK;
+  return refuse(instance, STEPC_ERROR_ARGUMENT,
+                format("%s: parameter %lld does not exist, there are %lld", what,
+                       (long long)parameter, (long long)count));
+}
+
+int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
+                    int64_t parameter, int32_t metric) {
+  size_t count = lib.groups[lib.parameter(parameter).group].metrics.size();
+  if (metric >= 0 && metric < int32_t(count))
+    return STEPC_OK;
+  return refuse(instance, STEPC_ERROR_ARGUMENT,
+                format("%s: parameter '%s': metric %d does not exist, there are %zu", what,
+                       lib.parameter(parameter).name.c_str(), metric, count));
+}
+
 namespace {
 
 // Each of these functions gets the library first. If it also gets an instance, it uses the instance's
@@ -70,15 +90,6 @@ const char *hyperparameterName(const Library &lib, int64_t route, int32_t index)
 double hyperparameterDefault(const Library &lib, int64_t route, int32_t index) {
   return isHyperparameter(lib, route, index) ? lib.plan.routes[route].defaults[index]
                                              : std::numeric_limits<double>::quiet_NaN();
-}
-
-int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
-                       int64_t parameter) {
-  if (parameter >= 0 && parameter < parameterCount(lib))
-    return STEPC_OK;
-  return refuse(instance, STEPC_ERROR_ARGUMENT,
-                format("%s: parameter %lld does not exist, there are %lld", what,
-                       (long long)parameter, (long long)parameterCount(lib)));
 }
 
 int32_t parameterInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
@@ -138,6 +149,32 @@ int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t pa
                .init = text.init,
                .master = text.master,
                .reserved = 0});
+}
+
+int64_t metricCount(const Library &lib, int64_t parameter) {
+  return parameter < 0 || parameter >= parameterCount(lib)
+             ? 0
+             : int64_t(lib.groups[lib.parameter(parameter).group].metrics.size());
+}
+
+int32_t metricInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
+                   int32_t metric, stepc_metric_info *info) {
+  const Library &lib = instance ? instance->library : own;
+  if (int32_t status = checkParameter(lib, instance, "metric_info", parameter))
+    return status;
+  if (int32_t status = checkMetric(lib, instance, "metric_info", parameter, metric))
+    return status;
+  int64_t group = lib.parameter(parameter).group;
+  const StateText &text = lib.groups[group].metrics[size_t(metric)];
+  bool member = instance && instance->prepared.groups[group].member;
+  return fill(
+      instance, "metric_info", info,
+      {.struct_size = 0,
+       .axes = int32_t(text.shape.size()),
+       .name = text.name.c_str(),
+       .global_shape = text.shape.data(),
+       .local_shape = member ? instance->prepared.groups[group].metrics[size_t(metric)].shape.data()
+                             : nullptr});
 }
 
 int32_t meshInfo(const Library &lib, int64_t parameter, stepc_mesh_info *info) {
@@ -296,6 +333,9 @@ template <size_t Slot> stepc_library makeTable() {
   table.mesh_info = Of<Slot, meshInfo>::call;
   table.refresh = Guard<refresh>::call;
   table.table_of = tableOf;
+  table.metric_count = Of<Slot, metricCount>::call;
+  table.metric_info = Guard<Of<Slot, metricInfo>::call>::call;
+  table.metrics = Guard<metrics>::call;
   return table;
 }
 

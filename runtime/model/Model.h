@@ -160,13 +160,15 @@ struct Mesh {
   bool operator==(const Mesh &) const = default;
 };
 
-/// A state of a rule. `master` marks the full-precision copy of a parameter.
+/// A state of a rule. `master` marks the full-precision copy of a parameter. `metric` marks a number that
+/// steps write for the trainer: it lies in memory of the library, and the trainer neither binds nor saves it.
 struct State {
   std::string name;
   DType dtype = DType::F32;
   ValueKind kind = ValueKind::Full;
   double init = 0.0;
   bool master = false;
+  bool metric = false;
 };
 
 struct Rule {

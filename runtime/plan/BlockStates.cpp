@@ -51,7 +51,8 @@ int64_t shardStateBytes(const Group &group, const Rule &rule, const Mesh &mesh, 
   int64_t bytes = 0;
   for (size_t number = 0; number < rule.states.size(); ++number) {
     const State &state = rule.states[number];
-    if (stateExists(group, state) && !group.staysWithBlocks(static_cast<int64_t>(number)))
+    if (!state.metric && stateExists(group, state) &&
+        !group.staysWithBlocks(static_cast<int64_t>(number)))
       bytes += geometry::elements(geometry::localStateShape(group, mesh, position, state.kind)) *
                byteSize(state.dtype);
   }
@@ -63,7 +64,8 @@ std::string checkBlockStates(const Group &group, const std::vector<State> &state
     return {};
   bool meets = group.computes && !group.hops.empty() && group.slabs.factors.empty();
   if (!meets || !group.division.parts.empty())
-    return "expected states to stay with blocks only where whole and undivided blocks come together, "
+    return "expected states to stay with blocks only where whole and undivided blocks come "
+           "together, "
            "found some of group " +
            group.name;
   int64_t last = -1;
@@ -74,6 +76,8 @@ std::string checkBlockStates(const Group &group, const std::vector<State> &state
     last = state;
     if (states[static_cast<size_t>(state)].master)
       return "expected a master where its parameter is, found that it stays with blocks";
+    if (states[static_cast<size_t>(state)].metric)
+      return "expected a metric where its parameter is, found that it stays with blocks";
   }
   return {};
 }

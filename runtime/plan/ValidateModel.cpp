@@ -83,6 +83,11 @@ private:
       if (!state.kind.isStored())
         return "expected state " + state.name + " to be full, rows, cols or one, found " +
                name(state.kind);
+      if (state.metric &&
+          (state.kind != ValueKind::One || state.dtype != DType::F32 || state.master))
+        return "expected metric " + state.name + " to be an f32 of kind one and no master, found " +
+               (state.master ? "a master"
+                             : std::string(name(state.dtype)) + " of kind " + name(state.kind));
     }
     return {};
   }

@@ -67,7 +67,8 @@ void printJson(mlir::ModuleOp module) {
       printDefaults(json, "model", model.getHyperparameters(), model.getDefaults());
       json.attributeObject("model_states", [&] {
         for (auto state : model.getStates().getAsRange<optim::StateAttr>())
-          json.attribute(state.getName().getValue(), state.getInit().getValueAsDouble());
+          if (!state.getMetric())
+            json.attribute(state.getName().getValue(), state.getInit().getValueAsDouble());
       });
     }
   });

@@ -187,8 +187,8 @@ void LoadedLibrary::loadValues(StepParameter &p) {
   for (const plan::State &state : p.rule->states) {
     if (!plan::stateExists(*p.group, state))
       continue;
-    GlobalValue &value = p.states.emplace_back();
-    p.stateNames.push_back(state.name);
+    GlobalValue &value = (state.metric ? p.metrics : p.states).emplace_back();
+    (state.metric ? p.metricNames : p.stateNames).push_back(state.name);
     value.kind = state.kind;
     value.type = manifest::toTensorType(state.dtype);
     value.shape = geometry::stateShape(*p.group, state.kind);

@@ -26,6 +26,8 @@ struct StepParameter {
   GlobalValue value;
   std::vector<GlobalValue> states; // the states that exist for its type
   std::vector<std::string> stateNames;
+  std::vector<GlobalValue> metrics;
+  std::vector<std::string> metricNames;
   int64_t steps = 0;
 };
 
@@ -40,11 +42,14 @@ public:
   /// Opens a library and loads the values. Returns false after an error.
   bool load(const std::string &path);
 
-  /// The states of the model, if the library has one.
-  llvm::ArrayRef<plan::State> statesOfModel() const {
-    if (plan.model < 0)
-      return {};
-    return plan.rules[plan.groups[plan.groupOfModel()].rule].states;
+  /// The states of the model, or its metrics. Empty if the library has no model.
+  std::vector<plan::State> statesOfModel(bool metrics = false) const {
+    std::vector<plan::State> found;
+    if (plan.model >= 0)
+      for (const plan::State &state : plan.rules[plan.groups[plan.groupOfModel()].rule].states)
+        if (state.metric == metrics)
+          found.push_back(state);
+    return found;
   }
 
   const stepc_library *table = nullptr;

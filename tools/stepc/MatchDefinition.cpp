@@ -28,8 +28,11 @@ static std::string textOf(double value) {
 static std::string textOf(const plan::State &state) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << (state.master ? "master " : "") << state.name << " : " << plan::name(state.dtype) << ' '
-     << plan::name(state.kind) << " = " << textOf(state.init);
+  os << (state.master   ? "master "
+         : state.metric ? "metric "
+                        : "")
+     << state.name << " : " << plan::name(state.dtype) << ' ' << plan::name(state.kind) << " = "
+     << textOf(state.init);
   return text;
 }
 

@@ -183,6 +183,8 @@ static std::string checkModelState(optim::ModelOp model, StringRef state,
   std::string names = "step";
   bool isKnown = false;
   for (auto each : model.getStates().getAsRange<optim::StateAttr>()) {
+    if (each.getMetric())
+      continue;
     isKnown |= each.getName() == state;
     names = each.getName().str() + ", " + names;
   }

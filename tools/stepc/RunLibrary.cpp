@@ -33,7 +33,7 @@ struct Rank {
   std::vector<std::vector<uint8_t>> values, gradients;   // per parameter
   std::vector<std::vector<std::vector<uint8_t>>> states; // per parameter, state
   std::vector<int64_t> steps;
-  std::vector<std::vector<uint8_t>> statesOfModel; // an f32 each
+  std::vector<std::vector<uint8_t>> statesOfModel, metricsOfModel; // an f32 each
   stepc_counters executed = sized<stepc_counters>(), planned = sized<stepc_counters>();
   int32_t status = STEPC_OK;
   std::string error;
@@ -280,14 +280,38 @@ private:
         if (!merge(state, rank.states[number][i], runs(rank, number, i), index,
                    name + ":" + p.stateNames[i]))
           return false;
+      for (auto [i, metric] : llvm::enumerate(p.metrics)) {
+        std::vector<stepc_run> where = runs(rank, number, STEPC_METRIC - int32_t(i));
+        int64_t count = 0;
+        for (const stepc_run &run : where)
+          count += run.length;
+        if (!merge(metric, numbersOf(rank, int64_t(number), int32_t(i), count), where, index,
+                   name + ":" + p.metricNames[i]))
+          return false;
+      }
       p.steps = rank.steps[number];
     }
-    if (rank.statesOfModel == ranks[0].statesOfModel)
+    for (size_t i = 0; i < library.statesOfModel(/*metrics=*/true).size(); ++i)
+      rank.metricsOfModel.push_back(numbersOf(rank, library.plan.model, int32_t(i), 1));
+    if (rank.statesOfModel == ranks[0].statesOfModel &&
+        rank.metricsOfModel == ranks[0].metricsOfModel)
       return true;
-    report.error("internal error: expected equal states of the model on all ranks, found others on "
-                 "rank " +
-                 Twine(index));
+    report.error(
+        "internal error: expected equal states and metrics of the model on all ranks, found "
+        "others on rank " +
+        Twine(index));
     return false;
+  }
+
+  /// The bytes of a metric's numbers on a rank.
+  std::vector<uint8_t> numbersOf(Rank &rank, int64_t parameter, int32_t metric, int64_t count) {
+    std::vector<float> numbers(count);
+    if (table->metrics(rank.instance, parameter, metric, numbers.data(), count) != STEPC_OK)
+      report.error("internal error: " + Twine(table->last_error(rank.instance)));
+    std::vector<uint8_t> bytes(size_t(count) * sizeof(float));
+    if (count)
+      std::memcpy(bytes.data(), numbers.data(), bytes.size());
+    return bytes;
   }
 
   //===--------------------------------------------------------------------===//
@@ -369,6 +393,9 @@ private:
         if (!isWatchState(p.stateNames[i]))
           outputs.push_back({"state:" + name + ":" + p.stateNames[i], state.type, state.shape,
                              std::move(state.bytes)});
+      for (auto [i, metric] : llvm::enumerate(p.metrics))
+        outputs.push_back({"metric:" + name + ":" + p.metricNames[i], metric.type, metric.shape,
+                           std::move(metric.bytes)});
       outputs.push_back(stepsOutput(name, p.steps));
     }
     if (library.plan.model < 0)
@@ -376,6 +403,9 @@ private:
     outputs.push_back(stepsOutput(manifest::kModelName.str(), ranks[0].steps.back()));
     for (auto [state, bytes] : llvm::zip_equal(library.statesOfModel(), ranks[0].statesOfModel))
       outputs.push_back({"state:model:" + state.name, TensorType::F32, {}, std::move(bytes)});
+    for (auto [metric, bytes] :
+         llvm::zip_equal(library.statesOfModel(/*metrics=*/true), ranks[0].metricsOfModel))
+      outputs.push_back({"metric:model:" + metric.name, TensorType::F32, {}, std::move(bytes)});
   }
 
   const RunInput &run;

@@ -32,8 +32,9 @@ public:
     taken = run.stepsOfModel();
     if (model)
       for (auto state : model.getStates().getAsRange<optim::StateAttr>())
-        states.push_back(
-            run.stateOfModel(state.getName().getValue(), state.getInit().getValueAsDouble()));
+        states.push_back(state.getMetric() ? std::numeric_limits<double>::quiet_NaN()
+                                           : run.stateOfModel(state.getName().getValue(),
+                                                              state.getInit().getValueAsDouble()));
     for (int64_t k = 0; k < command.steps; ++k)
       if (int code = step(k))
         return code;
@@ -42,11 +43,10 @@ public:
     if (model) {
       outputs.push_back(stepsOutput(optim::kModelName.str(), taken));
       for (auto [attribute, value] : llvm::zip_equal(model.getStates(), states))
-        outputs.push_back(
-            {"state:model:" + cast<optim::StateAttr>(attribute).getName().getValue().str(),
-             manifest::TensorType::F64,
-             {},
-             toBytes(std::vector<double>{value})});
+        outputs.push_back({outputName(cast<optim::StateAttr>(attribute), optim::kModelName.str()),
+                           manifest::TensorType::F64,
+                           {},
+                           toBytes(std::vector<double>{value})});
     }
     for (const std::string &text : watchedText)
       textOutput(command) << text;
@@ -84,7 +84,7 @@ private:
     std::vector<KnownState> known;
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
       if (optim::StateAttr state = rule.getState(i);
-          reference::stateExists(op, state) && !isWatchState(state.getName()))
+          reference::stateExists(op, state) && !state.getMetric() && !isWatchState(state.getName()))
         known.push_back(
             {state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
     if (!checkStates(run, index, known, report))
@@ -97,7 +97,9 @@ private:
     made.tensors.states = reference::initialStates(rule, op, made.tensors.parameter);
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
       if (const manifest::TensorView *view =
-              run.state(index, rule.getState(i).getName().getValue()))
+              rule.getState(i).getMetric()
+                  ? nullptr
+                  : run.state(index, rule.getState(i).getName().getValue()))
         made.tensors.states[i].data = toDoubles(*view);
     return kSuccess;
   }
@@ -181,6 +183,11 @@ private:
     }
   }
 
+  /// The name of a state's tensor in the output.
+  static std::string outputName(optim::StateAttr state, const std::string &parameter) {
+    return (state.getMetric() ? "metric:" : "state:") + parameter + ":" + state.getName().str();
+  }
+
   void write(size_t index, optim::RuleOp rule, const reference::Tensors &tensors, int64_t taken) {
     const std::string &name = run.manifest->parameters[index].name;
     auto add = [&](std::string output, const reference::Tensor &tensor) {
@@ -190,7 +197,7 @@ private:
     add("param:" + name, tensors.parameter);
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
       if (!tensors.states[i].data.empty() && !isWatchState(rule.getState(i).getName()))
-        add("state:" + name + ":" + rule.getState(i).getName().str(), tensors.states[i]);
+        add(outputName(rule.getState(i), name), tensors.states[i]);
     outputs.push_back(stepsOutput(name, taken));
   }
 

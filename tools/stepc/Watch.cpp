@@ -48,8 +48,17 @@ static void addCandidates(optim::RuleOp rule, std::vector<Candidate> &candidates
   llvm::for_each(rule.getBody().getArguments(), addLets);
   for (mlir::Operation &op : rule.getBody().getOps())
     llvm::for_each(op.getResults(), addLets);
-  for (auto state : rule.getStates().getAsRange<optim::StateAttr>())
-    candidates.push_back({{name, state.getName().str(), state.getName().str()}, rule, nullptr});
+  mlir::Operation *yield = rule.getBody().front().getTerminator();
+  for (auto [number, state] : llvm::enumerate(rule.getStates().getAsRange<optim::StateAttr>())) {
+    std::string stateName = state.getName().str();
+    if (!state.getMetric())
+      candidates.push_back({{name, stateName, stateName}, rule, nullptr});
+    // A metric may be called like a let, which then is what is watched.
+    else if (llvm::none_of(candidates, [&](const Candidate &one) {
+               return one.rule == rule && one.watched.name == stateName;
+             }))
+      candidates.push_back({{name, stateName, ""}, rule, yield->getOperand(1 + unsigned(number))});
+  }
   candidates.push_back({{name, "param", ""}, rule, nullptr});
 }
 
@@ -93,7 +102,8 @@ static void addState(Candidate &candidate) {
   states.push_back(
       optim::StateAttr::get(rule.getContext(), builder.getStringAttr(watched.state),
                             element.getIntOrFloatBitWidth() == 16 ? element : builder.getF32Type(),
-                            kind, builder.getF64FloatAttr(0), /*master=*/false));
+                            kind, builder.getF64FloatAttr(0), /*master=*/false,
+                            /*metric=*/false));
   rule.setStatesAttr(builder.getArrayAttr(states));
 }
 

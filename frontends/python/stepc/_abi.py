@@ -20,7 +20,7 @@ ERROR_TRANSPORT = 9
 DEVICE_CPU, DEVICE_CUDA = 0, 1
 # Where bound memory lies. Then the parameter and its gradient, in calls that otherwise take a state's number.
 MEMORY_HOST, MEMORY_DEVICE = 0, 1
-PARAMETER, GRADIENT = -1, -2
+PARAMETER, GRADIENT, METRIC = -1, -2, -3
 # Kinds of operations of a transport.
 SEND, RECEIVE, ALL_GATHER = range(3)
 
@@ -180,6 +180,18 @@ class StateInfo(Sized):
     ]
 
 
+class MetricInfo(Sized):
+    """``stepc_metric_info``: one metric of a parameter, or of the model."""
+
+    _fields_ = [
+        ("struct_size", c.c_int32),
+        ("axes", c.c_int32),
+        ("name", c.c_char_p),
+        ("global_shape", c.POINTER(c.c_int64)),
+        ("local_shape", c.POINTER(c.c_int64)),
+    ]
+
+
 COUNTERS = (
     "launches", "chunks", "exchanges", "messages_sent", "messages_received", "bytes_sent",
     "bytes_received",
@@ -277,6 +289,9 @@ class LibraryTable(c.Structure):
         ("next", _ptr),  # the address of another LibraryTable
         ("problem", _str),
         ("table_of", _function(_ptr, _ptr)),  # returns the address of a LibraryTable
+        ("metric_count", _function(_i64, _i64)),
+        ("metric_info", _function(_i32, _ptr, _i64, _i32, c.POINTER(MetricInfo))),
+        ("metrics", _function(_i32, _ptr, _i64, _i32, c.POINTER(c.c_float), _i64)),
     ]
 
 
@@ -290,10 +305,11 @@ SIZES = {
     "stepc_options": (Options, 88),
     "stepc_parameter_info": (ParameterInfo, 104),
     "stepc_state_info": (StateInfo, 72),
+    "stepc_metric_info": (MetricInfo, 32),
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 72),
-    "stepc_library": (LibraryTable, 352),
+    "stepc_library": (LibraryTable, 376),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

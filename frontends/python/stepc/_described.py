@@ -22,6 +22,14 @@ class State:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """One metric of a parameter: an f32 for each of its matrices."""
+
+    name: str
+    global_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Parameter:
     """One parameter of the plan, as the library describes it."""
 
@@ -42,6 +50,7 @@ class Parameter:
     """Whether it stands for the definition's model: a step count and hyperparameters, and no tensor."""
     steps_on_device: bool = False
     """Whether it stands for a model that may skip steps, and a GPU decides that: it has the step counts."""
+    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from typing import Any
 from stepc import _abi
 from stepc._abi import LibraryTable
 from stepc._calls import call_apart, cause
-from stepc._described import Mesh, Parameter, Route, State
+from stepc._described import Mesh, Metric, Parameter, Route, State
 from stepc._device import AllocatorCalls, Device, default_device
 from stepc._tables import local_shape, open_tables, shape, text as _text
 from stepc.errors import PlanError, PoisonedError, StepcError, error_for, plural
@@ -178,6 +178,14 @@ class Library:
                         _text(state.placements),
                     )
                 )  # fmt: skip
+            metrics = []
+            for number in range(self.table.metric_count(index)):
+                metric = _abi.MetricInfo()
+                status = self.table.metric_info(instance, index, number, c.byref(metric))
+                self._check(status, instance)
+                metrics.append(
+                    Metric(_text(metric.name), shape(metric.global_shape, metric.axes) or ())
+                )
             found.append(
                 Parameter(
                     index, _text(info.name), _text(info.route), _text(info.dtype),
@@ -189,7 +197,7 @@ class Library:
                                    _text(info.gradient_placements)))
                       if info.member else (None, None)),
                     bool(info.member), tuple(states), bool(info.is_model),
-                    bool(info.steps_on_device),
+                    bool(info.steps_on_device), tuple(metrics),
                 )
             )  # fmt: skip
         return tuple(found)
@@ -356,7 +364,8 @@ class Instance:
         """Which elements this rank's shard holds: ``(global, local, length)`` each, in the shard's order.
 
         ``global`` numbers the elements of the whole tensor, ``local`` those of the shard, both
-        row-major. ``of`` is the number of a state, or ``_abi.PARAMETER`` or ``_abi.GRADIENT``.
+        row-major. ``of`` is the number of a state, ``_abi.METRIC`` minus that of a metric,
+        ``_abi.PARAMETER`` or ``_abi.GRADIENT``.
         """
         count = c.c_int64()
         self._call("shard_runs", index, of, None, 0, c.byref(count))
@@ -448,6 +457,14 @@ class Instance:
             self._call("abort", reason.encode("utf-8", "replace"))
         except PoisonedError:
             pass
+
+    def metrics(self, index: int, number: int) -> list[float]:
+        """The numbers of a parameter's metric that this rank has, in the order of :meth:`shard_runs`, as the
+        last step that computed them has written them. NaN before the first step. Never waits."""
+        count = sum(length for _, _, length in self.shard_runs(index, _abi.METRIC - number))
+        values = (c.c_float * max(count, 1))()
+        self._call("metrics", index, number, values, count)
+        return list(values[:count])
 
     def counters(self) -> tuple[dict[str, int], dict[str, int]]:
         """What this rank did in the last step, and what the plan says it does in every step."""

@@ -103,11 +103,16 @@ private:
     const LocalGroup &group = instance.prepared.groups[named.group];
     if (operand.kind != plan::OperandKind::State)
       return operand.kind == plan::OperandKind::Parameters ? group.parameter : group.gradient;
-    const std::vector<StateText> &states = instance.library.groups[named.group].states;
-    auto state = std::find_if(states.begin(), states.end(), [&](const StateText &each) {
-      return int64_t(each.index) == operand.value;
-    });
-    return group.state(size_t(state - states.begin()), named.indexInGroup);
+    const GroupText &text = instance.library.groups[named.group];
+    auto find = [&](const std::vector<StateText> &states) {
+      auto found = std::find_if(states.begin(), states.end(), [&](const StateText &each) {
+        return int64_t(each.index) == operand.value;
+      });
+      return size_t(found - states.begin());
+    };
+    size_t metric = find(text.metrics);
+    return metric < text.metrics.size() ? group.metrics[metric]
+                                        : group.state(find(text.states), named.indexInGroup);
   }
 
   /// Adds the step counts, as written if `counts`; otherwise as read, with the hyperparameters.

@@ -39,7 +39,8 @@ public:
     for (Gpu::Event *event : events)
       gpu->destroy(event);
     gpu->releaseStaging(marks);
-    gpu->releaseStaging(report);
+    for (void *report : reports)
+      gpu->releaseStaging(report);
     gpu->release(numbers);
     gpu->release(mirror);
   }
@@ -125,9 +126,11 @@ public:
   }
   /// Staging memory has one address on the host and on the GPU, so kernels can write to it.
   void *openReport(int64_t bytes) {
-    report = gpu->allocateStaging(bytes);
-    if (report)
+    void *report = gpu->allocateStaging(bytes);
+    if (report) {
       std::memset(report, 0, size_t(bytes));
+      reports.push_back(report);
+    }
     return report;
   }
   void mark(Stream stream, int32_t value) {
@@ -183,7 +186,7 @@ private:
   int64_t changing = 0;        // bytes of these lists
   char *mirror = nullptr;      // the GPU's copy of all lists
   int32_t *marks = nullptr, *numbers = nullptr;
-  void *report = nullptr;
+  std::vector<void *> reports;
 };
 
 } // namespace stepc::runtime

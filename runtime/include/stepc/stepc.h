@@ -70,8 +70,9 @@ typedef enum stepc_device {
 /* The memory in which bound data lies. A library for a CPU accepts host memory only. */
 typedef enum stepc_memory { STEPC_MEMORY_HOST = 0, STEPC_MEMORY_DEVICE = 1 } stepc_memory;
 
-/* Which tensor of a parameter a call means. A state is given by its number, from 0. */
-enum { STEPC_PARAMETER = -1, STEPC_GRADIENT = -2 };
+/* Which tensor of a parameter a call means. A state is given by its number, from 0. Metric number i, from 0,
+ * is given by STEPC_METRIC - i. */
+enum { STEPC_PARAMETER = -1, STEPC_GRADIENT = -2, STEPC_METRIC = -3 };
 
 typedef struct stepc_options {
   int32_t abi_version;              /* STEPC_ABI_VERSION */
@@ -134,6 +135,15 @@ typedef struct stepc_state_info {
   int32_t master; /* 1: the full-precision copy of the parameter */
   int32_t reserved;
 } stepc_state_info;
+
+/* A metric of a parameter, or of the model: an f32 for each block. The shapes are those of a state of kind
+ * "one": without axes for a single matrix, [layers] for a stack. */
+typedef struct stepc_metric_info {
+  int32_t struct_size;
+  int32_t axes;
+  const char *name;
+  const int64_t *global_shape, *local_shape; /* as those of stepc_state_info */
+} stepc_metric_info;
 
 /* A run of elements. Elements [global, global + length) of the whole tensor, counted row-major, are
  * elements [local, local + length) of the shard. */
@@ -300,6 +310,19 @@ typedef struct stepc_library {
    * step for GPUs takes the step for GPUs that was compiled for the instance's GPU. Returns null for a null
    * instance. */
   const struct stepc_library *(*table_of)(const stepc_instance *);
+
+  /* Metrics: numbers that steps write for the trainer, in memory of the library. A parameter that does not
+   * exist has none. */
+  int64_t (*metric_count)(int64_t parameter);
+  int32_t (*metric_info)(const stepc_instance *, int64_t parameter, int32_t metric,
+                         stepc_metric_info *);
+  /* Copies the numbers of a metric that this rank has, in the order of shard_runs, to `values`. `count` must
+   * be their number. Each is what the last step that computed it has written: NaN before the first one, and
+   * an old number if the parameter did not take part since. Never waits. On a GPU a step that is under way
+   * may have written some of its numbers already; after `poll` has said that the step is done, all are of
+   * that step. */
+  int32_t (*metrics)(const stepc_instance *, int64_t parameter, int32_t metric, float *values,
+                     int64_t count);
 } stepc_library;
 
 /* Returns the first of a library's tables whose shards lie in the memory of `device` (stepc_device), or

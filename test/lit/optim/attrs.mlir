@@ -66,6 +66,15 @@ optim.rule @States hyperparameters [] states [
     : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xf32>, tensor<1x?xf32>, tensor<1x1xf32>, tensor<?x?xf32>
 }
 
+// A metric may have the name of a hyperparameter.
+// CHECK-LABEL: optim.rule @Metrics
+// CHECK-SAME: states [#optim.state<"lr", f32, one, 0.000000e+00 : f64, false, metric = true>]
+optim.rule @Metrics hyperparameters ["lr"] states [#optim.state<"lr", f32, one, 0.0 : f64, false, metric = true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %old: tensor<1x1xf32>, %lr: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %one = optim.splat %lr : tensor<1x1xf32>
+  optim.yield %param, %one : tensor<?x?xf32>, tensor<1x1xf32>
+}
+
 // What an absent gradient means.
 // CHECK: missing_grad error
 // CHECK: missing_grad skip

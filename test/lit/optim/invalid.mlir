@@ -64,6 +64,32 @@ optim.rule @R hyperparameters ["m"] states [#optim.state<"m", f32, full, 0.0 : f
 
 // -----
 
+// Neither do two metrics.
+// expected-error @below {{expected distinct names, found "m" twice}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, one, 0.0 : f64, false, metric = true>, #optim.state<"m", f32, one, 0.0 : f64, false, metric = true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<1x1xf32>, %n: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %one = optim.splat %rows : tensor<1x1xf32>
+  optim.yield %param, %one, %one : tensor<?x?xf32>, tensor<1x1xf32>, tensor<1x1xf32>
+}
+
+// -----
+
+// A metric is one f32.
+// expected-error @below {{expected a metric that is an f32 of kind one and no master, found 'bf16' of one}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", bf16, one, 0.0 : f64, false, metric = true>] {
+}
+
+// -----
+
+// Its old value is not read.
+// expected-error @below {{expected no operation to read metric "m", found one}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, one, 0.0 : f64, false, metric = true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<1x1xf32>
+}
+
+// -----
+
 // States are not stored in f64.
 // expected-error @below {{expected a state of f32, bf16 or f16, found 'f64'}}
 optim.rule @R hyperparameters [] states [#optim.state<"m", f64, full, 0.0 : f64, false>] {

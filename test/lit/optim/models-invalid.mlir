@@ -123,6 +123,16 @@ optim.model hyperparameters [] defaults [] values [] {
 
 // -----
 
+// Nothing reads a metric.
+optim.model hyperparameters [] defaults [] values [] states [#optim.state<"a", f32, one, 0.0 : f64, false, metric = true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+  // expected-error @below {{expected a state of the model that is no metric, found "a"}}
+  %a = optim.model_state "a" : tensor<1x1xf32>
+  optim.yield %grad, %a : tensor<?x?xf32>, tensor<1x1xf32>
+}
+
+// -----
+
 // One value is read.
 optim.model hyperparameters [] defaults [] values [] states [#optim.state<"a", f32, one, 0.0 : f64, false>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):

@@ -355,6 +355,11 @@ static int32_t abort_instance(stepc_instance *in, const char *reason) {
   return STEPC_OK;
 }
 
+static int64_t metric_count(int64_t parameter) {
+  (void)parameter;
+  return 0;
+}
+
 const stepc_library *stepc_library_table(void);
 static const stepc_library *table_of(const stepc_instance *in) {
   return in ? stepc_library_table() : NULL;
@@ -401,6 +406,7 @@ const stepc_library *stepc_library_table(void) {
                                       .in_process_world = in_process_world,
                                       .refresh = refresh,
                                       .target = FAKE_DEVICE ? "cuda" : "cpu",
-                                      .table_of = table_of};
+                                      .table_of = table_of,
+                                      .metric_count = metric_count};
   return &table;
 }

@@ -240,10 +240,20 @@ class Generator:
         self.lines.append("param = param" if self.idle and self.chance(0.05) else step)
         if master:
             self.lines.insert(0, "master : f32")
+        if self.forms and self.flavor != "elementwise":
+            self.metrics()
         body = "".join(f"  {line}\n" for line in self.lines)
         hypers = Rule.hypers
         text = f"optimizer {self.name}({hypers}) {{\n{body}}}\n"
         return Rule(self.name, text, self.flavor == "matrix", not self.crossed, self.states)
+
+    def metrics(self):
+        """Adds metrics to some rules, drawn from their text: what else is drawn does not depend on them."""
+        kept, self.random = self.random, randomness.Random("\n".join(self.lines))
+        for index in range(self.random.choice([0, 0, 1, 2])):
+            self.crossed = True
+            self.lines.insert(-1, f"metric n{index} = {self.of(self.random.choice(['one', 'one', 'scalar']), 1)}")
+        self.random = kept
 
     def new_state(self, kind):
         """Mostly a clamped expression; sometimes a value as it is, so that no operation makes what is
@@ -295,7 +305,7 @@ def random_form(options, steps, cores):
 def random_rule(random, name, flavor, idle=False, forms=False):
     """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave
     the parameter alone; then nothing may need a whole matrix, whatever the flavor. `forms`: orthogonalize may
-    have a form; if it is ON_CORES, one that targets with tensor cores take."""
+    have a form; if it is ON_CORES, one that targets with tensor cores take. Rules may then have metrics, too."""
     rule = Generator(random, name, flavor, idle, forms).make()
     named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

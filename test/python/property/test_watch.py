@@ -54,7 +54,8 @@ def test_random_programs(tmp_path, index):
                 whole = values[f"param:{case.name}"]
             else:
                 kept_as = f"state:{case.name}:kept_{value}"
-                whole = values.get(kept_as) or values[f"state:{case.name}:{value}"]
+                names = (kept_as, f"state:{case.name}:{value}", f"metric:{case.name}:{value}")
+                whole = next(values[name] for name in names if name in values)
             blocks = list(blocks_of(case, "full" if kind == "scalar" else kind, whole.array()))
             block = next(one for at, one in blocks if at == index or (kind == "scalar" and at.endswith(index)))
             expected = [block.flat[0]] if kind in ("scalar", "one") else shown(block)

@@ -188,6 +188,30 @@ TEST(Emit, ModelThatSkips) {
   EXPECT_FALSE(never.model().getSkipped());
 }
 
+TEST(Emit, Metrics) {
+  Emitted emitted("model() {\n  state a : f32\n  let n = norm(grad)\n  skip when n > 3\n"
+                  "  metric n = n\n  a = n\n  metric taken = step\n}\n" +
+                  rule("master : f32\nstate m : bf16\nmetric half = cast(rms(m), bf16)\nm = grad"));
+  // They stand behind the states, and are written in skipped steps, too.
+  EXPECT_THAT(
+      emitted.str(),
+      HasSubstr("states [#optim.state<\"a\", f32, one, 0.000000e+00 : f64, false>, "
+                "#optim.state<\"n\", f32, one, 0.000000e+00 : f64, false, metric = true>, "
+                "#optim.state<\"taken\", f32, one, 0.000000e+00 : f64, false, metric = true>] "
+                "skips {"));
+  mlir::ValueRange made = emitted.model().getNewStates();
+  EXPECT_EQ(made[1].getDefiningOp()->getName().getStringRef(), "optim.reduce");
+  EXPECT_EQ(made[2].getDefiningOp()->getName().getStringRef(), "optim.splat");
+  stepc::optim::RuleOp madeRule = emitted.rule();
+  ASSERT_EQ(madeRule.getNumStates(), 3u);
+  EXPECT_FALSE(madeRule.getState(0).getMetric());
+  EXPECT_TRUE(madeRule.getState(1).getMetric());
+  EXPECT_TRUE(madeRule.getState(2).getMaster());
+  EXPECT_TRUE(madeRule.getStateArgument(1).use_empty());
+  mlir::Value half = madeRule.getBody().front().getTerminator()->getOperand(2);
+  EXPECT_EQ(half.getDefiningOp()->getName().getStringRef(), "arith.extf");
+}
+
 TEST(Emit, StatesOfTheModel) {
   Emitted emitted("model() {\n  state a : f32 = 2\n  state b : f32\n  let n = norm(grad)\n"
                   "  a = a + n\n  skip when n > 3\n  a = a * n\n  b = n\n}\n" +

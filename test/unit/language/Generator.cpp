@@ -139,6 +139,9 @@ std::string Generator::model() {
     text += "skip" + space() + " when " + oneOf({"", "not "}) +
             (chance(50) ? "finite(norm(" + tensor(1) + "))" : condition(2)) + lineEnd();
   assign();
+  while (chance(20))
+    text += "metric" + space() + " n" + std::to_string(names++) + " = " +
+            (chance(50) ? variable(2) : "rms(" + tensor(1) + ")") + lineEnd();
   if (chance(70))
     text += "grad =" + space() + tensor(3) + lineEnd();
   inModel = false;
@@ -169,6 +172,9 @@ std::string Generator::optimizer(unsigned index) {
     text += space() + "let " + name + space() + "=" + tensor(3) + lineEnd();
     tensors.push_back(name);
   }
+  while (chance(20))
+    text += space() + "metric n" + std::to_string(names++) + space() + "=" +
+            (chance(50) ? variable(2) : "norm(" + tensor(2) + ")") + lineEnd();
   return text + "param = param - lr *" + tensor(3) + lineEnd() + "}" + lineEnd();
 }
 

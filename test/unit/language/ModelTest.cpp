@@ -117,7 +117,8 @@ TEST(Model, Errors) {
        {"2:9: error: expected 'model.k' in an optimizer, found it in the model",
         "  hint: write 'k'"}},
       {"master : f32",
-       {"2:1: error: expected 'state', 'let', 'skip when' or an assignment in a model, found "
+       {"2:1: error: expected 'state', 'let', 'metric', 'skip when' or an assignment in a model, "
+        "found "
         "'master'",
         "  hint: the master copy of a parameter is declared in its optimizer"}},
       {"return grad",
@@ -200,26 +201,60 @@ TEST(Model, Skips) {
 TEST(Model, WhatALaterVersionWillHave) {
   // One error at each place. The lines around it are read, and uses of its names say nothing more.
   const Case cases[] = {
-      {"metric size = norm(grad)", {"2:1: error: 'metric' in a model is not supported yet"}},
       {"input loss : f32", {"2:1: error: 'input' is not supported yet"}},
-      {"state n : f32[]\nskip when n > 3\nskip when n > 4\nmetric m = n\ngrad = rows * grad\nlet y "
+      {"state n : f32[]\nskip when n > 3\nskip when n > 4\ninput m : f32\ngrad = rows * grad\nlet "
+       "y "
        "= zz",
-       {"5:1: error: 'metric' in a model is not supported yet",
-        "6:8: error: expected no 'rows' in a model",
+       {"5:1: error: 'input' is not supported yet", "6:8: error: expected no 'rows' in a model",
         "  hint: all parameters of a model count as one vector, without rows and columns",
         "7:9: error: unknown name 'zz'"}},
   };
   expectMessages(cases);
   // Optimizers read what text that cannot be parsed may name.
-  EXPECT_THAT(check("model() {\n  state n : f32[]\n  metric m = n\n  let a = n\n}\n" +
+  EXPECT_THAT(check("model() {\n  state n : f32[]\n  input m = n\n  let a = n\n}\n" +
                     rule("let x = model.n + model.m + model.a + model.b"))
                   .messages(),
-              ElementsAre("3:3: error: 'metric' in a model is not supported yet",
+              ElementsAre("3:3: error: 'input' is not supported yet",
                           "7:39: error: unknown value 'model.b'", "  1:1: note: the model is here",
                           "  hint: the model has n, a"));
-  // In an optimizer the words mean what they meant.
-  EXPECT_THAT(messagesIn("metric n = norm(grad)"),
-              ElementsAre("2:1: error: 'metric' is not supported yet"));
+}
+
+TEST(Model, Metrics) {
+  // They may be called like values, but no statement reads them.
+  EXPECT_THAT(check("model(most = 1) {\n  let total = norm(grad)\n  metric total = total\n"
+                    "  metric most = most\n  skip when total > most\n  metric taken = step\n}\n" +
+                    rule("state m : f32\nm = lr * grad\nmetric lr = lr\nmetric size = rms(m)"))
+                  .messages(),
+              IsEmpty());
+  const Case cases[] = {
+      {"metric size = 2 * grad",
+       {"2:15: error: expected one number for the metric 'size', found a tensor shaped like the "
+        "parameter",
+        "  hint: a reduction such as 'rms(x)' gives one number"}},
+      {"metric fine = finite(norm(grad))",
+       {"2:15: error: expected one number for the metric 'fine', found a condition",
+        "  hint: make a number of it: 'select(condition, 1, 0)'"}},
+      {"state n : f32\nmetric n = norm(grad)\nn = 1",
+       {"3:8: error: 'n' is declared twice", "  2:7: note: the first declaration is here"}},
+      {"metric n = norm(grad)\nmetric n = 3",
+       {"3:8: error: 'n' is declared twice", "  2:8: note: the first declaration is here"}},
+      {"metric n = norm(grad)\ngrad = n * grad", {"3:8: error: unknown name 'n'"}},
+      {"metric n = 1e60",
+       {"2:12: error: expected a number that f32 can hold next to a tensor, found 1e+60, which "
+        "rounds to infinity",
+        "  hint: f32 holds numbers from 1.4e-45 to 3.4e+38"}},
+  };
+  expectMessages(cases);
+  // The trainer finds a metric by its name alone.
+  EXPECT_THAT(check("model() {\n  metric size = norm(grad)\n}\n" + rule("metric size = rms(grad)"))
+                  .messages(),
+              ElementsAre("5:8: error: expected another name for the metric, found 'size', as a "
+                          "metric of the model has",
+                          "  2:10: note: the model's is here"));
+  EXPECT_THAT(
+      check("model() {\n  metric size = norm(grad)\n}\n" + rule("let x = model.size * grad"))
+          .messages(),
+      ElementsAre("5:9: error: unknown value 'model.size'", "  1:1: note: the model is here"));
 }
 
 TEST(Model, HeaderErrors) {

@@ -31,6 +31,7 @@ from stepc.torch.group import shown
 from stepc.torch.groups import Hyperparameters, Question, Routing, expect_one_group
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
+from stepc.torch.metrics import read_metrics
 from stepc.torch.moving import Moves, block_states
 from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
@@ -568,6 +569,18 @@ class Optimizer(Failures, RoutedGroups):
         if self._binding is None:
             raise StepcError("expected a step to count, found that none was taken yet")
         return self._binding.instance.counters()
+
+    def metrics(self) -> dict[str, Any]:
+        """The numbers of the definition's ``metric`` statements, as the last step has written them.
+
+        ``{"grad_norm": 1.5, "update": {"layers.0.weight": 0.1}}``: a metric of the model is a float; a metric
+        of optimizers has an entry for each parameter of which this rank knows the number. For a parameter
+        with several matrices this is an f32 tensor on the CPU, NaN where only other ranks know the number.
+        A number is NaN until a step has computed it, and stays as it was if its parameter takes no part.
+
+        Never waits. On a GPU the last step may still run: some numbers can then be of the step before.
+        """
+        return {} if self._binding is None else read_metrics(self._binding.instance)
 
     # --- checkpoints ---
 
