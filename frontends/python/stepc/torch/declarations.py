@@ -137,16 +137,20 @@ class Declarations:
     gradient: str = "grad"
     #: Whether the step adds up gradients that are pending sums.
     sums: bool = True
+    #: Patterns of parameters of which several pipeline stages have copies.
+    shared: Sequence[str] = ()
 
     @classmethod
-    def of(cls, batch: Any, replicated: Any, *given: Any) -> Declarations:
+    def of(cls, batch: Any, replicated: Any, *given: Any, shared: Any = ()) -> Declarations:
         """Declarations from arguments; an argument that was left out is None."""
         placements, blocks, buckets, *rest = given
-        return cls(batch, replicated, placements or {}, blocks or {}, buckets or {}, *rest)
+        return cls(batch, replicated, placements or {}, blocks or {}, buckets or {}, *rest, shared=shared)
 
     def __post_init__(self) -> None:
         # A bad pattern is an error at once, not when a parameter is first compared.
-        for patterns in (self.batch, self.replicated, self.placements, self.blocks, self.flatten):
+        for patterns in (
+            self.batch, self.replicated, self.placements, self.blocks, self.flatten, self.shared,
+        ):  # fmt: skip
             for pattern in patterns:
                 parse_pattern(pattern)
         for argument, declared, kind, example in (
@@ -215,6 +219,9 @@ class Declarations:
             )
         return found[0] if found else None
 
+    def is_shared(self, names: Sequence[str]) -> bool:
+        return any(matches(pattern, names) for pattern in self.shared)
+
     def divided(self, names: Sequence[str]) -> dict[str, Any] | None:
         """The blocks of the last pattern of ``blocks=`` that matches, as the manifest says them."""
         found = self._last(self.blocks, names)
@@ -230,7 +237,7 @@ class Declarations:
         names = [name for name, _ in named]
         declared = (("batch", self.batch), ("replicated", self.replicated),
                     ("placements", self.placements), ("blocks", self.blocks),
-                    ("flatten", self.flatten))  # fmt: skip
+                    ("flatten", self.flatten), ("shared", self.shared))  # fmt: skip
         found = [(argument, pattern) for argument, patterns in declared for pattern in patterns
                  if not any(matches(pattern, [name]) for name in names)]  # fmt: skip
         known = set(map(canonical_name, names))

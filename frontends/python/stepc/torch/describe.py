@@ -331,7 +331,7 @@ def describe(
             grad_placements=apart, unseen=tuple(unseen),
             state_placements=None if states == texts else states,
             bucket=declarations.bucket(names), blocks=declarations.divided(names),
-            flatten=declarations.columns_from(names, len(shape)),
+            flatten=declarations.columns_from(names, len(shape)), shared=declarations.is_shared(names),
         )  # fmt: skip
         if math.prod(shape) == 0:
             raise ValueError(f"parameter '{name}': expected elements, found the shape {shape}")

@@ -53,6 +53,8 @@ class Entry:
     blocks: dict[str, Any] | None = None
     #: The first of the axes that form the columns of its matrices; 0 if nothing is flattened.
     flatten: int = 0
+    #: Whether several pipeline stages of a model group may have it, as copies of one parameter.
+    shared: bool = False
 
     @property
     def names(self) -> list[str]:

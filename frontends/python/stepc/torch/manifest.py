@@ -31,6 +31,7 @@ from stepc.torch.describe import (
 from stepc.torch.entries import Entry, Mesh
 from stepc.torch.meeting import Meeting
 from stepc.torch.merge import Merge
+from stepc.torch.model_group import ModelGroup
 from stepc.torch.planned import Layouts, Sizes, WholeTensors, all_views
 
 VERSION = 1
@@ -48,6 +49,8 @@ def export_manifest(
     flatten: Sequence[str] | Mapping[str, int] = (),
     gradient: str = "grad",
     process_group: dist.ProcessGroup | None = None,
+    model_group: dist.ProcessGroup | None = None,
+    shared: Sequence[str] = (),
     timeout: float = 120.0,
 ) -> dict[str, Any]:
     """The manifest of a live model, as a dict that serializes to JSON.
@@ -81,14 +84,25 @@ def export_manifest(
             dict for ``batch=`` says how many there are.
         gradient: the attribute of parameters that has their gradients.
         process_group: the ranks that call this; the default group without it.
+        model_group: ranks that step together although no mesh connects them: all pipeline stages over
+            which a definition's ``model`` block computes. All of them call this, and the manifest has the
+            parameters of all.
+        shared: patterns of parameters of which several stages have copies (tied embeddings).
         timeout: seconds after which a rank that did not call this is an error.
     """
     named, layout = list(named_parameters), None
     if mesh is not None:
         layout = WholeTensors(mesh, placements or {}, replicated)
         placements = layout.placed()
-    declarations = Declarations.of(batch, replicated, placements, blocks, buckets, flatten, gradient)
+    declarations = Declarations.of(
+        batch, replicated, placements, blocks, buckets, flatten, gradient, shared=shared
+    )
     world = group_ranks(process_group)
+    if model_group is not None and (layout is not None or is_pretended()):
+        raise ValueError(
+            "model_group: expected ranks that run, because each pipeline stage has other parameters, found a "
+            "job that is only planned"
+        )
     if layout is not None or is_pretended():
         return _planned_manifest(named, declarations, world, layout)
     mine, frozen, problem, unmatched = {}, [], None, declarations.unmatched(named)
@@ -96,14 +110,15 @@ def export_manifest(
         mine, frozen = describe(named, world, declarations), describe_frozen(named, declarations)
     except (TypeError, ValueError) as error:
         problem = error
-    known = connected(named, world, declarations)
+    known, meets = connected(named, world, declarations), ModelGroup.of(model_group, process_group)
     with Meeting(
-        process_group, "export_manifest()", timeout, ranks=known.ranks, note=known.note
-    ) as meeting:
-        if set(meeting.ranks) != set(world):
+        meets.process_group, "export_manifest()", timeout, ranks=known.ranks | set(meets.ranks),
+        note=known.note,
+    ) as meeting:  # fmt: skip
+        if set(meeting.ranks) != set(group_ranks(meets.process_group)):
             unmatched = []  # ranks that do not meet may have parameters that the patterns match
         entries = [entry for entry, _ in mine.values()] + frozen
-        return world_manifest(entries, meeting, problem, unmatched)[0]
+        return world_manifest(entries, meeting, problem, unmatched, meets.ranks)[0]
 
 
 def _planned_manifest(
@@ -127,8 +142,10 @@ def world_manifest(
     meeting: Meeting,
     problem: Exception | None = None,
     unmatched: Sequence[tuple[str, str]] = (),
+    model_group: tuple[int, ...] = (),
 ) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """The manifest of this rank's world, and the world's global ranks.
+    """The manifest of this rank's world, and the world's global ranks. The ranks of a ``model_group`` are of
+    one world.
 
     ``problem`` is what kept this rank from describing its parameters: every rank then raises, so
     that none waits for a rank that gave up. ``unmatched`` patterns (see `Declarations.unmatched`)
@@ -137,35 +154,47 @@ def world_manifest(
     message = None if problem is None else f"{type(problem).__name__}: {problem}"
     data = pickle.dumps(list(entries))
     mine = hashlib.sha256(data).digest()
-    told = meeting.gather((mine, len(data), message, list(unmatched)))
+    told = meeting.gather((mine, len(data), message, list(unmatched), model_group))
     gathered = dict(zip(meeting.ranks, told, strict=True))
     if problem is not None:
         raise problem
-    for rank, (_, _, text, _) in gathered.items():
+    for rank, (_, _, text, *_) in gathered.items():
         if text is not None:
             raise StepcError(f"rank {rank} could not export its manifest: {text}")
+    groups = {rank: ranks for rank, (*_, ranks) in gathered.items()}
+    for rank, ranks in groups.items():
+        for other in ranks:
+            if set(groups[other]) != set(ranks):
+                raise StepcError(
+                    f"model_group: expected the same ranks on all of its ranks, found {list(ranks)} on rank "
+                    f"{rank} and {list(groups[other]) or 'none'} on rank {other}"
+                )
     if my_rank() == meeting.ranks[0]:  # once, not once per rank
         for argument, pattern in unmatched:
-            if all((argument, pattern) in others for _, _, _, others in gathered.values()):
+            if all((argument, pattern) in others for _, _, _, others, _ in gathered.values()):
                 warn_user(f"{argument}= pattern {pattern!r} matches no parameter", UserWarning)
     # Most ranks see the same. So every view travels once, and is read once.
     views = {mine: list(entries)}
-    sources = {digest: (rank, size) for rank, (digest, size, _, _) in reversed(gathered.items())}
+    sources = {digest: (rank, size) for rank, (digest, size, *_) in reversed(gathered.items())}
     if len(sources) > 1:
         for digest, (rank, size) in sorted(sources.items(), key=lambda item: item[1]):
             received = meeting.broadcast(data if rank == my_rank() else None, size, rank)
             if digest != mine:
                 views[digest] = pickle.loads(received)
-    return build({rank: views[digest] for rank, (digest, *_) in gathered.items()}, my_rank())
+    by_rank = {rank: views[digest] for rank, (digest, *_) in gathered.items()}
+    return build(by_rank, my_rank(), set(groups.values()))
 
 
-def build(by_rank: Mapping[int, Sequence[Entry]], rank: int) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Merges what ranks see into the manifest of the world that ``rank`` belongs to.
+def build(
+    by_rank: Mapping[int, Sequence[Entry]], rank: int, together: Iterable[Collection[int]] = ()
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Merges what ranks see into the manifest of the world that ``rank`` belongs to. ``together`` as in
+    :class:`Merge`.
 
     Ranks that see the same may share one list. The world of a rank without entries, outside the
     meshes of all others, is empty.
     """
-    merge = Merge(_stepped(by_rank), rank)
+    merge = Merge(_stepped(by_rank), rank, together)
     entries = merge.entries()
     meshes: dict[Mesh, str] = {}
     names: dict[int, str] = {}  # by identity, because hashing a mesh reads every rank

@@ -416,8 +416,8 @@ def share_library(
         other = [rank for rank in world if found[rank][3] != found[world[0]][3]]
         if other:
             raise StepcError(
-                f"expected the definition and options of rank {world[0]} on all ranks that share "
-                f"parameters, found others on rank{'s' * (len(other) > 1)} "
+                f"expected the definition and options of rank {world[0]} on all ranks that step "
+                f"together, found others on rank{'s' * (len(other) > 1)} "
                 f"{', '.join(map(str, other[:8]))}"
             )
         if state[0] == "failed":

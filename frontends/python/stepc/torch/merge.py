@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from stepc.torch.entries import Entry, Mesh, Root
@@ -17,10 +17,24 @@ from stepc.torch.uneven import as_it_lies
 
 # Fields of a parameter on which all ranks have to agree.
 _AGREED = ("shape", "dtype", "grad_dtype", "placements", "grad_placements", "state_placements", "bucket",
-           "batch_axes", "flatten", "blocks", "aliases")  # fmt: skip
+           "batch_axes", "flatten", "blocks", "aliases", "shared")  # fmt: skip
 _GRADIENT_HINT = (
     "\nhint: Placed(gradient=…) in placements= says where gradients lie, whether or not they are there"
 )
+
+
+def _lowest(sets: Iterable[Collection[int]]) -> dict[int, int]:
+    """By rank, the lowest of the ranks that the sets connect with it."""
+    found: dict[int, list[int]] = {}
+    for one in sets:
+        groups = {id(group): group for group in (found.setdefault(rank, [rank]) for rank in one)}
+        largest = max(groups.values(), key=len, default=[])
+        for group in groups.values():
+            if group is not largest:
+                largest += group
+                found.update(dict.fromkeys(group, largest))
+    lowest = {id(group): min(group) for group in found.values()}
+    return {rank: lowest[id(group)] for rank, group in found.items()}
 
 
 class Merge:
@@ -29,9 +43,13 @@ class Merge:
     Args:
         by_rank: what every rank sees; ranks that see the same should share the object.
         rank: whose world it is.
+        together: sets of ranks of one world each, also if no mesh connects them: model groups. Ranks
+            outside all meshes stay outside.
     """
 
-    def __init__(self, by_rank: Mapping[int, Sequence[Entry]], rank: int) -> None:
+    def __init__(
+        self, by_rank: Mapping[int, Sequence[Entry]], rank: int, together: Iterable[Collection[int]] = ()
+    ) -> None:
         self._meshes: dict[Mesh, Mesh] = {}
         self._roots: dict[Root | None, Root | None] = {}
         self._exporters: dict[tuple[int, ...], set[int]] = {}
@@ -43,7 +61,13 @@ class Merge:
                 views[id(entries)] = ([], self._with_one_mesh_each(entries))
             views[id(entries)][0].append(one)
         self._views = list(views.values())
-        self.world = self._component(rank)
+        meshes = [mesh.ranks for mesh in self._meshes.values()]
+        # By rank, the lowest rank that meshes connect with it: its pipeline stage.
+        self._stage = _lowest(meshes)
+        joined = [[one for one in ranks if one in self._stage] for ranks in together]
+        lowest = _lowest([*meshes, *joined])
+        #: The ranks that step together, increasing.
+        self.world = sorted(one for one, first in lowest.items() if first == lowest.get(rank)) or [rank]
 
     def entries(self) -> list[Entry]:
         """The world's parameters, in the order in which its lowest rank has them."""
@@ -69,27 +93,18 @@ class Merge:
             result.append(entry)
         return result
 
-    def _component(self, rank: int) -> list[int]:
-        """The ranks that meshes connect with ``rank``, increasing."""
-        of_rank: dict[int, list[Mesh]] = {}
-        for mesh in self._meshes.values():
-            for one in mesh.ranks:
-                of_rank.setdefault(one, []).append(mesh)
-        found, waiting, done = {rank}, [rank], set()
-        while waiting:
-            for mesh in of_rank.get(waiting.pop(), ()):
-                if id(mesh) not in done:
-                    done.add(id(mesh))
-                    waiting += [one for one in mesh.ranks if one not in found]
-                    found.update(mesh.ranks)
-        return sorted(found)
-
     def _merge(self, name: str, views: list[tuple[int, Entry]]) -> Entry:
         """One parameter from every rank's view of it."""
         first = self._agreed(name, views)
-        lifted = first
-        if any(entry.mesh is not first.mesh for _, entry in views):
-            lifted = self._lift(name, [first, *(entry for _, entry in views[1:])])
+        stages: dict[int, list[Entry]] = {}
+        for _, entry in views:
+            stages.setdefault(self._stage[entry.mesh.ranks[0]], []).append(entry)
+        copies = []
+        for entries in stages.values():
+            own = dataclasses.replace(first, mesh=entries[0].mesh, root=entries[0].root)
+            is_one = all(entry.mesh is own.mesh for entry in entries)
+            copies.append(own if is_one else self._lift(name, [own, *entries[1:]]))
+        lifted = copies[0] if len(copies) == 1 else self._shared(name, copies)
         numbers = tuple(number for number, _ in views)
         if (id(lifted.mesh), numbers) not in self._complete:
             exporters = self._exporters.get(numbers)
@@ -128,6 +143,35 @@ class Merge:
             if expected != getattr(first, what):
                 told[what] = expected
         return dataclasses.replace(first, **told) if told else first
+
+    def _shared(self, name: str, copies: Sequence[Entry]) -> Entry:
+        """One parameter of which pipeline stages have copies: it is replicated along a further axis."""
+        first = copies[0]
+        if not first.shared:
+            raise ValueError(
+                f"parameter '{name}': expected it in one pipeline stage of the model group, found it on the "
+                "ranks " + " and ".join(str(list(one.mesh.ranks)) for one in copies)
+                + f"\nhint: shared=['{name}'] says that they have copies of one parameter, which counts once"
+            )
+        sizes = [[size for _, size in one.mesh.axes] for one in copies]
+        if any(one != sizes[0] for one in sizes):
+            raise ValueError(
+                f"parameter '{name}': expected meshes of equal sizes on the stages that share it, found "
+                + " and ".join(f"{one} on the ranks {list(copy.mesh.ranks)}"
+                               for one, copy in zip(sizes, copies, strict=True))  # fmt: skip
+            )
+        names = {axis for axis, _ in first.mesh.axes}
+        axis = "stages"
+        while axis in names:
+            axis += "."
+        ranks = tuple(rank for one in copies for rank in one.mesh.ranks)
+        mesh = Mesh(((axis, len(copies)), *first.mesh.axes), ranks)
+        lists = {
+            what: own and ("R", *own)
+            for what, own in (("placements", first.placements), ("grad_placements", first.grad_placements),
+                              ("state_placements", first.state_placements))
+        }  # fmt: skip
+        return dataclasses.replace(first, mesh=self._meshes.setdefault(mesh, mesh), root=None, **lists)
 
     def _lift(self, name: str, views: Sequence[Entry]) -> Entry:
         """A parameter on parallel slices of one root mesh, as a parameter of a larger slice.

@@ -32,6 +32,7 @@ from stepc.torch.groups import Hyperparameters, Question, Routing, expect_one_gr
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
 from stepc.torch.metrics import read_metrics
+from stepc.torch.model_group import ModelGroup
 from stepc.torch.moving import Moves, block_states
 from stepc.torch.names import canonical_name
 from stepc.torch.nothing import Nothing
@@ -40,7 +41,7 @@ from stepc.torch.routed import RoutedGroups
 from stepc.torch.shown import expect_names, is_empty, states_left
 from stepc.torch.states import STEP, LazyStates, allocate, carry_over, local
 from stepc.torch.transport import TorchTransport
-from stepc.torch.verify import verify, whole_job
+from stepc.torch.verify import verify
 
 # How long ranks wait for each other without a timeout=: in a step, and when they make optimizers. Before
 # that they load models, which takes some ranks minutes longer than others.
@@ -86,6 +87,10 @@ class Optimizer(Failures, RoutedGroups):
             first that is for the parameters' device is taken; ``cpu``, ``emulated`` and ``interpret``
             are for a CPU.
         process_group: the ranks that make this optimizer and step together; the default group without it.
+        model_group: the ranks of all pipeline stages over which the definition's ``model`` block computes.
+            They prepare and step together, with one library, although no mesh connects them.
+        shared: patterns of parameters of which several stages have copies (tied embeddings), as one
+            parameter.
         timeout: seconds after which a rank gives up waiting for another one; without it 120 in steps,
             and 600 when the optimizer is made.
         threads: workers of the step; ``torch.get_num_threads()`` without it.
@@ -110,6 +115,8 @@ class Optimizer(Failures, RoutedGroups):
         *,
         library: str | os.PathLike[str] | None = None,
         process_group: dist.ProcessGroup | None = None,
+        model_group: dist.ProcessGroup | None = None,
+        shared: Sequence[str] = (),
         timeout: float | None = None,
         threads: int | None = None,
         batch: Sequence[str] | Mapping[str, int] = (),
@@ -167,9 +174,10 @@ class Optimizer(Failures, RoutedGroups):
                 raise ValueError(
                     f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}"
                 )
+            self._model_group = ModelGroup.of(model_group, process_group)
             self._declarations = Declarations.of(
                 batch, replicated, placements, blocks, buckets, flatten, gradient,
-                partial_gradients == "reduce",
+                partial_gradients == "reduce", shared=shared,
             )
             self._compile_options = compile_options(
                 library, target=target, strategy=strategy, workspace_limit=workspace_limit,
@@ -178,6 +186,8 @@ class Optimizer(Failures, RoutedGroups):
             )  # fmt: skip
             self._given_library = Library(library) if library is not None else None
             super().__init__(params, routes, model)
+            if self._model_group.ranks and self._routing.model is None:
+                raise ValueError("model_group: expected a definition with a model block, found none")
             self._trained = trained(self._named())
             if self._meeting is not None:
                 agree(None, self._meeting)
@@ -255,7 +265,8 @@ class Optimizer(Failures, RoutedGroups):
             with (
                 torch.autograd.profiler.record_function("stepc.prepare"),
                 Meeting(
-                    self._process_group, "prepare()", self._timeout, why, left, known.ranks, known.note
+                    self._model_group.process_group, "prepare()", self._timeout, why, left,
+                    known.ranks | set(self._model_group.ranks), known.note,
                 ) as meeting,
             ):
                 self._close()
@@ -300,7 +311,8 @@ class Optimizer(Failures, RoutedGroups):
             expect_one_group(self.param_groups)
             expect_trained(named, self._trained)
             named = self._all_names(named)
-            if set(meeting.ranks) == set(group):  # otherwise patterns may match parameters of other ranks
+            # Where other ranks do not meet, patterns may match their parameters.
+            if set(meeting.ranks) == set(group_ranks(self._model_group.process_group)):
                 unmatched = self._declarations.unmatched(named)
             mine = describe(named, group, self._declarations)
             frozen = describe_frozen(named, self._declarations)
@@ -315,7 +327,7 @@ class Optimizer(Failures, RoutedGroups):
         except (TypeError, ValueError, StepcError) as error:
             problem = error
         entries = [self._with_rule(entry) for entry, _ in mine.values()] + frozen
-        manifest, world = world_manifest(entries, meeting, problem, unmatched)
+        manifest, world = world_manifest(entries, meeting, problem, unmatched, self._model_group.ranks)
         library = self._given_library
         if library is None:
             options = self._compile_options | {"target": self._compile_options["target"] or device.target}
@@ -328,7 +340,7 @@ class Optimizer(Failures, RoutedGroups):
         except StepcError as error:
             problem = error
         if problem is None and world and library.model is not None:
-            problem = whole_job(world)
+            problem = self._model_group.problem(world)
             if library.model.steps_on_device:
                 device.keep_numbers()
         agree(problem, meeting, world, library.target if world else "")

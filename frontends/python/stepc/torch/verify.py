@@ -8,11 +8,9 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import torch.distributed as dist
-
 from stepc._described import State
 from stepc._library import Library
-from stepc.errors import PlanError, StepcError, plural
+from stepc.errors import PlanError, plural
 from stepc.torch.placements import BLOCKS, split_placements
 from stepc.torch.strided import shape_at
 
@@ -55,18 +53,6 @@ def _placements(
 def _lies_by_placements(state: State) -> bool:
     """Whether a state is shaped like its parameter, and does not stay with blocks."""
     return state.kind == "full" and BLOCKS not in state.placements
-
-
-def whole_job(world: tuple[int, ...]) -> StepcError | None:
-    """Why a model block may not compute on these ranks: it would leave out the parameters of others."""
-    size = dist.get_world_size() if dist.is_initialized() else 1
-    if len(world) == size:
-        return None
-    return StepcError(
-        f"the definition's model block computes over all parameters, and the job has {plural(size, 'rank')}: "
-        f"expected them all to step together, found {len(world)} of them (of a pipeline stage, or of another "
-        "process group)"
-    )
 
 
 def verify(library: Library, manifest: dict[str, Any], world: tuple[int, ...]) -> None:

@@ -1,0 +1,60 @@
+"""The ranks over which a definition's model block computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch.distributed as dist
+
+from stepc.errors import StepcError, plural
+from stepc.torch.describe import group_ranks, my_rank
+
+
+@dataclass(frozen=True)
+class ModelGroup:
+    """Ranks of pipeline stages that step together, as one world. ``ranks`` are their global ranks; empty if
+    the trainer named none. ``process_group`` is where they meet before they step."""
+
+    ranks: tuple[int, ...]
+    process_group: dist.ProcessGroup | None
+
+    @staticmethod
+    def of(
+        model_group: dist.ProcessGroup | None, process_group: dist.ProcessGroup | None
+    ) -> ModelGroup:
+        """Raises ValueError if neither group has all ranks of the other, or if this rank is outside."""
+        if model_group is None:
+            return ModelGroup((), process_group)
+        # torch has one object for all groups that a rank is not in.
+        if model_group is dist.GroupMember.NON_GROUP_MEMBER or my_rank() not in group_ranks(model_group):
+            raise ValueError(
+                f"model_group: expected a group with this rank, {my_rank()}, found one without it"
+            )
+        ranks, made = group_ranks(model_group), group_ranks(process_group)
+        if set(ranks) <= set(made):
+            return ModelGroup(ranks, process_group)
+        if set(made) <= set(ranks):
+            return ModelGroup(ranks, model_group)
+        raise ValueError(
+            "model_group: expected all of its ranks in process_group= or the other way round, found "
+            f"{list(ranks)} and {list(made)}"
+        )
+
+    def problem(self, world: tuple[int, ...]) -> StepcError | None:
+        """Why a model block may not compute on the ranks of this world: it would leave out the parameters of
+        others."""
+        if self.ranks:
+            outside = sorted(set(world) - set(self.ranks))
+            return None if not outside else StepcError(
+                f"model_group: expected all ranks that share parameters, found {list(self.ranks)} "
+                f"without {', '.join(map(str, outside[:8]))}"
+            )  # fmt: skip
+        size = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+        if len(world) == size:
+            return None
+        return StepcError(
+            f"the definition's model block computes over all parameters, and the job has "
+            f"{plural(size, 'rank')}: expected them all to step together, found {len(world)} of them (of a "
+            "pipeline stage, or of another process group)\nhint: model_group= names the ranks whose "
+            "parameters are one model"
+        )
