@@ -74,6 +74,18 @@ LogicalResult OptimDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return op->emitOpError("expected ")
            << name << " of an i64 above 0, found " << attribute.getValue();
   }
+  if (name == kKeptOwnersAttr && isa<ModuleOp>(op)) {
+    auto owners = dyn_cast<DictionaryAttr>(attribute.getValue());
+    auto isRanks = [](NamedAttribute each) {
+      auto ranks = dyn_cast<DenseI64ArrayAttr>(each.getValue());
+      return ranks && llvm::all_of(ranks.asArrayRef(), [](int64_t rank) { return rank >= -1; });
+    };
+    if (owners && llvm::all_of(owners, isRanks))
+      return success();
+    return op->emitOpError("expected ")
+           << name << " of lists of ranks by parameter, -1 for none, found "
+           << attribute.getValue();
+  }
   return op->emitOpError("expected an attribute of the dialect optim, found ") << name;
 }
 

@@ -10,6 +10,8 @@
 
 #include "mlir/IR/Remarks.h"
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 using namespace mlir;
@@ -25,9 +27,48 @@ using namespace stepc::decide;
 
 namespace {
 
-/// Gives each block of a group a base. The candidates are the positions that are 0 along factors that are not
-/// owned. Each stands for all ranks that differ from it along these factors. The least loaded one is chosen.
-std::vector<int64_t> balance(const GroupGeometry &geometry, int64_t cost, cost::Loads &load) {
+/// A base of a block that has none yet.
+constexpr int64_t kNone = -1;
+
+/// The bases that blocks of a group had in the plan of before, from the module's kKeptOwnersAttr. Only states
+/// that stay with blocks make it worth to keep a base, so groups without such states have none.
+std::vector<int64_t> keptBases(GroupOp group, const GroupGeometry &geometry) {
+  auto owners = group->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(kKeptOwnersAttr);
+  auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+  std::vector<int64_t> kept(size_t(geometry.blockCount()), kNone);
+  if (!owners || !rule.getBlockStatesAttr())
+    return kept;
+  Bases bases(geometry);
+  const std::vector<int64_t> &ranks = geometry.mesh.ranks;
+  int64_t first = 0;
+  for (auto parameter : group.getParameters().getAsRange<FlatSymbolRefAttr>()) {
+    auto of = owners.getAs<DenseI64ArrayAttr>(parameter.getValue());
+    for (int64_t block = 0; of && block < geometry.blocksPerParameter() && block < of.size();
+         ++block) {
+      auto position = llvm::find(ranks, of[block]) - ranks.begin();
+      if (position < int64_t(ranks.size()))
+        kept[size_t(first + block)] = bases.at(position);
+    }
+    first += geometry.blocksPerParameter();
+  }
+  return kept;
+}
+
+/// Adds the loads of the blocks that have bases.
+void addLoads(const GroupGeometry &geometry, ArrayRef<int64_t> bases, int64_t cost,
+              cost::Loads &load) {
+  Bases computed(geometry);
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    int64_t &sum = load[geometry.mesh.ranks[position]];
+    sum = saturatingAdd(sum, saturatingMul(llvm::count(bases, computed.at(position)), cost));
+  }
+}
+
+/// Gives each block of a group a base, if it has none. The candidates are the positions that are 0 along
+/// factors that are not owned. Each stands for all ranks that differ from it along these factors. The least
+/// loaded one is chosen.
+void balance(const GroupGeometry &geometry, int64_t cost, cost::Loads &load,
+             std::vector<int64_t> &result) {
   Bases bases(geometry);
   std::vector<int64_t> choices, ranks;
   std::vector<std::vector<int64_t>> held;
@@ -43,13 +84,14 @@ std::vector<int64_t> balance(const GroupGeometry &geometry, int64_t cost, cost::
     held.push_back(geometry.held()[position]);
   }
   cost::OwnerQueues queues(ranks, held, load);
-  std::vector<int64_t> result;
   for (int64_t block = 0, e = geometry.blockCount(); block < e; ++block) {
-    result.push_back(choices[queues.give(block % geometry.blocksPerParameter(), cost)]);
-    for (int64_t rank : others[result.back()])
+    int64_t &base = result[size_t(block)];
+    if (base != kNone)
+      continue;
+    base = choices[queues.give(block % geometry.blocksPerParameter(), cost)];
+    for (int64_t rank : others[base])
       load[rank] = saturatingAdd(load[rank], cost);
   }
-  return result;
 }
 
 /// Emits remarks on how even the loads are: the mean load and the bound, in per cent of the busiest rank's
@@ -75,67 +117,136 @@ void reportBalance(Location loc, int64_t blocks, const std::set<int64_t> &ranks,
         << remark::reason("a block is computed by one rank, and there are fewer than ranks");
 }
 
+/// The groups whose blocks get owners here, in decreasing order of a block's cost.
+struct Owned {
+  GroupOp group;
+  GroupGeometry geometry;
+  int64_t cost;
+};
+
+/// The owners of all these groups' blocks: bases, and the table that says how busy ranks are with them.
+struct Choice {
+  std::vector<std::vector<int64_t>> bases; // per group and block
+  OwnerTable table;
+  cost::OwnerBalance balance;
+
+  int64_t most() const { return cost::mostOf(cost::loadsOf(table.problem, balance.counts)); }
+};
+
 class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
   void runOnOperation() override {
-    std::vector<std::tuple<int64_t, size_t, GroupOp>>
-        groups; // -cost of a block, number: the sort key
-    cost::Cluster cluster = clusterOf(getOperation());
-    OwnerTable table(cluster);
+    cluster.emplace(clusterOf(getOperation()));
+    owned.clear();
+    OwnerTable table(*cluster);
     for (auto group : getOperation().getOps<GroupOp>())
       if (group.lacksBases())
-        groups.push_back({-blockCost(group, cluster), groups.size(), group});
+        owned.push_back({group, GroupGeometry(group), blockCost(group, *cluster)});
       else
         table.addFixed(group);
-    if (groups.empty()) {
+    fixed = table.problem.fixed;
+    SmallVector<GroupOp> groups;
+    if (owned.empty()) {
       std::vector<std::vector<int64_t>> none;
-      if (failed(obeyStateLimit(getOperation(), {}, cluster, {}, none)))
+      if (failed(obeyStateLimit(getOperation(), groups, *cluster, {}, none)))
         signalPassFailure();
       return;
     }
-    llvm::sort(groups, [](auto &a, auto &b) {
-      return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
-    });
+    std::stable_sort(owned.begin(), owned.end(),
+                     [](const Owned &a, const Owned &b) { return a.cost > b.cost; });
+    for (const Owned &each : owned)
+      groups.push_back(each.group);
+    Choice choice = best();
+    keep(choice);
+    std::vector<std::vector<int64_t>> balanced = choice.bases;
+    if (failed(obeyStateLimit(getOperation(), groups, *cluster, fixed, choice.bases)))
+      return signalPassFailure();
+    if (choice.bases != balanced)
+      takeCounts(choice);
     std::set<int64_t> ranks;
     int64_t blocks = 0;
-    std::vector<std::vector<int64_t>> bases;
-    cost::Loads load = table.problem.fixed, fixed = load;
-    for (auto [negativeCost, number, group] : groups) {
-      GroupGeometry geometry(group);
-      bases.push_back(balance(geometry, -negativeCost, load));
-      table.add(group, geometry, bases.back());
-      ranks.insert(geometry.mesh.ranks.begin(), geometry.mesh.ranks.end());
-      blocks += int64_t(bases.back().size());
-    }
-    cost::OwnerBalance better = cost::balanceOwners(table.problem, table.counts);
-    if (!better.isStart)
-      for (auto [base, other] : llvm::zip(bases, table.basesBy(better.counts)))
-        if (!other.empty())
-          base = std::move(other);
-    SmallVector<GroupOp> owned;
-    for (auto &entry : groups)
-      owned.push_back(std::get<2>(entry));
-    std::vector<std::vector<int64_t>> balanced = bases;
-    if (failed(obeyStateLimit(getOperation(), owned, cluster, table.problem.fixed, bases)))
-      return signalPassFailure();
-    if (bases != balanced) {
-      OwnerTable obeying(cluster);
-      obeying.problem.fixed = fixed;
-      for (auto [group, base] : llvm::zip(owned, bases))
-        obeying.add(group, GroupGeometry(group), base);
-      better.counts = std::move(obeying.counts);
-      table.problem = std::move(obeying.problem);
-    }
-    for (auto [entry, base] : llvm::zip(groups, bases)) {
-      GroupOp group = std::get<2>(entry);
-      std::vector<plan::Hop> hops = group.getPlanHops();
+    for (auto [each, base] : llvm::zip(owned, choice.bases)) {
+      std::vector<plan::Hop> hops = each.group.getPlanHops();
       for (plan::Hop &hop : hops)
         if (!hop.owned.empty())
           hop.base = base;
-      group.setPlanHops(hops);
+      each.group.setPlanHops(hops);
+      ranks.insert(each.geometry.mesh.ranks.begin(), each.geometry.mesh.ranks.end());
+      blocks += int64_t(base.size());
     }
-    reportBalance(getOperation().getLoc(), blocks, ranks, better,
-                  cost::loadsOf(table.problem, better.counts));
+    reportBalance(getOperation().getLoc(), blocks, ranks, choice.balance,
+                  cost::loadsOf(choice.table.problem, choice.balance.counts));
   }
+
+  /// Deals out the blocks that have no base yet in `kept`, the longest first.
+  Choice deal(std::vector<std::vector<int64_t>> kept) {
+    Choice choice{std::move(kept), OwnerTable(*cluster), {}};
+    cost::Loads load = fixed;
+    for (auto [each, bases] : llvm::zip(owned, choice.bases))
+      addLoads(each.geometry, bases, each.cost, load);
+    for (auto [each, bases] : llvm::zip(owned, choice.bases))
+      balance(each.geometry, each.cost, load, bases);
+    takeCounts(choice);
+    return choice;
+  }
+
+  /// Makes the table of the bases.
+  void takeCounts(Choice &choice) {
+    choice.table = OwnerTable(*cluster);
+    choice.table.problem.fixed = fixed;
+    for (auto [each, bases] : llvm::zip(owned, choice.bases))
+      choice.table.add(each.group, each.geometry, bases);
+    choice.balance.counts = choice.table.counts;
+  }
+
+  Choice best() {
+    std::vector<std::vector<int64_t>> none;
+    for (const Owned &each : owned)
+      none.emplace_back(size_t(each.geometry.blockCount()), kNone);
+    Choice choice = deal(std::move(none));
+    choice.balance = cost::balanceOwners(choice.table.problem, choice.table.counts);
+    if (!choice.balance.isStart)
+      for (auto [base, other] :
+           llvm::zip(choice.bases, choice.table.basesBy(choice.balance.counts)))
+        if (!other.empty())
+          base = std::move(other);
+    return choice;
+  }
+
+  /// Takes the owners of the plan of before where they make the busiest rank at most 5 % busier.
+  void keep(Choice &choice) {
+    std::vector<std::vector<int64_t>> kept;
+    int64_t count = 0;
+    for (const Owned &each : owned) {
+      kept.push_back(keptBases(each.group, each.geometry));
+      count += llvm::count_if(kept.back(), [](int64_t base) { return base != kNone; });
+    }
+    if (count == 0)
+      return;
+    Choice other = deal(std::move(kept));
+    int64_t most = choice.most(), with = other.most();
+    bool stays = with <= saturatingAdd(most, most / 20);
+    auto named = [](StringRef name) {
+      return remark::RemarkOpts::name(name).category("optim-balance-owners");
+    };
+    auto percent =
+        remark::metric("percent", most > 0 ? int64_t(100.0 * double(with) / double(most)) : 100);
+    if (stays)
+      remark::passed(getOperation().getLoc(), named("owners-kept"))
+          << remark::metric("blocks", count) << percent;
+    else
+      remark::missed(getOperation().getLoc(), named("owners-changed"))
+          << remark::metric("blocks", count) << percent
+          << remark::reason(
+                 "with the owners of before the busiest rank would be more than 5 % busier");
+    if (!stays)
+      return;
+    other.balance.bound = choice.balance.bound;
+    choice = std::move(other);
+  }
+
+  std::optional<cost::Cluster> cluster;
+  std::vector<Owned> owned;
+  cost::Loads fixed; ///< of groups whose owners are not chosen here
 };
 
 } // namespace

@@ -165,6 +165,34 @@ def test_states_move_when_parameters_are_frozen_and_unfrozen():
                for before, after in zip(boxes, boxes[1:], strict=False) for name in before if name in after)  # fmt: skip
 
 
+def _kept(rank, size):
+    """Equal layers, of which the first is unfrozen later: dealt out anew, all of them would get other owners."""
+    mesh, model = init_device_mesh("cpu", (size,)), nn.Module()
+    for number in range(3 * size):
+        value = torch.randn(2 * size, 5, generator=torch.Generator().manual_seed(number))
+        placed = distribute_tensor(value, mesh, [Shard(0)], src_data_rank=None)
+        model.register_parameter(f"p{number}", nn.Parameter(placed))
+    model.p0.requires_grad_(False)
+    optimizer = Optimizer(model.named_parameters(), SPEC, timeout=60.0, **OPTIONS)
+    owners = []
+    for again in (True, True, False):
+        for p in model.parameters():
+            p.grad = torch.ones_like(p) if p.requires_grad else None
+        if not again:
+            optimizer._before = None  # as if there were no library of before
+            optimizer.prepare()
+        optimizer.step()
+        owners.append([bool(optimizer.state[p]["v"].boxes) for name, p in model.named_parameters() if name != "p0"])
+        model.p0.requires_grad_(True)
+    return owners
+
+
+def test_owners_stay_where_that_costs_little():
+    found = on_ranks(_kept, 3)
+    assert all(before == after for before, after, _ in found)
+    assert any(after != anew for _, after, anew in found)
+
+
 def begun(size):
     """A model that has trained by the first entry of SCHEDULE, and its optimizer."""
     model = Model(init_device_mesh("cpu", (size,)))

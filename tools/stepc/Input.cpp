@@ -8,6 +8,7 @@
 #include "frontends/text/Text.h"
 #include "passes/decide/ClusterOfModule.h"
 #include "tools/stepc/ClusterOption.h"
+#include "tools/stepc/KeptOwners.h"
 #include "tools/stepc/Pipeline.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -158,6 +159,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::import(const CompileOptions &options) {
                                         {*manifest, manifestPath, manifestText}, import);
   if (module)
     setLimits(*module, options);
+  if (module && !options.keepOwners.empty() && !setKeptOwners(*module, options.keepOwners, report))
+    return nullptr;
   // The verifier finds what the manifest's own checks leave to the dialect.
   if (module && failed(mlir::verify(*module)))
     return nullptr;
@@ -320,6 +323,8 @@ mlir::OwningOpRef<mlir::ModuleOp> Input::load(const CompileOptions &options, int
     }
     if (levelOf(*module) == Level::Optim) {
       setLimits(*module, options);
+      if (!options.keepOwners.empty() && !setKeptOwners(*module, options.keepOwners, report))
+        return nullptr;
       if (!setCluster(*module, options))
         return nullptr;
     }

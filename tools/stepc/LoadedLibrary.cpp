@@ -2,8 +2,6 @@
 
 #include "tools/stepc/LoadedLibrary.h"
 
-#include "frontends/text/Files.h"
-#include "passes/codegen/LibraryFile.h"
 #include "passes/kernels/Target.h"
 #include "runtime/core/Chip.h"
 #include "runtime/geometry/Geometry.h"
@@ -11,22 +9,14 @@
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <cstring>
-#include <dlfcn.h>
 
 using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
 using llvm::Twine;
 using manifest::TensorType;
-
-LoadedLibrary::~LoadedLibrary() {
-  if (handle)
-    dlclose(handle);
-}
 
 bool LoadedLibrary::refuse(const std::string &path, const Twine &message) {
   report.error(path, message);
@@ -42,41 +32,15 @@ bool LoadedLibrary::load(const std::string &path) {
 }
 
 bool LoadedLibrary::open(const std::string &path) {
-  // A name without a slash would be searched for in the system's folders.
-  std::string file = path.find('/') == std::string::npos ? "./" + path : path;
-  // The dynamic loader would also map a truncated file, and then a read would end the process.
-  if (llvm::sys::fs::exists(file)) {
-    auto bytes = llvm::MemoryBuffer::getFile(file, false, false, /*IsVolatile=*/true);
-    if (!bytes)
-      return refuse(path, "expected a compiled library, " + text::reasonOf(bytes.getError()));
-    if (std::string wrong = codegen::checkLibraryFile((*bytes)->getBuffer()); !wrong.empty())
-      return refuse(path, "expected a compiled library: " + wrong);
-  }
-  handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
-    return refuse(path, "expected a compiled library: " + Twine(dlerror()));
-  auto entry =
-      reinterpret_cast<decltype(&stepc_library_table)>(dlsym(handle, "stepc_library_table"));
-  if (!entry)
-    return refuse(path, "expected a library compiled by stepc, found no stepc_library_table in it");
-  table = entry();
-  if (table->abi_version != STEPC_ABI_VERSION)
-    return refuse(path, "expected ABI version " + Twine(STEPC_ABI_VERSION) + ", found " +
-                            Twine(table->abi_version) + "; compile it again with this stepc");
-  if (table->struct_size < static_cast<int32_t>(sizeof(stepc_library)))
-    return refuse(path, "expected a table of " + Twine(sizeof(stepc_library)) + " bytes, found " +
-                            Twine(table->struct_size));
-  // Check the status of each program before anything else of the program is read.
-  for (const stepc_library *each = table; each; each = each->next)
-    if (each->status)
-      return refuse(path, each->problem);
+  file = LibraryFile::open(path, report);
+  if (!file)
+    return false;
+  table = file->table;
   if (!chooseTarget(path))
     return false;
-  std::string error;
-  auto read = plan::deserialize(static_cast<const uint8_t *>(table->plan),
-                                static_cast<size_t>(table->plan_bytes), error);
+  auto read = file->planOf(*table, report);
   if (!read)
-    return refuse(path, "expected a plan in the library: " + error);
+    return false;
   plan = std::move(*read);
   world = plan.world();
   return true;

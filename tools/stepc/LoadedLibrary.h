@@ -4,6 +4,7 @@
 
 #include "runtime/plan/Plan.h"
 #include "stepc/stepc.h"
+#include "tools/stepc/LibraryFile.h"
 #include "tools/stepc/Run.h"
 
 namespace stepc::driver {
@@ -37,7 +38,6 @@ public:
   LoadedLibrary(const RunInput &run, const RunCommand &command, Report &report)
       : run(run), command(command), report(report) {}
   LoadedLibrary(const LoadedLibrary &) = delete;
-  ~LoadedLibrary();
 
   /// Opens a library and loads the values. Returns false after an error.
   bool load(const std::string &path);
@@ -71,7 +71,7 @@ private:
   const RunInput &run;
   const RunCommand &command;
   Report &report;
-  void *handle = nullptr;
+  std::unique_ptr<LibraryFile> file;
 };
 
 } // namespace stepc::driver

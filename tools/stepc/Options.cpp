@@ -102,6 +102,12 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
       ->check(checkBytes)
       ->type_name("BYTES");
   app.add_option(
+         "--keep-owners", options.keepOwners,
+         "The library that stepped before: blocks whose states stay with them keep its owners, "
+         "unless "
+         "that makes the busiest rank over 5 % busier by the model, so that fewer states move")
+      ->type_name("FILE");
+  app.add_option(
          "--waves", options.waves,
          "Force this number of waves, whatever the model says of time and workspace; a warning "
          "says where blocks fill fewer")

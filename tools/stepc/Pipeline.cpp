@@ -161,6 +161,8 @@ bool checkOptions(mlir::ModuleOp module, Level level, const CompileOptions &opti
     return refuse("--workspace-limit", Level::Optim);
   if (level > Level::Optim && options.stateLimit)
     return refuse("--state-limit", Level::Optim);
+  if (level > Level::Optim && !options.keepOwners.empty())
+    return refuse("--keep-owners", Level::Optim);
   if (level > Level::Optim && options.maxPeers)
     return refuse("--max-peers", Level::Optim);
   if (level > Level::Scheduled && !options.targets.empty())

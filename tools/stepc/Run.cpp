@@ -387,6 +387,7 @@ int driver::runRun(const RunCommand &command) {
         std::pair("--workspace-limit", command.workspaceLimit != 0),
         std::pair("--state-limit", command.stateLimit != 0),
         std::pair("--max-peers", command.maxPeers != 0),
+        std::pair("--keep-owners", !command.keepOwners.empty()),
         std::pair("--target", command.reference && !command.targets.empty()),
         std::pair("--products", !command.products.empty()), std::pair("-O", command.optimize >= 0),
         std::pair("--threads", command.reference && command.threads != 0),

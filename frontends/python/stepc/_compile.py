@@ -127,6 +127,7 @@ def option_arguments(
     if_present: Sequence[str] = (),
     cluster: Cluster | None = None,
     state_limit: int | str | None = None,
+    keep_owners: str | os.PathLike[str] | None = None,
 ) -> list[str]:
     """The command-line form of the compile options."""
     check_arguments(arguments)
@@ -143,6 +144,8 @@ def option_arguments(
         result.append(f"--workspace-limit={workspace_limit}")
     if state_limit is not None:
         result.append(f"--state-limit={state_limit}")
+    if keep_owners is not None:
+        result.append(f"--keep-owners={os.fspath(keep_owners)}")
     if numerics is not None:
         result.append(f"--numerics={numerics}")
     return result + present_arguments(if_present) + list(arguments)
@@ -201,13 +204,23 @@ def check_arguments(arguments: Sequence[str]) -> None:
             )
 
 
+def _digest(path: str) -> str:
+    """A hash of a file. Empty if the file cannot be read, which the compiler will say."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
 def _files(options: Sequence[str]) -> str:
     """The texts of the files that options name. They are part of the cache's key: other texts make another
     library."""
     texts = []
     for option, following in itertools.pairwise([*options, ""]):
         name, _, path = option.partition("=")
-        if name in ("--products", "--cluster"):
+        if name == "--keep-owners":
+            texts.append(_digest(path or following))
+        elif name in ("--products", "--cluster"):
             try:
                 texts.append(read_input(path or following, "table of products"))
             except CompileError:
@@ -272,6 +285,7 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
     if_present: Sequence[str] = (),
     cluster: Cluster | None = None,
     state_limit: int | str | None = None,
+    keep_owners: str | os.PathLike[str] | None = None,
 ) -> Compiled:
     """Compiles an optimizer definition for the parameters of a manifest.
 
@@ -297,6 +311,8 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
             ``cluster`` says, as a dict.
         state_limit: bytes of states per rank, or a text as ``"1.5GiB"``: owners of blocks whose states stay
             with them are chosen so that no rank has more.
+        keep_owners: the path of the library that stepped before: blocks whose states stay with them keep its
+            owners, unless that makes the busiest rank over 5 % busier.
 
     The compiler's warnings become :class:`stepc.CompileWarning`.
 
@@ -304,8 +320,9 @@ def compile(  # noqa: A001 - the name that users expect: stepc.compile
         CompileError: the input was refused; the message is the compiler's diagnostics.
     """
     options = option_arguments(
-        target, strategy, workspace_limit, numerics, arguments, if_present, cluster, state_limit
-    )
+        target, strategy, workspace_limit, numerics, arguments, if_present, cluster, state_limit,
+        keep_owners,
+    )  # fmt: skip
     made = compile_silently(spec, manifest, options, output)
     for text in made.warnings:
         warn_user(text)

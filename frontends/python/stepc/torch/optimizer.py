@@ -152,6 +152,8 @@ class Optimizer(Failures, RoutedGroups):
         self._kept_states: dict[str, dict[str, Any]] = {}
         #: The states that stay with blocks: of bound parameters, and of those whose states are kept.
         self._block_states: set[tuple[str, str]] = set()
+        #: The library that was bound last, if states stay with blocks in it.
+        self._before: str | None = None
         # The entries that this class put into `state`, by parameter: its name and states. The trainer put in
         # all others.
         self._shown: dict[torch.Tensor, tuple[str, dict[str, Any]]] = {}
@@ -331,7 +333,9 @@ class Optimizer(Failures, RoutedGroups):
         library = self._given_library
         if library is None:
             options = self._compile_options | {"target": self._compile_options["target"] or device.target}
-            library = build_library(self._spec, options, manifest, world, meeting, self._warned)
+            library = build_library(
+                self._spec, options, manifest, world, meeting, self._warned, self._before
+            )
         try:
             if self._given_library is not None and world:
                 verify(library, manifest, world)
@@ -436,7 +440,9 @@ class Optimizer(Failures, RoutedGroups):
         self._binding.remember(self.param_groups)
         self._trained |= trained(tensors.items())
         self._block_states = {key for key in self._block_states if key[0] in kept}
-        self._block_states |= block_states(instance.parameters)
+        if stay := block_states(instance.parameters):
+            self._before = instance.library.path
+        self._block_states |= stay
         # States that are not bound now (of frozen parameters) are kept until their parameter comes back.
         self._show_bound(kept)
 
