@@ -149,7 +149,7 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, St
     return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
   if (metric && (kind != ValueKind::One || !type.isF32() || master))
     return emitError() << "expected a metric that is an f32 of kind one and no master, found "
-                       << (master ? "a master" : "") << type << " of " << plan::name(kind);
+                       << (master ? "a master of " : "") << type << " of " << plan::name(kind);
   return success();
 }
 

@@ -90,7 +90,7 @@ def Optim_ModelStateOp : Optim_Op<"model_state", [Pure, HasParent<"ModelOp">,
     ```mlir
     %ema = optim.model_state "ema" : tensor<1x1xf32>
     ```
-    Constraints: the model has a state of this name; the type is that of one value.
+    Constraints: the model has a state of this name that is no metric; the type is that of one value.
   }];
   let arguments = (ins StrAttr:$name);
   let results = (outs RankedTensorOf<[F32]>:$result);

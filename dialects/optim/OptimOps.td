@@ -93,10 +93,11 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     the rule's body with other spaces, or without the choices that the sizes of their blocks decide. `written`
     names the rule that the user wrote. `block_states` lists states that only matrix space reads and writes,
     and that stay with blocks: each lies, whole, on the ranks that compute its block.
-    Constraints: argument and yield types as above; names distinct; initial values finite in their
-    state's type; at most one master state, full and f32; no fast-math flags in the body. Tensors have two
-    axes and the type of their kind; a constant has one number for all elements. A rule that is written
-    somewhere else has the hyperparameters and states that it has there. Block states are distinct states of
+    Constraints: argument and yield types as above; names distinct, but a metric may have the name of a
+    hyperparameter; no operation reads the old value of a metric; initial values finite in their state's
+    type; at most one master state, full and f32; no fast-math flags in the body. Tensors have two axes and
+    the type of their kind; a constant has one number for all elements. A rule that is written somewhere else
+    has the hyperparameters and states that it has there. Block states are distinct states of
     the rule, full, and no masters. Only operations of matrix space read them and make their new values.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$hyperparameters,

@@ -95,11 +95,13 @@ LogicalResult RuleOp::verify() {
     if (!names.insert(cast<StringAttr>(name).getValue()).second)
       return emitOpError("expected distinct names, found ") << name << " twice";
   bool master = false;
-  llvm::StringSet<> metrics;
+  llvm::StringSet<> stored;
   for (Attribute attr : getStates()) {
     auto state = cast<StateAttr>(attr);
-    // Nothing reads a metric by its name, so it may have that of a hyperparameter.
-    if (!(state.getMetric() ? metrics : names).insert(state.getName().getValue()).second)
+    // Nothing reads a metric by its name, so it may have that of a hyperparameter. Stores name it, so it may
+    // not have that of a state.
+    StringRef name = state.getName().getValue();
+    if (!stored.insert(name).second || (!state.getMetric() && !names.insert(name).second))
       return emitOpError("expected distinct names, found ") << state.getName() << " twice";
     if (!toPlan(state.getType()) || state.getType().isF64())
       return emitOpError("expected a state of f32, bf16 or f16, found ") << state.getType();

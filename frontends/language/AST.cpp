@@ -112,6 +112,13 @@ std::vector<const MetricStatement *> Body::metrics() const {
   return all;
 }
 
+const MetricStatement *Body::findMetric(StringRef name) const {
+  for (const MetricStatement *metric : metrics())
+    if (metric->target.text == name)
+      return metric;
+  return nullptr;
+}
+
 std::vector<Body *> File::bodies() const {
   std::vector<Body *> all;
   for (const auto &model : models)

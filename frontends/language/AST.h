@@ -359,6 +359,7 @@ struct Body {
   bool usesGrad = false; ///< analysis
 
   std::vector<const MetricStatement *> metrics() const;
+  const MetricStatement *findMetric(llvm::StringRef name) const; ///< Null if there is none.
 
 protected:
   explicit Body(Kind kind) : kind(kind) {}

@@ -177,6 +177,10 @@ void BodyAnalyzer::unknownName(StringRef name, SourceRange range) {
   if (!isFirstMention(name))
     return;
   Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
+  if (body.findMetric(name)) {
+    error.withHint("no statement reads a metric: name the value with 'let'");
+    return;
+  }
   if (std::string hint = hintUnknown(name); !hint.empty()) {
     error.withHint(hint);
     return;

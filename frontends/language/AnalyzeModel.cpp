@@ -26,13 +26,12 @@ void stepc::lang::checkModel(const File &file, Diagnostics &diagnostics) {
   for (const auto &rule : file.rules) {
     checkName(rule->name, "optimizer");
     for (const MetricStatement *metric : rule->metrics())
-      for (const MetricStatement *other : first->metrics())
-        if (metric->target.text == other->target.text)
-          diagnostics
-              .error(metric->target.range, "expected another name for the metric, found '" +
-                                               Twine(metric->target.text) +
-                                               "', as a metric of the model has")
-              .withNote(other->target.range, "the model's is here");
+      if (const MetricStatement *other = first->findMetric(metric->target.text))
+        diagnostics
+            .error(metric->target.range, "expected another name for the metric, found '" +
+                                             Twine(metric->target.text) +
+                                             "', as a metric of the model has")
+            .withNote(other->target.range, "the model's is here");
   }
   for (const Route &route : file.routes)
     for (const Claim &claim : route.claims)
@@ -193,6 +192,10 @@ void RuleAnalyzer::unknownModelValue(const ModelValueExpr &value, Model &model) 
       names.push_back(statement->target.text);
   Diagnostic &error = diagnostics.error(value.range, "unknown value 'model." + name + "'");
   error.withNote(model.name.range, "the model is here");
+  if (model.findMetric(name)) {
+    error.withHint("nothing reads a metric: name the value with 'let'");
+    return;
+  }
   hintNearest(error, name, names);
   if (error.hint.empty() && !names.empty())
     error.withHint("the model has " + llvm::join(names, ", "));

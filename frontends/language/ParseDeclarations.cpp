@@ -455,7 +455,7 @@ bool Parser::parseBinding(Body &body, Statement::Kind kind) {
 void Parser::hintBinding(Diagnostic &error, const Body &body, StringRef name,
                          Statement::Kind kind) const {
   if (kind == Statement::Kind::Metric && at(TokenKind::Colon))
-    error.withHint("a metric is one f32 for each parameter, so it has no type");
+    error.withHint("a metric is always an f32, so it has no type");
   if (kind != Statement::Kind::Assign)
     return;
   if (at(TokenKind::Dot))

@@ -151,8 +151,8 @@ void Maker::collectParameters() {
   for (const TensorView *view : views) {
     TensorName name = parseTensorName(view->name);
     if (prefixed && name.role == Role::Other)
-      errors.add(view->file, "expected a name that starts with param:, grad: or state:, as others "
-                             "in the file do, found '" +
+      errors.add(view->file, "expected a name that starts with param:, grad:, state: or metric:, "
+                             "as others in the file do, found '" +
                                  view->name + "'");
     if (prefixed && name.role != Role::Parameter)
       continue;

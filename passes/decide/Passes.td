@@ -285,8 +285,8 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
     busiest rank and of other ranks anew. The result is deterministic.
 
     If the module has `optim.kept_owners`, blocks whose states stay with them keep the owners of the plan of
-    before, and the other blocks are dealt out after them. The pass takes these owners if they make the busiest
-    rank at most 5 % busier than the best owners that it found. Otherwise states move.
+    before, and the other blocks are dealt out after them. The pass takes these owners if they make the
+    busiest rank at most 5 % busier than the best owners that it found. Otherwise states move.
 
     If the module has an `optim.state_limit`, and some rank has more bytes of states with these owners, blocks
     go to other owners. First the pass tries the longest processing time first, among ranks that have room for

@@ -160,10 +160,12 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       return diag;
     }
     if (parameter.getShape().size() > 2 && !parameter.isMatrix() && !claim.rule.isElementwise()) {
-      auto diag = parameter.emitError(
-                      "expected a matrix, a vector or a declared stack of matrices for rule ")
-                  << claim.rule.getSymName() << ", which reduces whole tensors, found parameter '"
-                  << parameter.getSymName() << "' of shape [" << parameter.getShape() << "]";
+      auto diag =
+          parameter.emitError(
+              "expected a matrix, a vector or a declared stack of matrices for rule ")
+          << claim.rule.getSymName()
+          << ", which has a value per tensor (a reduction, a state or a metric), found parameter '"
+          << parameter.getSymName() << "' of shape [" << parameter.getShape() << "]";
       diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
       noteHowAxesAreMatrices(diag, parameter);
       return diag;

@@ -5,6 +5,8 @@
 #include "passes/reference/Interpreter.h"
 #include "runtime/geometry/Geometry.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace stepc;
 using namespace stepc::reference;

@@ -113,7 +113,7 @@ namespace stepc::runtime {
 /// Keeps the message in the instance, if there is one, and returns the status.
 int32_t refuse(const stepc_instance *instance, int32_t status, const std::string &message);
 
-/// Check the number of a parameter, and that of one of its metrics, which are given to the function `what`.
+/// Refuse a parameter, or a metric of it, that does not exist. `what` is the name of the function.
 int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
                        int64_t parameter);
 int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
@@ -171,6 +171,8 @@ int32_t abortInstance(stepc_instance *, const char *reason);
 std::string prepareProgram(stepc_instance &, int32_t &status);
 /// Allocates the memory of metrics in `create`, and binds it. Returns what is wrong; empty if nothing is.
 std::string placeMetrics(stepc_instance &);
+/// How many numbers of a metric this rank has.
+int64_t countOfMetric(const stepc_instance &, int64_t parameter, int32_t metric);
 /// The list of bound pointers for an operand on shards, one per parameter of the plan. Null for other
 /// operands.
 std::vector<void *> *shardsOf(stepc_instance &, const plan::Operand &operand);

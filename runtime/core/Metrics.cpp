@@ -55,6 +55,11 @@ std::string placeMetrics(stepc_instance &instance) {
   return {};
 }
 
+int64_t countOfMetric(const stepc_instance &instance, int64_t parameter, int32_t metric) {
+  int64_t group = instance.library.parameter(parameter).group;
+  return instance.prepared.groups[group].metrics[size_t(metric)].bytes / int64_t(sizeof(float));
+}
+
 int32_t metrics(const stepc_instance *self, int64_t parameter, int32_t metric, float *values,
                 int64_t count) {
   if (!self)
@@ -66,8 +71,7 @@ int32_t metrics(const stepc_instance *self, int64_t parameter, int32_t metric, f
     return status;
   int64_t group = lib.parameter(parameter).group;
   const StateText &text = lib.groups[group].metrics[size_t(metric)];
-  int64_t found =
-      self->prepared.groups[group].metrics[size_t(metric)].bytes / int64_t(sizeof(float));
+  int64_t found = countOfMetric(*self, parameter, metric);
   if (count != found || (count && !values))
     return self->refuse(
         STEPC_ERROR_ARGUMENT,

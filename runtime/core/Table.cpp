@@ -173,8 +173,9 @@ int32_t metricInfo(const Library &own, const stepc_instance *instance, int64_t p
        .axes = int32_t(text.shape.size()),
        .name = text.name.c_str(),
        .global_shape = text.shape.data(),
-       .local_shape = member ? instance->prepared.groups[group].metrics[size_t(metric)].shape.data()
-                             : nullptr});
+       .local_shape =
+           member ? instance->prepared.groups[group].metrics[size_t(metric)].shape.data() : nullptr,
+       .count = instance ? countOfMetric(*instance, parameter, metric) : 0});
 }
 
 int32_t meshInfo(const Library &lib, int64_t parameter, stepc_mesh_info *info) {

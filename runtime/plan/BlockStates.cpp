@@ -64,8 +64,7 @@ std::string checkBlockStates(const Group &group, const std::vector<State> &state
     return {};
   bool meets = group.computes && !group.hops.empty() && group.slabs.factors.empty();
   if (!meets || !group.division.parts.empty())
-    return "expected states to stay with blocks only where whole and undivided blocks come "
-           "together, "
+    return "expected states to stay with blocks only where whole and undivided blocks come together, "
            "found some of group " +
            group.name;
   int64_t last = -1;

@@ -89,12 +89,14 @@ CLIPPED = f"""model(max_norm = 1) {{
   let total = norm(grad)
   let center = mean(grad)
   skip when not finite(total) or center < 0
+  metric grad_norm = total
   grad = min(1, max_norm / (total + 1e-6)) * grad
 }}
 {ADAMW}
 optimizer Slowed(lr) {{
   state m : f32
   m = lerp(m, grad, 0.1)
+  metric momentum = rms(m)
   param = param - lr / (1 + model.total) * m
 }}
 route {{

@@ -213,6 +213,7 @@ def _fails(rank, size):
 
         moving._move = broken
     freeze(model, ())
+    optimizer._before = None  # as if there were no library of before, so that states move
     with pytest.raises(Exception, match="the disk is full"):
         optimizer.prepare()
     moving._move = move
@@ -252,6 +253,7 @@ def _torn(rank, size):
         if p in optimizer.state and optimizer.state[p]["v"].boxes:
             del optimizer.state[p]  # only where the state is
     freeze(model, ())
+    optimizer._before = None  # as if there were no library of before, so that states move
     optimizer.prepare()
 
 

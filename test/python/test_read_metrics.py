@@ -51,17 +51,22 @@ def test_numbers_have_the_names_of_metrics_and_parameters(real, way):
     assert optimizer.metrics() == {}
     optimizer.prepare()
     found = optimizer.metrics()
-    assert math.isnan(found["grad_norm"]) and all(math.isnan(found["lr"][name]) for name in ("up.weight",))
+    assert math.isnan(found["grad_norm"]) and math.isnan(found["lr"]["up.weight"])
     set_gradients(model, 1)
     optimizer.step()
     found = optimizer.metrics()
     gradients = {name: p.grad for name, p in model.named_parameters()}
-    assert list(found) == ["grad_norm", "skipped", "update", "lr"] or found.keys() == {"grad_norm", "skipped", "update", "lr"}
+    assert found.keys() == {"grad_norm", "skipped", "update", "lr"}
     assert found["grad_norm"] == torch.linalg.vector_norm(torch.cat([g.flatten() for g in gradients.values()]).double()).float()
     assert found["skipped"] == 0.0
     assert found["update"].keys() == gradients.keys() and found["lr"].keys() == {"up.weight", "experts"}
     assert math.isclose(found["update"]["up.bias"], 0.2 * gradients["up.bias"].norm(), rel_tol=1e-5)
-    stack = found["update"]["experts"]
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device("meta"):
+            stack = optimizer.metrics()["update"]["experts"]
+    finally:
+        torch.set_default_dtype(torch.float32)
     assert stack.shape == (4,) and stack.dtype == torch.float32
     torch.testing.assert_close(stack, 0.1 * gradients["experts"].flatten(1).norm(dim=1), rtol=1e-5, atol=0)
     # A skipped step says so, and the numbers of parameters stay.
@@ -86,7 +91,7 @@ def _sharded(rank):
     del model.experts
     fully_shard(model.up, mesh=mesh)
     model.experts = nn.Parameter(distribute_tensor(whole, mesh, [Shard(0)], src_data_rank=None))
-    # A matrix that lies on the first ranks alone: the last ones have no element of it.
+    # The last two ranks have no element of this matrix, but know what is sent to all shards.
     model.small = nn.Parameter(distribute_tensor(torch.ones(2, 3), mesh, [Shard(0)], src_data_rank=None))
     optimizer = Optimizer(model.named_parameters(), SPEC, batch=["experts"], timeout=60.0)
     set_gradients(model, 1)
@@ -109,6 +114,6 @@ def test_ranks_know_the_numbers_of_their_shards(real):
     alone = optimizer.metrics()
     assert found[0]["grad_norm"] == alone["grad_norm"]
     assert found[0]["update"]["up.weight"] == alone["update"]["up.weight"]
-    assert found[0]["update"]["small"] == alone["update"]["small"]
+    assert all(each["update"]["small"] == alone["update"]["small"] for each in found)
     for rank, each in enumerate(found):
         assert each["update"]["experts"][rank] == alone["update"]["experts"][rank]

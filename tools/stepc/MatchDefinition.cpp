@@ -28,18 +28,19 @@ static std::string textOf(double value) {
 static std::string textOf(const plan::State &state) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << (state.master   ? "master "
-         : state.metric ? "metric "
-                        : "")
-     << state.name << " : " << plan::name(state.dtype) << ' ' << plan::name(state.kind) << " = "
-     << textOf(state.init);
+  os << (state.master ? "master " : "") << state.name;
+  if (!state.metric)
+    os << " : " << plan::name(state.dtype) << ' ' << plan::name(state.kind) << " = "
+       << textOf(state.init);
   return text;
 }
 
-static std::vector<std::string> textsOf(const std::vector<plan::State> &states) {
+/// The states of a rule, or its metrics.
+static std::vector<std::string> textsOf(const plan::Rule &rule, bool metrics) {
   std::vector<std::string> texts;
-  for (const plan::State &state : states)
-    texts.push_back(textOf(state));
+  for (const plan::State &state : rule.states)
+    if (state.metric == metrics)
+      texts.push_back(textOf(state));
   return texts;
 }
 
@@ -61,9 +62,11 @@ static std::optional<Difference> compare(const plan::Rule &specified, const plan
   if (specified.hyperparameters != found.hyperparameters)
     return Difference{"hyperparameters " + textOf(specified.hyperparameters) + of,
                       textOf(found.hyperparameters)};
-  std::vector<std::string> states = textsOf(specified.states), other = textsOf(found.states);
-  if (states != other)
-    return Difference{"states " + textOf(states) + of, textOf(other)};
+  for (bool metrics : {false, true}) {
+    std::vector<std::string> states = textsOf(specified, metrics), other = textsOf(found, metrics);
+    if (states != other)
+      return Difference{(metrics ? "metrics " : "states ") + textOf(states) + of, textOf(other)};
+  }
   if (specified.definition != found.definition)
     return Difference{"the formulas" + of, "others"};
   return std::nullopt;

@@ -15,6 +15,7 @@
 #include <barrier>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <thread>
 
 using namespace stepc;
@@ -285,14 +286,17 @@ private:
         int64_t count = 0;
         for (const stepc_run &run : where)
           count += run.length;
-        if (!merge(metric, numbersOf(rank, int64_t(number), int32_t(i), count), where, index,
-                   name + ":" + p.metricNames[i]))
+        auto bytes = numbersOf(rank, int64_t(number), int32_t(i), count);
+        if (!bytes || !merge(metric, *bytes, where, index, name + ":" + p.metricNames[i]))
           return false;
       }
       p.steps = rank.steps[number];
     }
     for (size_t i = 0; i < library.statesOfModel(/*metrics=*/true).size(); ++i)
-      rank.metricsOfModel.push_back(numbersOf(rank, library.plan.model, int32_t(i), 1));
+      if (auto bytes = numbersOf(rank, library.plan.model, int32_t(i), 1))
+        rank.metricsOfModel.push_back(std::move(*bytes));
+      else
+        return false;
     if (rank.statesOfModel == ranks[0].statesOfModel &&
         rank.metricsOfModel == ranks[0].metricsOfModel)
       return true;
@@ -303,11 +307,14 @@ private:
     return false;
   }
 
-  /// The bytes of a metric's numbers on a rank.
-  std::vector<uint8_t> numbersOf(Rank &rank, int64_t parameter, int32_t metric, int64_t count) {
+  /// The bytes of a metric's numbers on a rank. Returns nothing after an error.
+  std::optional<std::vector<uint8_t>> numbersOf(Rank &rank, int64_t parameter, int32_t metric,
+                                                int64_t count) {
     std::vector<float> numbers(count);
-    if (table->metrics(rank.instance, parameter, metric, numbers.data(), count) != STEPC_OK)
+    if (table->metrics(rank.instance, parameter, metric, numbers.data(), count) != STEPC_OK) {
       report.error("internal error: " + Twine(table->last_error(rank.instance)));
+      return std::nullopt;
+    }
     std::vector<uint8_t> bytes(size_t(count) * sizeof(float));
     if (count)
       std::memcpy(bytes.data(), numbers.data(), bytes.size());

@@ -4,6 +4,8 @@
 
 #include "passes/reference/Reference.h"
 
+#include <limits>
+
 using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;

@@ -189,6 +189,7 @@ class MetricInfo(Sized):
         ("name", c.c_char_p),
         ("global_shape", c.POINTER(c.c_int64)),
         ("local_shape", c.POINTER(c.c_int64)),
+        ("count", c.c_int64),
     ]
 
 
@@ -305,7 +306,7 @@ SIZES = {
     "stepc_options": (Options, 88),
     "stepc_parameter_info": (ParameterInfo, 104),
     "stepc_state_info": (StateInfo, 72),
-    "stepc_metric_info": (MetricInfo, 32),
+    "stepc_metric_info": (MetricInfo, 40),
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 72),

@@ -23,10 +23,12 @@ class State:
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric of a parameter: an f32 for each of its matrices."""
+    """One metric of a parameter: an f32 for each of its matrices. ``count`` says how many of them this rank
+    has; 0 if a library describes it without an instance."""
 
     name: str
     global_shape: tuple[int, ...]
+    count: int
 
 
 @dataclass(frozen=True)

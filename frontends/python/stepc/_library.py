@@ -184,7 +184,9 @@ class Library:
                 status = self.table.metric_info(instance, index, number, c.byref(metric))
                 self._check(status, instance)
                 metrics.append(
-                    Metric(_text(metric.name), shape(metric.global_shape, metric.axes) or ())
+                    Metric(
+                        _text(metric.name), shape(metric.global_shape, metric.axes) or (), metric.count
+                    )
                 )
             found.append(
                 Parameter(
@@ -461,7 +463,7 @@ class Instance:
     def metrics(self, index: int, number: int) -> list[float]:
         """The numbers of a parameter's metric that this rank has, in the order of :meth:`shard_runs`, as the
         last step that computed them has written them. NaN before the first step. Never waits."""
-        count = sum(length for _, _, length in self.shard_runs(index, _abi.METRIC - number))
+        count = self.parameters[index].metrics[number].count
         values = (c.c_float * max(count, 1))()
         self._call("metrics", index, number, values, count)
         return list(values[:count])

@@ -143,6 +143,7 @@ typedef struct stepc_metric_info {
   int32_t axes;
   const char *name;
   const int64_t *global_shape, *local_shape; /* as those of stepc_state_info */
+  int64_t count; /* of the numbers that this rank has; 0 for a null instance */
 } stepc_metric_info;
 
 /* A run of elements. Elements [global, global + length) of the whole tensor, counted row-major, are
@@ -317,10 +318,10 @@ typedef struct stepc_library {
   int32_t (*metric_info)(const stepc_instance *, int64_t parameter, int32_t metric,
                          stepc_metric_info *);
   /* Copies the numbers of a metric that this rank has, in the order of shard_runs, to `values`. `count` must
-   * be their number. Each is what the last step that computed it has written: NaN before the first one, and
-   * an old number if the parameter did not take part since. Never waits. On a GPU a step that is under way
-   * may have written some of its numbers already; after `poll` has said that the step is done, all are of
-   * that step. */
+   * be that of metric_info. Each is what the last step that computed it has written: NaN before the first
+   * one, and an old number if the parameter did not take part since. Never waits. On a GPU a step that is
+   * under way may have written some of its numbers already; after `poll` has said that the step is done, all
+   * are of that step. */
   int32_t (*metrics)(const stepc_instance *, int64_t parameter, int32_t metric, float *values,
                      int64_t count);
 } stepc_library;

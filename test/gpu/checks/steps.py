@@ -174,6 +174,11 @@ class Steps:
                 self.damage.append(f"{name}: written before or behind it")
             dtype, count = self.kinds[name]
             result[name] = self.runs[name], made.bytes.cpu().view(BITS[dtype.itemsize]), count
+        for one in self.instance.parameters:
+            for number, metric in enumerate(one.metrics):
+                bits = torch.tensor(self.instance.metrics(one.index, number)).view(BITS[4])
+                runs = self.instance.shard_runs(one.index, _abi.METRIC - number)
+                result[f"metric:{one.name}:{metric.name}"] = runs, bits, math.prod(metric.global_shape)
         steps = self.steps[: len(self.instance.parameters)].to("cpu", torch.int32)
         return result | {"steps": ([(0, 0, len(steps))], steps, len(steps))}
 

@@ -49,9 +49,8 @@ optim.group @states rule @Matrix parameters [@x] strategy #optim.owner hops [#op
 // -----
 
 // Blocks without such states are dealt out anew.
-// REMARK-NOT: owners-
-// REMARK: remark: [Passed] owners-balanced
-// REMARK-NOT: owners-kept
+// REMARK-NOT: ] owners-kept
+// REMARK-NOT: ] owners-changed
 // CHECK-LABEL: @stateless
 // CHECK: optim.group @states {{.*}} base [0, 1]>]
 module @stateless attributes {optim.kept_owners = {x = array<i64: 1, 0>}} {

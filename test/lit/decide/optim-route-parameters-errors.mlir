@@ -156,7 +156,7 @@ optim.rule @Multiply hyperparameters [] states [] {
 optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 // expected-note @below {{route Multiply claims it}}
 optim.route @Multiply rule @Multiply rest patterns [] except [] defaults [] missing_grad error
-// expected-error @below {{expected a matrix, a vector or a declared stack of matrices for rule Multiply, which reduces whole tensors, found parameter 'w' of shape [2, 12, 3]}}
+// expected-error @below {{expected a matrix, a vector or a declared stack of matrices for rule Multiply, which has a value per tensor (a reduction, a state or a metric), found parameter 'w' of shape [2, 12, 3]}}
 // expected-note @below {{leading axes that count matrices are its batch_axes, and axes that are one row or column together are named by flatten}}
 optim.parameter @w shape [2, 12, 3] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 

@@ -74,9 +74,26 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f32, one, 0.0 : f64, 
 
 // -----
 
+// Stores name a state, so a state and a metric do not share a name.
+// expected-error @below {{expected distinct names, found "m" twice}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, false>, #optim.state<"m", f32, one, 0.0 : f64, false, metric = true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %n: tensor<1x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %one = optim.splat %rows : tensor<1x1xf32>
+  optim.yield %param, %m, %one : tensor<?x?xf32>, tensor<?x?xf32>, tensor<1x1xf32>
+}
+
+// -----
+
 // A metric is one f32.
 // expected-error @below {{expected a metric that is an f32 of kind one and no master, found 'bf16' of one}}
 optim.rule @R hyperparameters [] states [#optim.state<"m", bf16, one, 0.0 : f64, false, metric = true>] {
+}
+
+// -----
+
+// It is no master.
+// expected-error @below {{expected a metric that is an f32 of kind one and no master, found a master of 'f32' of full}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, true, metric = true>] {
 }
 
 // -----

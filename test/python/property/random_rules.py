@@ -305,7 +305,7 @@ def random_form(options, steps, cores):
 def random_rule(random, name, flavor, idle=False, forms=False):
     """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave
     the parameter alone; then nothing may need a whole matrix, whatever the flavor. `forms`: orthogonalize may
-    have a form; if it is ON_CORES, one that targets with tensor cores take. Rules may then have metrics, too."""
+    have a form; if it is ON_CORES, one that targets with tensor cores take. Such rules may also have metrics."""
     rule = Generator(random, name, flavor, idle, forms).make()
     named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

@@ -1,4 +1,4 @@
-"""Metrics: numbers that steps give to the trainer, of the model and of each parameter's matrices, also in skipped steps."""
+"""Metrics: numbers that steps give to the trainer, of the model and of each parameter's matrices."""
 
 import math
 
@@ -48,6 +48,8 @@ PARAMETERS = [
     parameter("c", (3, 8), placements=["S(1)"], grad_placements=["P(sum)"]),
     parameter("stack", (3, 4, 5), batch_axes=1, dtype="bf16"),
     parameter("fused", (9, 6), placements=["S(1)"], blocks=THIRDS),
+    parameter("apart", (8, 3), placements=["R"], state_placements=["S(0)"]),
+    parameter("owned", (5, 2), placements=["owned(2)"]),
 ]
 MATRICES = {"stack": [np.s_[0], np.s_[1], np.s_[2]], "fused": [np.s_[[0, 1, 7, 8]], np.s_[2:7]]}
 STEPS = 6

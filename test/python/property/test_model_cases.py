@@ -373,6 +373,8 @@ OTHERS = {
     "let total = norm(grad)": ("let total = norm(param)", "expected the formulas of the model as in"),
     "1e-6": ("1e-5", "expected the formulas of optimizer 'Sgd' as in"),
     "max_norm = 1": ("max_norm = 2", "of route 'model' as in"),
+    "  grad = min": ("  metric total = total\n  grad = min", "expected metrics .total. of the model as in .*, found none"),
+    "z0 : f32[]\n  z0 =": ("z1 : f32[]\n  z1 = 0\n  metric z0 =", "expected states .z1 : f32 one = 0. of optimizer 'Sgd' as in"),
     "(max_norm = 1)": ("(max_norm = 1, spare = 2)", "expected hyperparameters .* of the model as in"),
 }
 

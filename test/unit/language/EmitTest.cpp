@@ -192,7 +192,7 @@ TEST(Emit, Metrics) {
   Emitted emitted("model() {\n  state a : f32\n  let n = norm(grad)\n  skip when n > 3\n"
                   "  metric n = n\n  a = n\n  metric taken = step\n}\n" +
                   rule("master : f32\nstate m : bf16\nmetric half = cast(rms(m), bf16)\nm = grad"));
-  // They stand behind the states, and are written in skipped steps, too.
+  // They stand behind the states. A skipped step writes them as others do.
   EXPECT_THAT(
       emitted.str(),
       HasSubstr("states [#optim.state<\"a\", f32, one, 0.000000e+00 : f64, false>, "

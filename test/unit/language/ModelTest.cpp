@@ -238,7 +238,9 @@ TEST(Model, Metrics) {
        {"3:8: error: 'n' is declared twice", "  2:7: note: the first declaration is here"}},
       {"metric n = norm(grad)\nmetric n = 3",
        {"3:8: error: 'n' is declared twice", "  2:8: note: the first declaration is here"}},
-      {"metric n = norm(grad)\ngrad = n * grad", {"3:8: error: unknown name 'n'"}},
+      {"metric n = norm(grad)\ngrad = n * grad",
+       {"3:8: error: unknown name 'n'",
+        "  hint: no statement reads a metric: name the value with 'let'"}},
       {"metric n = 1e60",
        {"2:12: error: expected a number that f32 can hold next to a tensor, found 1e+60, which "
         "rounds to infinity",
@@ -254,7 +256,8 @@ TEST(Model, Metrics) {
   EXPECT_THAT(
       check("model() {\n  metric size = norm(grad)\n}\n" + rule("let x = model.size * grad"))
           .messages(),
-      ElementsAre("5:9: error: unknown value 'model.size'", "  1:1: note: the model is here"));
+      ElementsAre("5:9: error: unknown value 'model.size'", "  1:1: note: the model is here",
+                  "  hint: nothing reads a metric: name the value with 'let'"));
 }
 
 TEST(Model, HeaderErrors) {

@@ -242,7 +242,7 @@ TEST(Parser, StatementErrors) {
       {"metric 3 = lr", {"2:8: error: expected the metric's name, found '3'"}},
       {"metric size : f32 = lr",
        {"2:13: error: expected '=' after 'size', found ':'",
-        "  hint: a metric is one f32 for each parameter, so it has no type"}},
+        "  hint: a metric is always an f32, so it has no type"}},
       {"metrc size = lr",
        {"2:7: error: expected '=' after 'metrc', found 'size'", "  hint: did you mean 'metric'?"}},
       {"clip_grad_norm(1.0)",

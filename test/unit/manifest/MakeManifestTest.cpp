@@ -179,10 +179,11 @@ TEST(MakeManifest, TensorErrors) {
                                {"param:", "F32", "[1]", 4},
                                {"grad:x", "F32", "[1]", 4},
                                {"grad:w", "F32", "[1]", 4},
+                               {"metric:w:n", "F32", "[7]", 28},
                                {"grad:w@1", "BF16", "[1]", 2}}),
                      options),
             "f.st: expected a parameter's name, found 'param:'\n"
-            "f.st: expected a name that starts with param:, grad: or state:, "
+            "f.st: expected a name that starts with param:, grad:, state: or metric:, "
             "as others in the file "
             "do, found 'v'\n"
             "f.st: expected one dtype in all gradients (f32 in 'grad:w'), "

@@ -31,6 +31,15 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "mesh 0: expected distinct ranks, found rank 0 twice");
   EXPECT_EQ(message([](Plan &p) { p.meshes[0].sizes[0] = 0; }),
             "mesh 0: expected axes of size 1 or more, found 0");
+  EXPECT_EQ(
+      message([](Plan &p) {
+        p.rules[0].states.push_back({"n", DType::BF16, ValueKind::One, 0, false, true});
+      }),
+      "rule 0: expected metric n to be an f32 of kind one and no master, found bf16 of kind one");
+  EXPECT_EQ(message([](Plan &p) {
+              p.rules[0].states.push_back({"n", DType::F32, ValueKind::Full, 0, true, true});
+            }),
+            "rule 0: expected metric n to be an f32 of kind one and no master, found a master");
   EXPECT_EQ(message([](Plan &p) { p.routes[0].defaults.clear(); }),
             "route 0: expected a default per hyperparameter, found 0");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].mesh = 4; }),

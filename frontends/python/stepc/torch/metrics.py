@@ -18,21 +18,27 @@ def read_metrics(instance: Instance | Nothing) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for info in instance.parameters:
         for number, metric in enumerate(info.metrics):
-            of = found if info.is_model else found.setdefault(metric.name, {})
+            by_parameter = {} if info.is_model else found.setdefault(metric.name, {})
+            if metric.count == 0:
+                continue
             value = _value(instance, info, number, metric)
-            if value is not None:
-                of[metric.name if info.is_model else info.name] = value
+            if info.is_model:
+                found[metric.name] = value
+            else:
+                by_parameter[info.name] = value
     return found
 
 
 def _value(instance: Instance, info: Parameter, number: int, metric: Metric) -> Any:
-    """The numbers of a parameter's metric; None if this rank knows none of them."""
+    """The numbers of a parameter's metric, of which this rank knows some."""
     values = instance.metrics(info.index, number)
-    if not values:
-        return None
     if not metric.global_shape:
         return values[0]
-    whole = torch.full((math.prod(metric.global_shape),), math.nan)
+    # Named, because a trainer may have set another dtype or device for new tensors.
+    known = torch.tensor(values, dtype=torch.float32, device="cpu")
+    if metric.count == math.prod(metric.global_shape):
+        return known.view(metric.global_shape)
+    whole = torch.full((math.prod(metric.global_shape),), math.nan, dtype=torch.float32, device="cpu")
     for start, local, length in instance.shard_runs(info.index, _abi.METRIC - number):
-        whole[start : start + length] = torch.tensor(values[local : local + length])
+        whole[start : start + length] = known[local : local + length]
     return whole.view(metric.global_shape)

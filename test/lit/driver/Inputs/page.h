@@ -2,6 +2,7 @@
 #include "muon.h"
 #include "stepc/nccl.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 extern const stepc_library *lib;
