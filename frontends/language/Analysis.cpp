@@ -218,6 +218,22 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   hintShape(error, assign, type);
 }
 
+/// Whether a scalar is computed from `step`, also by way of names.
+static bool readsStep(const Expr &expr) {
+  if (auto *name = llvm::dyn_cast<NameExpr>(&expr))
+    return name->symbol == NameExpr::Symbol::Step || (name->let && readsStep(*name->let->value));
+  if (auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
+    return readsStep(*unary->operand);
+  if (auto *top = llvm::dyn_cast<BinaryExpr>(&expr)) {
+    std::vector<const BinaryExpr *> links = chain(*top);
+    return readsStep(*links.front()->lhs) ||
+           llvm::any_of(links, [](const BinaryExpr *link) { return readsStep(*link->rhs); });
+  }
+  if (auto *call = llvm::dyn_cast<CallExpr>(&expr))
+    return llvm::any_of(call->arguments, [](const ExprPtr &each) { return readsStep(*each); });
+  return false;
+}
+
 void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
   const Expr &condition = *skip.value;
   Type type = analyzeCondition(*skip.value);
@@ -234,6 +250,12 @@ void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
   else if (condition.constant)
     diagnostics.warning(skip.range, *condition.constant != 0 ? "this skips every step"
                                                              : "this never skips a step");
+  else if (type.isScalar() && readsStep(condition))
+    diagnostics
+        .warning(skip.range,
+                 "once this skips a step, it skips all further ones: a skipped step does "
+                 "not count, so 'step' stays")
+        .withHint("a state can count the steps: 'seen = seen + 1' above the statement");
 }
 
 void BodyAnalyzer::analyzeMetric(MetricStatement &metric) {

@@ -45,6 +45,10 @@ std::unique_ptr<File> Parser::parseFile() {
     } else if (atName("model") &&
                (next().kind == TokenKind::LeftParen || next().kind == TokenKind::LeftBrace)) {
       file->models.push_back(parseModel());
+    } else if (atName("model") && next().kind == TokenKind::Name && !next().startsLine) {
+      skip();
+      expected("'(' after 'model'").withHint("a file has one model, which has no name");
+      file->models.push_back(parseModel());
     } else if (at(TokenKind::KwRoute)) {
       file->routes.push_back(parseRoute());
     } else if (atName("blocks")) {

@@ -142,6 +142,11 @@ TEST(Model, Errors) {
       {"skip when zz > 1", {"2:11: error: unknown name 'zz'"}},
       {"skip when 1 < 2\nskip when k < 1\nskip when 2 < 1",
        {"2:1: warning: this skips every step", "4:1: warning: this never skips a step"}},
+      {"let late = max(1, -step) + k\nskip when k < 3 and late <= 2",
+       {"3:1: warning: once this skips a step, it skips all further ones: a skipped step does not "
+        "count, so 'step' stays",
+        "  hint: a state can count the steps: 'seen = seen + 1' above the statement"}},
+      {"state seen : f32\nseen = seen + 1\nskip when seen < step or k > 2", {}},
   };
   expectMessages(cases);
 }
@@ -265,6 +270,9 @@ TEST(Model, HeaderErrors) {
       {"model {\n  grad = grad\n}\n",
        {"1:7: error: expected '(', found '{'",
         "  hint: one without hyperparameters is 'model() { ... }'"}},
+      {"model Clip(k = 1) {\n  grad = k * grad\n}\n",
+       {"1:7: error: expected '(' after 'model', found 'Clip'",
+        "  hint: a file has one model, which has no name"}},
       {"model(k = 1)\n", {"2:1: error: expected '{', found 'optimizer'"}},
       {"model(k = ) {\n  grad = k * grad\n}\n", {"1:11: error: expected a number, found ')'"}},
       {"model(k, k) {\n  grad = k * grad\n}\n",
