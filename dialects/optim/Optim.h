@@ -180,8 +180,8 @@ inline constexpr int kNormExponent = -24;
 inline constexpr llvm::StringLiteral kMaxPeersAttr = "optim.max_peers";
 /// The most bytes of states that a rank may have, on the module.
 inline constexpr llvm::StringLiteral kStateLimitAttr = "optim.state_limit";
-/// On the module, a dictionary: for parameters by name, the global rank that computes each block in the plan
-/// of before, -1 if none does.
+/// On the module, a dictionary: for parameters by name, the global rank that computes each block in the
+/// previous plan, -1 if none does.
 inline constexpr llvm::StringLiteral kKeptOwnersAttr = "optim.kept_owners";
 /// Attribute name of an operation's space (level 2), a SpaceAttr.
 inline constexpr llvm::StringLiteral kSpaceAttr = "optim.space";

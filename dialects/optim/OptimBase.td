@@ -37,7 +37,7 @@ def Optim_Dialect : Dialect {
     an `optim.model`. On the module, `optim.max_peers` is the most other
     ranks with which the user lets a rank exchange in a hop, an i64 above 0. `optim.state_limit`, also one, is
     the most bytes of states that a rank may have. `optim.kept_owners` is a dictionary: it says which global
-    rank computed each block of a parameter in the plan of before (`optim-balance-owners`).
+    rank computed each block of a parameter in the previous plan (`optim-balance-owners`).
     Constraints: no other attributes of this dialect, and no other values.
   }];
   let extraClassDeclaration = "void registerAttributes();";

@@ -11,6 +11,7 @@
 #include "mlir/IR/Remarks.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -30,7 +31,7 @@ namespace {
 /// A base of a block that has none yet.
 constexpr int64_t kNone = -1;
 
-/// The bases that blocks of a group had in the plan of before, from the module's kKeptOwnersAttr. Only states
+/// The bases that blocks of a group had in the previous plan, from the module's kKeptOwnersAttr. Only states
 /// that stay with blocks make it worth to keep a base, so groups without such states have none.
 std::vector<int64_t> keptBases(GroupOp group, const GroupGeometry &geometry) {
   auto owners = group->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(kKeptOwnersAttr);
@@ -39,17 +40,16 @@ std::vector<int64_t> keptBases(GroupOp group, const GroupGeometry &geometry) {
   if (!owners || !rule.getBlockStatesAttr())
     return kept;
   Bases bases(geometry);
-  const std::vector<int64_t> &ranks = geometry.mesh.ranks;
-  int64_t first = 0;
+  llvm::DenseMap<int64_t, int64_t> baseOf; // by global rank
+  for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
+    baseOf[rank] = bases.at(int64_t(position));
+  auto next = kept.begin();
   for (auto parameter : group.getParameters().getAsRange<FlatSymbolRefAttr>()) {
     auto of = owners.getAs<DenseI64ArrayAttr>(parameter.getValue());
-    for (int64_t block = 0; of && block < geometry.blocksPerParameter() && block < of.size();
-         ++block) {
-      auto position = llvm::find(ranks, of[block]) - ranks.begin();
-      if (position < int64_t(ranks.size()))
-        kept[size_t(first + block)] = bases.at(position);
-    }
-    first += geometry.blocksPerParameter();
+    for (int64_t block = 0; block < geometry.blocksPerParameter(); ++block, ++next)
+      if (auto known = of && block < of.size() ? baseOf.find(of[block]) : baseOf.end();
+          known != baseOf.end())
+        *next = known->second;
   }
   return kept;
 }
@@ -57,11 +57,16 @@ std::vector<int64_t> keptBases(GroupOp group, const GroupGeometry &geometry) {
 /// Adds the loads of the blocks that have bases.
 void addLoads(const GroupGeometry &geometry, ArrayRef<int64_t> bases, int64_t cost,
               cost::Loads &load) {
+  std::map<int64_t, int64_t> blocks; // by base
+  for (int64_t base : bases)
+    if (base != kNone)
+      ++blocks[base];
+  if (blocks.empty())
+    return;
   Bases computed(geometry);
-  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
-    int64_t &sum = load[geometry.mesh.ranks[position]];
-    sum = saturatingAdd(sum, saturatingMul(llvm::count(bases, computed.at(position)), cost));
-  }
+  for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
+    if (auto found = blocks.find(computed.at(int64_t(position))); found != blocks.end())
+      load[rank] = saturatingAdd(load[rank], saturatingMul(found->second, cost));
 }
 
 /// Gives each block of a group a base, if it has none. The candidates are the positions that are 0 along
@@ -146,6 +151,7 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     fixed = table.problem.fixed;
     SmallVector<GroupOp> groups;
     if (owned.empty()) {
+      getOperation()->removeAttr(kKeptOwnersAttr);
       std::vector<std::vector<int64_t>> none;
       if (failed(obeyStateLimit(getOperation(), groups, *cluster, {}, none)))
         signalPassFailure();
@@ -156,12 +162,14 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     for (const Owned &each : owned)
       groups.push_back(each.group);
     Choice choice = best();
-    keep(choice);
     std::vector<std::vector<int64_t>> balanced = choice.bases;
     if (failed(obeyStateLimit(getOperation(), groups, *cluster, fixed, choice.bases)))
       return signalPassFailure();
     if (choice.bases != balanced)
       takeCounts(choice);
+    keep(choice, groups);
+    // The bases say from here on who owns what, and equal programs are equal, whatever was before.
+    getOperation()->removeAttr(kKeptOwnersAttr);
     std::set<int64_t> ranks;
     int64_t blocks = 0;
     for (auto [each, base] : llvm::zip(owned, choice.bases)) {
@@ -212,8 +220,9 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     return choice;
   }
 
-  /// Takes the owners of the plan of before where they make the busiest rank at most 5 % busier.
-  void keep(Choice &choice) {
+  /// Takes the owners of the previous plan if they obey the limit of states, and make the busiest rank at
+  /// most 5 % busier.
+  void keep(Choice &choice, ArrayRef<GroupOp> groups) {
     std::vector<std::vector<int64_t>> kept;
     int64_t count = 0;
     for (const Owned &each : owned) {
@@ -224,7 +233,8 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
       return;
     Choice other = deal(std::move(kept));
     int64_t most = choice.most(), with = other.most();
-    bool stays = with <= saturatingAdd(most, most / 20);
+    bool isFast = with <= saturatingAdd(most, most / 20);
+    bool stays = isFast && obeysStateLimit(getOperation(), groups, *cluster, other.bases);
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("optim-balance-owners");
     };
@@ -237,7 +247,9 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
       remark::missed(getOperation().getLoc(), named("owners-changed"))
           << remark::metric("blocks", count) << percent
           << remark::reason(
-                 "with the owners of before the busiest rank would be more than 5 % busier");
+                 isFast
+                     ? "with the previous owners a rank would have more states than the limit"
+                     : "with the previous owners the busiest rank would be more than 5 % busier");
     if (!stays)
       return;
     other.balance.bound = choice.balance.bound;

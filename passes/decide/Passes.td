@@ -284,19 +284,20 @@ def BalanceOwners : Pass<"optim-balance-owners", "::mlir::ModuleOp"> {
     the bound, a search looks for better owners (`passes/cost/OwnerBalance.h`). It splits the blocks of the
     busiest rank and of other ranks anew. The result is deterministic.
 
-    If the module has `optim.kept_owners`, blocks whose states stay with them keep the owners of the plan of
-    before, and the other blocks are dealt out after them. The pass takes these owners if they make the
-    busiest rank at most 5 % busier than the best owners that it found. Otherwise states move.
-
     If the module has an `optim.state_limit`, and some rank has more bytes of states with these owners, blocks
     go to other owners. First the pass tries the longest processing time first, among ranks that have room for
     the states of a block that stay with it. If some block finds no rank, the pass takes the owners with the
     most even bytes. If a rank still has more than the limit, that is an error.
 
+    If the module has `optim.kept_owners`, blocks whose states stay with them keep the owners of the previous
+    plan, and the other blocks are dealt out after them. The pass takes these owners if they make the busiest
+    rank at most 5 % busier than the best owners that it found, and obey the limit. Otherwise states move. The
+    pass removes the attribute.
+
     Remarks: `owners-balanced` (passed) gives the mean load and the bound in per cent of the busiest rank's
     load. No choice of owners makes the busiest rank's load less than the bound, so a `bound` of 100 proves
     that the choice is the best. `ranks-without-blocks` (missed). `owners-kept` (passed) and `owners-changed`
-    (missed) say how busy the busiest rank is with the owners of before, in per cent of the best.
+    (missed) say how busy the busiest rank is with the previous owners, in per cent of the best.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a, @b] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>]>]

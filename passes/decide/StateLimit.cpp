@@ -126,6 +126,17 @@ std::pair<int64_t, int64_t> most(const cost::Loads &bytes) {
 
 } // namespace
 
+bool decide::obeysStateLimit(ModuleOp module, ArrayRef<GroupOp> groups,
+                             const cost::Cluster &cluster, ArrayRef<std::vector<int64_t>> bases) {
+  auto given = module->getAttrOfType<IntegerAttr>(kStateLimitAttr);
+  if (!given)
+    return true;
+  std::vector<OwnedGroup> owned;
+  for (GroupOp group : groups)
+    owned.emplace_back(group, cluster);
+  return most(withBlocks(fixedStateBytes(module, groups), owned, bases)).second <= given.getInt();
+}
+
 LogicalResult decide::obeyStateLimit(ModuleOp module, ArrayRef<GroupOp> groups,
                                      const cost::Cluster &cluster, const cost::Loads &fixed,
                                      std::vector<std::vector<int64_t>> &bases) {

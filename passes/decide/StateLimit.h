@@ -10,6 +10,11 @@ namespace stepc::decide {
 /// placements, and states that stay with blocks of all other groups.
 cost::Loads fixedStateBytes(mlir::ModuleOp module, llvm::ArrayRef<optim::GroupOp> owned);
 
+/// Whether no rank has more than the module's `optim.state_limit` bytes of states with these bases of the
+/// groups' blocks.
+bool obeysStateLimit(mlir::ModuleOp module, llvm::ArrayRef<optim::GroupOp> groups,
+                     const cost::Cluster &cluster, llvm::ArrayRef<std::vector<int64_t>> bases);
+
 /// Changes the bases of groups' blocks (a list per group, one base per block) so that no rank has more than
 /// the module's `optim.state_limit` bytes of states. Leaves them as they are if that holds already. Emits an
 /// error if no such bases are found. `fixed` are the loads that do not depend on the bases, in picoseconds.

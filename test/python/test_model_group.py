@@ -40,7 +40,7 @@ route {
   Adam(lr = 0.01) for rest
 }
 """
-SHAPES = {"embed": (12, 6), "first.w": (8, 6), "first.b": (8,), "second.w": (6, 8), "second.b": (6,)}
+SHAPES = {"stage0.w": (4, 4), "stage1.w": (4, 4), "embed": (12, 6), "first.w": (8, 6), "first.b": (8,), "second.w": (6, 8), "second.b": (6,)}
 STAGES = [["embed", "first.w", "first.b"], ["second.w", "second.b"]]
 
 
@@ -89,7 +89,7 @@ def stepped(model, optimizer, steps=4):
     return whole(model), norms
 
 
-def one_rank(names=tuple(SHAPES)):
+def one_rank(names=tuple(STAGES[0] + STAGES[1])):
     model = Part(names)
     optimizer = Optimizer(model.named_parameters(), SPEC)
     found, norms = stepped(model, optimizer)
@@ -163,12 +163,12 @@ def _refused(rank):
     across = [dist.new_group(ranks) for ranks in ([0, 2], [1, 3])][rank % 2]
     texts = {}
 
-    def attempt(case, spec=SPEC, names=None, mesh=mesh["dp"], **options):
+    def attempt(case, spec=SPEC, names=None, mesh=mesh["dp"], frozen=(), **options):
         model = Part(names or STAGES[stage])
         for name, p in list(model.named_parameters()):
             module = model.get_submodule(name.rpartition(".")[0])
             value = distribute_tensor(p.detach(), mesh, [Shard(0)] * mesh.ndim, src_data_rank=None)
-            module.register_parameter(name.rpartition(".")[2], nn.Parameter(value))
+            module.register_parameter(name.rpartition(".")[2], nn.Parameter(value, requires_grad=name not in frozen))
         try:
             optimizer = Optimizer(model.named_parameters(), spec, timeout=TIMEOUT, **options)
             gradients(model, 0)
@@ -179,6 +179,10 @@ def _refused(rank):
 
     attempt("none")
     attempt("two names", names=["second.w", "embed"], model_group=world)
+    attempt("shared alone", shared=["embed"])
+    attempt("frozen stage", frozen=STAGES[1], model_group=world)
+    attempt("frozen copy", names=["embed", f"stage{stage}.w"], frozen=["embed"] if stage else [], model_group=world,
+            shared=["embed"])  # fmt: skip
     attempt("no model", spec=SPEC[SPEC.index("optimizer Muon"):], model_group=world)
     attempt("outside", model_group=halves[1 - stage])
     attempt("across", process_group=own, model_group=across)
@@ -196,6 +200,9 @@ def test_what_cannot_be_one_model_is_refused_on_all_ranks(real):
         assert "hint: model_group= names the ranks whose parameters are one model" in first["none"]
         assert "expected it in one pipeline stage of the model group, found it on the ranks [0, 1] and [2, 3]" in first["two names"]
         assert "hint: shared=['second.w']" in first["two names"] or "hint: shared=['embed']" in first["two names"]
+        assert first["shared alone"] == "shared: expected model_group= beside it, found none"
+        assert "model_group: expected a trained parameter on each of its ranks, found none on rank 2" in first["frozen stage"]
+        assert "'embed' is shared: expected it to be trained on all stages or on none, found it frozen on rank 2" in first["frozen copy"]
         assert first["no model"] == "model_group: expected a definition with a model block, found none"
         assert first["outside"] == f"model_group: expected a group with this rank, {rank}, found one without it"
         assert "model_group: expected all of its ranks in process_group= or the other way round" in first["across"]

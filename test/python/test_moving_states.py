@@ -179,7 +179,7 @@ def _kept(rank, size):
         for p in model.parameters():
             p.grad = torch.ones_like(p) if p.requires_grad else None
         if not again:
-            optimizer._before = None  # as if there were no library of before
+            optimizer._before, optimizer._compiled = None, (None, None)  # as if there were no previous library
             optimizer.prepare()
         optimizer.step()
         owners.append([bool(optimizer.state[p]["v"].boxes) for name, p in model.named_parameters() if name != "p0"])
@@ -213,7 +213,7 @@ def _fails(rank, size):
 
         moving._move = broken
     freeze(model, ())
-    optimizer._before = None  # as if there were no library of before, so that states move
+    optimizer._before = None  # as if there were no previous library, so that states move
     with pytest.raises(Exception, match="the disk is full"):
         optimizer.prepare()
     moving._move = move
@@ -253,7 +253,7 @@ def _torn(rank, size):
         if p in optimizer.state and optimizer.state[p]["v"].boxes:
             del optimizer.state[p]  # only where the state is
     freeze(model, ())
-    optimizer._before = None  # as if there were no library of before, so that states move
+    optimizer._before = None  # as if there were no previous library, so that states move
     optimizer.prepare()
 
 

@@ -1,4 +1,4 @@
-//===- KeptOwners.cpp - The owners of the plan of before -------------------===//
+//===- KeptOwners.cpp - The owners of the previous plan --------------------===//
 
 #include "tools/stepc/KeptOwners.h"
 
@@ -21,16 +21,21 @@ bool driver::setKeptOwners(mlir::ModuleOp module, const std::string &library, Re
   for (const plan::Group &group : plan->groups) {
     if (group.blockStates.empty())
       continue;
-    const std::vector<int64_t> &ranks = plan->meshes[group.mesh].ranks;
-    auto base = std::find_if(group.hops.begin(), group.hops.end(),
-                             [](const plan::Hop &hop) { return !hop.base.empty(); });
-    if (base == group.hops.end()) // all ranks that compute a block have its states
+    const plan::Mesh &mesh = plan->meshes[group.mesh];
+    // A hop says a base along the factors that it owns. Together they are a position in the mesh.
+    std::vector<int64_t> positions;
+    for (const plan::Hop &hop : group.hops) {
+      positions.resize(std::max(positions.size(), hop.base.size()));
+      for (size_t block = 0; block < hop.base.size(); ++block)
+        positions[block] += plan::along(mesh, hop.owned, hop.base[block]);
+    }
+    if (positions.empty()) // all ranks that compute a block have its states
       continue;
-    auto next = base->base.begin();
+    auto next = positions.begin();
     for (int64_t parameter : group.parameters) {
       std::vector<int64_t> of;
       for (int64_t block = 0; block < group.blocksPerParameter(); ++block)
-        of.push_back(ranks[static_cast<size_t>(*next++)]);
+        of.push_back(mesh.ranks[static_cast<size_t>(*next++)]);
       owners.set(plan->parameters[static_cast<size_t>(parameter)].name,
                  builder.getDenseI64ArrayAttr(of));
     }

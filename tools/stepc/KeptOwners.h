@@ -1,4 +1,4 @@
-//===- KeptOwners.h - The owners of the plan of before ----------*- C++ -*-===//
+//===- KeptOwners.h - The owners of the previous plan -----------*- C++ -*-===//
 #ifndef STEPC_TOOLS_STEPC_KEPTOWNERS_H
 #define STEPC_TOOLS_STEPC_KEPTOWNERS_H
 

@@ -101,11 +101,10 @@ void addCompileOptions(CLI::App &app, CompileOptions &options, const char *input
          "stay with them are chosen for it")
       ->check(checkBytes)
       ->type_name("BYTES");
-  app.add_option(
-         "--keep-owners", options.keepOwners,
-         "The library that stepped before: blocks whose states stay with them keep its owners, "
-         "unless "
-         "that makes the busiest rank over 5 % busier by the model, so that fewer states move")
+  app.add_option("--keep-owners", options.keepOwners,
+                 "The library that stepped before: blocks whose states stay with them keep its "
+                 "owners, so that "
+                 "fewer states move, if the busiest rank is then at most 5 % busier by the model")
       ->type_name("FILE");
   app.add_option(
          "--waves", options.waves,

@@ -41,7 +41,7 @@ struct CompileOptions {
   int64_t workspaceLimit = 0;         ///< 0: none.
   int64_t stateLimit = 0;             ///< 0: none.
   int64_t maxPeers = 0;               ///< 0: any number.
-  std::string keepOwners;             ///< The library of before; empty: none.
+  std::string keepOwners;             ///< The previous library; empty: none.
   int64_t waves = 0;                  ///< 0: the least workspace within 3 % of the best time.
   codegen::Sanitizer sanitizer = codegen::Sanitizer::None;
   int optimize = -1;   ///< 0: quick to compile; not given: 2.

@@ -173,6 +173,16 @@ module attributes {optim.state_limit = 0 : i64} {}
 
 // -----
 
+// expected-error @below {{expected optim.kept_owners of lists of ranks by parameter, -1 for none, found 3 : i64}}
+module attributes {optim.kept_owners = 3 : i64} {}
+
+// -----
+
+// expected-error @below {{expected optim.kept_owners of lists of ranks by parameter, -1 for none, found {a = array<i64: -2>}}}
+module attributes {optim.kept_owners = {a = array<i64: -2>}} {}
+
+// -----
+
 // The master is shaped like the parameter.
 // expected-error @below {{expected a master state that is full and f32, found #optim.state<"a", f32, rows, 0.000000e+00 : f64, true>}}
 optim.rule @R hyperparameters [] states [#optim.state<"a", f32, rows, 0.0 : f64, true>] {

@@ -111,6 +111,12 @@ def main(mpi, library, manifest, tensors, steps, threads, folder):
             pointers[p.index] = kept[-1].ctypes.data if kept[-1].size else 0
         instance.bind_gradients(pointers, len(instance.parameters))
         instance.step()
+    for p in mine:
+        for number, metric in enumerate(p.metrics):
+            key = f"metric:{p.name}:{metric.name}"
+            result[key] = np.array(instance.metrics(p.index, number), np.float32).view(np.uint8).reshape(-1, 4)
+            runs = instance.shard_runs(p.index, _abi.METRIC - number)
+            result[f"runs {key}"] = np.asarray(runs, np.int64).reshape(-1, 3)
     executed, planned = instance.counters()
     assert executed == planned, (executed, planned)
     np.savez(Path(folder) / f"{me}.npz", **result)

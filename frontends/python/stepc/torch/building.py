@@ -3,6 +3,7 @@ this rank's instance of it."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from stepc._cache import Cache
 from stepc._compile import compile_silently, option_arguments
 from stepc._inputs import Spec, definition_hash
 from stepc._library import Instance, Library
-from stepc.errors import StepcError, warn_user
+from stepc.errors import CompileError, StepcError, warn_user
 from stepc.torch.devices import Gpu, Host
 from stepc.torch.gpu_transport import GpuTransport
 from stepc.torch.meeting import Meeting, share_library
@@ -45,16 +46,20 @@ def build_library(
     before: str | None = None,
 ) -> Library | None:
     """Compiles the library, or takes the one that another rank of the world compiled. Returns None in an
-    empty world. Owners stay as in the library ``before`` of the rank that compiles, where that costs little.
+    empty world. Owners stay as in the library ``before`` of the rank that compiles, if that costs little and
+    the compiler can read it: it may be gone from the cache, or be linked with what only this process has.
 
     Gives the compiler's warnings that are not in ``warned``, and adds them to ``warned``.
     """
     told: list[str] = []
-    if before is not None and not Path(before).is_file():
-        before = None  # the cache has dropped it
 
     def compile_now() -> Path:
-        made = compile_silently(spec, manifest, option_arguments(**options, keep_owners=before))
+        plain, made = option_arguments(**options), None
+        if before is not None and not any(one.startswith("--keep-owners") for one in plain):
+            with contextlib.suppress(CompileError):
+                kept = option_arguments(**options, keep_owners=before)
+                made = compile_silently(spec, manifest, kept)
+        made = made or compile_silently(spec, manifest, plain)
         told.extend(made.warnings)
         return made.library
 

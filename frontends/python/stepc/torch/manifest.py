@@ -110,10 +110,10 @@ def export_manifest(
         mine, frozen = describe(named, world, declarations), describe_frozen(named, declarations)
     except (TypeError, ValueError) as error:
         problem = error
-    known, meets = connected(named, world, declarations), ModelGroup.of(model_group, process_group)
+    known, meets = connected(named, world, declarations), ModelGroup.of(model_group, process_group, shared)
     with Meeting(
         meets.process_group, "export_manifest()", timeout, ranks=known.ranks | set(meets.ranks),
-        note=known.note,
+        note=meets.noted(known.note),
     ) as meeting:  # fmt: skip
         if set(meeting.ranks) != set(group_ranks(meets.process_group)):
             unmatched = []  # ranks that do not meet may have parameters that the patterns match
@@ -182,6 +182,13 @@ def world_manifest(
             if digest != mine:
                 views[digest] = pickle.loads(received)
     by_rank = {rank: views[digest] for rank, (digest, *_) in gathered.items()}
+    for rank in sorted(set().union(*groups.values())):
+        # It would not know the model's step count and states, with which it has to go on when it is unfrozen.
+        if not any(entry.requires_grad for entry in by_rank[rank]):
+            raise StepcError(
+                f"model_group: expected a trained parameter on each of its ranks, found none on rank {rank}\n"
+                "hint: leave ranks whose parameters are all frozen out of the group"
+            )
     return build(by_rank, my_rank(), set(groups.values()))
 
 
@@ -196,6 +203,14 @@ def build(
     """
     merge = Merge(_stepped(by_rank), rank, together)
     entries = merge.entries()
+    shared = {entry.name for entry in entries if entry.shared}
+    for one in merge.world:
+        for entry in by_rank.get(one, ()):
+            if entry.name in shared and not entry.requires_grad:
+                raise ValueError(
+                    f"parameter '{entry.name}' is shared: expected it to be trained on all stages or on "
+                    f"none, found it frozen on rank {one}"
+                )
     meshes: dict[Mesh, str] = {}
     names: dict[int, str] = {}  # by identity, because hashing a mesh reads every rank
     for entry in entries:
@@ -241,7 +256,7 @@ def _buckets(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             raise ValueError(
                 f"bucket '{name}': ranks disagree on its size and alignment: {bucket['size']} and "
                 f"{bucket['alignment']} by '{bucket['parameters'][0]['name']}', {size} and {alignment} "
-                f"by '{entry.name}'"
+                f"by '{entry.name}'\nhint: buckets of different pipeline stages have different names"
             )
         bucket["parameters"].append({"name": entry.name, "offset": offset})
     return list(found.values())

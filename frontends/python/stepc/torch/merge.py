@@ -160,18 +160,25 @@ class Merge:
                 + " and ".join(f"{one} on the ranks {list(copy.mesh.ranks)}"
                                for one, copy in zip(sizes, copies, strict=True))  # fmt: skip
             )
+        lists = [(one.placements, one.grad_placements, one.state_placements) for one in copies]
+        for one, copy in zip(lists, copies, strict=True):
+            if one != lists[0]:
+                raise ValueError(
+                    f"parameter '{name}': expected equal placements on the stages that share it, found "
+                    f"{lists[0]} on the ranks {list(first.mesh.ranks)} and {one} on the ranks "
+                    f"{list(copy.mesh.ranks)}"
+                )
         names = {axis for axis, _ in first.mesh.axes}
         axis = "stages"
         while axis in names:
             axis += "."
         ranks = tuple(rank for one in copies for rank in one.mesh.ranks)
         mesh = Mesh(((axis, len(copies)), *first.mesh.axes), ranks)
-        lists = {
-            what: own and ("R", *own)
-            for what, own in (("placements", first.placements), ("grad_placements", first.grad_placements),
-                              ("state_placements", first.state_placements))
-        }  # fmt: skip
-        return dataclasses.replace(first, mesh=self._meshes.setdefault(mesh, mesh), root=None, **lists)
+        own, gradient, states = (one and ("R", *one) for one in lists[0])
+        return dataclasses.replace(
+            first, mesh=self._meshes.setdefault(mesh, mesh), root=None, placements=own,
+            grad_placements=gradient, state_placements=states,
+        )  # fmt: skip
 
     def _lift(self, name: str, views: Sequence[Entry]) -> Entry:
         """A parameter on parallel slices of one root mesh, as a parameter of a larger slice.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch.distributed as dist
@@ -20,9 +21,13 @@ class ModelGroup:
 
     @staticmethod
     def of(
-        model_group: dist.ProcessGroup | None, process_group: dist.ProcessGroup | None
-    ) -> ModelGroup:
-        """Raises ValueError if neither group has all ranks of the other, or if this rank is outside."""
+        model_group: dist.ProcessGroup | None, process_group: dist.ProcessGroup | None,
+        shared: Sequence[str] = (),
+    ) -> ModelGroup:  # fmt: skip
+        """Raises ValueError if neither group has all ranks of the other, if this rank is outside, or if
+        parameters are ``shared`` without a group."""
+        if model_group is None and shared:
+            raise ValueError("shared: expected model_group= beside it, found none")
         if model_group is None:
             return ModelGroup((), process_group)
         # torch has one object for all groups that a rank is not in.
@@ -39,6 +44,11 @@ class ModelGroup:
             "model_group: expected all of its ranks in process_group= or the other way round, found "
             f"{list(ranks)} and {list(made)}"
         )
+
+    def noted(self, note: str) -> str:
+        """A note for the error if a rank does not come, with that of the group."""
+        own = "all ranks of model_group= prepare together" if self.ranks else ""
+        return "; ".join(one for one in (note, own) if one)
 
     def problem(self, world: tuple[int, ...]) -> StepcError | None:
         """Why a model block may not compute on the ranks of this world: it would leave out the parameters of

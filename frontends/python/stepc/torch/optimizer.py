@@ -152,8 +152,10 @@ class Optimizer(Failures, RoutedGroups):
         self._kept_states: dict[str, dict[str, Any]] = {}
         #: The states that stay with blocks: of bound parameters, and of those whose states are kept.
         self._block_states: set[tuple[str, str]] = set()
-        #: The library that was bound last, if states stay with blocks in it.
+        #: The last bound library in which states stay with blocks.
         self._before: str | None = None
+        #: The manifest that was compiled last, and the `_before` with which it was.
+        self._compiled: tuple[Any, str | None] = None, None
         # The entries that this class put into `state`, by parameter: its name and states. The trainer put in
         # all others.
         self._shown: dict[torch.Tensor, tuple[str, dict[str, Any]]] = {}
@@ -176,7 +178,7 @@ class Optimizer(Failures, RoutedGroups):
                 raise ValueError(
                     f"partial_gradients: expected 'reduce' or 'error', found {partial_gradients!r}"
                 )
-            self._model_group = ModelGroup.of(model_group, process_group)
+            self._model_group = ModelGroup.of(model_group, process_group, shared)
             self._declarations = Declarations.of(
                 batch, replicated, placements, blocks, buckets, flatten, gradient,
                 partial_gradients == "reduce", shared=shared,
@@ -253,8 +255,8 @@ class Optimizer(Failures, RoutedGroups):
     def prepare(self) -> None:
         """Compiles or loads the library for the parameters as they are now, and binds them.
 
-        Collective over the ranks that the parameters' meshes connect with this one. States of
-        parameters that stay are kept, wherever their shards have moved to.
+        Collective over the ranks that the parameters' meshes, or ``model_group=``, connect with this one.
+        States of parameters that stay are kept, wherever their shards have moved to.
         """
         self._prepare("prepare() was called")
 
@@ -268,7 +270,7 @@ class Optimizer(Failures, RoutedGroups):
                 torch.autograd.profiler.record_function("stepc.prepare"),
                 Meeting(
                     self._model_group.process_group, "prepare()", self._timeout, why, left,
-                    known.ranks | set(self._model_group.ranks), known.note,
+                    known.ranks | set(self._model_group.ranks), self._model_group.noted(known.note),
                 ) as meeting,
             ):
                 self._close()
@@ -324,7 +326,7 @@ class Optimizer(Failures, RoutedGroups):
             if mine and self._capturable:
                 device.expect_captures()
             # A pipeline stage may be frozen as a whole. A job of one rank would then train nothing.
-            if not mine and len(group) == 1:
+            if not mine and len(group) == len(meeting.ranks) == 1:
                 raise ValueError("expected at least one parameter that needs a gradient")
         except (TypeError, ValueError, StepcError) as error:
             problem = error
@@ -333,9 +335,10 @@ class Optimizer(Failures, RoutedGroups):
         library = self._given_library
         if library is None:
             options = self._compile_options | {"target": self._compile_options["target"] or device.target}
-            library = build_library(
-                self._spec, options, manifest, world, meeting, self._warned, self._before
-            )
+            # Of equal parameters the library stays the same, whatever was bound since.
+            before = self._compiled[1] if manifest == self._compiled[0] else self._before
+            library = build_library(self._spec, options, manifest, world, meeting, self._warned, before)
+            self._compiled = manifest, before
         try:
             if self._given_library is not None and world:
                 verify(library, manifest, world)
