@@ -104,6 +104,7 @@ struct Expr {
   /// analysis: a bound on the longest chain of operations of level 1 that ends
   /// in this value. The operations behind names count, too.
   uint32_t depth = 0;
+  bool readsStep = false; ///< analysis: whether it is computed from `step`, also by way of names
 
   virtual ~Expr() = default;
 

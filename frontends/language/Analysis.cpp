@@ -218,22 +218,6 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   hintShape(error, assign, type);
 }
 
-/// Whether a scalar is computed from `step`, also by way of names.
-static bool readsStep(const Expr &expr) {
-  if (auto *name = llvm::dyn_cast<NameExpr>(&expr))
-    return name->symbol == NameExpr::Symbol::Step || (name->let && readsStep(*name->let->value));
-  if (auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
-    return readsStep(*unary->operand);
-  if (auto *top = llvm::dyn_cast<BinaryExpr>(&expr)) {
-    std::vector<const BinaryExpr *> links = chain(*top);
-    return readsStep(*links.front()->lhs) ||
-           llvm::any_of(links, [](const BinaryExpr *link) { return readsStep(*link->rhs); });
-  }
-  if (auto *call = llvm::dyn_cast<CallExpr>(&expr))
-    return llvm::any_of(call->arguments, [](const ExprPtr &each) { return readsStep(*each); });
-  return false;
-}
-
 void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
   const Expr &condition = *skip.value;
   Type type = analyzeCondition(*skip.value);
@@ -250,7 +234,7 @@ void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
   else if (condition.constant)
     diagnostics.warning(skip.range, *condition.constant != 0 ? "this skips every step"
                                                              : "this never skips a step");
-  else if (type.isScalar() && readsStep(condition))
+  else if (type.isScalar() && condition.readsStep)
     diagnostics
         .warning(skip.range,
                  "once this skips a step, it skips all further ones: a skipped step does "
@@ -340,11 +324,12 @@ void BodyAnalyzer::resolveTarget(AssignStatement &assign) {
   }
   symbol.state->isAssigned = true;
   uint32_t &depth = symbol.state->depth;
-  if (llvm::isa<Model>(
-          body)) { // the conditions so far that skip the step choose the old or the new value
+  if (llvm::isa<Model>(body)) {
+    // The conditions so far that skip the step choose the old or the new value.
     depth = std::max({assign.value->depth, skipDepth, depth}) + 3;
     checkDepth(depth, assign.range);
-  } else { // two more operations: rounded to the state's type here, and extended when it is read
+  } else {
+    // Two more operations: rounded to the state's type here, and extended when it is read.
     depth = assign.value->depth + 2;
   }
   assign.state = symbol.state;

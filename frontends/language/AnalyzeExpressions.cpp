@@ -46,20 +46,23 @@ Type BodyAnalyzer::analyzeExpr(Expr &expr) {
   // analyzeBinary has already done this for each link of a chain.
   if (!llvm::isa<BinaryExpr>(expr)) {
     expr.type = type;
-    measureDepth(expr);
+    followOperands(expr);
     foldConstant(expr);
   }
   return type;
 }
 
-void BodyAnalyzer::measureDepth(Expr &expr) {
+void BodyAnalyzer::followOperands(Expr &expr) {
   // How many operations, at most, convert an operand's type and shape, and follow from one function.
   constexpr uint32_t conversion = 2, function = 10;
   auto below = [&](const Expr &operand) {
+    expr.readsStep |= operand.readsStep;
     bool same = operand.type == expr.type;
     return operand.depth + (same ? 0 : conversion);
   };
   if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
+    expr.readsStep =
+        name->symbol == NameExpr::Symbol::Step || (name->let && name->let->value->readsStep);
     if (name->let)
       expr.depth = name->let->value->depth;
     else if (name->state)
@@ -238,7 +241,7 @@ Type BodyAnalyzer::analyzeBinary(BinaryExpr &binary) {
   analyzeExpr(*links.front()->lhs);
   for (BinaryExpr *link : links) {
     link->type = analyzeLink(*link);
-    measureDepth(*link);
+    followOperands(*link);
     foldConstant(*link);
   }
   return binary.type;

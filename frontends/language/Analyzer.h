@@ -84,8 +84,8 @@ protected:
   Type checkNumber(const Expr &expr, Type type);
   Type checkCondition(const Expr &expr, Type type);
 
-  /// Sets Expr::depth from the depths of the operands. Reports a depth beyond maxDepth.
-  void measureDepth(Expr &expr);
+  /// Sets Expr::depth and Expr::readsStep from those of the operands. Reports a depth beyond maxDepth.
+  void followOperands(Expr &expr);
   /// Reports a depth beyond maxDepth, and sets it to 0.
   void checkDepth(uint32_t &depth, SourceRange range);
 

@@ -54,7 +54,7 @@ private:
   void hintAfterConstant(Diagnostic &error) const;
   void hintGroupedDigits(Diagnostic &error, const Token &before) const;
   bool expect(TokenKind kind);
-  /// `where` follows the construct in the message, as in `'state' in a model`.
+  /// Reports a construct that a later version will have.
   void unsupported(const Token &construct);
   bool checkStartsLine(llvm::StringRef alternatives);
 

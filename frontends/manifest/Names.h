@@ -29,14 +29,14 @@ struct TensorName {
   std::string parameter;
   /// For Gradient: the number of its optimizer step, from 1; 0 if it serves every step ("grad:w").
   int64_t step = 0;
-  /// For State: the state's name.
+  /// For State and Metric: the name of the state or metric.
   std::string state;
 
   bool operator==(const TensorName &) const = default;
 };
 
-/// Splits "param:NAME", "grad:NAME", "grad:NAME@STEP" and "state:NAME:STATE";
-/// STATE is what follows the last colon, STEP the digits after the last '@'.
+/// Splits "param:NAME", "grad:NAME", "grad:NAME@STEP", "state:NAME:STATE" and "metric:NAME:METRIC";
+/// STATE and METRIC are what follows the last colon, STEP the digits after the last '@'.
 /// Anything else is Other.
 TensorName parseTensorName(llvm::StringRef name);
 

@@ -10,9 +10,7 @@
 
 #include "mlir/IR/Remarks.h"
 
-#include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 using namespace mlir;
@@ -31,13 +29,13 @@ namespace {
 /// A base of a block that has none yet.
 constexpr int64_t kNone = -1;
 
-/// The bases that blocks of a group had in the previous plan, from the module's kKeptOwnersAttr. Only states
+/// The bases that blocks of a group had in the previous plan, from the value of kKeptOwnersAttr. Only states
 /// that stay with blocks make it worth to keep a base, so groups without such states have none.
-std::vector<int64_t> keptBases(GroupOp group, const GroupGeometry &geometry) {
-  auto owners = group->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(kKeptOwnersAttr);
+std::vector<int64_t> keptBases(GroupOp group, const GroupGeometry &geometry,
+                               DictionaryAttr owners) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   std::vector<int64_t> kept(size_t(geometry.blockCount()), kNone);
-  if (!owners || !rule.getBlockStatesAttr())
+  if (!rule.getBlockStatesAttr())
     return kept;
   Bases bases(geometry);
   llvm::DenseMap<int64_t, int64_t> baseOf; // by global rank
@@ -138,38 +136,37 @@ struct Choice {
   int64_t most() const { return cost::mostOf(cost::loadsOf(table.problem, balance.counts)); }
 };
 
-class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
-  void runOnOperation() override {
-    cluster.emplace(clusterOf(getOperation()));
-    owned.clear();
-    OwnerTable table(*cluster);
-    for (auto group : getOperation().getOps<GroupOp>())
+/// Chooses the owners of a module.
+class Owners {
+public:
+  explicit Owners(ModuleOp module) : module(module), cluster(clusterOf(module)) {
+    OwnerTable table(cluster);
+    for (auto group : module.getOps<GroupOp>())
       if (group.lacksBases())
-        owned.push_back({group, GroupGeometry(group), blockCost(group, *cluster)});
+        owned.push_back({group, GroupGeometry(group), blockCost(group, cluster)});
       else
         table.addFixed(group);
     fixed = table.problem.fixed;
-    SmallVector<GroupOp> groups;
-    if (owned.empty()) {
-      getOperation()->removeAttr(kKeptOwnersAttr);
-      std::vector<std::vector<int64_t>> none;
-      if (failed(obeyStateLimit(getOperation(), groups, *cluster, {}, none)))
-        signalPassFailure();
-      return;
-    }
-    std::stable_sort(owned.begin(), owned.end(),
-                     [](const Owned &a, const Owned &b) { return a.cost > b.cost; });
+    llvm::stable_sort(owned, [](const Owned &a, const Owned &b) { return a.cost > b.cost; });
     for (const Owned &each : owned)
       groups.push_back(each.group);
+  }
+
+  LogicalResult run() {
+    // The bases will say who owns what. So equal programs are equal, whatever the previous plan was.
+    auto previous = cast_or_null<DictionaryAttr>(module->removeAttr(kKeptOwnersAttr));
+    if (owned.empty()) {
+      std::vector<std::vector<int64_t>> none;
+      return obeyStateLimit(module, groups, cluster, {}, none);
+    }
     Choice choice = best();
     std::vector<std::vector<int64_t>> balanced = choice.bases;
-    if (failed(obeyStateLimit(getOperation(), groups, *cluster, fixed, choice.bases)))
-      return signalPassFailure();
+    if (failed(obeyStateLimit(module, groups, cluster, fixed, choice.bases)))
+      return failure();
     if (choice.bases != balanced)
       takeCounts(choice);
-    keep(choice, groups);
-    // The bases say from here on who owns what, and equal programs are equal, whatever was before.
-    getOperation()->removeAttr(kKeptOwnersAttr);
+    if (previous)
+      keep(choice, previous);
     std::set<int64_t> ranks;
     int64_t blocks = 0;
     for (auto [each, base] : llvm::zip(owned, choice.bases)) {
@@ -181,13 +178,15 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
       ranks.insert(each.geometry.mesh.ranks.begin(), each.geometry.mesh.ranks.end());
       blocks += int64_t(base.size());
     }
-    reportBalance(getOperation().getLoc(), blocks, ranks, choice.balance,
+    reportBalance(module.getLoc(), blocks, ranks, choice.balance,
                   cost::loadsOf(choice.table.problem, choice.balance.counts));
+    return success();
   }
 
+private:
   /// Deals out the blocks that have no base yet in `kept`, the longest first.
   Choice deal(std::vector<std::vector<int64_t>> kept) {
-    Choice choice{std::move(kept), OwnerTable(*cluster), {}};
+    Choice choice{std::move(kept), OwnerTable(cluster), {}};
     cost::Loads load = fixed;
     for (auto [each, bases] : llvm::zip(owned, choice.bases))
       addLoads(each.geometry, bases, each.cost, load);
@@ -199,7 +198,7 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
 
   /// Makes the table of the bases.
   void takeCounts(Choice &choice) {
-    choice.table = OwnerTable(*cluster);
+    choice.table = OwnerTable(cluster);
     choice.table.problem.fixed = fixed;
     for (auto [each, bases] : llvm::zip(owned, choice.bases))
       choice.table.add(each.group, each.geometry, bases);
@@ -222,11 +221,11 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
 
   /// Takes the owners of the previous plan if they obey the limit of states, and make the busiest rank at
   /// most 5 % busier.
-  void keep(Choice &choice, ArrayRef<GroupOp> groups) {
+  void keep(Choice &choice, DictionaryAttr previous) {
     std::vector<std::vector<int64_t>> kept;
     int64_t count = 0;
     for (const Owned &each : owned) {
-      kept.push_back(keptBases(each.group, each.geometry));
+      kept.push_back(keptBases(each.group, each.geometry, previous));
       count += llvm::count_if(kept.back(), [](int64_t base) { return base != kNone; });
     }
     if (count == 0)
@@ -234,17 +233,17 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     Choice other = deal(std::move(kept));
     int64_t most = choice.most(), with = other.most();
     bool isFast = with <= saturatingAdd(most, most / 20);
-    bool stays = isFast && obeysStateLimit(getOperation(), groups, *cluster, other.bases);
+    bool stays = isFast && obeysStateLimit(module, groups, cluster, other.bases);
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("optim-balance-owners");
     };
     auto percent =
         remark::metric("percent", most > 0 ? int64_t(100.0 * double(with) / double(most)) : 100);
     if (stays)
-      remark::passed(getOperation().getLoc(), named("owners-kept"))
+      remark::passed(module.getLoc(), named("owners-kept"))
           << remark::metric("blocks", count) << percent;
     else
-      remark::missed(getOperation().getLoc(), named("owners-changed"))
+      remark::missed(module.getLoc(), named("owners-changed"))
           << remark::metric("blocks", count) << percent
           << remark::reason(
                  isFast
@@ -256,9 +255,18 @@ class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwner
     choice = std::move(other);
   }
 
-  std::optional<cost::Cluster> cluster;
+  ModuleOp module;
+  const cost::Cluster cluster;
   std::vector<Owned> owned;
-  cost::Loads fixed; ///< of groups whose owners are not chosen here
+  SmallVector<GroupOp> groups; ///< those of `owned`
+  cost::Loads fixed;           ///< of groups whose owners are not chosen here
+};
+
+class BalanceOwners : public stepc::decide::impl::BalanceOwnersBase<BalanceOwners> {
+  void runOnOperation() override {
+    if (failed(Owners(getOperation()).run()))
+      signalPassFailure();
+  }
 };
 
 } // namespace

@@ -39,7 +39,7 @@ FailureOr<ModelStep> reference::stepModel(optim::ModelOp model, ArrayRef<Steppin
     take(interpreter.at(of));
     return success();
   };
-  // The same for a value that depends on numbers and scalars alone.
+  // Runs the model for a value of numbers and scalars, which no element of a parameter changes.
   auto evaluate = [&](Value of, double &made) {
     return run(Matrix(1, 1), Matrix(1, 1), of, [&](const Matrix &value) { made = value.at(0, 0); });
   };

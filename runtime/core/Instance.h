@@ -113,9 +113,8 @@ namespace stepc::runtime {
 /// Keeps the message in the instance, if there is one, and returns the status.
 int32_t refuse(const stepc_instance *instance, int32_t status, const std::string &message);
 
-/// Refuse a parameter, or a metric of it, that does not exist. `what` is the name of the function.
-int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
-                       int64_t parameter);
+/// Refuses a parameter that does not exist, or a metric that it does not have. `what` is the name of the
+/// function.
 int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
                     int64_t parameter, int32_t metric);
 

@@ -65,8 +65,6 @@ int32_t metrics(const stepc_instance *self, int64_t parameter, int32_t metric, f
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   const Library &lib = self->library;
-  if (int32_t status = checkParameter(lib, self, "metrics", parameter))
-    return status;
   if (int32_t status = checkMetric(lib, self, "metrics", parameter, metric))
     return status;
   int64_t group = lib.parameter(parameter).group;

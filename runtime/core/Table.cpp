@@ -37,8 +37,8 @@ int32_t checkRoom(const stepc_instance *instance, const char *what, const int32_
   return STEPC_OK;
 }
 
-int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
-                       int64_t parameter) {
+static int32_t checkParameter(const Library &lib, const stepc_instance *instance, const char *what,
+                              int64_t parameter) {
   auto count = int64_t(lib.plan.parameters.size());
   if (parameter >= 0 && parameter < count)
     return STEPC_OK;
@@ -49,6 +49,8 @@ int32_t checkParameter(const Library &lib, const stepc_instance *instance, const
 
 int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
                     int64_t parameter, int32_t metric) {
+  if (int32_t status = checkParameter(lib, instance, what, parameter))
+    return status;
   size_t count = lib.groups[lib.parameter(parameter).group].metrics.size();
   if (metric >= 0 && metric < int32_t(count))
     return STEPC_OK;
@@ -160,8 +162,6 @@ int64_t metricCount(const Library &lib, int64_t parameter) {
 int32_t metricInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
                    int32_t metric, stepc_metric_info *info) {
   const Library &lib = instance ? instance->library : own;
-  if (int32_t status = checkParameter(lib, instance, "metric_info", parameter))
-    return status;
   if (int32_t status = checkMetric(lib, instance, "metric_info", parameter, metric))
     return status;
   int64_t group = lib.parameter(parameter).group;

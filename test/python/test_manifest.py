@@ -128,7 +128,7 @@ def test_a_pattern_of_another_stage_is_not_warned_of(first, recwarn):
         ranks = (0, 1) if first else (1, 0)
 
         def gather(self, item):
-            other = (*item[:2], None, [("batch", "neither.*")], ())
+            other = (*item[:2], None, [("batch", "neither.*")], *item[4:])
             return [item, other] if first else [other, item]
 
     mesh = Mesh((("world", 1),), (0,))

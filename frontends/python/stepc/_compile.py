@@ -207,7 +207,8 @@ def check_arguments(arguments: Sequence[str]) -> None:
 def _digest(path: str) -> str:
     """A hash of a file. Empty if the file cannot be read, which the compiler will say."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError:
         return ""
 

@@ -11,7 +11,7 @@ from stepc import _abi
 from stepc.errors import ArgumentError
 from stub_driver import STUB
 from test_model import SEED, different, reduced
-from test_model_cases import CLIP, FLAT, added, explained, of_64, parameter, write
+from test_model_cases import CLIP, FLAT, added, drawn, explained, of_64, parameter, write
 from test_skipped_steps import TARGETS, stepped_and_replayed
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -58,10 +58,7 @@ SPOILED, TOO_LARGE, ABSENT = 4, 2, 5  # steps
 
 def tensors(steps=STEPS):
     draw = np.random.default_rng(int(SEED))
-    made = {
-        f"param:{each['name']}": tensor(draw.standard_normal(each["shape"]), each["dtype"])
-        for each in PARAMETERS
-    }
+    made = drawn(draw, PARAMETERS)
     for step in range(1, steps + 1):
         for each in PARAMETERS:
             shape = (4, *each["shape"]) if "grad_placements" in each else each["shape"]

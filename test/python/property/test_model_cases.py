@@ -71,6 +71,13 @@ def normal(draw, names_and_shapes, steps=("",)):
                       for name, shape in names_and_shapes.items() for step in steps}  # fmt: skip
 
 
+def drawn(draw, parameters):
+    """The parameters' own values, each in its dtype."""
+    return {
+        f"param:{each['name']}": tensor(draw.standard_normal(each["shape"]), each["dtype"]) for each in parameters
+    }
+
+
 def pair(steps=("",)):
     return normal(np.random.default_rng(int(SEED)), {"a": (5, 4), "b": (7,)}, steps)
 

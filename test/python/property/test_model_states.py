@@ -7,7 +7,7 @@ from compiler import STEPC, CompilerFailed, run, save, tensor
 from random_layouts import Mesh
 from stub_driver import STUB
 from test_model import SEED, different, reduced
-from test_model_cases import parameter, write
+from test_model_cases import drawn, parameter, write
 from test_skipped_steps import TARGETS, stepped_and_replayed
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
@@ -46,10 +46,7 @@ STEPS = 6
 
 def tensors(steps=STEPS):
     draw = np.random.default_rng(int(SEED))
-    made = {
-        f"param:{each['name']}": tensor(draw.standard_normal(each["shape"]), each["dtype"])
-        for each in PARAMETERS
-    }
+    made = drawn(draw, PARAMETERS)
     for step in range(1, steps + 1):
         for each in PARAMETERS:
             values = draw.standard_normal(each["shape"]) * (1e4 if step == 2 else 1)

@@ -11,7 +11,7 @@ from stepc._device import Device
 from stepc.errors import ArgumentError
 from stub_driver import STUB, StubDriver
 from test_model import POLAR, SEED, different
-from test_model_cases import CLIP, FLAT, SGD, added, explained, of_64, parameter, route, write
+from test_model_cases import CLIP, FLAT, SGD, added, drawn, explained, of_64, parameter, route, write
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -65,9 +65,7 @@ def spoiled(values, by):
 def tensors_of(steps):
     """The same gradients for each step, wherever it stands among `steps`."""
     draw = np.random.default_rng(int(SEED))
-    made = {}
-    for each in PARAMETERS:
-        made[f"param:{each['name']}"] = tensor(draw.standard_normal(each["shape"]), each["dtype"])
+    made = drawn(draw, PARAMETERS)
     for step in range(1, 8):
         for each in PARAMETERS:
             name, count = each["name"], 4 if "grad_placements" in each else 1

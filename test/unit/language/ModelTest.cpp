@@ -446,6 +446,15 @@ TEST(Model, DepthOfWhatSkipsAndIsKept) {
               testing::Contains(testing::HasSubstr("operations that follow from one another")));
 }
 
+TEST(Model, LongChainsOfNamesAreFollowedOnce) {
+  std::string text = "model(k = 1) {\n  let a0 = k + k\n";
+  for (int i = 1; i < 60; ++i)
+    text += "  let a" + std::to_string(i) + " = a" + std::to_string(i - 1) + " + a" +
+            std::to_string(i - 1) + "\n";
+  EXPECT_THAT(check(text + "  skip when a59 > 3\n}\n" + rule("let x = lr * grad")).messages(),
+              testing::Not(testing::Contains(testing::HasSubstr("step"))));
+}
+
 TEST(Model, WordsStayNames) {
   // Text that was legal before there was a model.
   for (const char *word : {"model", "skip", "metrics", "finite", "when"}) {

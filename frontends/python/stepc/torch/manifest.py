@@ -31,7 +31,7 @@ from stepc.torch.describe import (
 from stepc.torch.entries import Entry, Mesh
 from stepc.torch.meeting import Meeting
 from stepc.torch.merge import Merge
-from stepc.torch.model_group import ModelGroup
+from stepc.torch.model_group import ModelGroup, expect_alike
 from stepc.torch.planned import Layouts, Sizes, WholeTensors, all_views
 
 VERSION = 1
@@ -98,12 +98,12 @@ def export_manifest(
         batch, replicated, placements, blocks, buckets, flatten, gradient, shared=shared
     )
     world = group_ranks(process_group)
-    if model_group is not None and (layout is not None or is_pretended()):
-        raise ValueError(
-            "model_group: expected ranks that run, because each pipeline stage has other parameters, found a "
-            "job that is only planned"
-        )
     if layout is not None or is_pretended():
+        if model_group is not None:
+            raise ValueError(
+                "model_group: expected ranks that run, because each pipeline stage has other parameters, "
+                "found a job that is only planned"
+            )
         return _planned_manifest(named, declarations, world, layout)
     mine, frozen, problem, unmatched = {}, [], None, declarations.unmatched(named)
     try:
@@ -154,7 +154,8 @@ def world_manifest(
     message = None if problem is None else f"{type(problem).__name__}: {problem}"
     data = pickle.dumps(list(entries))
     mine = hashlib.sha256(data).digest()
-    told = meeting.gather((mine, len(data), message, list(unmatched), model_group))
+    trains = any(entry.requires_grad for entry in entries)
+    told = meeting.gather((mine, len(data), message, list(unmatched), trains, model_group))
     gathered = dict(zip(meeting.ranks, told, strict=True))
     if problem is not None:
         raise problem
@@ -162,16 +163,10 @@ def world_manifest(
         if text is not None:
             raise StepcError(f"rank {rank} could not export its manifest: {text}")
     groups = {rank: ranks for rank, (*_, ranks) in gathered.items()}
-    for rank, ranks in groups.items():
-        for other in ranks:
-            if set(groups[other]) != set(ranks):
-                raise StepcError(
-                    f"model_group: expected the same ranks on all of its ranks, found {list(ranks)} on rank "
-                    f"{rank} and {list(groups[other]) or 'none'} on rank {other}"
-                )
+    expect_alike(groups, {rank: trained for rank, (*_, trained, _) in gathered.items()})
     if my_rank() == meeting.ranks[0]:  # once, not once per rank
         for argument, pattern in unmatched:
-            if all((argument, pattern) in others for _, _, _, others, _ in gathered.values()):
+            if all((argument, pattern) in others for _, _, _, others, *_ in gathered.values()):
                 warn_user(f"{argument}= pattern {pattern!r} matches no parameter", UserWarning)
     # Most ranks see the same. So every view travels once, and is read once.
     views = {mine: list(entries)}
@@ -182,13 +177,6 @@ def world_manifest(
             if digest != mine:
                 views[digest] = pickle.loads(received)
     by_rank = {rank: views[digest] for rank, (digest, *_) in gathered.items()}
-    for rank in sorted(set().union(*groups.values())):
-        # It would not know the model's step count and states, with which it has to go on when it is unfrozen.
-        if not any(entry.requires_grad for entry in by_rank[rank]):
-            raise StepcError(
-                f"model_group: expected a trained parameter on each of its ranks, found none on rank {rank}\n"
-                "hint: leave ranks whose parameters are all frozen out of the group"
-            )
     return build(by_rank, my_rank(), set(groups.values()))
 
 

@@ -18,14 +18,11 @@ def read_metrics(instance: Instance | Nothing) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for info in instance.parameters:
         for number, metric in enumerate(info.metrics):
-            by_parameter = {} if info.is_model else found.setdefault(metric.name, {})
-            if metric.count == 0:
-                continue
-            value = _value(instance, info, number, metric)
-            if info.is_model:
-                found[metric.name] = value
-            else:
-                by_parameter[info.name] = value
+            name, of = metric.name, found
+            if not info.is_model:
+                name, of = info.name, found.setdefault(metric.name, {})
+            if metric.count:
+                of[name] = _value(instance, info, number, metric)
     return found
 
 

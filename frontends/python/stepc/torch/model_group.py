@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch.distributed as dist
 
 from stepc.errors import StepcError, plural
 from stepc.torch.describe import group_ranks, my_rank
+
+
+def expect_alike(groups: Mapping[int, Sequence[int]], trains: Mapping[int, bool]) -> None:
+    """Raises StepcError if a rank of some group has another group, or trains no parameter.
+
+    ``groups`` has each rank's group, empty if the rank has none; ``trains`` says which ranks train one.
+    """
+    for rank, ranks in groups.items():
+        for other in ranks:
+            if set(groups[other]) != set(ranks):
+                raise StepcError(
+                    f"model_group: expected the same ranks on all of its ranks, found {list(ranks)} on rank "
+                    f"{rank} and {list(groups[other]) or 'none'} on rank {other}"
+                )
+    for rank in sorted(set().union(*groups.values())):
+        # It would not know the model's step count and states, with which it has to go on when it is unfrozen.
+        if not trains[rank]:
+            raise StepcError(
+                f"model_group: expected a trained parameter on each of its ranks, found none on rank {rank}\n"
+                "hint: leave ranks whose parameters are all frozen out of the group"
+            )
 
 
 @dataclass(frozen=True)
@@ -59,7 +80,7 @@ class ModelGroup:
                 f"model_group: expected all ranks that share parameters, found {list(self.ranks)} "
                 f"without {', '.join(map(str, outside[:8]))}"
             )  # fmt: skip
-        size = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+        size = len(group_ranks(None))
         if len(world) == size:
             return None
         return StepcError(

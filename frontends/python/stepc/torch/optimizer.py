@@ -335,7 +335,7 @@ class Optimizer(Failures, RoutedGroups):
         library = self._given_library
         if library is None:
             options = self._compile_options | {"target": self._compile_options["target"] or device.target}
-            # Of equal parameters the library stays the same, whatever was bound since.
+            # If the parameters are those that it was compiled for last, the library stays the same.
             before = self._compiled[1] if manifest == self._compiled[0] else self._before
             library = build_library(self._spec, options, manifest, world, meeting, self._warned, before)
             self._compiled = manifest, before
