@@ -1,13 +1,13 @@
 """Processes end without a word: no warning of resources, no thread that is in the way."""
 
 import os
-import socket
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+import torch.distributed as dist
 
 PROGRAM = """
     import sys
@@ -60,10 +60,10 @@ def test_one_process_ends_without_a_word(real, how):
 
 @pytest.mark.parametrize("how", ["kept", "failed"])
 def test_ranks_end_without_a_word(real, how):
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = str(one.getsockname()[1])
-    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    # The store is served here, as torchrun does it: a port that is free now may be taken when a rank would serve one.
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    world = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port),
+             "TORCHELASTIC_USE_AGENT_STORE": "True"}  # fmt: skip
     ranks = [begin(how, world | {"RANK": str(rank)}) for rank in range(2)]
     for rank in ranks:
         assert ("failed:" in ended(rank)) == (how == "failed")

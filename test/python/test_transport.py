@@ -3,6 +3,7 @@
 import ctypes as c
 
 import threading
+import time
 import types
 
 import pytest
@@ -119,3 +120,25 @@ def test_every_rank_names_the_first_cause():
         "what rank 1 does: receiving from rank 2: no answer within 3 s\nbefore that, rank 0 gave up: "
     )
     assert text in other and "before that" not in text
+
+
+def _one_is_slow(rank):
+    """Rank 0 needs longer to connect. Returns whether another rank went on before it was connected."""
+    create = dist.ProcessGroupGloo
+
+    def slow(*arguments):
+        group = create(*arguments)
+        time.sleep(1.0)
+        early.append(dist.distributed_c10d._get_default_store().check(["gone on"]))
+        return group
+
+    early = []
+    if rank == 0:
+        links.dist = types.SimpleNamespace(**vars(dist) | {"ProcessGroupGloo": slow})
+    links.Links(range(3), 20.0, "slow").close()
+    dist.distributed_c10d._get_default_store().set("gone on", "1")
+    return early
+
+
+def test_no_rank_goes_on_before_all_are_connected():
+    assert run_ranks(_one_is_slow, 3) == [[False], [], []]

@@ -86,12 +86,21 @@ class Links:
             self.group: dist.ProcessGroupGloo | None = dist.ProcessGroupGloo(
                 self.store, self.rank, self.size, timedelta(seconds=timeout)
             )
+            self._await_all()
         except RuntimeError as error:
             raise TransportError(
                 f"expected to connect the ranks {list(self.ranks)} within {timeout:g} s, but "
                 f"{short(error)}"
             ) from error
         _open.add(self)
+
+    def _await_all(self) -> None:
+        """Returns once all ranks are connected. gloo returns on each rank as soon as that rank is. If that
+        rank then found an error of its own and closed its connections, gloo would fail on slower ranks,
+        which would report a lost connection."""
+        if self.store.add("connected", 1) == self.size:
+            self.store.set("all connected", "1")
+        self.store.wait(["all connected"], timedelta(seconds=self.timeout))
 
     def name(self, index: int) -> str:
         """``rank 1``, with the global rank if that is another. The library names ranks so, too."""
