@@ -113,6 +113,11 @@ namespace stepc::runtime {
 /// Keeps the message in the instance, if there is one, and returns the status.
 int32_t refuse(const stepc_instance *instance, int32_t status, const std::string &message);
 
+/// Refuses a parameter that does not exist, or a state that it does not have. `what` is the name of the
+/// function.
+int32_t checkState(const Library &lib, const stepc_instance *instance, const char *what,
+                   int64_t parameter, int32_t state);
+
 /// Refuses a parameter that does not exist, or a metric that it does not have. `what` is the name of the
 /// function.
 int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
@@ -162,6 +167,9 @@ int32_t shardRuns(stepc_instance *, int64_t parameter, int32_t of, stepc_run *ru
                   int64_t capacity, int64_t *count);
 int32_t metrics(const stepc_instance *, int64_t parameter, int32_t metric, float *values,
                 int64_t count);
+int32_t boundState(const stepc_instance *, int64_t parameter, int32_t state, void **data,
+                   int64_t *bytes);
+int32_t moveStates(stepc_instance *, const stepc_library *library, stepc_instance *from);
 int32_t counters(const stepc_instance *, stepc_counters *executed, stepc_counters *planned);
 int32_t abortInstance(stepc_instance *, const char *reason);
 
@@ -240,6 +248,8 @@ void placeSteps(stepc_instance &);
 /// them.
 void prepareOverlaps(stepc_instance &);
 int32_t checkOverlaps(stepc_instance &);
+/// Checks whether the instance may step, and finds whether a graph of the trainer's captures the stream.
+int32_t checkReady(stepc_instance &);
 /// Checks all that a step reads, and fills the records.
 int32_t checkStep(stepc_instance &);
 /// Checks what a step needs in addition if a graph of the trainer's captures it. Then uploads the lists that

@@ -166,8 +166,7 @@ void checkCounts(stepc_instance &instance) {
   compare("bytes received", done.bytes_received, planned.bytes_received);
 }
 
-/// Checks whether the instance may step, and finds whether a graph of the trainer's captures the stream.
-static int32_t checkReady(stepc_instance &instance) {
+int32_t checkReady(stepc_instance &instance) {
   if (instance.failures.poisoned) {
     // The first cause stays readable, whatever was tried since.
     instance.failures.textLost = instance.failures.poisonedText.empty();

@@ -47,6 +47,18 @@ static int32_t checkParameter(const Library &lib, const stepc_instance *instance
                        (long long)parameter, (long long)count));
 }
 
+int32_t checkState(const Library &lib, const stepc_instance *instance, const char *what,
+                   int64_t parameter, int32_t state) {
+  if (int32_t status = checkParameter(lib, instance, what, parameter))
+    return status;
+  size_t count = lib.groups[lib.parameter(parameter).group].states.size();
+  if (state >= 0 && state < int32_t(count))
+    return STEPC_OK;
+  return refuse(instance, STEPC_ERROR_ARGUMENT,
+                format("%s: parameter '%s': state %d does not exist, there are %zu", what,
+                       lib.parameter(parameter).name.c_str(), state, count));
+}
+
 int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
                     int64_t parameter, int32_t metric) {
   if (int32_t status = checkParameter(lib, instance, what, parameter))
@@ -126,14 +138,9 @@ int32_t parameterInfo(const Library &own, const stepc_instance *instance, int64_
 int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
                   int32_t state, stepc_state_info *info) {
   const Library &lib = instance ? instance->library : own;
-  if (int32_t status = checkParameter(lib, instance, "state_info", parameter))
+  if (int32_t status = checkState(lib, instance, "state_info", parameter, state))
     return status;
   int64_t group = lib.parameter(parameter).group;
-  if (state < 0 || state >= int32_t(lib.groups[group].states.size()))
-    return refuse(instance, STEPC_ERROR_ARGUMENT,
-                  format("state_info: parameter '%s': state %d does not exist, there are %zu",
-                         lib.parameter(parameter).name.c_str(), state,
-                         lib.groups[group].states.size()));
   const StateText &text = lib.groups[group].states[state];
   bool member = instance && instance->prepared.groups[group].member;
   return fill(instance, "state_info", info,
@@ -337,6 +344,8 @@ template <size_t Slot> stepc_library makeTable() {
   table.metric_count = Of<Slot, metricCount>::call;
   table.metric_info = Guard<Of<Slot, metricInfo>::call>::call;
   table.metrics = Guard<metrics>::call;
+  table.bound_state = Guard<boundState>::call;
+  table.move_states = Guard<moveStates>::call;
   return table;
 }
 

@@ -293,6 +293,8 @@ class LibraryTable(c.Structure):
         ("metric_count", _function(_i64, _i64)),
         ("metric_info", _function(_i32, _ptr, _i64, _i32, c.POINTER(MetricInfo))),
         ("metrics", _function(_i32, _ptr, _i64, _i32, c.POINTER(c.c_float), _i64)),
+        ("bound_state", _function(_i32, _ptr, _i64, _i32, c.POINTER(_ptr), c.POINTER(_i64))),
+        ("move_states", _function(_i32, _ptr, _ptr, _ptr)),  # the address of a LibraryTable in between
     ]
 
 
@@ -310,7 +312,7 @@ SIZES = {
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 72),
-    "stepc_library": (LibraryTable, 376),
+    "stepc_library": (LibraryTable, 392),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

@@ -211,7 +211,7 @@ class Library:
 
 
 # Functions of the table that use the transport, as create and destroy do.
-_CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort"})
+_CALLS_BACK = frozenset({"step", "enqueue", "poll", "abort", "move_states"})
 # On a GPU these functions never wait, so they are called without a thread, which would take longer.
 _ONLY_ENQUEUE = frozenset({"enqueue", "poll"})
 
@@ -380,6 +380,14 @@ class Instance:
 
     def bind_state(self, index: int, state: int, pointer: int, size: int) -> None:
         self._call("bind_state", index, state, pointer or None, size)
+
+    def move_states(self, before: Instance | None) -> None:
+        """Copies the states of another library's instance to the memory that is bound as states here. All
+        ranks of this instance's world call it; a rank that had no instance before passes None."""
+        if before is None:
+            self._call("move_states", None, None)
+        else:
+            self._call("move_states", c.addressof(before.library.table), before._handle)
 
     def bind_gradient(self, index: int, pointer: int, size: int) -> None:
         self._call("bind_gradient", index, pointer or None, size)

@@ -324,6 +324,23 @@ typedef struct stepc_library {
    * are of that step. */
   int32_t (*metrics)(const stepc_instance *, int64_t parameter, int32_t metric, float *values,
                      int64_t count);
+
+  /* Writes where a state is bound, and its bytes. Null and 0 if nothing is bound, or if this rank has none of
+   * the state. */
+  int32_t (*bound_state)(const stepc_instance *, int64_t parameter, int32_t state, void **data,
+                         int64_t *bytes);
+  /* Copies the states of another library's instance, `from` with the table `library`, to the memory that is
+   * bound as the states of this instance. All ranks of this instance's world must call it, and bind their
+   * states before. Parameters and states are found by their names. They may lie differently in the two
+   * libraries, which may be of different worlds; a rank that had no part in the world before passes null for
+   * both. A state that no rank has is left as it is bound: it begins anew. Step counts are the trainer's.
+   *
+   * Ranks tell each other what they have and need. If one has a problem, or if elements are missing, all
+   * return its error, and nothing has changed. If the move itself fails, all ranks fail and their instances
+   * are poisoned; `from` still has its states. No state is written in memory from which another is read:
+   * bind other memory, except for a state that keeps its place on this rank. On a GPU both
+   * instances must be for GPUs. Messages take as much memory as the largest state's parts on this rank. */
+  int32_t (*move_states)(stepc_instance *, const struct stepc_library *library, stepc_instance *from);
 } stepc_library;
 
 /* Returns the first of a library's tables whose shards lie in the memory of `device` (stepc_device), or
