@@ -387,8 +387,9 @@ bool Parser::atStatement() const {
   case TokenKind::KwMetric:
     return true;
   default:
-    return atSkip() || ((at(TokenKind::Name) || isBuiltinValue(current().kind)) &&
-                        (next().kind == TokenKind::Equal || atUpdate(position + 1)));
+    return atSkip() || atPlannedStatement() ||
+           ((at(TokenKind::Name) || isBuiltinValue(current().kind)) &&
+            (next().kind == TokenKind::Equal || atUpdate(position + 1)));
   }
 }
 
@@ -421,6 +422,7 @@ void Parser::skipTo(llvm::function_ref<bool()> stop) {
 
 void Parser::skipToDeclaration() {
   while (!at(TokenKind::End) &&
-         !(current().startsLine && (atDeclaration() || beginsDeclaration(position))))
+         !(current().startsLine &&
+           (atDeclaration() || beginsDeclaration(position) || plannedDeclaration())))
     skip();
 }
