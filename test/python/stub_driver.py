@@ -8,6 +8,7 @@ from compiler import ROOT, STEPC
 
 STUB = STEPC.parents[1] / "lib" / "stub"
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)
+UNKNOWN, HOSTS, GPUS = range(3)  # what cuPointerGetAttributes says of memory
 
 
 class StubDriver:
@@ -42,6 +43,11 @@ class StubDriver:
         """Where a handle may be written that nobody needs."""
         self.unused = c.c_void_p()
         return c.addressof(self.unused)
+
+    def own(self, array, kind, gpu=0):
+        """Says whose memory an array is."""
+        self.library.stepc_stub_own(c.c_void_p(array.ctypes.data), c.c_size_t(array.nbytes), kind, gpu)
+        return array
 
     def stream(self):
         self.call("cuCtxPushCurrent_v2", None)

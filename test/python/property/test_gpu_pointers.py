@@ -17,18 +17,12 @@ from stepc._device import Device
 from stepc._library import Instance, Library
 from stepc.errors import ArgumentError, DeviceError, StepcMemoryError
 from stepc.nccl import nccl_transport
-from stub_driver import STUB, StubDriver
+from stub_driver import GPUS, HOSTS, STUB, UNKNOWN, StubDriver
 
 pytestmark = pytest.mark.skipif(not STUB.is_dir(), reason="build/lib/stub was not built")
 
-UNKNOWN, HOSTS, GPUS = 0, 1, 2  # what cuPointerGetAttributes says of memory
-
 
 class Driver(StubDriver):
-    def own(self, array, kind, gpu=0):
-        self.library.stepc_stub_own(c.c_void_p(array.ctypes.data), c.c_size_t(array.nbytes), kind, gpu)
-        return array
-
     def asked(self):
         return self.library.stepc_stub_calls(b"cuPointerGetAttributes")
 

@@ -65,14 +65,16 @@ class Case:
 
     def ranks(self, ways, *file, timeout=1.5, **environment):
         """Each rank in a thread of Python, with an instance of its own: what it came to."""
-        script = Path(__file__).with_name("nccl_ranks.py")
-        command = [sys.executable, script, self.library, STUB, json.dumps(ways), str(timeout), *file]
-        variables = os.environ | {name: str(value) for name, value in environment.items()}
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=120, env=variables
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        return on_ranks("nccl_ranks.py", self.library, STUB, json.dumps(ways), timeout, *file, **environment)
+
+
+def on_ranks(script, *arguments, **environment):
+    """What a script with ranks prints."""
+    command = [sys.executable, Path(__file__).with_name(script), *map(str, arguments)]
+    variables = os.environ | {name: str(value) for name, value in environment.items()}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=variables)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -331,3 +333,17 @@ def test_the_transport_loads_where_neither_cuda_nor_nccl_is(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT / "frontends" / "python")}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert "expected NCCL, found no libnccl.so.2" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("streams", STREAMS)
+def test_states_move_on_the_device(tmp_path, owner, streams):
+    whole = Case(tmp_path, {"dp": 4}, ["R"], 5)
+    for before, after in ((owner, whole), (whole, owner)):
+        found = on_ranks("nccl_moves.py", before.library, after.library, STUB, 5, **streams)
+        assert found == [None] * 4, found
+
+
+def test_a_rank_that_does_not_move_states_fails_the_others(tmp_path, owner):
+    whole = Case(tmp_path, {"dp": 4}, ["R"], 1)
+    found = on_ranks("nccl_moves.py", owner.library, whole.library, STUB, 1.0, 2)
+    assert all("telling where states are" in text for rank, text in enumerate(found) if rank != 2), found
