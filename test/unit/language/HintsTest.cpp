@@ -580,6 +580,18 @@ TEST(Hints, StatementsOnOneLine) {
                           "  hint: " + hint));
 }
 
+TEST(Hints, SeveralThingsThatALaterVersionWillHave) {
+  EXPECT_THAT(syntaxErrors("def f(x) = x + 1\nimport \"x\"\n"),
+              ElementsAre("1:1: error: 'def' is not supported yet",
+                          "2:1: error: 'import' is not supported yet"));
+  EXPECT_THAT(
+      syntaxErrors("optimizer O() {\n  state l : f32[rows, rows]\n  every 6 steps { l = l }\n}\n"
+                   "route { O() for rest }\n"),
+      ElementsAre("2:16: error: a square state is not supported yet",
+                  "3:3: error: 'every' is not supported yet",
+                  testing::HasSubstr("  hint: every k steps is ")));
+}
+
 TEST(Hints, WhatALaterVersionWillHave) {
   expectHints(
       {
@@ -590,9 +602,6 @@ TEST(Hints, WhatALaterVersionWillHave) {
            "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'"},
           {"def f(x) { x + 1 }", "2:1: error: 'def' is not supported yet", ""},
           {"import \"x\"", "2:1: error: 'import' is not supported yet", ""},
-          {"def f(x) { x + 1 }\nimport \"x\"", "3:1: error: 'import' is not supported yet", ""},
-          {"state l : f32[rows, rows]\nevery 6 steps { l = l }",
-           "3:1: error: 'every' is not supported yet", ""},
           {"state l : f32[rows, rows]\nl = l", "2:14: error: a square state is not supported yet",
            ""},
           {"state l : f32[cols][cols]\nl = l", "2:14: error: a square state is not supported yet",
