@@ -45,7 +45,7 @@ InFlightDiagnostic comm::blameInput(InFlightDiagnostic diagnostic) {
 
 LogicalResult CommDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
-  if (name == kSideBySideAttr || name == kOfModelAttr)
+  if (name == kSideBySideAttr || name == kReducesAgainAttr || name == kOfModelAttr)
     return isa<UnitAttr>(attribute.getValue()) ? success()
                                                : op->emitOpError("expected ")
                                                      << name << " without a value, found "

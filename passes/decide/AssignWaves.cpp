@@ -64,7 +64,15 @@ private:
     Division division;
     int64_t oneWave = 0; // bytes of all blocks at once
     double best = 0;     // seconds of the fastest division that was allowed
+    int64_t kept = 0;    // bytes that are kept beside all waves
+    int64_t bytes() const { return saturatingAdd(division.cost.bytes, kept); }
   };
+
+  /// Bytes of reduced gradients that the step keeps from the model's numbers to the rules.
+  int64_t keptBytes(const WaveModel &waves) {
+    ModelOp model = findModel(getOperation());
+    return model && !model.getGradientArgument().use_empty() ? waves.reducedBytes() : 0;
+  }
 
   WaveModel collect() {
     WaveModel model(clusterOf(getOperation()));
@@ -162,6 +170,36 @@ private:
     return choice;
   }
 
+  /// Chooses whether reduced gradients are kept, and the division beside them. They are reduced again only
+  /// if a limit is kept so alone. A number of waves that is forced stays as it is.
+  Choice chooseKept(WaveModel &model, int64_t bound, bool isLimit) {
+    int64_t kept = keptBytes(model);
+    auto choosing = [&](int64_t kept) {
+      int64_t left = std::max<int64_t>(0, bound - kept);
+      // Chooses even if a number of waves is forced, because the remark compares with this choice.
+      Choice choice = choose(model, left, isLimit);
+      if (waves > 0)
+        choice.division = divide(model, std::min<int64_t>(waves, model.blocks()), left, isLimit);
+      choice.kept = kept;
+      return choice;
+    };
+    Choice keeping = choosing(kept);
+    if (!kept || !isLimit || keeping.bytes() <= bound)
+      return keeping;
+    Choice again = choosing(0);
+    auto named = remark::RemarkOpts::name("gradients-reduced-again").category("optim-assign-waves");
+    Location loc = getOperation().getLoc();
+    if (again.bytes() > bound) {
+      remark::missed(loc, named) << remark::metric("kept-bytes", kept)
+                                 << remark::reason("the limit is not kept with that, either");
+      return keeping;
+    }
+    getOperation()->setAttr(comm::kReducesAgainAttr, UnitAttr::get(&getContext()));
+    remark::passed(loc, named) << remark::metric("kept-bytes", kept)
+                               << remark::metric("modelled-bytes", again.bytes());
+    return again;
+  }
+
   /// Emits remarks on the chosen division and on a bound that it does not keep, and a warning if fewer waves
   /// than forced are filled.
   void report(const Choice &choice, int64_t blocks, int64_t bound, bool isLimit) {
@@ -171,7 +209,7 @@ private:
       return remark::RemarkOpts::name(name).category("optim-assign-waves");
     };
     StringRef name = isLimit ? "the limit" : "target-bytes";
-    int64_t needed = chosen.cost.bytes;
+    int64_t needed = choice.bytes();
     if (waves > chosen.waves)
       getOperation().emitWarning("expected waves that blocks fill, found ")
           << int64_t(waves) << " forced, of which " << plural(blocks, "block")
@@ -242,15 +280,12 @@ private:
     int64_t bound = limit             ? limit.getInt()
                     : targetBytes > 0 ? int64_t(targetBytes)
                                       : int64_t(capacity / kPartOfCapacity);
-    // Chooses even if a number of waves is forced, because the remark compares with this choice.
-    Choice choice = choose(model, bound, bool(limit));
-    if (waves > 0)
-      choice.division = divide(model, std::min<int64_t>(waves, model.blocks()), bound, bool(limit));
+    Choice choice = chooseKept(model, bound, bool(limit));
     report(choice, model.blocks(), bound, bool(limit));
     std::vector<std::vector<int64_t>> lists(model.groups().size());
     for (auto [block, wave] : llvm::enumerate(choice.division.waveOf))
       lists[model.groupOf(int64_t(block))].push_back(wave);
-    standSideBySide(choice.division, bound, bool(limit));
+    standSideBySide(choice.division, std::max<int64_t>(0, bound - choice.kept), bool(limit));
     for (auto [group, list] : llvm::zip(model.groups(), lists))
       GroupOp(group).setWavesAttr(DenseI64ArrayAttr::get(&getContext(), list));
   }

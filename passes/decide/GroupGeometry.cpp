@@ -97,6 +97,18 @@ static bool isReadBeforeOut(Value value) {
   });
 }
 
+int64_t decide::mostElements(const GroupGeometry &geometry, plan::ShardsKind of) {
+  int64_t most = 0;
+  for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
+    int64_t held = 0;
+    for (const geometry::Rect &rect :
+         geometry::rectangles(geometry.group, geometry.mesh, position, plan::ValueKind::Full, of))
+      held += rect.rows * rect.cols;
+    most = std::max(most, held);
+  }
+  return saturatingMul(most, geometry.parameters);
+}
+
 std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp rule) {
   using plan::ShardsKind;
   const plan::Group &group = geometry.group;
@@ -104,17 +116,9 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
   std::map<ShardsKind, int64_t> known;
   auto most = [&](ShardsKind of) {
     auto [found, isNew] = known.try_emplace(of, 0);
-    int64_t &most = found->second;
-    if (!isNew)
-      return most;
-    for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
-      int64_t held = 0;
-      for (const geometry::Rect &rect :
-           geometry::rectangles(group, geometry.mesh, position, plan::ValueKind::Full, of))
-        held += rect.rows * rect.cols;
-      most = std::max(most, held);
-    }
-    return most = saturatingMul(most, geometry.parameters);
+    if (isNew)
+      found->second = mostElements(geometry, of);
+    return found->second;
   };
   auto add = [&](bool behind, ShardsKind from, ShardsKind to, plan::DType type) {
     if (plan::shardsOf(group, from) == plan::shardsOf(group, to))

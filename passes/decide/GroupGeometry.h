@@ -68,6 +68,8 @@ struct ListMove {
   double peers, bytes;
   int64_t room; ///< the most bytes of workspace on any rank: for a copy, for sends and for receives
 };
+/// The most elements of the group's shards of a kind that a rank has.
+int64_t mostElements(const GroupGeometry &geometry, plan::ShardsKind of);
 /// The exchanges that a group needs because stages run over the shards at `home`, and read and write shards
 /// with other placements. A move has 0 peers and bytes if each rank already holds all of its elements.
 std::vector<ListMove> listMoves(const GroupGeometry &geometry, optim::RuleOp rule);

@@ -44,6 +44,10 @@ void WaveModel::add(GroupOp group) {
   Bases base(geometry);
   int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
   lists.push_back(listMoves(geometry, rule));
+  if (!geometry.group.reducedPlacements.empty())
+    reduced =
+        saturatingAdd(reduced, saturatingMul(mostElements(geometry, plan::ShardsKind::Reduced),
+                                             plan::byteSize(geometry.group.gradientType)));
   BlockBytes model{};
   if (group.getHops())
     model = geometry.group.slabs.factors.empty() ? modelledBytes(rule, rows, cols)

@@ -37,6 +37,9 @@ public:
   /// Adds a group without waves. It runs while the first exchange travels.
   void addElementwise(optim::GroupOp group);
 
+  /// Bytes of all reduced gradients on the rank that has most of each.
+  int64_t reducedBytes() const { return reduced; }
+
   llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }
   int64_t blocks() const { return int64_t(items.size()); }
   size_t groupOf(int64_t block) const { return items[block].group; }
@@ -148,6 +151,7 @@ private:
   cost::Cluster cluster;
   llvm::SmallVector<optim::GroupOp> ops;
   std::vector<Item> items;
+  int64_t reduced = 0;
   std::vector<GroupGeometry> geometries;
   std::vector<std::vector<int64_t>> bases; // per group and block; empty if no hop has owners
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions

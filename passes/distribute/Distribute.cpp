@@ -134,6 +134,8 @@ class Distribute : public stepc::distribute::impl::DistributeBase<Distribute> {
           *columns.emplace_back(std::make_unique<ScalarColumns>(it->second.columns));
       chains.push_back(std::make_unique<GroupChain>(builder, group, rule, it->second.crossings,
                                                     table, handles.active, communicators));
+      if (module->hasAttr(kReducesAgainAttr))
+        chains.back()->reduceAgain();
       ChainOfGroup &each =
           all.emplace_back(ChainOfGroup{group, rule, chains.back().get(), &table, {}});
       for (int64_t wave = 0; wave < waves; ++wave)

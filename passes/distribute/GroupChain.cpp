@@ -407,6 +407,8 @@ void GroupChain::begin(FlatSymbolRefAttr name) {
   extents.clear();
   copies.clear();
   lines.clear();
+  if (reducesAgain)
+    reduced.clear();
 }
 
 void GroupChain::build(FlatSymbolRefAttr name) {

@@ -67,6 +67,8 @@ public:
                            const ScalarColumns &columns);
   /// For the same group: a copy of a state of the model.
   mlir::Value stateOfModel(mlir::FlatSymbolRefAttr segment, unsigned state);
+  /// From now on sums of a partial gradient are not kept from one call to the next.
+  void reduceAgain() { reducesAgain = true; }
   /// The flags of parameters that the operations which are built from now on work for.
   void setActive(mlir::Value flags) { active = flags; }
 
@@ -92,7 +94,8 @@ private:
   /// Memory for a copy at home of a value per row, column or block.
   mlir::Value emptyLine(optim::ValueKind kind, mlir::Type element);
   mlir::Value emptyCopy(mlir::Type element, comm::Distribution in);
-  /// Exchanges and adds up contributions to a partial gradient, once for a segment. Returns the sums, kept in
+  /// Exchanges and adds up contributions to a partial gradient, once for a segment or, if the chain reduces
+  /// again, once for each call that begins a segment. Returns the sums, kept in
   /// `reduced_shards` (or the equal distribution that its place names).
   mlir::Value reduce(mlir::Value contributions);
   /// Stores the new parameter in the parameter's shards, from its copy at home.
@@ -160,6 +163,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> copies;      // shards elsewhere → their copy at home
   llvm::DenseMap<mlir::Attribute, mlir::Value>
       reduced; // segment → sums of contributions to its gradient
+  bool reducesAgain = false;
   llvm::DenseMap<mlir::Value, mlir::Value> matrix; // rule value → batch
   llvm::DenseMap<mlir::Value, mlir::Value> back;   // rule value → what `out` reads
   llvm::DenseMap<mlir::Value, mlir::Value> lines;  // rule value → its copy at home

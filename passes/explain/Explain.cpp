@@ -77,6 +77,7 @@ public:
     report.world = plan.world();
     report.ranks.resize(report.world.size());
     report.memory.resize(report.world.size());
+    report.reducesAgain = module->hasAttr(comm::kReducesAgainAttr);
     if (auto limit = module->getAttrOfType<IntegerAttr>(comm::kLimitAttr))
       report.limit = limit.getInt();
     if (auto limit = module->getAttrOfType<IntegerAttr>(optim::kStateLimitAttr))

@@ -165,9 +165,10 @@ struct Report {
   std::optional<NcclMemory> nccl;
   std::optional<LaunchesReport> launches; ///< if some kernels take lists of tiles
   int64_t arena = 0, limit = 0, exchanges = 0;
-  int64_t parameters = 0; ///< of the trainer
-  int64_t stateLimit = 0; ///< the most bytes of states on a rank; 0: any number
-  int64_t scratch = 0;    ///< an upper bound, because only a target decides
+  bool reducesAgain = false; ///< partial gradients, for the model and for the rules
+  int64_t parameters = 0;    ///< of the trainer
+  int64_t stateLimit = 0;    ///< the most bytes of states on a rank; 0: any number
+  int64_t scratch = 0;       ///< an upper bound, because only a target decides
   /// Arena and scratch are the workspace, which --workspace-limit bounds.
   int64_t workspaceAtMost() const { return saturatingAdd(arena, scratch); }
   cost::Cluster cluster; ///< on which seconds are modelled

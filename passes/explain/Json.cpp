@@ -229,6 +229,8 @@ std::string explain::toJson(const Report &report) {
                             {"total", ::toJson(summarize(report.ranks))}};
   if (report.limit > 0)
     object["workspace_limit"] = report.limit;
+  if (report.reducesAgain)
+    object["reduces_again"] = true;
   if (report.stateLimit > 0)
     object["state_limit"] = report.stateLimit;
   if (!report.target.empty()) {

@@ -451,6 +451,11 @@ std::string explain::toText(const Report &report) {
   if (double(report.arena) > report.cluster.device.capacity)
     workspace += ", and a device has " + capacity(report.cluster.device.capacity);
   printLines(workspace + ".", os);
+  if (report.reducesAgain)
+    printLines("To keep to the limit, gradients to which several ranks contribute are reduced "
+               "twice: for the "
+               "model's numbers, and for the rules.",
+               os);
   if (report.gpu) {
     os << "The library has machine code for " << report.gpu->chip.name;
     if (report.gpu->ptx)

@@ -228,6 +228,49 @@ module @waves {
 
 // -----
 
+// If sums are not kept, they are made for the model and once more in each wave.
+// CHECK-LABEL: module @again
+// CHECK-COUNT-2: gradient_shards to shards, sent>>) {comm.of_model}
+// CHECK: comm.sum by 64 reduces norm
+// CHECK: comm.copy active %active ins(%[[GRAD:.*]] : {{.*}}) outs({{.*}} : tensor<?xf32, #comm.place<@g.w0, full, gradient_shards to shards, sent>>)
+// CHECK: %[[SUM:.*]] = comm.sum by 2
+// CHECK: comm.stage @g.w0 over shards active %active ins(%[[SUM]] : {{.*}}) outs({{.*}}) scalars(
+// CHECK: comm.copy active %active ins(%[[GRAD]] : {{.*}}) outs({{.*}} : tensor<?xf32, #comm.place<@g.w1, full, gradient_shards to shards, sent>>)
+// CHECK: %[[SUM2:.*]] = comm.sum by 2
+// CHECK: comm.stage @g.w1 over shards active %active ins(%[[SUM2]] : {{.*}}) outs({{.*}}) scalars(
+module @again attributes {comm.reduces_again} {
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.model hyperparameters [] defaults [] values [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+    %total = optim.reduce norm %grad {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+    %all = optim.broadcast %total : tensor<1x1xf32> to tensor<?x?xf32>
+    %new = arith.divf %grad, %all : tensor<?x?xf32>
+    optim.yield %new : tensor<?x?xf32>
+  }
+  optim.rule @Muon hyperparameters [] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    %n = optim.model_number 0 : f64
+    %total = optim.splat %n : tensor<1x1xf32>
+    %all = optim.broadcast %total : tensor<1x1xf32> to tensor<?x?xf32>
+    %new = arith.divf %grad, %all {optim.space = #optim.space<in>} : tensor<?x?xf32>
+    %o = optim.orthogonalize %new coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+    %p = arith.subf %param, %o {optim.space = #optim.space<out>} : tensor<?x?xf32>
+    optim.yield %p : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+  }
+  optim.parameter @a shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_average] aliases []
+  optim.parameter @b shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_average] aliases []
+  optim.mesh @model axes ["ranks"] sizes [2] ranks [0, 1]
+  optim.rule @model hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32> {optim.writes = [unit]}
+  }
+  optim.parameter @model shape [2] batch 0 type f32 gradient f32 mesh @model placements [#optim.shard<0>] aliases []
+  optim.group @g rule @Muon parameters [@a, @b] reduced [#optim.shard<0>] strategy #optim.gather hops [#optim.hop<replicated [<0, 1, 2>]>] waves [0, 1]
+  optim.group @m rule @model parameters [@model]
+}
+
+// -----
+
 // A number of elements alone is a sum of equal terms: the stage visits the parameter, and reads nothing of it.
 // CHECK-LABEL: module @count
 // CHECK: %[[PARAM:.*]] = comm.shards parameter @g : <@g, f32>

@@ -12,9 +12,9 @@ import sys
 import threading
 from pathlib import Path
 
+import nccl_ranks  # which says where the package is
 import numpy as np
 import stub_driver
-from nccl_ranks import MemoryStore
 from stepc import Instance, Library, StepcError
 from stepc.nccl import nccl_transport
 
@@ -63,7 +63,7 @@ def main():
     libraries = [Library(path) for path in paths]
     size = len(libraries[1].world_ranks)
     found = ["nothing"] * size
-    arguments = libraries, Path(stub), float(timeout), [MemoryStore(), MemoryStore()], absent, found
+    arguments = libraries, Path(stub), float(timeout), [nccl_ranks.MemoryStore(), nccl_ranks.MemoryStore()], absent, found
     threads = [threading.Thread(target=run, args=(rank, *arguments)) for rank in range(size)]
     for thread in threads:
         thread.start()
