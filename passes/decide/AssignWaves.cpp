@@ -170,8 +170,8 @@ private:
     return choice;
   }
 
-  /// Chooses whether reduced gradients are kept, and the division beside them. They are reduced again only
-  /// if a limit is kept so alone. A number of waves that is forced stays as it is.
+  /// Chooses whether reduced gradients are kept, and the division beside them. They are reduced again if the
+  /// model finds nothing within the limit beside them. A number of waves that is forced stays as it is.
   Choice chooseKept(WaveModel &model, int64_t bound, bool isLimit) {
     int64_t kept = keptBytes(model);
     auto choosing = [&](int64_t kept) {
@@ -186,18 +186,13 @@ private:
     Choice keeping = choosing(kept);
     if (!kept || !isLimit || keeping.bytes() <= bound)
       return keeping;
-    Choice again = choosing(0);
-    auto named = remark::RemarkOpts::name("gradients-reduced-again").category("optim-assign-waves");
-    Location loc = getOperation().getLoc();
-    if (again.bytes() > bound) {
-      remark::missed(loc, named) << remark::metric("kept-bytes", kept)
-                                 << remark::reason("the limit is not kept with that, either");
-      return keeping;
-    }
     getOperation()->setAttr(comm::kReducesAgainAttr, UnitAttr::get(&getContext()));
-    remark::passed(loc, named) << remark::metric("kept-bytes", kept)
-                               << remark::metric("modelled-bytes", again.bytes());
-    return again;
+    remark::passed(
+        getOperation().getLoc(),
+        remark::RemarkOpts::name("gradients-reduced-again").category("optim-assign-waves"))
+        << remark::metric("kept-bytes", kept) << remark::metric("modelled-bytes", keeping.bytes())
+        << remark::metric("target-bytes", bound);
+    return choosing(0);
   }
 
   /// Emits remarks on the chosen division and on a bound that it does not keep, and a warning if fewer waves

@@ -346,12 +346,12 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     launches. All other figures of a number of waves are then those of chains side by side.
 
     If a model reads gradients to which several ranks contribute, the step keeps their sums from the model's
-    numbers to the rules, beside the workspace of all waves. If a limit is kept only without them, they are
-    reduced twice, and the module gets the attribute `comm.reduces_again`.
+    numbers to the rules, beside the workspace of all waves. If the model finds nothing within a limit beside
+    them, they are reduced twice, and the module gets the attribute `comm.reduces_again`.
 
     Remarks: `waves-assigned` (passed) has the number of waves, the reason, and the workspace of one wave;
-    `chains-side-by-side` (passed, or missed) has the workspace for that; `gradients-reduced-again` (passed,
-    or missed if that does not keep the limit, either) has the bytes of the sums;
+    `chains-side-by-side` (passed, or missed) has the workspace for that; `gradients-reduced-again` (passed)
+    has the bytes of the sums;
     `workspace-above-target` (missed) says that no number of waves that was tried is enough. Warnings say that
     more waves are forced than blocks fill, or that several waves are forced and there are no blocks.
 

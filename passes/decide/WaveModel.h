@@ -66,11 +66,12 @@ private:
     int64_t resting = 0; ///< bytes of slabs while their sums travel
   };
   /// Bytes of the buffers that the groups of a wave share, on one rank or on the one that needs most. All but
-  /// `room` are of groups with hops.
+  /// `room` and `roomBack` are of groups with hops.
   struct Buffers {
     int64_t sent = 0, received = 0;         ///< messages on the way there
     int64_t sentBack = 0, receivedBack = 0; ///< messages on the way back
-    int64_t room = 0;                       ///< moves between shards with different placements
+    /// Moves between shards with different placements: before matrix space, and after it.
+    int64_t room = 0, roomBack = 0;
     int64_t arrived = 0, prepared = 0, results = 0; ///< see ChainBytes
     int64_t reused = 0; ///< prepared values whose memory results may take
 

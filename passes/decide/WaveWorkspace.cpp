@@ -16,16 +16,16 @@ using namespace stepc;
 using namespace stepc::decide;
 
 void WaveModel::Buffers::add(const Buffers &other) {
-  for (auto member :
-       {&Buffers::sent, &Buffers::received, &Buffers::sentBack, &Buffers::receivedBack,
-        &Buffers::room, &Buffers::arrived, &Buffers::prepared, &Buffers::results, &Buffers::reused})
+  for (auto member : {&Buffers::sent, &Buffers::received, &Buffers::sentBack,
+                      &Buffers::receivedBack, &Buffers::room, &Buffers::roomBack, &Buffers::arrived,
+                      &Buffers::prepared, &Buffers::results, &Buffers::reused})
     this->*member = saturatingAdd(this->*member, other.*member);
 }
 
 void WaveModel::Buffers::include(const Buffers &other) {
-  for (auto member :
-       {&Buffers::sent, &Buffers::received, &Buffers::sentBack, &Buffers::receivedBack,
-        &Buffers::room, &Buffers::arrived, &Buffers::prepared, &Buffers::results, &Buffers::reused})
+  for (auto member : {&Buffers::sent, &Buffers::received, &Buffers::sentBack,
+                      &Buffers::receivedBack, &Buffers::room, &Buffers::roomBack, &Buffers::arrived,
+                      &Buffers::prepared, &Buffers::results, &Buffers::reused})
     this->*member = std::max(this->*member, other.*member);
 }
 
@@ -34,7 +34,7 @@ int64_t WaveModel::Wave::there() const {
 }
 
 int64_t WaveModel::Wave::back() const {
-  return saturatingAdd(buffers.room, saturatingAdd(buffers.sentBack, buffers.receivedBack));
+  return saturatingAdd(buffers.roomBack, saturatingAdd(buffers.sentBack, buffers.receivedBack));
 }
 
 WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoads &loads,
@@ -54,12 +54,15 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   // Bytes per element of what goes back.
   double returned = chain.results > 0 ? double(chain.results) / double(std::max<int64_t>(1, size))
                                       : double(element);
-  int64_t room = 0, most = 0;
-  for (const ListMove &move : lists[group])
+  Buffers moves;
+  int64_t most = 0;
+  for (const ListMove &move : lists[group]) {
+    int64_t &room = move.behind ? moves.roomBack : moves.room;
     room = saturatingAdd(room, int64_t(std::ceil(double(move.room) * part)));
+  }
   bool hasHops = !geometry.group.hops.empty();
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
-    Buffers made{.room = room};
+    Buffers made = moves;
     if (hasHops) {
       int64_t own = counted.computed[position];
       made.arrived = saturatingMul(own, chain.arrived);

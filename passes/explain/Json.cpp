@@ -221,6 +221,7 @@ std::string explain::toJson(const Report &report) {
                             {"arena_bytes", report.arena},
                             {"scratch_bytes_at_most", report.scratch},
                             {"workspace_bytes_at_most", report.workspaceAtMost()},
+                            {"reduces_again", report.reducesAgain},
                             {"exchanges", report.exchanges},
                             {"communicators", std::move(communicators)},
                             {"blocks_overridden", llvm::json::Array(report.overridden)},
@@ -229,8 +230,6 @@ std::string explain::toJson(const Report &report) {
                             {"total", ::toJson(summarize(report.ranks))}};
   if (report.limit > 0)
     object["workspace_limit"] = report.limit;
-  if (report.reducesAgain)
-    object["reduces_again"] = true;
   if (report.stateLimit > 0)
     object["state_limit"] = report.stateLimit;
   if (!report.target.empty()) {

@@ -581,7 +581,7 @@ TEST(Hints, StatementsOnOneLine) {
 }
 
 TEST(Hints, SeveralThingsThatALaterVersionWillHave) {
-  EXPECT_THAT(syntaxErrors("def f(x) = x + 1\nimport \"x\"\n"),
+  EXPECT_THAT(syntaxErrors("def f(x) = x + 1\nimport \"x\"\nroute { O() for rest }\n"),
               ElementsAre("1:1: error: 'def' is not supported yet",
                           "2:1: error: 'import' is not supported yet"));
   EXPECT_THAT(

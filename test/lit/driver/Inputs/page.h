@@ -6,6 +6,7 @@
 #include <string.h>
 
 extern const stepc_library *lib;
+extern const stepc_library *next;
 extern stepc_instance *opt;
 extern stepc_options options;
 extern stepc_transport transport;
@@ -19,6 +20,7 @@ extern char error[512];
 #define MPI_COMM_WORLD 0
 int MPI_Bcast(void *, int, int, int, int);
 void die(const char *why);
+void bind_all(const stepc_library *, stepc_instance *);
 
 struct work;
 extern struct world { int sockets; } mine;
