@@ -42,7 +42,6 @@ def drawn(folder, chosen, draw):
     folder.mkdir()
     kind = chosen.choice(("P(sum)", "P(avg)"))
     shapes = {f"w{i}": [4 * chosen.randint(2, 12), chosen.randint(8, 40)] for i in range(12)} | {"b": [4 * chosen.randint(9, 90)]}
-    placements = chosen.choice((["S(0)"], ["R"]))
     one = {"name": "one", "axes": [{"name": "dp", "size": 1}]}
     mesh = {"name": "mesh", "axes": [{"name": "dp", "size": RANKS}]}
 
@@ -51,7 +50,7 @@ def drawn(folder, chosen, draw):
         return json.dumps({"version": 1, "meshes": meshes, "parameters": parameters})
 
     (folder / "r.optim").write_text(SPEC)
-    (folder / "many.json").write_text(manifest([mesh], mesh="mesh", placements=placements, grad_placements=[kind]))
+    (folder / "many.json").write_text(manifest([mesh], mesh="mesh", placements=["S(0)"], grad_placements=[kind]))
     (folder / "one.json").write_text(manifest([one], mesh="one", placements=["R"]))
     many, alone = {}, {}
     for name, shape in shapes.items():
