@@ -10,16 +10,18 @@ namespace {
 
 /// What a sweep down some columns found.
 template <Terms terms> struct Sweeps {
-  int64_t word[wordsOf(terms)][kColumns] = {};
+  int64_t rows;
+  uint64_t bits[wordsOf(terms)][kColumns] = {};
   int32_t top[kColumns] = {};
-  int64_t rests[kColumns] = {}; ///< not 0: of terms that the words could not take as a whole
+  int64_t rests[kColumns] =
+      {}; ///< without a sign not 0: the words could not take all terms as a whole
 
+  bool isAll(int64_t column) const { return (rests[column] & INT64_MAX) == 0; }
   Words<terms> of(int64_t column) const {
-    Words<terms> words;
-    for (int k = 0; k < Words<terms>::kCount; ++k)
-      words.word[k] = word[k][column];
-    words.top = top[column];
-    return words;
+    uint64_t own[wordsOf(terms)];
+    for (int k = 0; k < wordsOf(terms); ++k)
+      own[k] = bits[k][column];
+    return Splitter<terms>(top[column]).words(own, rows);
   }
 };
 
@@ -27,7 +29,7 @@ template <typename Source, Terms terms>
 [[gnu::always_inline]] inline void sweepColumns(Sweeps<terms> *found, const Source *from,
                                                 int64_t rows, int64_t columns, int64_t stride) {
   uint32_t largest[kColumns] = {};
-  double scale[kColumns];
+  double constant[wordsOf(terms)][kColumns];
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
       largest[c] = std::max(largest[c], magnitudeOf(from[r * stride + c]));
@@ -36,15 +38,19 @@ template <typename Source, Terms terms>
     found->top[c] = topOf(isFinite ? largest[c] : 0, terms);
     found->rests[c] = !isFinite;
     // Terms that are no finite numbers leave garbage in the words, which nobody reads: `rests` is set.
-    scale[c] = isFinite ? powerOfTwo(kWordBits - found->top[c]) : 0.0;
+    Splitter<terms> splitter(found->top[c]);
+    for (int k = 0; k < wordsOf(terms); ++k)
+      constant[k][c] = splitter.constant[k];
   }
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c) {
-      Words<terms> words;
-      double rest = words.take(termOf<terms>(from[r * stride + c]) * scale[c]);
-      for (int k = 0; k < Words<terms>::kCount; ++k)
-        found->word[k][c] = int64_t(uint64_t(found->word[k][c]) + uint64_t(words.word[k]));
-      found->rests[c] |= magnitudeOf(rest);
+      double term = termOf<terms>(from[r * stride + c]);
+      for (int k = 0; k < wordsOf(terms); ++k) {
+        double moved = term + constant[k][c];
+        found->bits[k][c] += std::bit_cast<uint64_t>(moved);
+        term -= moved - constant[k][c];
+      }
+      found->rests[c] |= std::bit_cast<int64_t>(term);
     }
 }
 
@@ -64,10 +70,10 @@ template <typename Source, Terms terms>
 void addAll(Accumulator<terms> *sums, const Source *from, const Strip &strip) {
   for (int64_t row = 0; row < strip.rows; row += kSweepTerms, from += kSweepTerms * strip.stride) {
     int64_t rows = std::min(strip.rows - row, kSweepTerms);
-    Sweeps<terms> found;
+    Sweeps<terms> found{rows};
     sweepColumnsOf<Source, terms>(&found, from, rows, strip.columns, strip.stride);
     for (int64_t c = 0; c < strip.columns; ++c) {
-      if (found.rests[c])
+      if (!found.isAll(c))
         addColumn(sums[c], from + c, rows, strip.stride, strip.type);
       else
         found.of(c).addTo(sums[c]);
@@ -90,10 +96,10 @@ template <Terms terms> void total(double *sums, const Strip &strip) {
         sums[c] = all[c].total();
       return;
     }
-    Sweeps<terms> found;
+    Sweeps<terms> found{strip.rows};
     sweepColumnsOf<Source, terms>(&found, from, strip.rows, strip.columns, strip.stride);
     for (int64_t c = 0; c < strip.columns; ++c)
-      if (found.rests[c] || !found.of(c).round(sums[c])) {
+      if (!found.isAll(c) || !found.of(c).round(sums[c])) {
         Accumulator<terms> sum;
         addColumn(sum, from + c, strip.rows, strip.stride, strip.type);
         sums[c] = sum.total();

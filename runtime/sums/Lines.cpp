@@ -25,44 +25,42 @@ template <typename Source, Terms terms>
   Swept<terms> found;
   if (largest == 0 || largest >= kInfinityBits)
     return found.isFinite = largest == 0, found;
-  Words<terms> words;
-  words.top = topOf(largest, terms);
-  double scale = powerOfTwo(kWordBits - words.top);
-  int64_t rests = 0;
+  Splitter<terms> splitter(topOf(largest, terms));
+  uint64_t bits[wordsOf(terms)] = {};
+  int64_t rests = 0; // without a sign 0 if nothing is left of any term
   for (int64_t i = 0; i < count; ++i)
-    rests |= magnitudeOf(words.take(termOf<terms>(from[i]) * scale));
-  return {words, true, rests != 0};
+    rests |= std::bit_cast<int64_t>(splitter.take(termOf<terms>(from[i]), bits));
+  return {splitter.words(bits, count), true, (rests & INT64_MAX) != 0};
 }
 
-/// What the first sweep leaves of each term, in units of 2^words.unit(). Returns the largest magnitude, as
-/// bits.
+/// What the first sweep leaves of each term. Returns the largest magnitude, as bits.
 template <typename Source, Terms terms>
 [[gnu::always_inline]] inline int64_t storeRests(const Source *from, int64_t count, int top,
                                                  double *rests) {
-  double scale = powerOfTwo(kWordBits - top);
+  Splitter<terms> splitter(top);
+  uint64_t unused[wordsOf(terms)] = {};
   int64_t largest = 0;
   for (int64_t i = 0; i < count; ++i) {
-    rests[i] = Words<terms>().take(termOf<terms>(from[i]) * scale);
+    rests[i] = splitter.take(termOf<terms>(from[i]), unused);
     largest = std::max(largest, magnitudeOf(rests[i]));
   }
   return largest;
 }
 
-/// A sweep over what the one before left. Its words are in units of that. `rests` gets what this one leaves,
-/// and `largest` its largest magnitude.
+/// A sweep over what the one before left. `rests` gets what this one leaves, and `largest` its largest
+/// magnitude.
 template <typename, Terms terms>
 [[gnu::always_inline]] inline Words<terms> sweepRests(double *rests, int64_t count,
                                                       int64_t *largest) {
-  Words<terms> words;
-  words.top = int(*largest >> 52) - 1022;
-  double scale = powerOfTwo(kWordBits - words.top);
+  Splitter<terms> splitter(int(*largest >> 52) - 1022);
+  uint64_t bits[wordsOf(terms)] = {};
   int64_t left = 0;
   for (int64_t i = 0; i < count; ++i) {
-    rests[i] = words.take(rests[i] * scale);
+    rests[i] = splitter.take(rests[i], bits);
     left = std::max(left, magnitudeOf(rests[i]));
   }
   *largest = left;
-  return words;
+  return splitter.words(bits, count);
 }
 
 STEPC_WITH_VECTORS(Swept<terms>, sweep)
@@ -84,14 +82,8 @@ void addRest(Accumulator<terms> &sum, const Source *from, int64_t count,
     return;
   }
   double rests[kSweepTerms];
-  int unit = found.words.unit();
-  for (int64_t largest = storeRestsOf<Source, terms>(from, count, found.words.top, rests);
-       largest;) {
-    Words<terms> words = sweepRestsOf<double, terms>(rests, count, &largest);
-    words.top += unit;
-    words.addTo(sum);
-    unit = words.unit();
-  }
+  for (int64_t largest = storeRestsOf<Source, terms>(from, count, found.words.top, rests); largest;)
+    sweepRestsOf<double, terms>(rests, count, &largest).addTo(sum);
 }
 
 template <typename Source, Terms terms>

@@ -25,9 +25,6 @@ inline constexpr int64_t kSweepTerms = 4096;
 /// The bits of a term that an integer takes.
 inline constexpr int kWordBits = 50;
 
-/// Adding it rounds a number below 2^51 to an integer, which then stands in the low bits.
-inline constexpr double kToInteger = 0x1.8p52;
-
 /// The number of integers of a sweep. Squares have twice the bits.
 inline constexpr int wordsOf(Terms terms) { return terms == Terms::Squares ? 3 : 2; }
 
@@ -36,20 +33,6 @@ template <Terms terms> struct Words {
   static constexpr int kCount = wordsOf(terms);
   int64_t word[kCount] = {};
   int top = 0;
-
-  /// Adds a term that is scaled to be below 2^50. Returns what is left of it, in units of `unit`.
-  [[gnu::always_inline]] double take(double term) {
-    for (int k = 0; k < kCount; ++k) {
-      double moved = term + kToInteger;
-      word[k] += std::bit_cast<int64_t>(moved) - std::bit_cast<int64_t>(kToInteger);
-      term = term - (moved - kToInteger);
-      if (k + 1 < kCount)
-        term *= powerOfTwo(kWordBits);
-    }
-    return term;
-  }
-  /// The exponent of the last word's unit.
-  int unit() const { return top - kCount * kWordBits; }
 
   void addTo(Accumulator<terms> &sum) const {
     for (int k = 0; k < kCount; ++k)
@@ -69,6 +52,36 @@ template <Terms terms> struct Words {
     }
     sum = static_cast<double>(both) * powerOfTwo(top - 2 * kWordBits - (kCount > 2));
     return true;
+  }
+};
+
+/// Splits terms below 2^top.
+template <Terms terms> struct Splitter {
+  static constexpr int kCount = wordsOf(terms);
+  int top;
+  /// A term plus constant[k] is rounded to units of word k, and has their number in its low bits.
+  double constant[kCount];
+
+  [[gnu::always_inline]] explicit Splitter(int top) : top(top) {
+    for (int k = 0; k < kCount; ++k)
+      constant[k] = 1.5 * powerOfTwo(52 + top - kWordBits * (k + 1));
+  }
+  /// Adds the bits of a term and of each constant to `bits`. Returns what is left of the term.
+  [[gnu::always_inline]] double take(double term, uint64_t *bits) const {
+    for (int k = 0; k < kCount; ++k) {
+      double moved = term + constant[k];
+      bits[k] += std::bit_cast<uint64_t>(moved);
+      term -= moved - constant[k];
+    }
+    return term;
+  }
+  /// The words of `count` terms whose bits were added up.
+  [[gnu::always_inline]] Words<terms> words(const uint64_t *bits, int64_t count) const {
+    Words<terms> found;
+    found.top = top;
+    for (int k = 0; k < kCount; ++k)
+      found.word[k] = int64_t(bits[k] - uint64_t(count) * std::bit_cast<uint64_t>(constant[k]));
+    return found;
   }
 };
 

@@ -13,6 +13,10 @@ namespace stepc::kernels {
 
 using sums::kWordBits;
 
+/// Adding it rounds a number below 2^51 to an integer, which then stands in the low bits. Terms are scaled, so
+/// that one constant serves all warps.
+static constexpr double kToInteger = 0x1.8p52;
+
 //===--- a warp ---===//
 
 Value SumBuilder::exchangeWide(Value x, int32_t lanes) {
@@ -37,7 +41,7 @@ Value SumBuilder::term(Value number) {
 
 SumBuilder::Taken SumBuilder::take(Value scaled) {
   Taken taken;
-  Value toInteger = real(sums::kToInteger);
+  Value toInteger = real(kToInteger);
   int count = sums::wordsOf(terms);
   for (int k = 0; k < count; ++k) {
     Value moved = arith::AddFOp::create(*this, loc, scaled, toInteger);
