@@ -80,7 +80,8 @@ private:
         b.loop(zero, cols, sums::kPieceTerms, [&](Value first) {
           Value count = smaller(b.constant(sums::kPieceTerms), less(cols, first));
           emitTerms(row, first, count, zero);
-          reducePiece(cols, first, one, count, at(kernel.writes[0], row, {}));
+          reducePiece(cols, first, one, count, at(kernel.writes[0], row, {}),
+                      /*next=*/{row, b.add(first, b.constant(sums::kPieceTerms))});
         });
       });
       return;
@@ -202,8 +203,18 @@ private:
     b.loop(whole, count, 1, [&](Value i) { emitTerm(i, 0); });
   }
 
-  /// Reduces rows × cols terms of lines that have `size` terms, of which `done` came before.
-  void reducePiece(Value size, Value done, Value rows, Value cols, Value out) {
+  /// Reduces rows × cols terms of lines that have `size` terms, of which `done` came before. `next` is the row
+  /// and column of the terms that come next, if they follow in memory: of shards whose rows have no gaps the
+  /// next row does.
+  void reducePiece(Value size, Value done, Value rows, Value cols, Value out,
+                   std::pair<Value, Value> next = {}) {
+    Value ahead = terms;
+    int64_t aheadBytes = 0;
+    for (const ChunkOperand &read : kernel.reads)
+      if (next.first && !aheadBytes && read.place == ChunkOperand::Place::Shards) {
+        ahead = at(read, next.first, next.second);
+        aheadBytes = read.element.getIntOrFloatBitWidth() / 8;
+      }
     bool ofColumns = kernel.writes[0].place == ChunkOperand::Place::Column;
     SmallVector<Value> arguments = {b.constant(int64_t(*kernel.reduction)),
                                     b.constant(ofColumns),
@@ -213,7 +224,9 @@ private:
                                     cols,
                                     terms,
                                     state,
-                                    out};
+                                    out,
+                                    ahead,
+                                    b.constant(aheadBytes)};
     callRuntime("stepc_rt_reduce_pieces", arguments);
   }
   Value smaller(Value a, Value c) { return arith::MinSIOp::create(b, b.loc, a, c); }

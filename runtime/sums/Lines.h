@@ -12,6 +12,10 @@ struct Line {
   const void *first = nullptr;
   int64_t count = 0;
   plan::DType type = plan::DType::F32; ///< f32, bf16 or f16
+  /// Memory that is read next, `aheadBytes` for each number: a core computes while it comes near. Need not be
+  /// readable.
+  const char *ahead = nullptr;
+  int64_t aheadBytes = 0;
 };
 
 /// Adds the numbers of a line, or their squares.

@@ -11,7 +11,9 @@ namespace stepc::sums {
 
 static_assert(kColumns * sizeof(Accumulator<Terms::Squares>) <= STEPC_PIECES_BYTES);
 
-static Line lineOf(const Piece &piece) { return {piece.terms, piece.cols, plan::DType::F32}; }
+static Line lineOf(const Piece &piece) {
+  return {piece.terms, piece.cols, plan::DType::F32, piece.ahead, piece.aheadBytes};
+}
 static Strip stripOf(const Piece &piece) {
   return {piece.terms, piece.rows, piece.cols, kPieceStride, plan::DType::F32};
 }
@@ -67,7 +69,10 @@ void reduce(plan::Reduction kind, const Piece &piece, void *state, float *out) {
 
 extern "C" void stepc_rt_reduce_pieces(int64_t kind, int64_t columns, int64_t count, int64_t done,
                                        int64_t rows, int64_t cols, const float *terms, void *state,
-                                       float *out) {
+                                       float *out, const void *ahead, int64_t aheadBytes) {
   using namespace stepc;
-  sums::reduce(plan::Reduction(kind), {columns != 0, count, done, rows, cols, terms}, state, out);
+  sums::reduce(
+      plan::Reduction(kind),
+      {columns != 0, count, done, rows, cols, terms, static_cast<const char *>(ahead), aheadBytes},
+      state, out);
 }

@@ -63,7 +63,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 19
+#define STEPC_KERNEL_ABI_VERSION 20
 
 /* The layout is that of plan::Chunk: 16 × int64. */
 typedef struct stepc_chunk {
@@ -185,11 +185,13 @@ void stepc_rt_reduce(int64_t kind, int64_t exponent, int64_t remains, int64_t ty
 /* Reduces terms that a kernel over whole lines makes piece by piece (runtime/sums/Pieces.h). `columns` is 0
  * for a row, and 1 for at most 64 columns side by side. `terms` has `rows` × `cols` of f32, for columns with
  * rows 64 apart. `done` of the `count` terms of each row or column came before; with the last, `out` is
- * written. `state` has STEPC_PIECES_BYTES that the calls of a row, or of columns, share. */
+ * written. `state` has STEPC_PIECES_BYTES that the calls of a row, or of columns, share. `ahead` is memory that
+ * the kernel reads next, `ahead_bytes` for each term: it is brought near meanwhile. It may lie behind what may
+ * be read, and 0 bytes are none. */
 #define STEPC_PIECES_BYTES 5120
 void stepc_rt_reduce_pieces(int64_t kind, int64_t columns, int64_t count, int64_t done,
                             int64_t rows, int64_t cols, const float *terms, void *state,
-                            float *out);
+                            float *out, const void *ahead, int64_t ahead_bytes);
 
 /* Sums of lines that are cut between ranks (runtime/sums/Parts.h). The first sets `count` accumulators to 0.
  * The second adds rows x cols terms to accumulators: of one block, of each row, or of each column, as
