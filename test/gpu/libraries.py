@@ -230,6 +230,7 @@ def block_states(sizes, width):
     for size in sizes:
         sharded = manifest(gpt(width, 1, "bf16", ("S(0)",)), (size,))
         yield Case(f"blocks.{size}", BLOCKS, sharded, ("--waves", "2"), reference=False, cores=True)
+        yield Case(f"blocks.{size}.gather", BLOCKS, sharded, ("--strategy", "*=gather"), reference=False, cores=True)
 
 
 def trained_gpt():

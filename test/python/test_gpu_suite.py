@@ -40,7 +40,7 @@ def test_dry_run(real, tmp_path):
     found = json.loads((results / "results.json").read_text())["results"]
     assert {name for name, one in found.items() if one["outcome"] != "passed"} == SKIPPED_HERE, text
     assert set(found) > {"bits.odd.misaligned", "products.repeated", "streams.default", "time.adamw", "trainer.steps", "ranks.2.gather",
-                          "ranks.blocks.2", "ranks.model.2"}
+                          "ranks.blocks.2", "ranks.blocks.2.moves", "ranks.model.2"}
     assert "0 failed" in (results / "results.txt").read_text().splitlines()[-1]
 
     # A library that computes something else is found out.

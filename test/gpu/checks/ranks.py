@@ -59,6 +59,11 @@ def with_block_states(machine, case, size):
     return compare(machine, case, size)
 
 
+def states_that_move(machine, before, after, size):
+    """Another library takes over before the last step, in which states stay with other ranks."""
+    return compare(machine, before, size, "--moves", machine.fastest(after).path)
+
+
 def a_rank_that_dies(machine, case):
     with tempfile.TemporaryDirectory() as folder:
         run(machine, case, 2, folder, 1, "--dies")
@@ -115,6 +120,9 @@ def checks(machine):
         size = int(case.split(".")[1])
         if size > 1:
             yield Check(f"ranks.{case}", 60, lambda case=case, size=size: with_block_states(machine, case, size))
+    for before, after in (("blocks.2", "blocks.2.gather"), ("blocks.2.gather", "blocks.2")):
+        if after in machine.named("blocks"):
+            yield Check(f"ranks.{before}.moves", 60, lambda pair=(before, after): states_that_move(machine, *pair, 2))
     yield Check("ranks.graph", 60, lambda: compare(machine, "world.2.owner", 2, "--graph"))
     yield Check("ranks.device", 60, lambda: compare(machine, "world.2.owner", 2, *([] if machine.dry else ["--device"])))
     for options in ([], ["--graph"], ["--device"], ["--device", "--graph"]):

@@ -1,5 +1,7 @@
 """Steps of a library on drawn values, with poison around all memory that it is given."""
 
+from __future__ import annotations
+
 import ctypes as c
 import math
 from collections.abc import Iterable
@@ -162,6 +164,20 @@ class Steps:
         for one, made, old in zip(self.instance.parameters, gradients, before, strict=True):
             if made.damaged() or not torch.equal(made.bytes, old):
                 self.damage.append(f"step {number} wrote into or beside the gradient of '{one.name}'")
+
+    def moved(self, library: Library, transport: object) -> Steps:
+        """Another library in the place of this one: with its parameters and step counts, and its states where the
+        other library has them."""
+        after = Steps(library, self.place, self.seed, misaligned=self.misaligned, transport=transport)
+        for name, made in after.memory.items():
+            if name.startswith("param:"):
+                made.bytes.copy_(self.memory[name].bytes)
+            else:
+                made.bytes.fill_(0xFF)
+        after.steps.copy_(self.steps)
+        after.instance.move_states(self.instance)
+        self.close()
+        return after
 
     def values(self) -> dict[str, tuple[Runs, torch.Tensor, int]]:
         """All that a step changes: which elements there are, their bits, and how many the whole tensor
