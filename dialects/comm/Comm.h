@@ -113,8 +113,8 @@ inline constexpr llvm::StringLiteral kLimitAttr = "comm.workspace_limit";
 /// Set on the module by optim-assign-waves: the chains of a wave do their products side by side, in columns
 /// of one form (passes/cost/SideBySide.h). So one launch may serve products of several chains.
 inline constexpr llvm::StringLiteral kSideBySideAttr = "comm.side_by_side";
-/// Set on the module by optim-assign-waves: a gradient to which ranks contribute is reduced for the model's
-/// numbers and once more for its rule. Otherwise its sums are kept in between.
+/// Set on the module by optim-assign-waves: a gradient to which ranks contribute is reduced for each round
+/// of the model's numbers and once more for its rule. Otherwise its sums are kept in between.
 inline constexpr llvm::StringLiteral kReducesAgainAttr = "comm.reduces_again";
 /// Set on operations of the step, a unit: they make numbers of the whole model, and come before all others.
 inline constexpr llvm::StringLiteral kOfModelAttr = "comm.of_model";

@@ -68,10 +68,18 @@ private:
     int64_t bytes() const { return saturatingAdd(division.cost.bytes, kept); }
   };
 
-  /// Bytes of reduced gradients that the step keeps from the model's numbers to the rules.
+  /// Bytes of reduced gradients that the step keeps from the model's numbers to the rules. There are none
+  /// unless a number follows from gradients.
   int64_t keptBytes(const WaveModel &waves) {
     ModelOp model = findModel(getOperation());
-    return model && !model.getGradientArgument().use_empty() ? waves.reducedBytes() : 0;
+    SetVector<Value> read;
+    for (Operation *number : model ? model.getNumbers() : SmallVector<Operation *>())
+      if (isa<ReduceOp>(number))
+        read.insert(number->operand_begin(), number->operand_end());
+    for (size_t i = 0; i < read.size(); ++i)
+      if (Operation *op = read[i].getDefiningOp())
+        read.insert(op->operand_begin(), op->operand_end());
+    return model && read.contains(model.getGradientArgument()) ? waves.reducedBytes() : 0;
   }
 
   WaveModel collect() {
@@ -220,7 +228,8 @@ private:
     remark::passed(loc, named("waves-assigned"))
         << remark::metric("blocks", blocks) << remark::metric("modelled-bytes", needed)
         << remark::metric("modelled-ns", cost::picoseconds(chosen.cost.seconds) / 1000)
-        << remark::metric("one-wave-bytes", choice.oneWave) << remark::metric("target-bytes", bound)
+        << remark::metric("one-wave-bytes", saturatingAdd(choice.oneWave, choice.kept))
+        << remark::metric("target-bytes", bound)
         << remark::metric(
                "time-percent-of-best",
                choice.best > 0 ? int64_t(std::round(100 * chosen.cost.seconds / choice.best)) : 100)

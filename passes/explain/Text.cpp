@@ -452,10 +452,10 @@ std::string explain::toText(const Report &report) {
     workspace += ", and a device has " + capacity(report.cluster.device.capacity);
   printLines(workspace + ".", os);
   if (report.reducesAgain)
-    printLines("To keep to the limit, gradients to which several ranks contribute are reduced "
-               "twice: for the "
-               "model's numbers, and for the rules.",
-               os);
+    printLines(
+        "To keep to the limit, gradients to which several ranks contribute are reduced for the "
+        "model's numbers and again for the rules.",
+        os);
   if (report.gpu) {
     os << "The library has machine code for " << report.gpu->chip.name;
     if (report.gpu->ptx)

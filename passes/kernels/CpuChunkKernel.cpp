@@ -203,9 +203,9 @@ private:
     b.loop(whole, count, 1, [&](Value i) { emitTerm(i, 0); });
   }
 
-  /// Reduces rows × cols terms of lines that have `size` terms, of which `done` came before. `next` is the row
-  /// and column of the terms that come next, if they follow in memory: of shards whose rows have no gaps the
-  /// next row does.
+  /// Reduces rows × cols terms of lines that have `size` terms, of which `done` came before. What the kernel
+  /// reads for the terms at `next`, a row and a column, is prefetched meanwhile. A column behind the row's
+  /// end is the next row's, if there are no gaps between rows.
   void reducePiece(Value size, Value done, Value rows, Value cols, Value out,
                    std::pair<Value, Value> next = {}) {
     Value ahead = terms;

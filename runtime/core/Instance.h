@@ -185,6 +185,17 @@ int64_t countOfMetric(const stepc_instance &, int64_t parameter, int32_t metric)
 std::vector<void *> *shardsOf(stepc_instance &, const plan::Operand &operand);
 /// Where an operand begins in the workspace on this rank.
 int64_t beginOf(const stepc_instance &, const plan::Operand &operand);
+/// Work that is handed to the device between its `begin` and `finish`. The device abandons it if an exception
+/// comes in between.
+struct DeviceWork {
+  const stepc_device_table &device;
+  DeviceContext &context;
+  bool hasEnded = false;
+  ~DeviceWork() {
+    if (!hasEnded)
+      device.abandon(context);
+  }
+};
 /// Lists the memory that a PreparedCommand may touch, and that its messages touch (Device.h's `declare`).
 void declareUses(void *command, MemoryUses &uses);
 std::string prepareExchanges(stepc_instance &);
@@ -215,6 +226,10 @@ struct Hello {
   ProductLibrary library;
   char chip[64]; // of its program, without features; a zero ends it
 };
+/// `all` has `bytes` bytes for each rank, in the order of ranks. Sends this rank's to all others by messages
+/// of the host, and receives theirs. `what` begins the text of an error.
+int32_t tellRanks(stepc_instance &, void *all, int64_t bytes, const std::string &what,
+                  std::string &error);
 /// `meet` exchanges hellos with all ranks. `compare` finds where they differ, and all ranks find the same.
 int32_t meet(stepc_instance &, std::vector<Hello> &hellos, std::string &error);
 int32_t compare(const Library &, const std::vector<Hello> &hellos, std::string &error);

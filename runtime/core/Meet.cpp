@@ -93,6 +93,18 @@ std::vector<stepc_operation> tellAll(const stepc_instance &instance, void *all, 
   return messages;
 }
 
+int32_t tellRanks(stepc_instance &instance, void *all, int64_t bytes, const std::string &what,
+                  std::string &error) {
+  // When ranks meet they do not know yet whether all transports have an all-gather. On the host they use
+  // messages, which every transport has. On devices they use an all-gather, because messages would open a
+  // connection to every rank.
+  bool gathers = instance.isOnDevice() && (instance.transport.kinds >> STEPC_ALL_GATHER & 1);
+  void *handle = nullptr;
+  int32_t status = instance.start(tellAll(instance, all, bytes, kHelloTag, gathers), nullptr,
+                                  &handle, what, error);
+  return status ? status : instance.wait(handle, what, error);
+}
+
 int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &error) try {
   int32_t size = instance.size;
   hellos.assign(size, Hello{});
@@ -101,16 +113,8 @@ int32_t meet(stepc_instance &instance, std::vector<Hello> &hellos, std::string &
          ""};
   std::string chip = shortChip(instance.library.plan.chip);
   chip.copy(own.chip, sizeof(own.chip) - 1);
-  // Ranks learn only here whether all transports have an all-gather. On the host they meet by messages, which
-  // every transport has. On devices they meet by all-gather, because messages would open a connection to
-  // every rank.
-  bool gathers = instance.isOnDevice() && (instance.transport.kinds >> STEPC_ALL_GATHER & 1);
-  std::vector<stepc_operation> messages =
-      tellAll(instance, hellos.data(), sizeof(Hello), kHelloTag, gathers);
-  void *handle = nullptr;
-  std::string what = "comparing libraries when the ranks met";
-  int32_t status = instance.start(messages, nullptr, &handle, what, error);
-  return status ? status : instance.wait(handle, what, error);
+  return tellRanks(instance, hellos.data(), sizeof(Hello), "comparing libraries when the ranks met",
+                   error);
 } catch (...) {
   error.assign("out of memory"); // short: does not allocate
   return STEPC_ERROR_MEMORY;

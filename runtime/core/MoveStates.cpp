@@ -15,9 +15,15 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace stepc::runtime {
 namespace {
+
+struct Problem {
+  int32_t status = STEPC_OK;
+  std::string text;
+};
 
 /// A state of a parameter: where this rank has it by the library before, and where it needs it.
 struct Item {
@@ -31,21 +37,22 @@ struct Item {
   const char *source = nullptr;
   Runs have;
 
-  bool isInPlace() const { return source == target && sameRuns(); }
-  bool sameRuns() const { return runtime::sameRuns(have, need); }
+  /// Whether this rank's part stays where it is.
+  bool isInPlace() const { return isKnown && source == target && sameRuns(have, need); }
 };
+
+/// The elements of runs or parts.
+template <typename Pieces> int64_t elementsOf(const Pieces &pieces) {
+  int64_t count = 0;
+  for (const auto &piece : pieces)
+    count += piece.length;
+  return count;
+}
 
 /// What goes to a rank, or comes from it. Its bytes are in the order of the parts.
 struct Parcel {
   int32_t peer;
   std::vector<Part> parts;
-
-  int64_t elements() const {
-    int64_t count = 0;
-    for (const Part &part : parts)
-      count += part.length;
-    return count;
-  }
 };
 /// What this rank does for one state.
 struct Moving {
@@ -57,30 +64,17 @@ struct Moving {
     int64_t count = 0;
     for (const std::vector<Parcel> *list : {&sent, &received})
       for (const Parcel &parcel : *list)
-        count += parcel.elements() * item->elementBytes;
+        count += elementsOf(parcel.parts) * item->elementBytes;
     return count;
   }
 };
 
-struct Problem {
-  int32_t status = STEPC_OK;
-  std::string text;
-};
+/// Memory of messages. It outlives an exception, and is never freed if an aborted transport may touch it.
+struct Messages {
+  std::vector<std::vector<char>> host;
+  Memory device;
 
-/// Memory of messages. Is never freed if the transport was aborted and may still touch it.
-class Buffer {
-public:
-  Buffer(stepc_instance &instance, int64_t bytes)
-      : instance(instance), bytes(std::make_unique<std::vector<char>>(size_t(bytes))) {}
-  ~Buffer() {
-    if (instance.failures.aborted && !instance.takesBack())
-      keepForever(bytes.release());
-  }
-  char *data() { return bytes->data(); }
-
-private:
-  stepc_instance &instance;
-  std::unique_ptr<std::vector<char>> bytes;
+  char *add(int64_t bytes) { return host.emplace_back(size_t(bytes)).data(); }
 };
 
 // --- what this rank has and needs ---
@@ -102,13 +96,23 @@ std::string shapeText(const int64_t *shape, int32_t axes) {
   return text + "]";
 }
 
+std::string stateName(const std::string &state, const std::string &parameter) {
+  return "state '" + state + "' of parameter '" + parameter + "'";
+}
+
+/// Memory that is bound in the library before.
+struct BoundRange {
+  uintptr_t begin, end;
+  std::string what;
+};
+
 /// The instance of the library before, read through its table.
 class Before {
 public:
   Before(const stepc_library &library, stepc_instance *instance)
       : library(library), instance(instance) {}
 
-  /// Finds names. Returns why states cannot be taken from this instance.
+  /// Finds names and memory. Returns why states cannot be taken from this instance.
   Problem open(const Library &lib) {
     if (library.abi_version != STEPC_ABI_VERSION ||
         library.struct_size < int32_t(offsetof(stepc_library, move_states)))
@@ -133,26 +137,23 @@ public:
       info.struct_size = sizeof(info);
       if (int32_t status = library.parameter_info(instance, p, &info))
         return failure(status);
-      for (int32_t s = 0; s < info.states; ++s) {
-        stepc_state_info state{};
-        state.struct_size = sizeof(state);
-        if (int32_t status = library.state_info(instance, p, s, &state))
+      for (int32_t s = 0; s < info.states; ++s)
+        if (int32_t status = addState(info.name, p, s))
           return failure(status);
-        places[{info.name, state.name}] = {p, s};
-      }
     }
     return {};
   }
+  const std::vector<BoundRange> &memory() const { return ranges; }
 
   /// Sets what this rank has of a state. Returns why the state cannot become that of the new library.
   Problem read(const std::string &parameter, const StateText &text, Item &item) {
     auto found = places.find({parameter, text.name});
     if (found == places.end())
       return {};
-    auto [p, s] = found->second;
+    const Place &place = found->second;
     stepc_state_info info{};
     info.struct_size = sizeof(info);
-    if (int32_t status = library.state_info(instance, p, s, &info))
+    if (int32_t status = library.state_info(instance, place.parameter, place.state, &info))
       return failure(status);
     std::string shape = shapeText(text.shape.data(), int32_t(text.shape.size()));
     std::string before = shapeText(info.global_shape, info.axes);
@@ -161,25 +162,43 @@ public:
               format("%s: expected %s of %s as in this library, found %s of %s in the one before",
                      item.what.c_str(), shape.c_str(), text.dtype.c_str(), before.c_str(),
                      info.dtype)};
-    if (halfStepped[size_t(p)])
+    if (halfStepped[size_t(place.parameter)])
       return {STEPC_ERROR_POISONED,
               item.what +
                   ": expected that its last step was taken whole, found that it failed half way"};
-    if (int32_t status = readRuns(library.shard_runs, instance, p, s, item.have))
+    if (int32_t status =
+            readRuns(library.shard_runs, instance, place.parameter, place.state, item.have))
       return failure(status);
-    void *data = nullptr;
-    int64_t bytes = 0;
-    if (int32_t status = library.bound_state(instance, p, s, &data, &bytes))
-      return failure(status);
-    if (!item.have.empty() && !data)
+    if (!item.have.empty() && !place.data)
       return {STEPC_ERROR_UNBOUND,
               item.what + ": expected memory that is bound in the library before, found none"};
     item.isKnown = true;
-    item.source = static_cast<const char *>(data);
+    item.source = static_cast<const char *>(place.data);
     return {};
   }
 
 private:
+  struct Place {
+    int64_t parameter;
+    int32_t state;
+    void *data;
+  };
+
+  int32_t addState(const char *parameter, int64_t p, int32_t s) {
+    stepc_state_info info{};
+    info.struct_size = sizeof(info);
+    Place place{p, s, nullptr};
+    int64_t bytes = 0;
+    if (int32_t status = library.state_info(instance, p, s, &info))
+      return status;
+    if (int32_t status = library.bound_state(instance, p, s, &place.data, &bytes))
+      return status;
+    auto begin = reinterpret_cast<uintptr_t>(place.data);
+    if (bytes)
+      ranges.push_back({begin, begin + uintptr_t(bytes), stateName(info.name, parameter)});
+    places[{parameter, info.name}] = place;
+    return STEPC_OK;
+  }
   Problem failure(int32_t status) const {
     return {status,
             std::string("move_states: the library before: ") + library.last_error(instance)};
@@ -188,19 +207,56 @@ private:
   const stepc_library &library;
   stepc_instance *instance;
   std::vector<uint8_t> halfStepped;
-  std::map<std::pair<std::string, std::string>, std::pair<int64_t, int32_t>> places;
+  std::map<std::pair<std::string, std::string>, Place> places; // by parameter and state
+  std::vector<BoundRange> ranges;
 };
 
-/// Finds what this rank has and needs of all states, in the order of the plan.
-Problem findItems(stepc_instance &instance, Before *before, std::vector<Item> &items) {
+/// States need memory of their own: what is written must not be read later, and the library before keeps its
+/// states, which lie in `before`.
+Problem checkOverlap(const std::vector<Item> &items, std::vector<BoundRange> before) {
+  std::sort(before.begin(), before.end(),
+            [](const BoundRange &one, const BoundRange &other) { return one.begin < other.begin; });
+  std::vector<size_t> reach; // for each range, the one up to it that ends last
+  for (size_t i = 0; i < before.size(); ++i)
+    reach.push_back(i > 0 && before[reach.back()].end > before[i].end ? reach.back() : i);
+  for (const Item &item : items) {
+    auto begin = reinterpret_cast<uintptr_t>(item.target);
+    uintptr_t end = begin + uintptr_t(elementsOf(item.need) * item.elementBytes);
+    auto after = std::lower_bound(
+        before.begin(), before.end(), end,
+        [](const BoundRange &one, uintptr_t address) { return one.begin < address; });
+    if (begin == end || after == before.begin())
+      continue;
+    const BoundRange &other = before[reach[size_t(after - before.begin()) - 1]];
+    if (other.end > begin && !(item.isInPlace() && other.begin == begin))
+      return {STEPC_ERROR_ARGUMENT,
+              format("%s: expected memory of its own, found that it shares memory with %s of the "
+                     "library before",
+                     item.what.c_str(), other.what.c_str())};
+  }
+  return {};
+}
+
+/// Finds what this rank has and needs of all states, in the order of the plan. Items are complete even if
+/// there is a problem, because all ranks tell of the same ones.
+Problem findItems(stepc_instance &instance, const stepc_library *library, stepc_instance *from,
+                  std::vector<Item> &items) {
   const Library &lib = instance.library;
-  Problem problem = before ? before->open(lib) : Problem();
+  Problem problem;
+  std::unique_ptr<Before> before;
+  if (instance.deviceContext.isCaptured)
+    problem = {STEPC_ERROR_GRAPH, "move_states: expected a stream that no graph captures"};
+  else if (!library != !from || from == &instance)
+    problem = {STEPC_ERROR_ARGUMENT, "move_states: expected the table and the instance of another "
+                                     "library, or null for both"};
+  else if (from)
+    problem = (before = std::make_unique<Before>(*library, from))->open(lib);
   for (size_t p = 0; p < lib.plan.parameters.size(); ++p) {
     const std::string &name = lib.plan.parameters[p].name;
     const auto &states = lib.groups[size_t(lib.plan.parameters[p].group)].states;
     for (size_t s = 0; s < states.size(); ++s) {
       Item item{int64_t(p),
-                "state '" + states[s].name + "' of parameter '" + name + "'",
+                stateName(states[s].name, name),
                 states[s].elementBytes,
                 static_cast<char *>(instance.bound.states[size_t(states[s].index)][p]),
                 {}};
@@ -214,69 +270,19 @@ Problem findItems(stepc_instance &instance, Before *before, std::vector<Item> &i
       items.push_back(std::move(item));
     }
   }
-  return problem;
-}
-
-/// States that move need memory of their own: what is written must not be read later.
-Problem checkOverlap(const std::vector<Item> &items) {
-  struct Range {
-    uintptr_t begin, end;
-    const Item *item;
-  };
-  auto range = [](const void *data, const Runs &runs, const Item &item) {
-    auto begin = reinterpret_cast<uintptr_t>(data);
-    int64_t elements = 0;
-    for (const stepc_run &run : runs)
-      elements += run.length;
-    return Range{begin, begin + uintptr_t(elements * item.elementBytes), &item};
-  };
-  std::vector<Range> sources;
-  for (const Item &item : items)
-    if (!item.have.empty())
-      sources.push_back(range(item.source, item.have, item));
-  std::sort(sources.begin(), sources.end(),
-            [](const Range &one, const Range &other) { return one.begin < other.begin; });
-  for (const Item &item : items) {
-    if (item.need.empty())
-      continue;
-    Range target = range(item.target, item.need, item);
-    auto after =
-        std::lower_bound(sources.begin(), sources.end(), target.end,
-                         [](const Range &one, uintptr_t address) { return one.begin < address; });
-    for (; after != sources.begin() && std::prev(after)->end > target.begin; --after) {
-      const Item &other = *std::prev(after)->item;
-      if (&other != &item || !item.isInPlace())
-        return {STEPC_ERROR_ARGUMENT,
-                format("%s: expected memory of its own, found that it shares memory with %s of the "
-                       "library before",
-                       item.what.c_str(), other.what.c_str())};
-    }
-  }
-  return {};
+  return problem.status || !before ? problem : checkOverlap(items, before->memory());
 }
 
 // --- what ranks tell each other ---
 
-/// Aborts the transport after a failure of messages, before their memory is freed. Returns the status.
-int32_t giveUpAfter(stepc_instance &instance, int32_t status, const std::string &error) {
-  if (status && !instance.failures.poisoned)
-    abortInstance(&instance, ("move_states: " + error).c_str());
-  return status;
-}
-
-/// Tells all ranks `bytes` bytes at this rank's place in `all`, which has one for each rank.
+/// `all` has `bytes` bytes for each rank. Sends this rank's to all others, and receives theirs.
 int32_t tell(stepc_instance &instance, char *all, int64_t bytes, std::string &error) {
-  if (instance.size == 1 || !bytes)
-    return STEPC_OK;
-  bool gathers = instance.isOnDevice() && (instance.transport.kinds >> STEPC_ALL_GATHER & 1);
-  void *handle = nullptr;
-  std::string what = "telling where states are";
-  int32_t status = instance.start(tellAll(instance, all, bytes, kHelloTag, gathers), nullptr,
-                                  &handle, what, error);
-  return giveUpAfter(instance, status ? status : instance.wait(handle, what, error), error);
+  return instance.size == 1 || !bytes
+             ? int32_t(STEPC_OK)
+             : tellRanks(instance, all, bytes, "telling where states are", error);
 }
 
-/// What each rank tells first. Behind it stands a byte per item.
+/// What a rank tells of itself. Behind it stands a byte per item.
 struct Told {
   int32_t status;
   char text[508];
@@ -285,23 +291,26 @@ enum : uint8_t { kKnown = 1, kDiffers = 2 };
 
 /// Tells the ranks whether this one has a problem, and how its items lie. If a rank has a problem, `problem`
 /// becomes that of the first such rank. Sets which items are known by some rank, and move between some.
-int32_t tellProblems(stepc_instance &instance, const std::vector<Item> &items, Problem &problem,
-                     std::vector<uint8_t> &flags, std::string &error) {
-  int64_t bytes = int64_t(sizeof(Told) + items.size());
-  Buffer all(instance, bytes * instance.size);
-  char *own = all.data() + instance.rank * bytes;
+int32_t tellProblems(stepc_instance &instance, Messages &messages, const std::vector<Item> &items,
+                     Problem &problem, std::vector<uint8_t> &flags, std::string &error) {
+  auto bytes = int64_t(sizeof(Told) + items.size());
+  char *all = messages.add(bytes * instance.size), *own = all + instance.rank * bytes;
   Told told{problem.status, ""};
-  problem.text.copy(told.text, sizeof(told.text) - 1);
+  size_t length = std::min(problem.text.size(), sizeof(told.text) - 1);
+  while (length < problem.text.size() && (problem.text[length] & 0xc0) == 0x80)
+    --length; // do not cut a character of UTF-8
+  problem.text.copy(told.text, length);
   std::memcpy(own, &told, sizeof(told));
   for (size_t i = 0; i < items.size(); ++i) {
-    bool differs = items[i].isKnown ? !items[i].sameRuns() : !items[i].need.empty();
+    bool differs =
+        items[i].isKnown ? !sameRuns(items[i].have, items[i].need) : !items[i].need.empty();
     own[sizeof(Told) + i] = char((items[i].isKnown ? kKnown : 0) | (differs ? kDiffers : 0));
   }
-  if (int32_t status = tell(instance, all.data(), bytes, error))
+  if (int32_t status = tell(instance, all, bytes, error))
     return status;
   flags.assign(items.size(), 0);
   for (int32_t r = instance.size - 1; r >= 0; --r) {
-    const char *at = all.data() + r * bytes;
+    const char *at = all + r * bytes;
     std::memcpy(&told, at, sizeof(told));
     if (told.status)
       problem = {told.status,
@@ -328,28 +337,24 @@ Problem planItem(const stepc_instance &instance, const Item &item, const std::ve
       if (parts.empty())
         continue;
       if (source == me && target == me)
-        moving.local = std::move(parts);
+        moving.local = item.isInPlace() ? std::vector<Part>() : std::move(parts);
       else if (source == me)
         moving.sent.push_back({target, std::move(parts)});
       else if (target == me)
         moving.received.push_back({source, std::move(parts)});
     }
-    if (wanted.empty())
-      continue;
-    int64_t missing = 0;
-    for (const stepc_run &run : wanted)
-      missing += run.length;
-    return {
-        STEPC_ERROR_ARGUMENT,
-        format("%s: expected all elements that %s needs on some rank of this library, found %lld "
-               "of them on none",
-               item.what.c_str(), rankName(instance.library, target).c_str(), (long long)missing)};
+    if (int64_t missing = elementsOf(wanted))
+      return {STEPC_ERROR_ARGUMENT,
+              format("%s: expected all elements that %s needs on some rank of this library, found "
+                     "%lld of them on none",
+                     item.what.c_str(), rankName(instance.library, target).c_str(),
+                     (long long)missing)};
   }
   return {};
 }
 
 /// Tells the ranks where those items lie that move between ranks, and plans all moves.
-int32_t planMoves(stepc_instance &instance, const std::vector<Item> &items,
+int32_t planMoves(stepc_instance &instance, Messages &messages, const std::vector<Item> &items,
                   const std::vector<uint8_t> &flags, std::vector<Moving> &moves, Problem &problem,
                   std::string &error) {
   std::vector<const Item *> moving;
@@ -364,47 +369,47 @@ int32_t planMoves(stepc_instance &instance, const std::vector<Item> &items,
         moves.back().local.push_back({run.local, run.local, run.length});
     }
   }
-  std::vector<Comb> combs;
-  std::vector<int64_t>
-      counts; // of an item's combs that this rank has, and then of those that it needs
-  for (const Item *item : moving) {
+  if (moving.empty())
+    return STEPC_OK;
+  // For each item how many strided runs this rank has, and how many it needs.
+  std::vector<int64_t> counts;
+  std::vector<StridedRuns> own;
+  for (const Item *item : moving)
     for (const Runs *runs : {&item->have, &item->need}) {
-      std::vector<Comb> more = combsOf(*runs);
+      std::vector<StridedRuns> more = stridedRunsOf(*runs);
       counts.push_back(int64_t(more.size()));
-      combs.insert(combs.end(), more.begin(), more.end());
+      own.insert(own.end(), more.begin(), more.end());
     }
-  }
   auto size = size_t(instance.size);
-  int64_t bytes = int64_t(counts.size() * sizeof(int64_t));
-  Buffer allCounts(instance, bytes * instance.size);
-  std::memcpy(allCounts.data() + instance.rank * bytes, counts.data(), size_t(bytes));
-  if (int32_t status = tell(instance, allCounts.data(), bytes, error))
+  auto bytes = int64_t(counts.size() * sizeof(int64_t));
+  char *allCounts = messages.add(bytes * instance.size);
+  std::memcpy(allCounts + instance.rank * bytes, counts.data(), size_t(bytes));
+  if (int32_t status = tell(instance, allCounts, bytes, error))
     return status;
   auto countsOf = [&](size_t rank) {
-    return reinterpret_cast<const int64_t *>(allCounts.data() + int64_t(rank) * bytes);
+    return reinterpret_cast<const int64_t *>(allCounts + int64_t(rank) * bytes);
   };
   int64_t most = 0;
   for (size_t r = 0; r < size; ++r) {
     int64_t total = 0;
     for (size_t i = 0; i < counts.size(); ++i)
       total += countsOf(r)[i];
-    most = std::max(most, total * int64_t(sizeof(Comb)));
+    most = std::max(most, total * int64_t(sizeof(StridedRuns)));
   }
-  Buffer allCombs(instance, most * instance.size);
-  std::memcpy(allCombs.data() + instance.rank * most, combs.data(), combs.size() * sizeof(Comb));
-  if (int32_t status = tell(instance, allCombs.data(), most, error))
+  char *all = messages.add(most * instance.size);
+  std::copy(own.begin(), own.end(), reinterpret_cast<StridedRuns *>(all + instance.rank * most));
+  if (int32_t status = tell(instance, all, most, error))
     return status;
-  std::vector<const Comb *> next(size);
+  std::vector<const StridedRuns *> next(size);
   for (size_t r = 0; r < size; ++r)
-    next[r] = reinterpret_cast<const Comb *>(allCombs.data() + int64_t(r) * most);
+    next[r] = reinterpret_cast<const StridedRuns *>(all + int64_t(r) * most);
   std::vector<Runs> have(size), need(size);
   for (size_t i = 0; i < moving.size() && !problem.status; ++i) {
-    for (size_t r = 0; r < size; ++r) {
+    for (size_t r = 0; r < size; ++r)
       for (auto [runs, number] : {std::pair(&have[r], 2 * i), {&need[r], 2 * i + 1}}) {
         *runs = runsOf(next[r], countsOf(r)[number]);
         next[r] += countsOf(r)[number];
       }
-    }
     moves.push_back({moving[i], {}, {}, {}});
     problem = planItem(instance, *moving[i], have, need, moves.back());
   }
@@ -413,94 +418,125 @@ int32_t planMoves(stepc_instance &instance, const std::vector<Item> &items,
 
 // --- moving ---
 
-/// Carries out moves, one state after another. On a device with streams all copies and messages are on the
-/// stream of messages, and `staging` is the device's memory.
-class Mover {
-public:
-  Mover(stepc_instance &instance, char *staging) : instance(instance), staging(staging) {}
+/// Whether states lie in the device's memory. Also true of a world of one rank, unlike the instance's
+/// `isOnDevice`, which is about messages.
+bool hasDeviceMemory(const stepc_instance &instance) { return instance.device().stream; }
 
-  int32_t move(const Moving &moving, std::string &error) {
-    const Item &item = *moving.item;
-    int64_t element = item.elementBytes;
-    std::vector<stepc_operation> operations;
-    char *at = staging;
-    if (isOnDevice())
-      instance.device().begin(instance.deviceContext);
-    for (const Part &part : moving.local)
-      copy(item.source + part.from * element, item.target + part.to * element,
-           part.length * element);
-    for (const Parcel &parcel : moving.sent) {
-      operations.push_back(sendTo(parcel.peer, at, parcel.elements() * element, kHelloTag));
-      for (const Part &part : parcel.parts) {
-        copy(item.source + part.from * element, at, part.length * element);
-        at += part.length * element;
-      }
+void copy(stepc_instance &instance, const char *from, char *to, int64_t bytes) {
+  if (hasDeviceMemory(instance))
+    instance.device().move(instance.deviceContext, Stream::Communication, from, to, bytes);
+  else
+    std::memmove(to, from, size_t(bytes));
+}
+
+int32_t waitForDevice(stepc_instance &instance, const std::string &what, std::string &error) {
+  if (instance.isOnDevice())
+    return instance.waitForDevice(instance.timeout, what, error);
+  instance.device().drain(instance.deviceContext);
+  error = instance.deviceContext.failure;
+  return error.empty() ? STEPC_OK : STEPC_ERROR_DEVICE;
+}
+
+/// Moves one state. `staging` has room for what this rank sends and receives. On a device all copies and
+/// messages are on the stream of messages.
+int32_t move(stepc_instance &instance, const Moving &moving, char *staging, std::string &error) {
+  const Item &item = *moving.item;
+  int64_t element = item.elementBytes;
+  bool isOnDevice = hasDeviceMemory(instance);
+  DeviceWork work{instance.device(), instance.deviceContext, /*hasEnded=*/!isOnDevice};
+  if (isOnDevice)
+    instance.device().begin(instance.deviceContext);
+  for (const Part &part : moving.local)
+    copy(instance, item.source + part.from * element, item.target + part.to * element,
+         part.length * element);
+  std::vector<stepc_operation> operations;
+  char *at = staging;
+  for (const Parcel &parcel : moving.sent) {
+    operations.push_back(sendTo(parcel.peer, at, elementsOf(parcel.parts) * element, kHelloTag));
+    for (const Part &part : parcel.parts) {
+      copy(instance, item.source + part.from * element, at, part.length * element);
+      at += part.length * element;
     }
-    char *arrived = at;
-    for (const Parcel &parcel : moving.received) {
-      int64_t bytes = parcel.elements() * element;
-      operations.push_back(receiveFrom(parcel.peer, at, bytes, kHelloTag));
-      at += bytes;
+  }
+  char *arrived = at;
+  for (const Parcel &parcel : moving.received) {
+    int64_t bytes = elementsOf(parcel.parts) * element;
+    operations.push_back(receiveFrom(parcel.peer, at, bytes, kHelloTag));
+    at += bytes;
+  }
+  void *handle = nullptr;
+  int32_t status = instance.start(operations, instance.exchangeStream(), &handle, item.what, error);
+  if (!status && handle)
+    status = instance.wait(handle, item.what, error);
+  for (const Parcel &parcel : moving.received)
+    for (const Part &part : parcel.parts) {
+      if (!status)
+        copy(instance, arrived, item.target + part.to * element, part.length * element);
+      arrived += part.length * element;
     }
-    void *handle = nullptr;
-    int32_t status =
-        instance.start(operations, instance.exchangeStream(), &handle, item.what, error);
-    if (!status && handle)
-      status = instance.wait(handle, item.what, error);
-    for (const Parcel &parcel : moving.received)
-      for (const Part &part : parcel.parts) {
-        if (!status)
-          copy(arrived, item.target + part.to * element, part.length * element);
-        arrived += part.length * element;
-      }
-    if (!isOnDevice())
-      return giveUpAfter(instance, status, error);
+  if (isOnDevice) {
     instance.device().finish(instance.deviceContext);
-    return giveUpAfter(instance, status ? status : waitForDevice(item.what, error), error);
+    work.hasEnded = true;
+    if (!status)
+      status = waitForDevice(instance, item.what, error);
   }
+  return status;
+}
 
-private:
-  /// Whether memory is the device's. Also true of a world of one rank, unlike the instance's `isOnDevice`.
-  bool isOnDevice() const { return instance.device().stream != nullptr; }
-  int32_t waitForDevice(const std::string &what, std::string &error) {
-    if (instance.isOnDevice())
-      return instance.waitForDevice(instance.timeout, what, error);
-    instance.device().drain(instance.deviceContext);
-    error = instance.deviceContext.failure;
-    return error.empty() ? STEPC_OK : STEPC_ERROR_DEVICE;
-  }
-  void copy(const char *from, char *to, int64_t bytes) {
-    if (isOnDevice())
-      instance.device().move(instance.deviceContext, Stream::Communication, from, to, bytes);
-    else
-      std::memmove(to, from, size_t(bytes));
-  }
-
-  stepc_instance &instance;
-  char *staging;
-};
-
-int32_t moveAll(stepc_instance &instance, const std::vector<Moving> &moves, std::string &error) {
+/// Allocates memory for the messages of any one of the moves. Returns why it cannot.
+Problem allocateStaging(stepc_instance &instance, const std::vector<Moving> &moves,
+                        Messages &messages, char *&staging) {
   int64_t most = 0;
   for (const Moving &moving : moves)
     most = std::max(most, moving.bytes());
-  bool isOnDevice = instance.device().stream != nullptr;
-  Memory deviceMemory;
-  Buffer hostMemory(instance, isOnDevice ? 0 : most);
-  if (isOnDevice && most &&
-      !instance.device().allocateZeros(instance.deviceContext, deviceMemory, most))
-    return fault(
-        error, STEPC_ERROR_MEMORY,
-        format("expected %lld bytes for messages with states, found no memory", (long long)most));
-  Mover mover(instance, isOnDevice ? static_cast<char *>(deviceMemory.data()) : hostMemory.data());
-  int32_t status = STEPC_OK;
-  for (const Moving &moving : moves) {
-    instance.failures.halfStepped[size_t(moving.item->parameter)] = 1;
-    if ((status = mover.move(moving, error)))
-      break;
+  bool isAllocated = true;
+  if (!hasDeviceMemory(instance)) {
+    try {
+      staging = messages.add(most);
+    } catch (const std::bad_alloc &) {
+      isAllocated = false;
+    }
+  } else if (most) {
+    isAllocated = instance.device().allocateZeros(instance.deviceContext, messages.device, most);
+    staging = static_cast<char *>(messages.device.data());
   }
-  if (status)
-    deviceMemory.leak(); // messages may still be under way
+  if (isAllocated)
+    return {};
+  std::string why = std::exchange(instance.deviceContext.failure, {});
+  return {
+      STEPC_ERROR_MEMORY,
+      format("move_states: expected %lld bytes for messages, found no memory", (long long)most) +
+          (why.empty() ? "" : ": " + why)};
+}
+
+/// Moves the states. If a rank has a problem, `problem` is that on all ranks, and nothing has changed. The
+/// status is that of messages.
+int32_t moveItems(stepc_instance &instance, const std::vector<Item> &items, Messages &messages,
+                  Problem &problem, std::string &error) {
+  std::vector<uint8_t> flags, none;
+  std::vector<Moving> moves;
+  char *staging = nullptr;
+  int32_t status = tellProblems(instance, messages, items, problem, flags, error);
+  if (!status && !problem.status)
+    status = planMoves(instance, messages, items, flags, moves, problem, error);
+  if (status || problem.status)
+    return status;
+  problem = allocateStaging(instance, moves, messages, staging);
+  status = tellProblems(instance, messages, {}, problem, none, error);
+  if (problem.status)
+    return status;
+  auto mark = [&](const Moving &moving, uint8_t flag) {
+    instance.failures.halfStepped[size_t(moving.item->parameter)] = flag;
+  };
+  for (size_t i = 0; i < moves.size() && !status; ++i) {
+    mark(moves[i], 1);
+    status = move(instance, moves[i], staging, error);
+  }
+  // When all have answered, all have moved their states. Otherwise all fail.
+  if (!status)
+    status = tell(instance, messages.add(instance.size), 1, error);
+  for (size_t i = 0; i < moves.size() && !status; ++i)
+    mark(moves[i], 0);
   return status;
 }
 
@@ -527,45 +563,35 @@ int32_t moveStates(stepc_instance *self, const stepc_library *library, stepc_ins
   if (!self)
     return STEPC_ERROR_ARGUMENT;
   FloatModes modes;
-  if (int32_t status = checkReady(*self))
+  int32_t status = checkReady(*self);
+  if (self->failures.poisoned)
     return status;
-  Problem problem;
+  Problem problem{status, status ? self->failures.cause : std::string()};
   std::vector<Item> items;
-  if (self->deviceContext.isCaptured)
-    problem = {STEPC_ERROR_GRAPH, "move_states: expected a stream that no graph captures"};
-  if (!library != !from || from == self)
-    problem = {
-        STEPC_ERROR_ARGUMENT,
-        "move_states: expected the table and the instance of another library, or null for both"};
-  std::unique_ptr<Before> before;
-  if (from && !problem.status)
-    before = std::make_unique<Before>(*library, from);
-  Problem found = findItems(*self, before.get(), items);
-  if (!found.status)
-    found = checkOverlap(items);
-  if (!problem.status)
-    problem = found;
-
-  std::string error;
-  std::vector<uint8_t> flags;
-  std::vector<Moving> moves;
-  int32_t status = tellProblems(*self, items, problem, flags, error);
-  if (!status && !problem.status)
-    status = planMoves(*self, items, flags, moves, problem, error);
+  auto messages = std::make_unique<Messages>();
+  try {
+    Problem found = findItems(*self, library, from, items);
+    problem = problem.status ? problem : found;
+    std::string error;
+    status = moveItems(*self, items, *messages, problem, error);
+    if (status)
+      abortInstance(self, ("move_states: " + error).c_str());
+  } catch (...) {
+    self->failures.poisoned = self->failures.textLost = true;
+    self->failures.poisonedText.clear();
+    self->abortTransport("memory ran out, or a function of the trainer threw");
+    status = STEPC_ERROR_MEMORY;
+  }
+  // After a failure messages and copies may still be under way.
+  if (status && hasDeviceMemory(*self))
+    messages->device.leak();
+  if (status && !self->takesBack())
+    keepForever(messages.release());
   if (!status && problem.status)
     return self->refuse(problem.status, problem.text);
   if (!status)
-    status = moveAll(*self, moves, error);
-  if (!status) { // all ranks have moved their states when they have answered, or all fail
-    Buffer all(*self, self->size);
-    status = tell(*self, all.data(), 1, error);
-  }
-  if (status)
-    return giveUpAfter(*self, status, error);
-  for (const Moving &moving : moves)
-    self->failures.halfStepped[size_t(moving.item->parameter)] = 0;
-  self->failures.error.clear();
-  return STEPC_OK;
+    self->failures.error.clear();
+  return status;
 }
 
 } // namespace stepc::runtime

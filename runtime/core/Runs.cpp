@@ -13,8 +13,8 @@ bool sameRuns(const Runs &one, const Runs &other) {
                     });
 }
 
-bool Comb::take(const stepc_run &run) {
-  Comb longer = *this;
+bool StridedRuns::take(const stepc_run &run) {
+  StridedRuns longer = *this;
   if (count == 1)
     longer = {first, 1, run.global - first.global, run.local - first.local};
   stepc_run next = longer.at(count);
@@ -25,19 +25,19 @@ bool Comb::take(const stepc_run &run) {
   return true;
 }
 
-std::vector<Comb> combsOf(const Runs &runs) {
-  std::vector<Comb> combs;
+std::vector<StridedRuns> stridedRunsOf(const Runs &runs) {
+  std::vector<StridedRuns> strideds;
   for (const stepc_run &run : runs)
-    if (combs.empty() || !combs.back().take(run))
-      combs.push_back({run, 1, 0, 0});
-  return combs;
+    if (strideds.empty() || !strideds.back().take(run))
+      strideds.push_back({run, 1, 0, 0});
+  return strideds;
 }
 
-Runs runsOf(const Comb *combs, int64_t count) {
+Runs runsOf(const StridedRuns *strideds, int64_t count) {
   Runs runs;
-  for (const Comb *comb = combs; comb != combs + count; ++comb)
-    for (int64_t i = 0; i < comb->count; ++i)
-      runs.push_back(comb->at(i));
+  for (const StridedRuns *strided = strideds; strided != strideds + count; ++strided)
+    for (int64_t i = 0; i < strided->count; ++i)
+      runs.push_back(strided->at(i));
   std::sort(runs.begin(), runs.end(),
             [](const stepc_run &one, const stepc_run &other) { return one.global < other.global; });
   return runs;

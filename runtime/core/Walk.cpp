@@ -49,17 +49,6 @@ void replay(stepc_instance &instance) {
   instance.running.stepsAdvanced = true;
 }
 
-/// Tells the device to abandon the walk if an exception ends it.
-struct Walk {
-  const stepc_device_table &device;
-  DeviceContext &context;
-  bool hasEnded = false;
-  ~Walk() {
-    if (!hasEnded)
-      device.abandon(context);
-  }
-};
-
 } // namespace
 
 int32_t recordGraph(stepc_instance &instance, std::string &error) {
@@ -73,7 +62,7 @@ int32_t recordGraph(stepc_instance &instance, std::string &error) {
   instance.deviceContext.failure.clear();
   instance.prepared.isRecording = true;
   {
-    Walk walk{instance.device(), instance.deviceContext};
+    DeviceWork walk{instance.device(), instance.deviceContext};
     graphs->begin(instance.deviceContext);
     carryOut(instance, instance.prepared.commands);
     graphs->end(instance.deviceContext);
@@ -96,7 +85,7 @@ void walkProgram(stepc_instance &instance) {
   prepareSeals(instance);
   beginTraffic(instance);
   DeviceContext &context = instance.deviceContext;
-  Walk walk{instance.device(), context};
+  DeviceWork walk{instance.device(), context};
   instance.device().begin(context);
   // If the trainer captures this step, its graph gets the commands themselves.
   if (instance.prepared.hasGraph && !context.isCaptured)

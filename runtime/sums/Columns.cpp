@@ -13,8 +13,7 @@ template <Terms terms> struct Sweeps {
   int64_t rows;
   uint64_t bits[wordsOf(terms)][kColumns] = {};
   int32_t top[kColumns] = {};
-  int64_t rests[kColumns] =
-      {}; ///< without a sign not 0: the words could not take all terms as a whole
+  int64_t rests[kColumns] = {}; ///< all bits that are left of terms, and of their signs
 
   bool isAll(int64_t column) const { return (rests[column] & INT64_MAX) == 0; }
   Words<terms> of(int64_t column) const {

@@ -16,10 +16,10 @@ template <Terms terms> struct Swept {
   bool isAll() const { return isFinite && !hasRests; }
 };
 
-/// Terms between two looks ahead, and bytes of a line of the cache.
-constexpr int64_t kLook = 256, kCacheLine = 64;
+/// How many terms are added up between prefetches, and bytes of a line of the cache.
+constexpr int64_t kPrefetchTerms = 256, kCacheLine = 64;
 
-/// The first sweep over terms in memory. Brings near what is ahead: memory would be idle meanwhile.
+/// The first sweep over terms in memory. Prefetches what is ahead, because memory would be idle meanwhile.
 template <typename Source, Terms terms>
 [[gnu::always_inline]] inline Swept<terms>
 sweep(const Source *from, int64_t count, const char *ahead = nullptr, int64_t aheadBytes = 0) {
@@ -32,8 +32,8 @@ sweep(const Source *from, int64_t count, const char *ahead = nullptr, int64_t ah
   Splitter<terms> splitter(topOf(largest, terms));
   uint64_t bits[wordsOf(terms)] = {};
   int64_t rests = 0; // without a sign 0 if nothing is left of any term
-  for (int64_t begin = 0; begin < count; begin += kLook) {
-    int64_t end = std::min(count, begin + kLook);
+  for (int64_t begin = 0; begin < count; begin += kPrefetchTerms) {
+    int64_t end = std::min(count, begin + kPrefetchTerms);
     for (int64_t at = begin * aheadBytes; at < end * aheadBytes; at += kCacheLine)
       __builtin_prefetch(ahead + at);
     for (int64_t i = begin; i < end; ++i)

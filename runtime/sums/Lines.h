@@ -12,8 +12,7 @@ struct Line {
   const void *first = nullptr;
   int64_t count = 0;
   plan::DType type = plan::DType::F32; ///< f32, bf16 or f16
-  /// Memory that is read next, `aheadBytes` for each number: a core computes while it comes near. Need not be
-  /// readable.
+  /// Memory to prefetch while the line is added up, `aheadBytes` for each number. Need not be readable.
   const char *ahead = nullptr;
   int64_t aheadBytes = 0;
 };

@@ -22,7 +22,7 @@ struct Piece {
   int64_t done = 0;       ///< terms of each line that came before
   int64_t rows = 0, cols = 0;
   const float *terms = nullptr; ///< rows × cols, with rows kPieceStride apart
-  const char *ahead = nullptr;  ///< of a row, as Line has it
+  const char *ahead = nullptr;  ///< memory to prefetch, as in Line
   int64_t aheadBytes = 0;
 
   /// The terms of each line in this piece.

@@ -1,9 +1,9 @@
 //===- NcclStaging.h - The host's memory, by way of the GPU's -----*- C++ -*-===//
 //
-// Carries messages of the host's memory: when ranks meet, when they compare seals, and when a step may skip
-// parameters. The bytes are copied to the GPU, sent, and copied back. Staging memory grows if a group needs
-// more than any group before. That happens only while an instance is made, because `create` sends each
-// message once that steps send later.
+// Carries messages of the host's memory: when ranks meet, when they compare seals, when a step may skip
+// parameters, and when states move to another library. The bytes are copied to the GPU, sent, and copied
+// back. Staging memory grows if a group needs more than any group before. That never happens in a step, because
+// `create` sends each message once that steps send later.
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_NCCLSTAGING_H
 #define STEPC_RUNTIME_TRANSPORTS_NCCLSTAGING_H

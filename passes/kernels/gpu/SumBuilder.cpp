@@ -13,8 +13,8 @@ namespace stepc::kernels {
 
 using sums::kWordBits;
 
-/// Adding it rounds a number below 2^51 to an integer, which then stands in the low bits. Terms are scaled, so
-/// that one constant serves all warps.
+/// Adding it rounds a number below 2^51 to an integer, which then stands in the low bits. Terms are scaled,
+/// so that one constant serves all warps.
 static constexpr double kToInteger = 0x1.8p52;
 
 //===--- a warp ---===//

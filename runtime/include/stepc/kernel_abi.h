@@ -185,9 +185,9 @@ void stepc_rt_reduce(int64_t kind, int64_t exponent, int64_t remains, int64_t ty
 /* Reduces terms that a kernel over whole lines makes piece by piece (runtime/sums/Pieces.h). `columns` is 0
  * for a row, and 1 for at most 64 columns side by side. `terms` has `rows` × `cols` of f32, for columns with
  * rows 64 apart. `done` of the `count` terms of each row or column came before; with the last, `out` is
- * written. `state` has STEPC_PIECES_BYTES that the calls of a row, or of columns, share. `ahead` is memory that
- * the kernel reads next, `ahead_bytes` for each term: it is brought near meanwhile. It may lie behind what may
- * be read, and 0 bytes are none. */
+ * written. `state` has STEPC_PIECES_BYTES that the calls of a row, or of columns, share. `ahead` is memory
+ * that the kernel probably reads next, `ahead_bytes` of it for each term (0: unknown). It is prefetched
+ * meanwhile, which does nothing if it cannot be read. */
 #define STEPC_PIECES_BYTES 5120
 void stepc_rt_reduce_pieces(int64_t kind, int64_t columns, int64_t count, int64_t done,
                             int64_t rows, int64_t cols, const float *terms, void *state,

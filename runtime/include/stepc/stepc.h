@@ -336,10 +336,13 @@ typedef struct stepc_library {
    * both. A state that no rank has is left as it is bound: it begins anew. Step counts are the trainer's.
    *
    * Ranks tell each other what they have and need. If one has a problem, or if elements are missing, all
-   * return its error, and nothing has changed. If the move itself fails, all ranks fail and their instances
-   * are poisoned; `from` still has its states. No state is written in memory from which another is read:
-   * bind other memory, except for a state that keeps its place on this rank. On a GPU both
-   * instances must be for GPUs. Messages take as much memory as the largest state's parts on this rank. */
+   * return its error, and nothing has changed. If the move itself fails, all ranks fail, their instances are
+   * poisoned, and memory that is bound in them may be written until they are destroyed; `from` still has its
+   * states. Bind other memory than the states of `from` have. Only a state of which this rank needs what it
+   * has may keep its memory. On a GPU both instances are for GPUs, and the copies are behind the work on the
+   * stream of this instance: other work that writes the states of `from` must be done. Returns when the
+   * states have arrived. While they move a rank needs memory for what it sends and receives of one state, and
+   * for a table of the runs of all ranks. */
   int32_t (*move_states)(stepc_instance *, const struct stepc_library *library, stepc_instance *from);
 } stepc_library;
 

@@ -314,6 +314,12 @@ func.func @f() attributes {comm.arena_bytes = "4KiB"} {
 
 // -----
 
+// expected-error @below {{expected comm.reduces_again without a value, found 1 : i64}}
+module attributes {comm.reduces_again = 1 : i64} {
+}
+
+// -----
+
 // expected-error @below {{expected comm.side_by_side without a value, found 1 : i64}}
 module attributes {comm.side_by_side = 1 : i64} {
 }

@@ -239,3 +239,67 @@ optim.parameter @h shape [512, 512] batch 0 type f32 gradient f32 mesh @world pl
 optim.parameter @i shape [512, 512] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.group @g rule @Matrix parameters [@a, @b, @c, @d, @e, @f, @h, @i] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0, 1, 0, 1, 0, 1]>]
 }
+
+// -----
+
+// The model reads the gradients, to which both ranks contribute: their sums, 2 x 4096 elements of f32, are kept beside all waves. Under
+// this limit nothing is modelled to fit beside them.
+// CHECK-LABEL: module @again attributes {{.*}}comm.reduces_again
+// REMARK: gradients-reduced-again {{.*}} kept-bytes=32768, modelled-bytes={{[0-9]+}}, target-bytes=300000
+module @again attributes {comm.workspace_limit = 300000 : i64} {
+  optim.model hyperparameters [] defaults [] values [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+    %total = optim.reduce norm %grad {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+    %all = optim.broadcast %total : tensor<1x1xf32> to tensor<?x?xf32>
+    %new = arith.divf %grad, %all : tensor<?x?xf32>
+    optim.yield %new : tensor<?x?xf32>
+  }
+  optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+    optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+  }
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.parameter @a shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @b shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.mesh @model axes ["ranks"] sizes [2] ranks [0, 1]
+  optim.rule @model hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32> {optim.writes = [unit]}
+  }
+  optim.parameter @model shape [2] batch 0 type f32 gradient f32 mesh @model placements [#optim.shard<0>] aliases []
+  optim.group @g rule @Matrix parameters [@a, @b] reduced [#optim.shard<0>] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
+  optim.group @m rule @model parameters [@model]
+}
+
+// -----
+
+// The model reads no gradient, so nothing is kept.
+// CHECK-LABEL: module @reads_none
+// CHECK-NOT: comm.reduces_again
+// CHECK: optim.model
+module @reads_none attributes {comm.workspace_limit = 300000 : i64} {
+  optim.model hyperparameters [] defaults [] values [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
+    %total = optim.reduce norm %param {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
+    %all = optim.broadcast %total : tensor<1x1xf32> to tensor<?x?xf32>
+    %new = arith.divf %grad, %all : tensor<?x?xf32>
+    optim.yield %new : tensor<?x?xf32>
+  }
+  optim.rule @Matrix hyperparameters [] states [] needs_matrix {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    %o = optim.orthogonalize %grad coefficients [[1.5, -0.5, 0.0]] eps 1.0e-07 {optim.space = #optim.space<matrix>} : tensor<?x?xf32>
+    optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
+  }
+  optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+  optim.parameter @a shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @b shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.mesh @model axes ["ranks"] sizes [2] ranks [0, 1]
+  optim.rule @model hyperparameters [] states [] {
+  ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+    optim.yield %param : tensor<?x?xf32> {optim.writes = [unit]}
+  }
+  optim.parameter @model shape [2] batch 0 type f32 gradient f32 mesh @model placements [#optim.shard<0>] aliases []
+  optim.group @g rule @Matrix parameters [@a, @b] reduced [#optim.shard<0>] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
+  optim.group @m rule @model parameters [@model]
+}

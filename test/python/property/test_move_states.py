@@ -212,7 +212,7 @@ def test_bits_arrive_or_all_ranks_say_what_is_missing(tmp_path, capsys):
             raise AssertionError(f"STEPC_SEED={SEED}, case {number}: {error}") from error
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {dict(found)}")
-    assert found["moved"] >= CASES // 4, found
+    assert CASES < 20 or (found["moved"] and found["missing"] and found["begins anew"]), found
 
 
 MESH = [{"name": "dp", "axes": [{"name": "dp", "size": 3}]}]
@@ -269,6 +269,31 @@ def test_a_problem_of_one_rank_is_all_ranks_error_and_changes_nothing(libraries)
     assert all((memory == 7).all() for rank in new for memory in rank.memory.values())
 
 
+def test_elements_that_no_rank_has_are_missed_on_all_ranks(libraries):
+    old, new = ranks_of(libraries["rows"]), ranks_of(libraries["columns"])
+    for rank, error in enumerate(moved([old[0], None, old[2]], new)):
+        assert str(error) == (
+            f"rank {rank}: state 'm' of parameter 'w': expected all elements that rank 0 needs on some rank of this library, "
+            "found 4 of them on none"
+        )
+    assert moved(old, new) == [None] * 3
+
+
+def test_states_that_only_the_library_before_has_stay(libraries, tmp_path):
+    """Memory of a state is not reused for another, even if this library does not have that state."""
+    more = compiled(tmp_path / "more", MESH, sharded("w", "x"))
+    old, new = ranks_of(more), ranks_of(libraries["rows"])
+    new[1].bind(("w", "m"), old[1].memory["x", "m"])
+    problem = "state 'm' of parameter 'w': expected memory of its own, found that it shares memory with state 'm' of parameter 'x'"
+    assert all(problem in str(error) for error in moved(old, new))
+    # What keeps its place on all ranks may keep its memory.
+    for rank, mine in zip(new, old, strict=True):
+        for key in rank.memory:
+            rank.bind(key, mine.memory[key])
+    old[2].memory["w", "v"][:] = 3
+    assert moved(old, new) == [None] * 3 and (new[2].memory["w", "v"] == 3).all()
+
+
 def test_unbound_memory_is_refused(libraries):
     old, new = ranks_of(libraries["rows"]), ranks_of(libraries["columns"])
     fresh = on_ranks(lambda transport: Instance(libraries["columns"], transport, threads=1), world_of(libraries["columns"]))
@@ -295,6 +320,8 @@ def test_what_cannot_be_taken_from_is_refused(libraries):
     with pytest.raises(StepcError, match="bound_state: parameter 'w': state 9 does not exist, there are 3"):
         places = ctypes.byref(ctypes.c_void_p()), ctypes.byref(ctypes.c_int64())
         new[0].instance._call("bound_state", new[0].numbers["w", "m"][0], 9, *places)
+    with pytest.raises(StepcError, match="bound_state: expected places for a pointer and bytes"):
+        new[0].instance._call("bound_state", *new[0].numbers["w", "m"], None, None)
 
 
 def test_a_rank_that_does_not_come_fails_the_others(libraries):

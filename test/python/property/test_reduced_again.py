@@ -16,9 +16,12 @@ pytestmark = [
 ]
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
+# In the second round a number is computed that follows from one of the first.
+ROUNDS = ("", "let total = norm(grad / (1 + first))")
 SPEC = """
 model(max_norm = 0.5) {
-  let total = norm(grad)
+  let first = norm(grad)
+  let total = first
   let largest = max(abs(grad))
   skip when largest > 100
   grad = min(1, max_norm / total) * grad
@@ -37,7 +40,11 @@ route {
 STEPS, RANKS = 2, 4
 
 
-def drawn(folder, chosen, draw):
+def spec(more):
+    return SPEC.replace("let total = first", more or "let total = first")
+
+
+def drawn(folder, chosen, draw, text):
     """The arguments of a case, and those of the same on one rank."""
     folder.mkdir()
     kind = chosen.choice(("P(sum)", "P(avg)"))
@@ -49,7 +56,7 @@ def drawn(folder, chosen, draw):
         parameters = [{"name": name, "shape": shape, "dtype": "f32", **given} for name, shape in shapes.items()]
         return json.dumps({"version": 1, "meshes": meshes, "parameters": parameters})
 
-    (folder / "r.optim").write_text(SPEC)
+    (folder / "r.optim").write_text(text)
     (folder / "many.json").write_text(manifest([mesh], mesh="mesh", placements=["S(0)"], grad_placements=[kind]))
     (folder / "one.json").write_text(manifest([one], mesh="one", placements=["R"]))
     many, alone = {}, {}
@@ -87,7 +94,7 @@ def least(files):
 @pytest.mark.parametrize("number", range(draws(2)))
 def test_bits_are_those_of_kept_sums(tmp_path, number):
     chosen, draw = random.Random(f"again {SEED} {number}"), np.random.default_rng([int(SEED), number])
-    files, alone = drawn(tmp_path / "case", chosen, draw)
+    files, alone = drawn(tmp_path / "case", chosen, draw, spec(ROUNDS[number % 2]))
     where = f"STEPC_SEED={SEED}, {number}: {files[1].read_text()}"
     free = explained(files)
     assert not free["reduces_again"]
@@ -103,3 +110,10 @@ def test_bits_are_those_of_kept_sums(tmp_path, number):
         many = run(*files, tmp_path / "many", "--strategy", "*=owner", *options, steps=STEPS)
         wrong = [name for name in expected if bytes(many[name].data) != bytes(expected[name].data)]
         assert not wrong and many.keys() == expected.keys(), f"{where}, {options}: {wrong}"
+
+
+def test_a_model_that_reads_no_gradient_keeps_none(tmp_path):
+    text = SPEC.replace("norm(grad)", "norm(param)").replace("max(abs(grad))", "max(abs(param))")
+    files, _ = drawn(tmp_path / "case", random.Random(SEED), np.random.default_rng(int(SEED)), text)
+    found = list(least(files))
+    assert found and not any(report["reduces_again"] for _, report in found)
