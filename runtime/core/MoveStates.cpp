@@ -270,7 +270,11 @@ Problem findItems(stepc_instance &instance, const stepc_library *library, stepc_
       items.push_back(std::move(item));
     }
   }
-  return problem.status || !before ? problem : checkOverlap(items, before->memory());
+  if (problem.status)
+    return problem;
+  if (int32_t status = checkOverlaps(instance))
+    return {status, instance.failures.cause};
+  return before ? checkOverlap(items, before->memory()) : problem;
 }
 
 // --- what ranks tell each other ---
@@ -289,8 +293,8 @@ struct Told {
 };
 enum : uint8_t { kKnown = 1, kDiffers = 2 };
 
-/// Tells the ranks whether this one has a problem, and how its items lie. If a rank has a problem, `problem`
-/// becomes that of the first such rank. Sets which items are known by some rank, and move between some.
+/// Tells the ranks whether this one has a problem, and how its items lie. If ranks have one, `problem`
+/// becomes that of the first of them. Sets which items are known by some rank, and move between some.
 int32_t tellProblems(stepc_instance &instance, Messages &messages, const std::vector<Item> &items,
                      Problem &problem, std::vector<uint8_t> &flags, std::string &error) {
   auto bytes = int64_t(sizeof(Told) + items.size());
@@ -309,14 +313,18 @@ int32_t tellProblems(stepc_instance &instance, Messages &messages, const std::ve
   if (int32_t status = tell(instance, all, bytes, error))
     return status;
   flags.assign(items.size(), 0);
+  int32_t first = instance.size;
   for (int32_t r = instance.size - 1; r >= 0; --r) {
     const char *at = all + r * bytes;
     std::memcpy(&told, at, sizeof(told));
     if (told.status)
-      problem = {told.status,
-                 (r == instance.rank ? "" : rankName(instance.library, r) + ": ") + told.text};
+      first = r;
     for (size_t i = 0; i < items.size(); ++i)
       flags[i] |= uint8_t(at[sizeof(Told) + i]);
+  }
+  if (first < instance.size && first != instance.rank) { // else the own text is whole
+    std::memcpy(&told, all + first * bytes, sizeof(told));
+    problem = {told.status, rankName(instance.library, first) + ": " + told.text};
   }
   return STEPC_OK;
 }
@@ -554,8 +562,9 @@ int32_t boundState(const stepc_instance *self, int64_t parameter, int32_t state,
     return status;
   const plan::Parameter &of = lib.parameter(parameter);
   int64_t index = lib.groups[size_t(of.group)].states[size_t(state)].index;
-  *data = self->bound.states[size_t(index)][size_t(parameter)];
-  *bytes = *data ? self->prepared.groups[size_t(of.group)].state(state, of.indexInGroup).bytes : 0;
+  void *bound = self->bound.states[size_t(index)][size_t(parameter)];
+  *bytes = bound ? self->prepared.groups[size_t(of.group)].state(state, of.indexInGroup).bytes : 0;
+  *data = *bytes ? bound : nullptr;
   return STEPC_OK;
 }
 

@@ -286,6 +286,9 @@ def test_states_that_only_the_library_before_has_stay(libraries, tmp_path):
     new[1].bind(("w", "m"), old[1].memory["x", "m"])
     problem = "state 'm' of parameter 'w': expected memory of its own, found that it shares memory with state 'm' of parameter 'x'"
     assert all(problem in str(error) for error in moved(old, new))
+    new[1].bind(("w", "m"), new[0].memory["w", "m"].copy())
+    new[1].bind(("w", "r"), new[1].memory["w", "m"][:8])
+    assert all("state 'm' of parameter 'w'" in str(error) and "share 8 bytes" in str(error) for error in moved(old, new))
     # What keeps its place on all ranks may keep its memory.
     for rank, mine in zip(new, old, strict=True):
         for key in rank.memory:
