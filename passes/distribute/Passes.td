@@ -9,6 +9,8 @@ def Distribute : Pass<"comm-distribute", "::mlir::ModuleOp"> {
   let description = [{
     The program has one chain of stages, exchanges and matrix operations per group and wave. Each chain works
     on one `comm.segment`. The pass decides nothing: it reads spaces, hops, owners and waves from attributes.
+    What makes a model's numbers stands first. It keeps sums of partial gradients for the chains, unless the
+    module has `comm.reduces_again`: then each round of numbers makes them, and each chain once more.
 
     ```mlir
     optim.group @g0 rule @Muon parameters [@a] strategy #optim.owner

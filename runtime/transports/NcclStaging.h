@@ -2,8 +2,8 @@
 //
 // Carries messages of the host's memory: when ranks meet, when they compare seals, when a step may skip
 // parameters, and when states move to another library. The bytes are copied to the GPU, sent, and copied
-// back. Staging memory grows if a group needs more than any group before. That never happens in a step, because
-// `create` sends each message once that steps send later.
+// back. Staging memory grows if a group needs more than any group before. That never happens in a step,
+// because `create` sends each message once that steps send later.
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_TRANSPORTS_NCCLSTAGING_H
 #define STEPC_RUNTIME_TRANSPORTS_NCCLSTAGING_H
