@@ -10,6 +10,7 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -67,6 +68,11 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenO
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
+  if (options.isQuick) // one function serves all shapes
+    for (llvm::Function &function : module)
+      for (llvm::Instruction &instruction : llvm::instructions(function))
+        if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+          call->removeFnAttr(llvm::Attribute::AlwaysInline);
   if (!options.isQuick)
     return (void)builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
         .run(module, modules);

@@ -8,13 +8,6 @@
 namespace stepc::runtime {
 namespace {
 
-std::string shapeText(const std::vector<int64_t> &shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 /// The shard that the trainer binds a pointer for.
 struct Place {
   int64_t parameter;
@@ -46,7 +39,7 @@ int32_t check(stepc_instance &instance, const Place &place, const void *data, in
   }
   if (bytes != place.bytes)
     return refuse(format("%lld bytes given, the local shard %s of %s has %lld", (long long)bytes,
-                         shapeText(place.shape).c_str(), place.dtype.c_str(),
+                         shapeText(place.shape.data(), place.shape.size()).c_str(), place.dtype.c_str(),
                          (long long)place.bytes));
   if (!data && bytes != 0)
     return refuse("the pointer is null, which is legal for an empty shard only");

@@ -89,13 +89,6 @@ int32_t readRuns(ShardRuns shardRuns, stepc_instance *instance, int64_t paramete
   return status ? status : shardRuns(instance, parameter, state, runs.data(), count, &count);
 }
 
-std::string shapeText(const int64_t *shape, int32_t axes) {
-  std::string text = "[";
-  for (int32_t i = 0; i < axes; ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 std::string stateName(const std::string &state, const std::string &parameter) {
   return "state '" + state + "' of parameter '" + parameter + "'";
 }
@@ -155,8 +148,8 @@ public:
     info.struct_size = sizeof(info);
     if (int32_t status = library.state_info(instance, place.parameter, place.state, &info))
       return failure(status);
-    std::string shape = shapeText(text.shape.data(), int32_t(text.shape.size()));
-    std::string before = shapeText(info.global_shape, info.axes);
+    std::string shape = shapeText(text.shape.data(), text.shape.size());
+    std::string before = shapeText(info.global_shape, size_t(info.axes));
     if (shape != before || text.dtype != info.dtype)
       return {STEPC_ERROR_ARGUMENT,
               format("%s: expected %s of %s as in this library, found %s of %s in the one before",

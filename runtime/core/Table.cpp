@@ -47,28 +47,30 @@ static int32_t checkParameter(const Library &lib, const stepc_instance *instance
                        (long long)parameter, (long long)count));
 }
 
+/// Checks the number of one of the parameter's states or metrics, of which there are `count`.
+static int32_t checkListed(const Library &lib, const stepc_instance *instance, const char *what,
+                           int64_t parameter, const char *kind, int32_t number, size_t count) {
+  if (number >= 0 && number < int32_t(count))
+    return STEPC_OK;
+  return refuse(instance, STEPC_ERROR_ARGUMENT,
+                format("%s: parameter '%s': %s %d does not exist, there are %zu", what,
+                       lib.parameter(parameter).name.c_str(), kind, number, count));
+}
+
 int32_t checkState(const Library &lib, const stepc_instance *instance, const char *what,
                    int64_t parameter, int32_t state) {
   if (int32_t status = checkParameter(lib, instance, what, parameter))
     return status;
-  size_t count = lib.groups[lib.parameter(parameter).group].states.size();
-  if (state >= 0 && state < int32_t(count))
-    return STEPC_OK;
-  return refuse(instance, STEPC_ERROR_ARGUMENT,
-                format("%s: parameter '%s': state %d does not exist, there are %zu", what,
-                       lib.parameter(parameter).name.c_str(), state, count));
+  return checkListed(lib, instance, what, parameter, "state", state,
+                     lib.groups[lib.parameter(parameter).group].states.size());
 }
 
 int32_t checkMetric(const Library &lib, const stepc_instance *instance, const char *what,
                     int64_t parameter, int32_t metric) {
   if (int32_t status = checkParameter(lib, instance, what, parameter))
     return status;
-  size_t count = lib.groups[lib.parameter(parameter).group].metrics.size();
-  if (metric >= 0 && metric < int32_t(count))
-    return STEPC_OK;
-  return refuse(instance, STEPC_ERROR_ARGUMENT,
-                format("%s: parameter '%s': metric %d does not exist, there are %zu", what,
-                       lib.parameter(parameter).name.c_str(), metric, count));
+  return checkListed(lib, instance, what, parameter, "metric", metric,
+                     lib.groups[lib.parameter(parameter).group].metrics.size());
 }
 
 namespace {

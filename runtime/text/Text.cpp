@@ -19,6 +19,13 @@ std::string format(const char *pattern, ...) {
   return text;
 }
 
+std::string shapeText(const int64_t *shape, size_t axes) {
+  std::string text = "[";
+  for (size_t i = 0; i < axes; ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
 void copyText(char *buffer, int64_t size, std::string_view text) {
   if (!buffer || size <= 0)
     return;

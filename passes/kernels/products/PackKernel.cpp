@@ -35,9 +35,33 @@ struct Side : Form {
   Value items(VectorBuilder &b) const { return b.mul(groups, b.quotientUp(k, chunk())); }
 };
 
+/// square(first element of a line, k, last, to, stride): transposes `lanes` steps of `lanes` lines, which are k
+/// elements apart in memory, into `to`, where a step takes `stride` numbers. Lines after number `last` repeat
+/// it. It is a function because LLVM needs long for a transpose, and a chip has one per type.
+LLVM::LLVMFuncOp squareFunction(SymbolTable &symbols, const Tiling &tiling, Type type, Location loc) {
+  std::string name = "stepc_product_square_" + tiling.chip() + "_" + typeName(type);
+  if (auto known = findKernel(symbols, name))
+    return known;
+  VectorBuilder b(symbols.getOp()->getContext(), loc);
+  Type i64 = b.getI64Type();
+  auto function = startKernel(symbols, name, {b.pointer, i64, i64, b.pointer, i64}, b);
+  function.setNoInline(true);
+  auto arguments = function.getArguments();
+  Value from = arguments[0], k = arguments[1], last = arguments[2], to = arguments[3];
+  SmallVector<Value> rows;
+  for (int64_t i = 0; i < tiling.lanes; ++i)
+    rows.push_back(b.read(type, b.element(from, type, b.mul(b.smaller(last, i), k)), tiling.lanes));
+  for (auto [i, column] : llvm::enumerate(b.transpose(rows)))
+    b.write(b.getF32Type(), column,
+            b.address(to, b.getF32Type(), b.mul(arguments[4], int64_t(i))));
+  return function;
+}
+
 class Packer {
 public:
-  Packer(VectorBuilder &builder, int64_t lanes) : b(builder), lanes(lanes) {}
+  using SquareFunction = function_ref<LLVM::LLVMFuncOp(Type)>;
+  Packer(VectorBuilder &builder, int64_t lanes, SquareFunction square)
+      : b(builder), lanes(lanes), square(square) {}
 
   /// Packs item number `item` of one slot of an operand: from the slot's block into its panels.
   void pack(const Side &side, Value item, Value source, Value panels) {
@@ -90,22 +114,17 @@ private:
             // The last square may overlap the one before, and then writes the same numbers again.
             Value step = b.smaller(at, lastStep);
             Value toStep = b.address(to, b.getF32Type(), b.mul(step, side.stride));
+            // Lines past the end repeat the last line. Their results are not stored. No tile reads lines from
+            // number `used` on.
+            Value last = b.smaller(b.add(b.sub(side.extent, line), -1), side.used - 1);
             for (int64_t first = 0; first < side.used; first += lanes) {
-              SmallVector<Value> rows;
-              for (int64_t i = first; i < first + lanes; ++i) {
-                if (i >= side.used) { // lines that no tile reads
-                  rows.push_back(rows.back());
-                  continue;
-                }
-                // Lines past the end repeat the last line. Their results are not stored.
-                Value row = b.smaller(b.add(line, i), b.add(side.extent, -1));
-                rows.push_back(b.read(side.type,
-                                      b.element(source, side.type, b.add(b.mul(row, side.k), step)),
-                                      lanes));
-              }
-              for (auto [i, column] : llvm::enumerate(b.transpose(rows)))
-                b.write(b.getF32Type(), column,
-                        b.address(toStep, b.getF32Type(), int64_t(i) * side.stride + first));
+              Value row = b.add(line, b.smaller(last, first));
+              Value from = b.element(source, side.type, b.add(b.mul(row, side.k), step));
+              Value left = b.larger(b.add(last, -first), b.constant(0));
+              LLVM::CallOp::create(b, b.loc, square(side.type),
+                                   ValueRange{from, side.k, left,
+                                              b.address(toStep, b.getF32Type(), first),
+                                              b.constant(side.stride)});
             }
           });
         },
@@ -127,6 +146,7 @@ private:
 
   VectorBuilder &b;
   int64_t lanes;
+  SquareFunction square;
 };
 
 } // namespace
@@ -146,7 +166,8 @@ Kernel packKernel(SymbolTable &symbols, const ProductSpec &spec) {
     TilingValues shape(b, tiling, m, n, k);
     Side leftSide(b, left, m, k, tiling.tileRows), rightSide(b, right, n, k, tiling.tileCols);
     Value leftItems = leftSide.items(b), all = b.add(leftItems, rightSide.items(b));
-    Packer packer(b, tiling.lanes);
+    auto square = [&](Type type) { return squareFunction(symbols, tiling, type, spec.loc); };
+    Packer packer(b, tiling.lanes, square);
     b.loop(kernel.getArgument(1), kernel.getArgument(2), 1, [&](Value at) {
       Value slot = b.quotient(at, all), item = b.remainder(at, all);
       Value panels = b.address(scratch, b.getF32Type(), b.mul(slot, shape.scratchElements));

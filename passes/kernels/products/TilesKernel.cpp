@@ -9,12 +9,32 @@ using namespace mlir;
 namespace stepc::kernels {
 namespace {
 
+/// mirror(square of the finished tile, out, n): stores `lanes` columns of a tile as rows of the upper half, n
+/// elements apart. It is a function because LLVM needs long for a transpose, and a chip has one per type.
+LLVM::LLVMFuncOp mirrorFunction(SymbolTable &symbols, const ProductSpec &spec) {
+  const Tiling &tiling = spec.tiling;
+  assert(tiling.rowStride == tiling.lanes && "a tile's columns fit in a register");
+  std::string name = "stepc_product_mirror_" + tiling.chip() + "_" + typeName(spec.out);
+  if (auto known = findKernel(symbols, name))
+    return known;
+  VectorBuilder b(symbols.getOp()->getContext(), spec.loc);
+  auto function = startKernel(symbols, name, {b.pointer, b.pointer, b.getI64Type()}, b);
+  function.setNoInline(true);
+  Value from = function.getArgument(0), to = function.getArgument(1), n = function.getArgument(2);
+  Type f32 = b.getF32Type();
+  SmallVector<Value> rows;
+  for (int64_t r = 0; r < tiling.lanes; ++r)
+    rows.push_back(b.read(f32, b.address(from, f32, r * tiling.tileCols), tiling.lanes));
+  for (auto [i, column] : llvm::enumerate(b.transpose(rows)))
+    b.write(spec.out, b.leading(column, tiling.tileRows),
+            b.element(to, spec.out, b.mul(n, int64_t(i))));
+  return function;
+}
+
 class TilesEmitter {
 public:
-  using TileFunction = function_ref<LLVM::LLVMFuncOp(int64_t cols)>;
-
-  TilesEmitter(const ProductSpec &spec, VectorBuilder &builder, TileFunction tileFunction)
-      : spec(spec), t(spec.tiling), b(builder), tileFunction(tileFunction) {}
+  TilesEmitter(const ProductSpec &spec, VectorBuilder &builder, SymbolTable &symbols)
+      : spec(spec), t(spec.tiling), b(builder), symbols(symbols) {}
 
   void emit(LLVM::LLVMFuncOp kernel) {
     Type f32 = b.getF32Type();
@@ -58,8 +78,8 @@ public:
             Value end = spec.symmetric ? b.smaller(b.add(row0, t.tileRows), n) : n;
             b.when(
                 b.atMost(end, b.add(column0, t.tileCols / 2)),
-                [&] { call(tileFunction(t.tileCols / 2)); },
-                [&] { call(tileFunction(t.tileCols)); });
+                [&] { call(tileFunction(symbols, spec, t.tileCols / 2)); },
+                [&] { call(tileFunction(symbols, spec, t.tileCols)); });
             finish();
           };
           if (!spec.symmetric)
@@ -175,18 +195,11 @@ private:
 
   /// Stores columns of the finished tile as rows of the upper half.
   void mirrorWhole() {
-    assert(t.rowStride == t.lanes && "a tile's columns fit in a register");
-    Type f32 = b.getF32Type();
+    LLVM::LLVMFuncOp mirror = mirrorFunction(symbols, spec);
     b.loop(0, t.tileCols, t.lanes, [&](Value c) {
-      SmallVector<Value> rows;
-      Value from = b.address(tile, f32, c);
-      for (int64_t r = 0; r < t.lanes; ++r)
-        rows.push_back(b.read(f32, b.address(from, f32, r * t.tileCols), t.lanes));
+      Value from = b.address(tile, b.getF32Type(), c);
       Value at = b.add(b.mul(b.add(column0, c), n), row0);
-      Value to = b.element(outBlock, spec.out, at);
-      for (auto [i, column] : llvm::enumerate(b.transpose(rows)))
-        b.write(spec.out, b.leading(column, t.tileRows),
-                b.element(to, spec.out, b.mul(n, int64_t(i))));
+      LLVM::CallOp::create(b, b.loc, mirror, ValueRange{from, b.element(outBlock, spec.out, at), n});
     });
   }
 
@@ -208,7 +221,7 @@ private:
   const ProductSpec &spec;
   const Tiling &t;
   VectorBuilder &b;
-  TileFunction tileFunction;
+  SymbolTable &symbols;
   Value m, n, itemRows, columnItems;
   Value tile, outBlock, addendBlock, row0, column0, alpha, beta, shift;
 };
@@ -232,9 +245,8 @@ Kernel tilesKernel(SymbolTable &symbols, const ProductSpec &spec) {
   int64_t items = 0;
   for (int64_t i = 0; i < ceilDivide(tiling.rowPanels, tiling.itemRows); ++i)
     items += columnItems(spec, i);
-  auto tile = [&](int64_t cols) { return tileFunction(symbols, spec, cols); };
   auto emit = [&](VectorBuilder &builder, LLVM::LLVMFuncOp kernel) {
-    TilesEmitter(spec, builder, tile).emit(kernel);
+    TilesEmitter(spec, builder, symbols).emit(kernel);
   };
   return {kernelOfShape(symbols,
                         llvm::formatv("stepc_product_{0}_{1}x{2}x{3}_{4}", tiling.chip(), tiling.m,

@@ -7,9 +7,7 @@ number in the whole. If a RANK is given, it does not come.
 """
 
 import ctypes
-import json
 import sys
-import threading
 from pathlib import Path
 
 import nccl_ranks  # which says where the package is
@@ -61,15 +59,8 @@ def main():
     absent = int(sys.argv[5]) if len(sys.argv) > 5 else None
     ctypes.CDLL(str(Path(stub) / "libnccl.so.2"))
     libraries = [Library(path) for path in paths]
-    size = len(libraries[1].world_ranks)
-    found = ["nothing"] * size
-    arguments = libraries, Path(stub), float(timeout), [nccl_ranks.MemoryStore(), nccl_ranks.MemoryStore()], absent, found
-    threads = [threading.Thread(target=run, args=(rank, *arguments)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    print(json.dumps(found))
+    stores = [nccl_ranks.MemoryStore(), nccl_ranks.MemoryStore()]
+    nccl_ranks.on_threads(len(libraries[1].world_ranks), run, libraries, Path(stub), float(timeout), stores, absent)
 
 
 if __name__ == "__main__":

@@ -145,6 +145,17 @@ def run(rank, size, library, stub, ways, timeout, meeting, found):
     found[rank]["closing"] = time.monotonic() - begin
 
 
+def on_threads(size, function, *arguments):
+    """Calls function(rank, *arguments, found) in a thread per rank, and prints the list `found`, in which the calls set theirs."""
+    found = ["a thread that ended early"] * size
+    threads = [threading.Thread(target=function, args=(rank, *arguments, found)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(json.dumps(found))
+
+
 def main():
     path, stub, ways, timeout, *file = sys.argv[1:]
     stub = Path(stub)
@@ -152,14 +163,7 @@ def main():
     library = Library(path)
     size = len(library.world_ranks)
     meeting = {"file": file[0]} if file else {"store": MemoryStore()}
-    found = [{} for _ in range(size)]
-    arguments = (size, library, stub, json.loads(ways), float(timeout), meeting, found)
-    threads = [threading.Thread(target=run, args=(rank, *arguments)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    print(json.dumps(found))
+    on_threads(size, run, size, library, stub, json.loads(ways), float(timeout), meeting)
 
 
 if __name__ == "__main__":
