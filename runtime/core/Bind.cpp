@@ -39,8 +39,8 @@ int32_t check(stepc_instance &instance, const Place &place, const void *data, in
   }
   if (bytes != place.bytes)
     return refuse(format("%lld bytes given, the local shard %s of %s has %lld", (long long)bytes,
-                         shapeText(place.shape.data(), place.shape.size()).c_str(), place.dtype.c_str(),
-                         (long long)place.bytes));
+                         shapeText(place.shape.data(), place.shape.size()).c_str(),
+                         place.dtype.c_str(), (long long)place.bytes));
   if (!data && bytes != 0)
     return refuse("the pointer is null, which is legal for an empty shard only");
   if (reinterpret_cast<uintptr_t>(data) % place.elementBytes)

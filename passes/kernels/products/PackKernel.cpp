@@ -38,7 +38,8 @@ struct Side : Form {
 /// square(first element of a line, k, last, to, stride): transposes `lanes` steps of `lanes` lines, which are k
 /// elements apart in memory, into `to`, where a step takes `stride` numbers. Lines after number `last` repeat
 /// it. It is a function because LLVM needs long for a transpose, and a chip has one per type.
-LLVM::LLVMFuncOp squareFunction(SymbolTable &symbols, const Tiling &tiling, Type type, Location loc) {
+LLVM::LLVMFuncOp squareFunction(SymbolTable &symbols, const Tiling &tiling, Type type,
+                                Location loc) {
   std::string name = "stepc_product_square_" + tiling.chip() + "_" + typeName(type);
   if (auto known = findKernel(symbols, name))
     return known;
@@ -52,8 +53,7 @@ LLVM::LLVMFuncOp squareFunction(SymbolTable &symbols, const Tiling &tiling, Type
   for (int64_t i = 0; i < tiling.lanes; ++i)
     rows.push_back(b.read(type, b.element(from, type, b.mul(b.smaller(last, i), k)), tiling.lanes));
   for (auto [i, column] : llvm::enumerate(b.transpose(rows)))
-    b.write(b.getF32Type(), column,
-            b.address(to, b.getF32Type(), b.mul(arguments[4], int64_t(i))));
+    b.write(b.getF32Type(), column, b.address(to, b.getF32Type(), b.mul(arguments[4], int64_t(i))));
   return function;
 }
 

@@ -199,7 +199,8 @@ private:
     b.loop(0, t.tileCols, t.lanes, [&](Value c) {
       Value from = b.address(tile, b.getF32Type(), c);
       Value at = b.add(b.mul(b.add(column0, c), n), row0);
-      LLVM::CallOp::create(b, b.loc, mirror, ValueRange{from, b.element(outBlock, spec.out, at), n});
+      LLVM::CallOp::create(b, b.loc, mirror,
+                           ValueRange{from, b.element(outBlock, spec.out, at), n});
     });
   }
 

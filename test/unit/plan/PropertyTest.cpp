@@ -37,7 +37,8 @@ TEST(PlanProperties, EveryElementIsRoutedOnceEachWay) {
   Histogram histogram;
   auto isRare = [&](const char *trait) { return histogram[trait] < kOften; };
   uint64_t most = count < 300 ? count : 4 * count, seed = first;
-  for (; seed < first + count || (seed < first + most && std::ranges::any_of(traits, isRare)); ++seed) {
+  for (; seed < first + count || (seed < first + most && std::ranges::any_of(traits, isRare));
+       ++seed) {
     Drawn drawn = drawPlan(seed, histogram);
     ASSERT_EQ(validate(drawn.plan), "") << "seed " << seed;
     auto ranks = expandAll(drawn.plan);
