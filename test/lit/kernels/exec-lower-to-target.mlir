@@ -30,13 +30,16 @@ module attributes {stepc.chip = "x86-64-v3;+avx2,+fma"} {
 }
 
 // A kernel calls the function of all shapes with its own. One shape calls it: LLVM may put it in the kernel.
-// CHECK: llvm.func internal @[[ALL_PACKS:stepc_product_pack_256f_f32_f32t]](%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64)
-// CHECK-NOT: no_inline
+// CHECK: llvm.func internal @[[ALL_PACKS:stepc_product_pack_256f_f32_f32t]](%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64) attributes {dso_local} {
+// CHECK: llvm.call @[[SQUARE:stepc_product_square_256f_f32]](
+// A transpose is one function of all shapes, which LLVM may not copy.
+// CHECK: llvm.func internal @[[SQUARE]]({{.*}}no_inline
 // CHECK: llvm.func internal @[[PACK]](%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64)
 // CHECK-DAG: %[[M:.*]] = arith.constant 16 : i64
 // CHECK-DAG: %[[K:.*]] = arith.constant 32 : i64
 // CHECK: llvm.call @[[ALL_PACKS]](%{{.*}}, %{{.*}}, %{{.*}}, %[[M]], %{{.*}}, %[[K]])
 // CHECK: math.fma
+// CHECK: llvm.func internal @stepc_product_mirror_256f_f32({{.*}}no_inline
 // CHECK: llvm.func internal @[[TILES]](
 // A reduction is the runtime's: its sums do not depend on the chip.
 // CHECK: llvm.func internal @stepc_reduce_norm_one_whole_16x32_f32(%[[LIST:.*]]: !llvm.ptr, %[[FIRST:.*]]: i64, %[[LAST:.*]]: i64)
