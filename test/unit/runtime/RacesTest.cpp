@@ -92,11 +92,22 @@ TEST(Shadow, FindsWhatAListOfAllAccessesFinds) {
 
 //===--- what the host stages ---===//
 
-/// A GPU for whose copies the host does not wait.
+/// A GPU for whose copies the host does not wait once steps have begun. Before that it does, because staging
+/// memory is released.
 class Hasty : public WatchedGpu {
 public:
   using WatchedGpu::WatchedGpu;
-  void synchronize(Event *) override {}
+  void join(bool isCaptured) override {
+    hasBegun = true;
+    WatchedGpu::join(isCaptured);
+  }
+  void synchronize(Event *event) override {
+    if (!hasBegun)
+      WatchedGpu::synchronize(event);
+  }
+
+private:
+  bool hasBegun = false;
 };
 
 /// What is said of so many steps that are enqueued one after another.
