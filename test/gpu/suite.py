@@ -83,8 +83,12 @@ def run(name: str, limit: float, worker: Worker | None, dry: bool) -> tuple[dict
     """The result of one check, and the worker if it can go on."""
     try:
         if worker is None:
-            worker = Worker(dry)
-            if worker.reply(START_S) is None:
+            worker, start = Worker(dry), START_S * (DRY_TIMES if dry else 1.0)
+            try:
+                started = worker.reply(start)
+            except TimeoutError:
+                return {"outcome": "failed", "text": f"no worker within {start:.0f} s: {worker.stop()}"}, None
+            if started is None:
                 return {"outcome": "failed", "text": f"no worker: {worker.stop()}"}, None
         worker.ask(name)
         result = worker.reply(limit)
