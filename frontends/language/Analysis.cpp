@@ -237,7 +237,7 @@ void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
   else if (type.isScalar() && condition.readsStep)
     diagnostics
         .warning(skip.range,
-                 "once this skips a step, it skips all further ones: a skipped step does "
+                 "once this skips a step, it may skip all further ones: a skipped step does "
                  "not count, so 'step' stays")
         .withHint("a state can count the steps: 'seen = seen + 1' above the statement");
 }

@@ -330,7 +330,10 @@ Type BodyAnalyzer::analyzeReduction(CallExpr &call) {
     return {};
   if (type.shape == Shape::One || (over && type.shape != Shape::Full)) {
     StringRef wanted = over ? lang::describe(Shape::Full) : StringRef("a tensor of several values");
-    diagnostics.error(operand.range, "expected " + wanted + ", found " + describe(type));
+    Diagnostic &error =
+        diagnostics.error(operand.range, "expected " + wanted + ", found " + describe(type));
+    if (over && type.shape > Shape::One)
+      error.withHint("without 'over' it reduces them to one value");
     return {};
   }
   return {call.reducesTo, ElementType::F32};

@@ -46,7 +46,11 @@ private:
       std::vector<StringRef> names;
       for (const auto &rule : file.rules)
         names.push_back(rule->name.text);
-      hintNearest(error, claim.ruleName.text, names);
+      if (file.model && claim.ruleName.text == "model")
+        error.withHint(
+            "a route gives no values to the model: they are its defaults, or the trainer's");
+      else
+        hintNearest(error, claim.ruleName.text, names);
       return;
     }
     for (const Setting &setting : claim.settings)

@@ -115,6 +115,7 @@ constexpr Entry functionNames[] = {
 };
 
 constexpr Entry valueNames[] = {
+    {"columns", "did you mean 'cols', or 'over = columns' of a reduction?"},
     {"gradient", "did you mean 'grad'?"},
     {"gradients", "did you mean 'grad'?"},
     {"grads", "did you mean 'grad'?"},

@@ -134,7 +134,7 @@ std::optional<Name> Parser::parseName(StringRef what, Diagnostic **said) {
 
 std::optional<Constant> Parser::parseConstant(StringRef what, StringRef name) {
   SourceRange begin = current().range;
-  bool negative = at(TokenKind::Minus) && next().kind == TokenKind::Number;
+  bool negative = at(TokenKind::Minus);
   if (negative)
     consume();
   if (!at(TokenKind::Number)) {

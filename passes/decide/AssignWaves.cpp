@@ -179,11 +179,13 @@ private:
   }
 
   /// Chooses whether reduced gradients are kept, and the division beside them. They are reduced again if the
-  /// model finds nothing within the limit beside them. A number of waves that is forced stays as it is.
+  /// model finds nothing within the limit beside them, and that takes less workspace. A number of waves that is
+  /// forced stays as it is.
   Choice chooseKept(WaveModel &model, int64_t bound, bool isLimit) {
     int64_t kept = keptBytes(model);
     auto choosing = [&](int64_t kept) {
       int64_t left = std::max<int64_t>(0, bound - kept);
+      model.keepReduced(kept > 0);
       // Chooses even if a number of waves is forced, because the remark compares with this choice.
       Choice choice = choose(model, left, isLimit);
       if (waves > 0)
@@ -194,13 +196,16 @@ private:
     Choice keeping = choosing(kept);
     if (!kept || !isLimit || keeping.bytes() <= bound)
       return keeping;
+    Choice reducing = choosing(0);
+    if (reducing.bytes() >= keeping.bytes())
+      return keeping;
     getOperation()->setAttr(comm::kReducesAgainAttr, UnitAttr::get(&getContext()));
     remark::passed(
         getOperation().getLoc(),
         remark::RemarkOpts::name("gradients-reduced-again").category("optim-assign-waves"))
         << remark::metric("kept-bytes", kept) << remark::metric("modelled-bytes", keeping.bytes())
         << remark::metric("target-bytes", bound);
-    return choosing(0);
+    return reducing;
   }
 
   /// Emits remarks on the chosen division and on a bound that it does not keep, and a warning if fewer waves
@@ -214,9 +219,9 @@ private:
     StringRef name = isLimit ? "the limit" : "target-bytes";
     int64_t needed = choice.bytes();
     if (waves > chosen.waves)
-      getOperation().emitWarning("expected waves that blocks fill, found ")
-          << int64_t(waves) << " forced, of which " << plural(blocks, "block")
-          << (blocks == 1 ? " fills " : ", divided by their bytes, fill ") << chosen.waves;
+      getOperation().emitWarning("expected at most ")
+          << plural(chosen.waves, "wave") << ", as many as " << plural(blocks, "block")
+          << " can be divided into by their bytes, found " << int64_t(waves) << " forced";
     if (needed > bound)
       remark::missed(loc, named("workspace-above-target"))
           << remark::metric("modelled-bytes", needed) << remark::metric("target-bytes", bound)

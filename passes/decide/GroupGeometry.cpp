@@ -146,7 +146,8 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
                                                saturatingMul(reduced, all.count)),
                                  size);
     moves.push_back({false, double(all.count - 1),
-                     double(reduced) * double(all.count - 1) * double(size), room});
+                     double(reduced) * double(all.count - 1) * double(size), room,
+                     saturatingMul(reduced, size)});
   };
   if (!group.reducedPlacements.empty())
     addContributions();

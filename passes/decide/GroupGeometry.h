@@ -67,6 +67,7 @@ struct ListMove {
       behind; ///< comes after matrix space (a parameter that only `out` reads, and the new parameter)
   double peers, bytes;
   int64_t room; ///< the most bytes of workspace on any rank: for a copy, for sends and for receives
+  int64_t sums = 0; ///< the bytes of `room` that are sums of contributions to the gradient
 };
 /// The most elements of the group's shards of a kind that a rank has.
 int64_t mostElements(const GroupGeometry &geometry, plan::ShardsKind of);

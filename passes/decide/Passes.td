@@ -347,8 +347,8 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
 
     If a model reads gradients to which several ranks contribute, the step keeps their sums from the model's
     numbers to the rules, beside the workspace of all waves. If nothing that is tried is modelled to be
-    within a limit beside them, they are reduced for each round of numbers and again for the rules, and the
-    module gets the attribute `comm.reduces_again`.
+    within a limit beside them, and without them less workspace is needed, they are reduced for each round of
+    numbers and again for the rules, and the module gets the attribute `comm.reduces_again`.
 
     Remarks: `waves-assigned` (passed) has the number of waves, the reason, and the workspace of one wave;
     `chains-side-by-side` (passed, or missed) has the workspace for that; `gradients-reduced-again` (passed)

@@ -105,7 +105,7 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
         remark::missed(group.getLoc(), options)
             << remark::metric("group", group.getSymName())
             << remark::reason("with its states at their blocks a rank may have more than "
-                              "optim.state_limit");
+                              "the limit on states");
         continue;
       }
       if (used.insert(copy).second)

@@ -39,6 +39,9 @@ public:
 
   /// Bytes of all reduced gradients on the rank that has most of each.
   int64_t reducedBytes() const { return reduced; }
+  /// Whether gradients are reduced once, before the first wave is computed. Their sums are beside the workspace
+  /// of waves.
+  void keepReduced(bool keeps) { keepsReduced = keeps; }
 
   llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }
   int64_t blocks() const { return int64_t(items.size()); }
@@ -72,9 +75,11 @@ private:
     int64_t sentBack = 0, receivedBack = 0; ///< messages on the way back
     /// Moves between shards with different placements: before matrix space, and after it.
     int64_t room = 0, roomBack = 0;
+    int64_t reducing = 0; ///< contributions to gradients that are reduced before the first wave
     int64_t arrived = 0, prepared = 0, results = 0; ///< see ChainBytes
     int64_t reused = 0; ///< prepared values whose memory results may take
 
+    template <typename Combine> void combine(const Buffers &other, Combine combine);
     void add(const Buffers &other);
     /// Makes each number at least the other's.
     void include(const Buffers &other);
@@ -153,6 +158,7 @@ private:
   llvm::SmallVector<optim::GroupOp> ops;
   std::vector<Item> items;
   int64_t reduced = 0;
+  bool keepsReduced = false;
   std::vector<GroupGeometry> geometries;
   std::vector<std::vector<int64_t>> bases; // per group and block; empty if no hop has owners
   std::vector<std::map<int64_t, std::vector<int64_t>>> computing; // per group and base: positions

@@ -15,18 +15,21 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::decide;
 
+template <typename Combine>
+void WaveModel::Buffers::combine(const Buffers &other, Combine combine) {
+  for (auto member :
+       {&Buffers::sent, &Buffers::received, &Buffers::sentBack, &Buffers::receivedBack,
+        &Buffers::room, &Buffers::roomBack, &Buffers::reducing, &Buffers::arrived,
+        &Buffers::prepared, &Buffers::results, &Buffers::reused})
+    this->*member = combine(this->*member, other.*member);
+}
+
 void WaveModel::Buffers::add(const Buffers &other) {
-  for (auto member : {&Buffers::sent, &Buffers::received, &Buffers::sentBack,
-                      &Buffers::receivedBack, &Buffers::room, &Buffers::roomBack, &Buffers::arrived,
-                      &Buffers::prepared, &Buffers::results, &Buffers::reused})
-    this->*member = saturatingAdd(this->*member, other.*member);
+  combine(other, [](int64_t a, int64_t b) { return saturatingAdd(a, b); });
 }
 
 void WaveModel::Buffers::include(const Buffers &other) {
-  for (auto member : {&Buffers::sent, &Buffers::received, &Buffers::sentBack,
-                      &Buffers::receivedBack, &Buffers::room, &Buffers::roomBack, &Buffers::arrived,
-                      &Buffers::prepared, &Buffers::results, &Buffers::reused})
-    this->*member = std::max(this->*member, other.*member);
+  combine(other, [](int64_t a, int64_t b) { return std::max(a, b); });
 }
 
 int64_t WaveModel::Wave::there() const {
@@ -57,8 +60,10 @@ WaveModel::Need WaveModel::need(size_t group, ArrayRef<int64_t> blocks, WaveLoad
   Buffers moves;
   int64_t most = 0;
   for (const ListMove &move : lists[group]) {
-    int64_t &room = move.behind ? moves.roomBack : moves.room;
-    room = saturatingAdd(room, int64_t(std::ceil(double(move.room) * part)));
+    bool isBefore = keepsReduced && move.sums > 0;
+    int64_t &room = isBefore ? moves.reducing : move.behind ? moves.roomBack : moves.room;
+    int64_t bytes = move.room - (isBefore ? move.sums : 0);
+    room = saturatingAdd(room, int64_t(std::ceil(double(bytes) * part)));
   }
   bool hasHops = !geometry.group.hops.empty();
   for (int64_t position = 0, e = geometry.mesh.ranks.size(); position < e; ++position) {
@@ -171,6 +176,7 @@ int64_t WaveModel::workspace(ArrayRef<Wave> waves, bool sideBySide) const {
     int64_t slabs = saturatingAdd(beside, resting(wave));
     int64_t there = waves[wave].there(), onRank = whileComputed(waves[wave], false, sideBySide);
     int64_t travelling = whileComputed(waves[wave], true, sideBySide);
+    most = std::max(most, waves[wave].buffers.reducing); // nothing else has begun
     for (int64_t bytes : {saturatingAdd(there, onRank), saturatingAdd(slabs, travelling),
                           saturatingAdd(slabs, onRank), waves[wave].back()})
       most = std::max(most, saturatingAdd(flying, bytes));

@@ -74,6 +74,9 @@ public:
     report.exchanges = plan.starts().size();
     report.parameters = plan.countOfParameters();
     report.meshes = plan.meshes;
+    for (const plan::Mesh &mesh : plan.meshes)
+      if (plan.isMeshOfModel(mesh))
+        report.meshOfModel = mesh.name;
     report.world = plan.world();
     report.ranks.resize(report.world.size());
     report.memory.resize(report.world.size());
@@ -90,7 +93,8 @@ public:
       report.leastBusiest = double(cost::loadBound(owners.problem)) * 1e-12;
       for (const cost::MeshBalance &each : cost::meshBalances(owners.problem, owners.counts))
         for (const plan::Mesh &mesh : plan.meshes)
-          if (std::is_permutation(mesh.ranks.begin(), mesh.ranks.end(), each.ranks.begin(),
+          if (mesh.name != report.meshOfModel &&
+              std::is_permutation(mesh.ranks.begin(), mesh.ranks.end(), each.ranks.begin(),
                                   each.ranks.end()))
             report.busiestOfMesh[mesh.name] = {double(each.most) * 1e-12,
                                                double(each.bound) * 1e-12};

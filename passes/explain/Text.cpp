@@ -347,10 +347,8 @@ std::string explain::toText(const Report &report) {
      << plural(llvm::count_if(report.groups, std::not_fn(&GroupReport::isOfModel)), "group")
      << " on " << plural(report.world.size(), "rank");
   for (const plan::Mesh &mesh : report.meshes) {
-    if (llvm::any_of(report.groups, [&](const GroupReport &group) {
-          return group.isOfModel && group.mesh == mesh.name;
-        }))
-      continue; // the model's ranks are those of all other meshes
+    if (mesh.name == report.meshOfModel)
+      continue; // it has the ranks of all other meshes
     os << (&mesh == &report.meshes[0] ? " (" : "; ") << mesh.name << ":";
     for (auto [axis, size] : llvm::zip(mesh.axes, mesh.sizes))
       os << ' ' << axis << "=" << size;

@@ -71,14 +71,20 @@ const std::vector<std::string> &namesOf(const Library &lib, int64_t parameter) {
 int32_t checkHyperparameters(stepc_instance &instance, const HyperparameterRow &row) {
   const Library &lib = instance.library;
   const auto &names = namesOf(lib, row.parameter);
-  for (size_t i = 0; i < names.size(); ++i)
-    if (std::isnan(row.values[i]))
-      return instance.refuse(
-          STEPC_ERROR_HYPERPARAMETER,
-          format("hyperparameter '%s' of parameter '%s' (route '%s') %s", names[i].c_str(),
-                 lib.parameter(row.parameter).name.c_str(), lib.route(row.parameter).name.c_str(),
-                 instance.bound.areHyperparametersBound ? "is not a number"
-                                                        : "has no default and was never set"));
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!std::isnan(row.values[i]))
+      continue;
+    std::string owner =
+        row.parameter == lib.plan.model
+            ? "the model"
+            : format("parameter '%s' (route '%s')", lib.parameter(row.parameter).name.c_str(),
+                     lib.route(row.parameter).name.c_str());
+    return instance.refuse(STEPC_ERROR_HYPERPARAMETER,
+                           format("hyperparameter '%s' of %s %s", names[i].c_str(), owner.c_str(),
+                                  instance.bound.areHyperparametersBound
+                                      ? "is not a number"
+                                      : "has no default and was never set"));
+  }
   return STEPC_OK;
 }
 

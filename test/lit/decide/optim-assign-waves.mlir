@@ -11,7 +11,7 @@
 // REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="the least workspace, and still above the limit", blocks=4, modelled-bytes=144768, modelled-ns={{[0-9]+}}, one-wave-bytes=214169, target-bytes=1000, time-percent-of-best={{[0-9]+}}, waves=2
 // SMALL-REMARK: remark: [Missed] workspace-above-target {{.*}} Reason="no number of waves that was tried is modelled to stay within target-bytes", modelled-bytes=214169, target-bytes=1, waves=1
 // SMALL-REMARK: remark: [Passed] waves-assigned {{.*}} Reason="nothing stays within target-bytes; of what takes at most twice the least workspace, the least whose modelled time is at most 3 % above the best", blocks=4
-// NINE-REMARK: warning: expected waves that blocks fill, found 9 forced, of which 4 blocks, divided by their bytes, fill 2
+// NINE-REMARK: warning: expected at most 2 waves, as many as 4 blocks can be divided into by their bytes, found 9 forced
 // NINE-REMARK: remark: [Passed] waves-assigned | Category:optim-assign-waves | Reason="forced by option waves", blocks=4, {{.*}}, waves=2
 // NINE-REMARK: remark: [Missed] workspace-above-target | Category:optim-assign-waves | Reason="the number of waves is forced", modelled-bytes=144768, target-bytes=1000, waves=2
 

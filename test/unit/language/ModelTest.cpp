@@ -143,7 +143,8 @@ TEST(Model, Errors) {
       {"skip when 1 < 2\nskip when k < 1\nskip when 2 < 1",
        {"2:1: warning: this skips every step", "4:1: warning: this never skips a step"}},
       {"let late = max(1, -step) + k\nskip when k < 3 and late <= 2",
-       {"3:1: warning: once this skips a step, it skips all further ones: a skipped step does not "
+       {"3:1: warning: once this skips a step, it may skip all further ones: a skipped step does "
+        "not "
         "count, so 'step' stays",
         "  hint: a state can count the steps: 'seen = seen + 1' above the statement"}},
       {"state seen : f32\nseen = seen + 1\nskip when seen < step or k > 2", {}},

@@ -12,7 +12,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -268,6 +268,8 @@ def route_options(
                     result[route.name] |= with_pair({name: value}, route.defaults, "Optimizer()")
             continue
         if name not in known:
+            if name in (routing.model or ()):
+                raise TypeError(f"'{name}' is a hyperparameter of the model: pass model={{'{name}': …}}")
             raise TypeError(
                 f"'{name}' is no hyperparameter, rule or route of this definition: expected one of "
                 f"{', '.join(known)} with a number, or of {', '.join(sorted(named))} with a dict"
@@ -308,18 +310,25 @@ def model_options(routing: Routing, given: Any) -> dict[str, Any]:
         return {}
     if not isinstance(given, Mapping | None):
         raise TypeError(f"model=: expected a dict of hyperparameters, found {shown(given)}")
-    for name in given or ():
-        if name not in known:
-            raise TypeError(
-                f"model=: '{name}' is no hyperparameter of the model: expected "
-                f"{', '.join(known) or 'none'}" + unknown_hint([name], known)
-            )
+    if unknown := _unknown_of_model(given or (), known):
+        raise TypeError(f"model=: {unknown}")
     result: dict[str, Any] = known | dict(given or {})
     for name, value in result.items():
         if value is None:
             raise HyperparameterError(f"model: {name} has no default: pass model={{'{name}': …}}")
         expect_number(value, name, "model=")
     return result
+
+
+def _unknown_of_model(given: Iterable[str], known: Collection[str]) -> str | None:
+    """What is wrong with names that are given to the model; None if it has all of them."""
+    for name in given:
+        if name not in known:
+            return (
+                f"'{name}' is no hyperparameter of the model: expected {', '.join(known) or 'none'}"
+                + unknown_hint([name], known)
+            )
+    return None
 
 
 def _expect(name: str, value: Any, routes: Sequence[RouteInfo], where: str) -> None:
@@ -459,6 +468,8 @@ class Hyperparameters:
                 where = f"parameter group {row} (route {group[ROUTE]})"
                 raise HyperparameterError(f"{where}: {error}") from error.__cause__
         if self._of_model is not None:
+            if len(model) > len(self._model_names):
+                raise HyperparameterError(f"model: {_unknown_of_model(model, self._model_names)}")
             try:
                 self._write(len(self._names) + self._routes.index(self._of_model), model, self._model_names)
             except _NoNumber as error:
@@ -472,7 +483,10 @@ class Hyperparameters:
                 if on_device is not None:
                     self._bring(base + column, value, on_device)
                     continue
-                values[base + column] = value if type(value) is float else number(value)
+                found = value if type(value) is float else number(value)
+                if math.isnan(found):
+                    raise ValueError("not a number")
+                values[base + column] = found
             except GraphError:
                 raise
             except (KeyError, TypeError, ValueError, RuntimeError) as error:
