@@ -43,6 +43,25 @@ InFlightDiagnostic comm::blameInput(InFlightDiagnostic diagnostic) {
   return diagnostic;
 }
 
+/// Stands before the bytes in the metadata of a diagnostic.
+constexpr llvm::StringLiteral kNeededMark = "workspace bytes";
+
+InFlightDiagnostic comm::blameWorkspace(InFlightDiagnostic diagnostic, int64_t bytes) {
+  auto &metadata = diagnostic.getUnderlyingDiagnostic()->getMetadata();
+  metadata.emplace_back(StringRef(kNeededMark));
+  metadata.emplace_back(bytes);
+  return blameInput(std::move(diagnostic));
+}
+
+int64_t comm::neededBytes(Diagnostic &diagnostic) {
+  ArrayRef<DiagnosticArgument> metadata = diagnostic.getMetadata();
+  for (size_t i = 0; i + 1 < metadata.size(); ++i)
+    if (metadata[i].getKind() == DiagnosticArgument::DiagnosticArgumentKind::String &&
+        metadata[i].getAsString() == kNeededMark)
+      return metadata[i + 1].getAsInteger();
+  return 0;
+}
+
 LogicalResult CommDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == kSideBySideAttr || name == kReducesAgainAttr || name == kOfModelAttr)

@@ -286,9 +286,9 @@ private:
     }
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(comm::kLimitAttr);
     double capacity = clusterOf(getOperation()).device.capacity;
-    int64_t bound = limit             ? limit.getInt()
-                    : targetBytes > 0 ? int64_t(targetBytes)
-                                      : int64_t(capacity / kPartOfCapacity);
+    int64_t bound = limit ? limit.getInt() : int64_t(capacity / kPartOfCapacity);
+    if (targetBytes > 0)
+      bound = limit ? std::min<int64_t>(bound, targetBytes) : int64_t(targetBytes);
     Choice choice = chooseKept(model, bound, bool(limit));
     report(choice, model.blocks(), bound, bool(limit));
     std::vector<std::vector<int64_t>> lists(model.groups().size());

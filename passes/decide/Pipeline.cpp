@@ -48,6 +48,7 @@ void stepc::decide::buildDecidePipeline(OpPassManager &manager, const DecideOpti
   // Runs last, because the workspace and time of a wave depend on the owners.
   AssignWavesOptions waves;
   waves.waves = options.waves;
+  waves.targetBytes = options.targetBytes;
   manager.addPass(createAssignWaves(waves));
 }
 

@@ -237,12 +237,12 @@ class AssignArena : public schedule::impl::AssignArenaBase<AssignArena> {
     int64_t workspace = saturatingAdd(arena, scratch);
     auto limit = getOperation()->getAttrOfType<IntegerAttr>(kLimitAttr);
     if (limit && workspace > limit.getInt())
-      return blameInput(step.emitError("expected a workspace within the limit of ")
-                        << limit.getInt() << " bytes per rank, found that this schedule, in "
-                        << countWaves() << ", needs " << workspace << ": " << arena
-                        << ", and a bound of " << scratch
-                        << " on scratch; other waves, which "
-                           "--waves forces, may need less");
+      return blameWorkspace(
+          step.emitError("expected a workspace within the limit of ")
+              << limit.getInt() << " bytes per rank, found that this schedule, in " << countWaves()
+              << ", needs " << workspace << ": " << arena << ", and a bound of " << scratch
+              << " on scratch; other waves, which --waves forces, may need less",
+          workspace);
     if (workspace > plan::kMostArenaBytes)
       return blameInput(step.emitError("expected a workspace of at most 2^50 bytes per rank, found "
                                        "that this schedule needs more"));

@@ -30,6 +30,9 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <limits>
+#include <variant>
+
 using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
@@ -96,6 +99,8 @@ struct Lowering {
   const CompileOptions &options;
   Level entered;
   StringRef target; // empty: the host
+  int64_t targetBytes =
+      0; // of workspace: waves are chosen for it; 0: for the limit, if there is one
 };
 
 /// One step of the ladder.
@@ -108,7 +113,8 @@ struct Rung {
 const Rung kRungs[] = {
     {Level::Decided, "deciding strategies and owners",
      [](mlir::OpPassManager &manager, mlir::ModuleOp, const Lowering &lowering) {
-       decide::buildDecidePipeline(manager, {lowering.options.strategies, lowering.options.waves});
+       decide::buildDecidePipeline(
+           manager, {lowering.options.strategies, lowering.options.waves, lowering.targetBytes});
        return mlir::success();
      }},
     {Level::Comm, "distributing",
@@ -263,13 +269,17 @@ bool checkForms(mlir::ModuleOp module, const CompileOptions &options, Report &re
   return refused.empty();
 }
 
-/// Lowers a module from one level to another. Returns an exit code.
-int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering, Report &report) {
+/// The level whose passes failed, or kInputError if what they made was refused.
+using Stop = std::variant<Level, int>;
+
+/// Takes a module from one level to another. Returns why it stopped before, if it did.
+std::optional<Stop> climb(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
+                          Report &report) {
   const CompileOptions &options = lowering.options;
   mlir::MLIRContext *context = module.getContext();
   Progress progress("stepc");
   if (from == Level::Decided && !checkForms(module, options, report))
-    return kInputError;
+    return int(kInputError);
   for (const Rung &rung : kRungs) {
     if (rung.to <= from || rung.to > to)
       continue;
@@ -287,15 +297,75 @@ int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
       manager.enableTiming();
     if (mlir::failed(rung.build(manager, module, lowering)) || mlir::failed(manager.run(module)) ||
         mlir::failed(mlir::verify(module)))
-      return codeOfFailure(rung.to, options, report);
+      return rung.to;
     if (rung.to != Level::Decided)
       continue;
     if (!checkForms(module, options, report))
-      return kInputError;
+      return int(kInputError);
     if (!isModulePath(options.input) && !checkLimits(module))
-      return kInputError;
+      return int(kInputError);
   }
-  return kSuccess;
+  return std::nullopt;
+}
+
+/// Schedules a module of level optim within its limit of workspace. Waves are chosen by a model, which may
+/// miss by some percent. If the schedule is above the limit, waves are chosen again for less, down to the least.
+/// If none is within the limit, the schedule that needs least is the error.
+std::optional<Stop> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowering lowering,
+                                   Report &report) {
+  constexpr int kAttempts = 6;
+  mlir::MLIRContext *context = module.getContext();
+  mlir::OwningOpRef<mlir::ModuleOp> original = module.clone();
+  std::vector<mlir::Diagnostic> least;
+  int64_t leastNeeded = std::numeric_limits<int64_t>::max();
+  std::optional<Stop> stop;
+  lowering.targetBytes = limit;
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    std::vector<mlir::Diagnostic> said;
+    int64_t needed = 0;
+    {
+      mlir::ScopedDiagnosticHandler keep(context, [&](mlir::Diagnostic &diagnostic) {
+        needed = std::max(needed, comm::neededBytes(diagnostic));
+        said.push_back(std::move(diagnostic));
+        return mlir::success();
+      });
+      stop = climb(module, Level::Optim, Level::Scheduled, lowering, report);
+    }
+    if (needed < leastNeeded) {
+      least = std::move(said);
+      leastNeeded = needed; // 0 if no schedule is above the limit
+    }
+    if (needed == 0 || attempt == kAttempts)
+      break;
+    double part = std::min(double(limit) / double(needed), 15.0 / 16);
+    bool isLast = attempt + 1 == kAttempts;
+    lowering.targetBytes =
+        isLast ? 1 : std::max<int64_t>(1, int64_t(double(lowering.targetBytes) * part));
+    mlir::OwningOpRef<mlir::ModuleOp> again = original->clone();
+    module->setAttrs((*again)->getAttrDictionary());
+    module.getBodyRegion().takeBody(again->getBodyRegion());
+  }
+  for (mlir::Diagnostic &diagnostic : least)
+    context->getDiagEngine().emit(std::move(diagnostic));
+  return stop;
+}
+
+/// Lowers a module from one level to another. Returns an exit code.
+int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering, Report &report) {
+  const CompileOptions &options = lowering.options;
+  std::optional<Stop> stop;
+  auto limit = module->getAttrOfType<mlir::IntegerAttr>(comm::kLimitAttr);
+  if (limit && !options.waves && from == Level::Optim && to >= Level::Scheduled) {
+    stop = scheduleWithin(module, limit.getInt(), lowering, report);
+    from = Level::Scheduled;
+  }
+  if (!stop)
+    stop = climb(module, from, to, lowering, report);
+  if (!stop)
+    return kSuccess;
+  return std::holds_alternative<int>(*stop)
+             ? std::get<int>(*stop)
+             : codeOfFailure(std::get<Level>(*stop), options, report);
 }
 
 /// The module's level, if the module can be lowered to `to` with these options. Otherwise nothing, after an
