@@ -36,7 +36,7 @@ TEST(Control, IsCleanWithEachSeed) {
   for (const ProductKernel &kernel : kernels()) {
     std::string message;
     auto seed = seedThatFinds(kernel, problemsFor(kernel), {}, message,
-                              uint64_t(stepc::test::draws(kSeeds)));
+                              uint64_t(stepc::test::draws(6)));
     EXPECT_FALSE(seed) << kernel.name << ", seed " << *seed << ": " << message;
   }
 }

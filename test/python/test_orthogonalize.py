@@ -85,7 +85,7 @@ def test_the_limit():
     assert all(math.isnan(one) for one in orthogonalize.limit(matrices, {"a": {"seconds": 1.0}}))
 
 
-@pytest.mark.tier("land")
+@pytest.mark.tier("all")
 def test_dry_run(folder, tmp_path):
     # A stand-in for the package, which has no wheel for this machine.
     (folder / "gram_newton_schulz.py").write_text(

@@ -24,8 +24,8 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-BATCHES = int(os.environ.get("STEPC_BITS_BATCHES") or draws(10))
-INTERPRETED = int(os.environ.get("STEPC_BITS_INTERPRETED") or draws(30))
+BATCHES = int(os.environ.get("STEPC_BITS_BATCHES") or draws(5))
+INTERPRETED = int(os.environ.get("STEPC_BITS_INTERPRETED") or draws(16))
 PER_BATCH = 10  # what costs are the kernels of a batch's four rules
 WORKERS = 2
 COUNTED = (

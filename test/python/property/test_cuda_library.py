@@ -62,7 +62,11 @@ def test_it_has_a_step_for_each_chip_and_needs_no_cuda(made, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "manifest"),
-    [("muon", "four_ranks"), ("train_gpt", "four_ranks"), ("c_trainer", "c_trainer_manifest")],
+    [
+        pytest.param("muon", "four_ranks", marks=pytest.mark.tier("all")),
+        ("train_gpt", "four_ranks"),
+        pytest.param("c_trainer", "c_trainer_manifest", marks=pytest.mark.tier("all")),
+    ],
 )
 def test_examples_are_small(tmp_path, name, manifest):
     """With machine code for four chips and PTX, less than 6 MiB."""

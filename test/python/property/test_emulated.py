@@ -19,7 +19,7 @@ from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-BATCHES = int(os.environ.get("STEPC_EMULATED_BATCHES") or draws(3))
+BATCHES = int(os.environ.get("STEPC_EMULATED_BATCHES") or draws(2))
 PER_BATCH = 12
 
 

@@ -18,7 +18,7 @@ from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-BATCHES = int(os.environ.get("STEPC_INTERPRET_BATCHES") or draws(6))
+BATCHES = int(os.environ.get("STEPC_INTERPRET_BATCHES") or draws(4))
 PER_BATCH = 12
 # Without fused multiply-adds and conversions of f16, with both, and this machine.
 CHIPS = (":x86-64-v2", ":x86-64-v3", "")

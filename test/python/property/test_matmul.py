@@ -18,7 +18,7 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or "1"
-RULES = draws(12)
+RULES = draws(8)
 TARGETS = ("cpu", "interpret", "emulated:sm_80")
 SPEC = "optimizer A(lr) { param = param - lr * grad }\nroute { A(lr = 0.5) for rest }\n"
 FULL = ("rows", "cols")

@@ -25,7 +25,7 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-CASES = draws(20)
+CASES = draws(10)
 TARGETS = ("cpu", "interpret", "interpret", "emulated:sm_80")
 # A target that has the same bits and compiles nothing.
 QUICK = {"cpu": "interpret", "interpret": "interpret", "emulated:sm_80": "interpret:sm_80"}

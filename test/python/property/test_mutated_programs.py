@@ -20,7 +20,7 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-PROGRAMS = int(os.environ.get("STEPC_MUTATED") or draws(2))
+PROGRAMS = int(os.environ.get("STEPC_MUTATED") or draws(1))
 MUTANTS = int(os.environ.get("STEPC_MUTANTS", "50"))  # of each program
 NUMBER = r"-?\d+\.\d+(?:[eE][+-]?\d+)?|0x[0-9A-F]+"
 WORDS = {

@@ -36,7 +36,17 @@ TENSOR = {
 }
 
 
-@pytest.fixture(scope="module", params=[*EXAMPLES, "large muon", "large train_gpt", "large muon,chain"])
+# Programs whose kernels are nearly all among those of the others.
+LATER = ("train_gpt", "large muon")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.tier("all" if name in LATER else "land"))
+        for name in (*EXAMPLES, "large muon", "large train_gpt", "large muon,chain")
+    ],
+)
 def ptx(request, tmp_path_factory):
     """The file with all of an example's kernels."""
     folder = tmp_path_factory.mktemp("ptx")

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built"),
 ]
 
-CASES = int(os.environ.get("STEPC_SLABS") or draws(24))
+CASES = int(os.environ.get("STEPC_SLABS") or draws(12))
 TOLERANCE = 2.0  # times the error of whole blocks
 SPECTRA = ("flat", 1e-2, 1e-4, 1e-7, 1e-10)
 SPEC = """

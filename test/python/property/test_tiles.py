@@ -20,8 +20,8 @@ from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-PROGRAMS = int(os.environ.get("STEPC_TILES_PROGRAMS") or draws(4))
-INTERPRETED = int(os.environ.get("STEPC_TILES_INTERPRETED") or draws(25))
+PROGRAMS = int(os.environ.get("STEPC_TILES_PROGRAMS") or draws(2))
+INTERPRETED = int(os.environ.get("STEPC_TILES_INTERPRETED") or draws(12))
 TILES, PLAIN = ("--target", "emulated:sm_90a,tensorcore"), ("--target", "emulated:sm_80,tensorcore")
 LISTS, FRAGMENTS = ("--target", "interpret:sm_90a,tensorcore"), ("--target", "interpret:sm_80,tensorcore")
 EXAMPLE = ROOT / "examples" / "muon.optim"
