@@ -143,9 +143,10 @@ void BodyAnalyzer::declareAll() {
                             "expected an initial value that " + Twine(spell(state->element)) +
                                 " can hold, found " + describeLoss(state->initial->value, loss));
       if (state->element != ElementType::Invalid &&
-          (state->shape == Shape::Rows || state->shape == Shape::Cols))
-        needMatrix(state->range,
-                   "state '" + Twine(state->name.text) + "' with " + lang::describe(state->shape));
+          (state->shape == Shape::Rows || state->shape == Shape::Cols) &&
+          !needMatrix(state->range, "state '" + Twine(state->name.text) + "' with " +
+                                        lang::describe(state->shape)))
+        state->element = ElementType::Invalid; // so that assignments to it are no errors, too
     }
   };
   for (const auto &statement : body.statements) {
@@ -191,7 +192,12 @@ void BodyAnalyzer::run() {
 void BodyAnalyzer::analyzeLet(LetStatement &let) { analyzeExpr(*let.value); }
 
 void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
+  // A second assignment is an error by itself, whatever it reads.
+  const AssignStatement *before = resultAssignment;
+  if (assign.target.text == words.result)
+    resultAssignment = nullptr;
   Type type = analyzeExpr(*assign.value);
+  resultAssignment = before;
   resolveTarget(assign);
   Shape wanted = Shape::Full;
   if (assign.state) {

@@ -24,7 +24,8 @@ static void reportForeign(File &file, Diagnostics &diagnostics) {
 const Token *Parser::plannedDeclaration() const {
   bool isPlanned =
       (atName("import") && (next().kind == TokenKind::String || next().kind == TokenKind::Name)) ||
-      (atName("def") && next().kind == TokenKind::Name);
+      (atName("def") && next().kind == TokenKind::Name) ||
+      (atName("every") && next().kind == TokenKind::Number);
   return isPlanned ? &current() : nullptr;
 }
 
@@ -42,12 +43,11 @@ std::unique_ptr<File> Parser::parseFile() {
     logicalLines.push_back(current().range.begin);
     if (at(TokenKind::KwOptimizer)) {
       file->rules.push_back(parseRule());
-    } else if (atName("model") &&
-               (next().kind == TokenKind::LeftParen || next().kind == TokenKind::LeftBrace)) {
-      file->models.push_back(parseModel());
     } else if (atName("model") && next().kind == TokenKind::Name && !next().startsLine) {
       skip();
       expected("'(' after 'model'").withHint("a file has one model, which has no name");
+      file->models.push_back(parseModel());
+    } else if (atName("model")) {
       file->models.push_back(parseModel());
     } else if (at(TokenKind::KwRoute)) {
       file->routes.push_back(parseRoute());

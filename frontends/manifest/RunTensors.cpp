@@ -62,6 +62,8 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   // The key is the parameter's index and the optimizer step, which is 0 for a gradient of every step.
   std::map<std::pair<size_t, int64_t>, const TensorView *> gradients;
   std::set<std::pair<size_t, std::string>> statesSeen;
+  std::vector<std::pair<const TensorView *, llvm::StringRef>> late; // and their parameters
+  int64_t lastStep = 0;
   for (const TensorView &view : file.tensors()) {
     TensorName name = parseTensorName(view.name);
     // A run that goes on from the output of another ignores the metrics of steps before it.
@@ -99,11 +101,10 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
       result[index].parameter = &view;
       check(view, parameter, parameter.dtype, false);
     } else if (name.role == Role::Gradient) {
-      if (name.step > numSteps)
-        errors.add(view.file,
-                   "expected gradients for steps 1 to " + llvm::Twine(numSteps) + ", found '" +
-                       view.name + "'",
-                   parameter.name);
+      if (name.step > numSteps) {
+        late.emplace_back(&view, parameter.name);
+        lastStep = std::max(lastStep, name.step);
+      }
       isFirst = gradients.try_emplace({index, name.step}, &view).second;
       check(view, parameter, parameter.gradDType, true);
     } else {
@@ -123,6 +124,15 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
                  parameter.name);
   }
 
+  if (!late.empty()) {
+    auto [view, parameter] = late.front();
+    errors.add(view->file,
+               "expected gradients for steps 1 to " + llvm::Twine(numSteps) + ", found '" +
+                   view->name + "'" +
+                   (late.size() > 1 ? " and " + std::to_string(late.size() - 1) + " more" : "") +
+                   ": --steps " + llvm::Twine(lastStep) + " takes all steps that have gradients",
+               parameter);
+  }
   for (auto [i, parameter] : llvm::enumerate(manifest.parameters)) {
     if (!result[i].parameter)
       errors.add(file.path(), "expected a tensor 'param:" + parameter.name + "', found none",

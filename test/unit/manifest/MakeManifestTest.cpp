@@ -267,7 +267,8 @@ TEST(RunTensors, AGradientThatCouldBeTwoParametersIsNeithers) {
             "one step\n");
   EXPECT_EQ(gradients({{"grad:w", "F32", "[1]", 4}, {"grad:w@1@1", "F32", "[1]", 4}}), "");
   EXPECT_EQ(gradients({{"grad:w@2", "F32", "[1]", 4}, {"grad:w@1@3", "F32", "[1]", 4}}),
-            "f.st: expected gradients for steps 1 to 2, found 'grad:w@1@3' (parameter 'w@1')\n");
+            "f.st: expected gradients for steps 1 to 2, found 'grad:w@1@3': --steps 3 takes all "
+            "steps that have gradients (parameter 'w@1')\n");
 }
 
 TEST(RunTensors, Errors) {
