@@ -188,6 +188,16 @@ def test_arguments_of_the_model(real):
         tensor.grad = torch.ones_like(tensor)
     with pytest.raises(stepc.StepcError, match="model: expected a number for 'max_norm', found 'x'"):
         optimizer.step()
+    for nothing in (math.nan, torch.tensor(math.nan)):
+        optimizer.model["max_norm"] = nothing
+        with pytest.raises(stepc.StepcError, match="model: expected a number for 'max_norm', found .*nan"):
+            optimizer.step()
+    optimizer.model["max_nrm"] = 1.0
+    with pytest.raises(stepc.StepcError, match="model: 'max_nrm' is no hyperparameter .*\n.*may stand for 'max_norm'"):
+        optimizer.step()
+    del optimizer.model["max_nrm"]
+    with pytest.raises(TypeError, match=r"'max_norm' is a hyperparameter of the model: pass model=\{'max_norm': …\}"):
+        Optimizer(named, WARM + SGD, max_norm=1)
     optimizer.model["max_norm"] = torch.tensor(2.0)
     optimizer.step()
 

@@ -339,8 +339,10 @@ std::optional<Stop> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowerin
       break;
     double part = std::min(double(limit) / double(needed), 15.0 / 16);
     bool isLast = attempt + 1 == kAttempts;
-    lowering.targetBytes =
-        isLast ? 1 : std::max<int64_t>(1, int64_t(double(lowering.targetBytes) * part));
+    int64_t next = isLast ? 1 : std::max<int64_t>(1, int64_t(double(lowering.targetBytes) * part));
+    if (next == lowering.targetBytes)
+      break;
+    lowering.targetBytes = next;
     mlir::OwningOpRef<mlir::ModuleOp> again = original->clone();
     module->setAttrs((*again)->getAttrDictionary());
     module.getBodyRegion().takeBody(again->getBodyRegion());

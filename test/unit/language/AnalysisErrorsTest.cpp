@@ -340,6 +340,15 @@ TEST(Warnings, WhatIsSeldomMeant) {
 }
 
 TEST(Errors, OnesThatFollowFromOthersAreLeftOut) {
+  EXPECT_THAT(check("every 3 steps {\n}\noptimizer O(lr, mu = -) { param = param - lr * mu * grad }\n"
+                    "route { O(lr = 1) for rest }\n")
+                  .messages(),
+              ElementsAre("1:1: error: 'every' is not supported yet",
+                          "3:24: error: expected a number, found ')'"));
+  EXPECT_THAT(check("model = 3\noptimizer O(lr) { param = param - lr * mean(grad, columns) }\n"
+                    "route { O(lr = 1) for rest }\n")
+                  .messages(),
+              Contains("1:7: error: expected '(' after 'model', found '='"));
   EXPECT_THAT(check("def f(a) = 2 * a\noptimizer O(lr) { param = param - lr * f(grad) }\n"
                     "route { O(lr = 1) for rest }\n")
                   .messages(),

@@ -139,6 +139,12 @@ TEST(Model, Errors) {
        {"2:11: error: expected one condition for the whole step, found one for each element",
         "  hint: a reduction such as 'norm(grad)' gives one value, which a condition can be "
         "about"}},
+      {"state s : f32[rows]\ns = norm(grad)\nlet t = s",
+       {"2:1: error: expected no state 's' with one value per row in a model",
+        "  hint: all parameters of a model count as one vector, without rows and columns"}},
+      {"grad = k * grad\ngrad = 2 * grad",
+       {"3:1: error: 'grad' is assigned twice", "  2:1: note: the first assignment is here",
+        "  hint: name what is between with 'let'"}},
       {"skip when zz > 1", {"2:11: error: unknown name 'zz'"}},
       {"skip when 1 < 2\nskip when k < 1\nskip when 2 < 1",
        {"2:1: warning: this skips every step", "4:1: warning: this never skips a step"}},
