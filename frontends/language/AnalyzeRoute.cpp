@@ -46,7 +46,7 @@ private:
       std::vector<StringRef> names;
       for (const auto &rule : file.rules)
         names.push_back(rule->name.text);
-      if (file.model && claim.ruleName.text == "model")
+      if (file.model() && claim.ruleName.text == "model")
         error.withHint(
             "a route gives no values to the model: they are its defaults, or the trainer's");
       else

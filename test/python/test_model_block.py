@@ -1,6 +1,7 @@
 """Optimizers whose definition has a model block: values over all parameters, their hyperparameters and checkpoints."""
 
 import copy
+import math
 
 import pytest
 import torch
