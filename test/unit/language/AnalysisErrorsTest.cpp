@@ -348,7 +348,7 @@ TEST(Errors, OnesThatFollowFromOthersAreLeftOut) {
   EXPECT_THAT(check("model = 3\noptimizer O(lr) { param = param - lr * mean(grad, columns) }\n"
                     "route { O(lr = 1) for rest }\n")
                   .messages(),
-              Contains("1:7: error: expected '(' after 'model', found '='"));
+              testing::Contains("1:7: error: expected '(' after 'model', found '='"));
   EXPECT_THAT(check("def f(a) = 2 * a\noptimizer O(lr) { param = param - lr * f(grad) }\n"
                     "route { O(lr = 1) for rest }\n")
                   .messages(),
