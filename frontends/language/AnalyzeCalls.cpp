@@ -99,11 +99,16 @@ bool BodyAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) 
   Diagnostic &error =
       diagnostics.error(call.range, "expected " + plural(info.argumentCount, "argument") + " of '" +
                                         info.name + "', found " + Twine(count));
-  if (info.function == Function::Min && count == 1)
+  ArrayRef<StringRef> options = optionsOf(info.functionClass);
+  StringRef word = count == 2 ? wordOf(*call.arguments[1]) : "";
+  if (info.function == Function::Min && count == 1) {
     error.withHint("the least of a tensor is '-max(-x)'");
-  else if (ArrayRef<StringRef> options = optionsOf(info.functionClass);
-           options.size() > 1 && count > info.argumentCount)
+  } else if (options == ArrayRef<StringRef>{"over"} && (word == "columns" || word == "rows")) {
+    error.withHint("write 'over = " + word + "'");
+    call.arguments.pop_back(); // it is no value
+  } else if (options.size() > 1 && count > info.argumentCount) {
     error.withHint("give further arguments by name: " + llvm::join(options, ", "));
+  }
   return false;
 }
 
