@@ -198,7 +198,7 @@ def test_arguments_of_the_model(real):
         optimizer.step()
     del optimizer.model["max_nrm"]
     with pytest.raises(TypeError, match=r"'max_norm' is a hyperparameter of the model: pass model=\{'max_norm': …\}"):
-        Optimizer(named, WARM + SGD, max_norm=1)
+        Optimizer(named, WARM + SGD, model={"max_norm": 1}, max_norm=1)
     optimizer.model["max_norm"] = torch.tensor(2.0)
     optimizer.step()
 

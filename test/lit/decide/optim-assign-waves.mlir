@@ -242,11 +242,11 @@ optim.group @g rule @Matrix parameters [@a, @b, @c, @d, @e, @f, @h, @i] strategy
 
 // -----
 
-// The model reads the gradients, to which both ranks contribute: their sums, 2 x 4096 elements of f32, are kept beside all waves. Under
-// this limit nothing is modelled to fit beside them.
+// The model reads the gradients, to which both ranks contribute: their sums, 48 x 4096 elements of f32, are kept beside all waves. Under
+// this limit nothing is modelled to fit beside them, and waves that reduce them again take less.
 // CHECK-LABEL: module @again attributes {{.*}}comm.reduces_again
-// REMARK: gradients-reduced-again {{.*}} kept-bytes=32768, modelled-bytes={{[0-9]+}}, target-bytes=300000
-module @again attributes {comm.workspace_limit = 300000 : i64} {
+// REMARK: gradients-reduced-again {{.*}} kept-bytes=786432, modelled-bytes={{[0-9]+}}, target-bytes=800000
+module @again attributes {comm.workspace_limit = 800000 : i64} {
   optim.model hyperparameters [] defaults [] values [] {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64):
     %total = optim.reduce norm %grad {optim.number = 0 : i64} : tensor<?x?xf32> to tensor<1x1xf32>
@@ -260,15 +260,61 @@ module @again attributes {comm.workspace_limit = 300000 : i64} {
     optim.yield %o : tensor<?x?xf32> {optim.writes = [#optim.space<out>]}
   }
   optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
-  optim.parameter @a shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
-  optim.parameter @b shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p0 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p1 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p2 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p3 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p4 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p5 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p6 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p7 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p8 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p9 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p10 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p11 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p12 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p13 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p14 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p15 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p16 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p17 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p18 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p19 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p20 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p21 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p22 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p23 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p24 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p25 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p26 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p27 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p28 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p29 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p30 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p31 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p32 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p33 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p34 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p35 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p36 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p37 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p38 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p39 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p40 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p41 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p42 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p43 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p44 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p45 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p46 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
+  optim.parameter @p47 shape [128, 64] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] gradient_placements [#optim.partial_sum] aliases []
   optim.mesh @model axes ["ranks"] sizes [2] ranks [0, 1]
   optim.rule @model hyperparameters [] states [] {
   ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
     optim.yield %param : tensor<?x?xf32> {optim.writes = [unit]}
   }
   optim.parameter @model shape [2] batch 0 type f32 gradient f32 mesh @model placements [#optim.shard<0>] aliases []
-  optim.group @g rule @Matrix parameters [@a, @b] reduced [#optim.shard<0>] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1]>]
+  optim.group @g rule @Matrix parameters [@p0, @p1, @p2, @p3, @p4, @p5, @p6, @p7, @p8, @p9, @p10, @p11, @p12, @p13, @p14, @p15, @p16, @p17, @p18, @p19, @p20, @p21, @p22, @p23, @p24, @p25, @p26, @p27, @p28, @p29, @p30, @p31, @p32, @p33, @p34, @p35, @p36, @p37, @p38, @p39, @p40, @p41, @p42, @p43, @p44, @p45, @p46, @p47] reduced [#optim.shard<0>] strategy #optim.owner hops [#optim.hop<owned [<0, 1, 2>] base [0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]>]
   optim.group @m rule @model parameters [@model]
 }
 
