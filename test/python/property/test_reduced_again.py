@@ -50,7 +50,7 @@ def drawn(folder, chosen, draw, text):
     kind = chosen.choice(("P(sum)", "P(avg)"))
     # So many that all sums take more memory than what a few waves have in flight.
     kinds = [[4 * chosen.randint(2, 4), chosen.randint(8, 16)] for _ in range(3)]
-    shapes = {f"w{i}": chosen.choice(kinds) for i in range(48)} | {"b": [4 * chosen.randint(9, 90)]}
+    shapes = {f"w{i}": chosen.choice(kinds) for i in range(128)} | {"b": [4 * chosen.randint(9, 90)]}
     one = {"name": "one", "axes": [{"name": "dp", "size": 1}]}
     mesh = {"name": "mesh", "axes": [{"name": "dp", "size": RANKS}]}
 
