@@ -315,8 +315,9 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
     More workspace is used only if it saves time. The pass tries 1, 2, 3, 4, 6, 8, 12, … waves and the
     number of blocks; under the module's `comm.workspace_limit` also each number up to 64. A number of
     waves counts if its modelled workspace, with three waves in flight, stays within that limit. Without
-    a limit it counts if the workspace stays within `target-bytes`. More than 32 waves count only if no
-    smaller number counts. Among the numbers that count, the pass takes the least workspace whose
+    a limit it counts if the workspace stays within `target-bytes`. With a limit, a smaller `target-bytes`
+    takes its place: the driver lowers it if the schedule is above the limit. More than 32 waves count only
+    if no smaller number counts. Among the numbers that count, the pass takes the least workspace whose
     modelled time is at most 3 % above the best. If no number stays within a limit, the pass takes the
     least modelled workspace of all. If no number stays within `target-bytes`, which is no limit, the
     pass chooses among numbers with at most twice the least workspace. Without a limit, the search ends
@@ -364,8 +365,8 @@ def AssignWaves : Pass<"optim-assign-waves", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"targetBytes", "target-bytes", "int64_t", /*default=*/"0",
-           "modelled workspace per rank that one step may use at most where no limit is given and something "
-           "stays within it; 0: a twelfth of the device's memory">,
+           "modelled workspace per rank that one step may use at most if something stays within it; 0: the "
+           "limit, or a twelfth of the device's memory without one">,
     Option<"waves", "waves", "int64_t", /*default=*/"0", "force this number of waves">,
   ];
 }
