@@ -131,8 +131,8 @@ using plan::kAlignment;
 inline constexpr llvm::StringLiteral kInputErrorMark = "stepc.input";
 /// Adds kInputErrorMark to a diagnostic and returns the diagnostic.
 mlir::InFlightDiagnostic blameInput(mlir::InFlightDiagnostic diagnostic);
-/// Marks an error of the input as a schedule that needs `bytes` of workspace, which is above the limit. Another
-/// schedule may need less. `neededBytes` returns these bytes, or 0 for any other diagnostic.
+/// Marks an error of the input as a schedule that needs `bytes` of workspace, which is above the limit.
+/// Another schedule may need less. `neededBytes` returns these bytes, or 0 for any other diagnostic.
 mlir::InFlightDiagnostic blameWorkspace(mlir::InFlightDiagnostic diagnostic, int64_t bytes);
 int64_t neededBytes(mlir::Diagnostic &diagnostic);
 

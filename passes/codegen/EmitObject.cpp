@@ -196,8 +196,8 @@ llvm::Expected<std::vector<char>> emitTable(llvm::ArrayRef<Program> programs) {
   auto *function = llvm::FunctionType::get(pointer, /*isVarArg=*/false);
   auto *entry = llvm::Function::Create(function, llvm::GlobalValue::ExternalLinkage,
                                        kernels::entryName(name), module);
-  // A trainer under UndefinedBehaviorSanitizer reads 8 bytes before each function that it calls by its address.
-  // The entry may be the first function of its page.
+  // A trainer under UndefinedBehaviorSanitizer reads 8 bytes before each function that it calls by its
+  // address. The entry may be the first function of its page.
   entry->setPrefixData(llvm::ConstantInt::get(llvm::Type::getInt64Ty(context), 0));
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", entry));
   builder.CreateRet(builder.CreateCall(module.getOrInsertFunction("stepc_rt_library", function)));

@@ -179,8 +179,8 @@ private:
   }
 
   /// Chooses whether reduced gradients are kept, and the division beside them. They are reduced again if the
-  /// model finds nothing within the limit beside them, and that takes less workspace. A number of waves that is
-  /// forced stays as it is.
+  /// model finds nothing within the limit beside them, and that takes less workspace. A number of waves that
+  /// is forced stays as it is.
   Choice chooseKept(WaveModel &model, int64_t bound, bool isLimit) {
     int64_t kept = keptBytes(model);
     auto choosing = [&](int64_t kept) {

@@ -39,8 +39,8 @@ public:
 
   /// Bytes of all reduced gradients on the rank that has most of each.
   int64_t reducedBytes() const { return reduced; }
-  /// Whether gradients are reduced once, before the first wave is computed. Their sums are beside the workspace
-  /// of waves.
+  /// Whether gradients are reduced once, before the first wave is computed. Their sums are beside the
+  /// workspace of waves.
   void keepReduced(bool keeps) { keepsReduced = keeps; }
 
   llvm::ArrayRef<optim::GroupOp> groups() const { return ops; }

@@ -309,8 +309,8 @@ std::optional<Stop> climb(mlir::ModuleOp module, Level from, Level to, const Low
 }
 
 /// Schedules a module of level optim within its limit of workspace. Waves are chosen by a model, which may
-/// miss by some percent. If the schedule is above the limit, waves are chosen again for less, down to the least.
-/// If none is within the limit, the schedule that needs least is the error.
+/// miss by some percent. If the schedule is above the limit, waves are chosen again for less, down to the
+/// least. If none is within the limit, the error is about the schedule that needs least.
 std::optional<Stop> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowering lowering,
                                    Report &report) {
   constexpr int kAttempts = 6;
