@@ -146,7 +146,7 @@ void BodyAnalyzer::declareAll() {
           (state->shape == Shape::Rows || state->shape == Shape::Cols) &&
           !needMatrix(state->range, "state '" + Twine(state->name.text) + "' with " +
                                         lang::describe(state->shape)))
-        state->element = ElementType::Invalid; // so that assignments to it are no errors, too
+        state->element = ElementType::Invalid; // so that assignments to it are no errors as well
     }
   };
   for (const auto &statement : body.statements) {

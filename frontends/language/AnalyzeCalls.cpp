@@ -104,7 +104,8 @@ bool BodyAnalyzer::checkArgumentCount(CallExpr &call, const FunctionInfo &info) 
   if (info.function == Function::Min && count == 1) {
     error.withHint("the least of a tensor is '-max(-x)'");
   } else if (options == ArrayRef<StringRef>{"over"} && (word == "columns" || word == "rows")) {
-    error.withHint("write 'over = " + word + "'");
+    if (llvm::is_contained(words.known, "rows")) // a model has no rows
+      error.withHint("write 'over = " + word + "'");
     call.arguments.pop_back(); // it is no value
   } else if (options.size() > 1 && count > info.argumentCount) {
     error.withHint("give further arguments by name: " + llvm::join(options, ", "));

@@ -133,7 +133,6 @@ constexpr Entry valueNames[] = {
     {"iteration", "did you mean 'step'?"},
     {"row", "did you mean 'rows'?"},
     {"n_rows", "did you mean 'rows'?"},
-    {"columns", "did you mean 'cols'?"},
     {"column", "did you mean 'cols'?"},
     {"col", "did you mean 'cols'?"},
     {"size", "did you mean 'numel'?"},

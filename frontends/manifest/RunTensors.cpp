@@ -62,7 +62,7 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   // The key is the parameter's index and the optimizer step, which is 0 for a gradient of every step.
   std::map<std::pair<size_t, int64_t>, const TensorView *> gradients;
   std::set<std::pair<size_t, std::string>> statesSeen;
-  std::vector<std::pair<const TensorView *, llvm::StringRef>> late; // and their parameters
+  std::vector<std::pair<const TensorView *, llvm::StringRef>> late; // gradients after the last step
   int64_t lastStep = 0;
   for (const TensorView &view : file.tensors()) {
     TensorName name = parseTensorName(view.name);

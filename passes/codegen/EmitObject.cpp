@@ -68,14 +68,13 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine, const CodegenO
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  if (options.isQuick) // one function serves all shapes
-    for (llvm::Function &function : module)
-      for (llvm::Instruction &instruction : llvm::instructions(function))
-        if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
-          call->removeFnAttr(llvm::Attribute::AlwaysInline);
   if (!options.isQuick)
     return (void)builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
         .run(module, modules);
+  for (llvm::Function &function : module) // one function serves all shapes
+    for (llvm::Instruction &instruction : llvm::instructions(function))
+      if (auto *call = llvm::dyn_cast<llvm::CallBase>(&instruction))
+        call->removeFnAttr(llvm::Attribute::AlwaysInline);
   // Instructions are combined first, but not for speed: casts of bits to 16-bit floats and back would
   // otherwise become calls of conversion functions.
   builder.registerPipelineStartEPCallback(

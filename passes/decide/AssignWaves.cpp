@@ -209,14 +209,13 @@ private:
   }
 
   /// Emits remarks on the chosen division and on a bound that it does not keep, and a warning if fewer waves
-  /// than forced are filled.
-  void report(const Choice &choice, int64_t blocks, int64_t bound, bool isLimit) {
+  /// than forced are filled. `name` is the bound's.
+  void report(const Choice &choice, int64_t blocks, int64_t bound, StringRef name, bool isLimit) {
     const Division &chosen = choice.division;
     Location loc = getOperation().getLoc();
     auto named = [](StringRef name) {
       return remark::RemarkOpts::name(name).category("optim-assign-waves");
     };
-    StringRef name = isLimit ? "the limit" : "target-bytes";
     int64_t needed = choice.bytes();
     if (waves > chosen.waves)
       getOperation().emitWarning("expected at most ")
@@ -290,7 +289,8 @@ private:
     if (targetBytes > 0)
       bound = limit ? std::min<int64_t>(bound, targetBytes) : int64_t(targetBytes);
     Choice choice = chooseKept(model, bound, bool(limit));
-    report(choice, model.blocks(), bound, bool(limit));
+    StringRef name = limit && bound == limit.getInt() ? "the limit" : "target-bytes";
+    report(choice, model.blocks(), bound, name, bool(limit));
     std::vector<std::vector<int64_t>> lists(model.groups().size());
     for (auto [block, wave] : llvm::enumerate(choice.division.waveOf))
       lists[model.groupOf(int64_t(block))].push_back(wave);

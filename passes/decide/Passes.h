@@ -19,8 +19,8 @@ namespace stepc::decide {
 struct DecideOptions {
   std::vector<std::string> strategies; ///< PATTERN=STRATEGY, the last match holds
   int64_t waves = 0;                   ///< forces a number of waves; 0: the pass chooses
-  int64_t targetBytes =
-      0; ///< modelled workspace to choose waves for, below any limit; 0: no such bound
+  /// Modelled workspace to choose waves for, below any limit. 0: no such bound.
+  int64_t targetBytes = 0;
 };
 
 /// The passes with which the decide pipeline begins: they set each parameter's matrices, blocks and route.

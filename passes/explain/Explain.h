@@ -178,8 +178,8 @@ struct Report {
   /// `busiest` and `leastBusiest` of each mesh, by its name.
   std::map<std::string, std::pair<double, double>> busiestOfMesh;
   std::vector<plan::Mesh> meshes;
-  std::string
-      meshOfModel; ///< the name of the mesh of all ranks, on which the model is; empty without one
+  /// The name of the mesh of all ranks, on which the model is. Empty without a model.
+  std::string meshOfModel;
   /// Parameters for which the specification's blocks hold, although the manifest has others.
   std::vector<std::string> overridden;
   std::vector<GroupReport> groups;

@@ -54,11 +54,11 @@ struct Plan {
   int64_t groupOfModel() const;
   /// Whether kernels decide that a step is skipped, so that the host does not know how many were taken.
   bool skipsOnDevice() const;
-  /// How many parameters of the trainer there are, and groups of them.
   /// Whether it is the mesh of all ranks, on which the model's numbers are.
   bool isMeshOfModel(const Mesh &mesh) const {
     return model >= 0 && &mesh == &meshes[size_t(groups[size_t(groupOfModel())].mesh)];
   }
+  /// How many parameters of the trainer there are, and groups of them.
   int64_t countOfParameters() const { return int64_t(parameters.size()) - (model >= 0); }
   int64_t countOfGroups() const { return int64_t(groups.size()) - (model >= 0); }
   /// The world: the sorted union of the meshes' ranks that some group uses.

@@ -36,7 +36,7 @@ TEST(Control, IsCleanWithEachSeed) {
   for (const ProductKernel &kernel : kernels()) {
     std::string message;
     auto seed = seedThatFinds(kernel, problemsFor(kernel), {}, message,
-                              uint64_t(stepc::test::draws(6)));
+                              uint64_t(stepc::test::draws(kSeeds)));
     EXPECT_FALSE(seed) << kernel.name << ", seed " << *seed << ": " << message;
   }
 }

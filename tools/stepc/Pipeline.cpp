@@ -99,8 +99,8 @@ struct Lowering {
   const CompileOptions &options;
   Level entered;
   StringRef target; // empty: the host
-  int64_t targetBytes =
-      0; // of workspace: waves are chosen for it; 0: for the limit, if there is one
+  /// The workspace that waves are chosen for. 0: the limit, if there is one.
+  int64_t targetBytes = 0;
 };
 
 /// One step of the ladder.
@@ -313,7 +313,7 @@ std::optional<Stop> climb(mlir::ModuleOp module, Level from, Level to, const Low
 /// least. If none is within the limit, the error is about the schedule that needs least.
 std::optional<Stop> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowering lowering,
                                    Report &report) {
-  constexpr int kAttempts = 6;
+  constexpr int kAttempts = 5;
   mlir::MLIRContext *context = module.getContext();
   mlir::OwningOpRef<mlir::ModuleOp> original = module.clone();
   std::vector<mlir::Diagnostic> least;
@@ -325,13 +325,16 @@ std::optional<Stop> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowerin
     int64_t needed = 0;
     {
       mlir::ScopedDiagnosticHandler keep(context, [&](mlir::Diagnostic &diagnostic) {
-        needed = std::max(needed, comm::neededBytes(diagnostic));
+        int64_t bytes = comm::neededBytes(diagnostic);
+        if (diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error && !bytes)
+          return mlir::failure(); // is printed at once: no other schedule mends it
+        needed = std::max(needed, bytes);
         said.push_back(std::move(diagnostic));
         return mlir::success();
       });
       stop = climb(module, Level::Optim, Level::Scheduled, lowering, report);
     }
-    if (needed < leastNeeded) {
+    if (attempt == 1 || needed < leastNeeded) {
       least = std::move(said);
       leastNeeded = needed; // 0 if no schedule is above the limit
     }

@@ -37,7 +37,7 @@ struct Side : Form {
 
 /// square(first element of a line, k, last, to, stride): transposes `lanes` steps of `lanes` lines, which are
 /// k elements apart in memory, into `to`, where a step takes `stride` numbers. Lines after number `last`
-/// repeat it. It is a function because LLVM needs long for a transpose, and a chip has one per type.
+/// repeat it. A chip has one per type.
 LLVM::LLVMFuncOp squareFunction(SymbolTable &symbols, const Tiling &tiling, Type type,
                                 Location loc) {
   std::string name = "stepc_product_square_" + tiling.chip() + "_" + typeName(type);

@@ -10,7 +10,7 @@ namespace stepc::kernels {
 namespace {
 
 /// mirror(square of the finished tile, out, n): stores `lanes` columns of a tile as rows of the upper half, n
-/// elements apart. It is a function because LLVM needs long for a transpose, and a chip has one per type.
+/// elements apart. A chip has one per type.
 LLVM::LLVMFuncOp mirrorFunction(SymbolTable &symbols, const ProductSpec &spec) {
   const Tiling &tiling = spec.tiling;
   assert(tiling.rowStride == tiling.lanes && "a tile's columns fit in a register");

@@ -208,7 +208,7 @@ def test_bits_arrive_or_all_ranks_say_what_is_missing(tmp_path, capsys):
     wanted = ("moved", "missing", "begins anew") if CASES >= 20 else ()
     for number in range(4 * CASES):
         if number >= CASES and all(found[kind] for kind in wanted):
-            break  # rare kinds of cases were drawn, too
+            break  # rare kinds of cases were also drawn
         try:
             found += check(tmp_path / str(number), chosen, draw)
         except AssertionError as error:

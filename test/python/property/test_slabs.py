@@ -169,7 +169,7 @@ def check(index, folder):
     coefficients = draw.choice(("simple", "polar_express")) if precision == "f32" else "simple"
     folder.mkdir()
     spec, given = folder / "spec.optim", folder / "in.safetensors"
-    form = ("", ", form = gram", ", form = auto, restarts = [1, 3]")[index // len(SLABS) % 3]
+    form = ("", ", form = gram", ", form = auto, restarts = [1, 3]")[index // 3 % 3]
     traits.append(form or "no form")
     spec.write_text(spec_of(coefficients, precision, form))
     both = folder / "both.json"

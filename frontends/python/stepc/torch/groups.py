@@ -421,6 +421,12 @@ class _NoNumber(Exception):
     """An option that is no number, without the words that say whose."""
 
 
+def _no_nan(value: float) -> float:
+    if math.isnan(value):
+        raise ValueError("not a number")
+    return value
+
+
 class Hyperparameters:
     """The groups' options in the array of float64 that the library reads in every step.
 
@@ -483,10 +489,7 @@ class Hyperparameters:
                 if on_device is not None:
                     self._bring(base + column, value, on_device)
                     continue
-                found = value if type(value) is float else number(value)
-                if math.isnan(found):
-                    raise ValueError("not a number")
-                values[base + column] = found
+                values[base + column] = _no_nan(value if type(value) is float else number(value))
             except GraphError:
                 raise
             except (KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -498,9 +501,7 @@ class Hyperparameters:
             on_device[place].copy_(value.reshape(()))
             self._values[place] = math.nan  # so that a later number counts as changed
             return
-        found = number(value)
-        if math.isnan(found):
-            raise ValueError("not a number")
+        found = _no_nan(number(value))
         if self._values[place] != found:
             refuse_capture(
                 "expected hyperparameters that are tensors on the GPU, or that a step or refresh() "
