@@ -16,15 +16,19 @@ MUON = ROOT / "examples" / "muon.optim"
 GAPS = 1.25
 
 
-def arena(manifest, *options, spec=MUON):
-    """Bytes of the workspace, with the most scratch that a target may use, or None where the limit is not
-    kept.
-    """
+def explain(manifest, *options, spec):
     compiler = real_compiler()
     if compiler is None:
         pytest.skip("build/bin/stepc was not built")
     command = [compiler, "explain", spec, "-m", manifest, "--json", *map(str, options)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def arena(manifest, *options, spec=MUON):
+    """Bytes of the workspace, with the most scratch that a target may use, or None where the limit is not
+    kept.
+    """
+    done = explain(manifest, *options, spec=spec)
     if done.returncode == 1 and "expected a workspace within the limit" in done.stderr:
         return None
     assert done.returncode == 0, done.stderr
@@ -183,31 +187,27 @@ route { Muon(lr = 0.1) for rest }
 """
 
 
-def needed(manifest, *options, spec):
-    """The bytes that the error of a limit says that the schedule needs; None if the limit is kept."""
-    command = [real_compiler(), "explain", spec, "-m", manifest, "--json", *map(str, options)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not done.returncode:
-        return None
+def needed_by_least(manifest, spec):
+    """The bytes that a schedule needs for which waves are chosen to take the least, as the error of a limit says."""
+    done = explain(manifest, "--workspace-limit", 1, spec=spec)
     return int(re.search(r"expected a workspace within the limit of \d+ .*, needs (\d+):", done.stderr)[1])
 
 
 @pytest.mark.parametrize("seed", [None, *range(3)])
 def test_what_a_smaller_limit_needs_a_larger_one_accepts(tmp_path, seed):
     """The model of the workspace may be too low. Then waves are chosen again."""
-    if real_compiler() is None:
-        pytest.skip("build/bin/stepc was not built")
     choose = random.Random(seed or 0)
     given = {"dtype": "bf16", "grad_dtype": "f32", "batch_axes": 1, "mesh": "m"}
     parameters = [{"name": "b", "shape": [12, 64, 96], "placements": ["flat(0, 50000, 73728)"], **given},
                   {"name": "c", "shape": [4, 70, 50], "placements": ["S(2)"], **given}]  # fmt: skip
     if seed is not None:
-        parameters = [{"name": f"p{i}", "shape": [choose.randint(2, 9), choose.randint(9, 90), choose.randint(9, 90)],
-                       "placements": [choose.choice(("S(0)", "S(1)", "S(2)"))], **given} for i in range(choose.randint(2, 4))]  # fmt: skip
+        shapes = [[choose.randint(2, 9), choose.randint(9, 90), choose.randint(9, 90)] for _ in range(choose.randint(2, 4))]
+        parameters = [{"name": f"p{i}", "shape": shape, "placements": [choose.choice(("S(0)", "S(1)", "S(2)"))], **given}
+                      for i, shape in enumerate(shapes)]  # fmt: skip
     meshes = [{"name": "m", "axes": [{"name": "x", "size": 2}]}]
     (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": parameters}))
     (tmp_path / "r.optim").write_text(ORTHOGONAL)
-    least = needed(tmp_path / "m.json", "--workspace-limit", 1, spec=tmp_path / "r.optim")
+    least = needed_by_least(tmp_path / "m.json", tmp_path / "r.optim")
     for percent in (100, 103, 105, 110, 114, 130):
         limit = least * percent // 100
         found = arena(tmp_path / "m.json", "--workspace-limit", limit, spec=tmp_path / "r.optim")
@@ -215,20 +215,21 @@ def test_what_a_smaller_limit_needs_a_larger_one_accepts(tmp_path, seed):
 
 
 def test_kept_sums_are_counted_once(tmp_path):
-    """Gradients to which ranks contribute are reduced before the first wave. So their contributions are not in the
+    """Gradients to which ranks contribute are reduced before the first wave. So contributions are not in the
     workspace beside what waves send."""
     (tmp_path / "r.optim").write_text(
-        "model(max_norm = 1) {\n  let total = norm(grad)\n  grad = min(1, max_norm / (total + 1e-6)) * grad\n}\n"
+        "model(max_norm = 1) {\n  let total = norm(grad)\n"
+        "  grad = min(1, max_norm / (total + 1e-6)) * grad\n}\n"
         "optimizer Sgd(lr, mu = 0.9) {\n  state m : f32\n  m = mu * m + grad\n  param = param - lr * m\n}\n"
         "route { Sgd(lr = 0.1) for rest }\n"
     )
-    parameters = [{"name": f"w{i}", "shape": [128, 64], "dtype": "f32", "mesh": "m", "placements": ["R"], "grad_placements": ["P(avg)"],
-                   "state_placements": ["S(0)"]} for i in range(8)]  # fmt: skip
+    given = {"placements": ["R"], "grad_placements": ["P(avg)"], "state_placements": ["S(0)"]}
+    parameters = [{"name": f"w{i}", "shape": [128, 64], "dtype": "f32", "mesh": "m", **given} for i in range(8)]
     meshes = [{"name": "m", "axes": [{"name": "dp", "size": 4}]}]
     (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": parameters}))
-    files = {"manifest": tmp_path / "m.json", "spec": tmp_path / "r.optim"}
-    kept = arena(files["manifest"], "--waves", 8, spec=files["spec"])
+    manifest, spec = tmp_path / "m.json", tmp_path / "r.optim"
+    kept = arena(manifest, "--waves", 8, spec=spec)
     for limit in (kept, kept * 9 // 8, kept * 5 // 4, kept * 3 // 2, kept * 2):
-        found = arena(files["manifest"], "--workspace-limit", limit, spec=files["spec"])
+        found = arena(manifest, "--workspace-limit", limit, spec=spec)
         assert found is not None and found <= limit, (kept, limit)
-    assert arena(files["manifest"], "--waves", 8, "--workspace-limit", kept, spec=files["spec"]) == kept
+    assert arena(manifest, "--waves", 8, "--workspace-limit", kept, spec=spec) == kept

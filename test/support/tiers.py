@@ -27,3 +27,12 @@ def draws(landing: int) -> int:
     in ``all``. At least one. (``test/support/Tier.h`` says the same to unit tests.)
     """
     return max(1, {"quick": landing // 4, "land": landing, "all": 8 * landing}[tier()])
+
+
+def cases(least: int, enough, times: int):
+    """Numbers of cases: ``least``, and then more until ``enough()`` says that rare kinds were drawn, but not more than
+    ``times`` as many."""
+    for number in range(times * least):
+        if number >= least and enough():
+            return
+        yield number

@@ -31,7 +31,6 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <limits>
-#include <variant>
 
 using namespace stepc;
 using namespace stepc::driver;
@@ -269,17 +268,15 @@ bool checkForms(mlir::ModuleOp module, const CompileOptions &options, Report &re
   return refused.empty();
 }
 
-/// The level whose passes failed, or kInputError if what they made was refused.
-using Stop = std::variant<Level, int>;
-
-/// Takes a module from one level to another. Returns why it stopped before, if it did.
-std::optional<Stop> climb(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
-                          Report &report) {
+/// Takes a module from one level to another. Returns the level that it did not reach, or whose module was
+/// refused, if there is one.
+std::optional<Level> climb(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
+                           Report &report) {
   const CompileOptions &options = lowering.options;
   mlir::MLIRContext *context = module.getContext();
   Progress progress("stepc");
   if (from == Level::Decided && !checkForms(module, options, report))
-    return int(kInputError);
+    return Level::Decided;
   for (const Rung &rung : kRungs) {
     if (rung.to <= from || rung.to > to)
       continue;
@@ -300,10 +297,9 @@ std::optional<Stop> climb(mlir::ModuleOp module, Level from, Level to, const Low
       return rung.to;
     if (rung.to != Level::Decided)
       continue;
-    if (!checkForms(module, options, report))
-      return int(kInputError);
-    if (!isModulePath(options.input) && !checkLimits(module))
-      return int(kInputError);
+    if (!checkForms(module, options, report) ||
+        (!isModulePath(options.input) && !checkLimits(module)))
+      return Level::Decided;
   }
   return std::nullopt;
 }
@@ -311,14 +307,14 @@ std::optional<Stop> climb(mlir::ModuleOp module, Level from, Level to, const Low
 /// Schedules a module of level optim within its limit of workspace. Waves are chosen by a model, which may
 /// miss by some percent. If the schedule is above the limit, waves are chosen again for less, down to the
 /// least. If none is within the limit, the error is about the schedule that needs least.
-std::optional<Stop> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowering lowering,
-                                   Report &report) {
+std::optional<Level> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowering lowering,
+                                    Report &report) {
   constexpr int kAttempts = 5;
   mlir::MLIRContext *context = module.getContext();
   mlir::OwningOpRef<mlir::ModuleOp> original = module.clone();
   std::vector<mlir::Diagnostic> least;
   int64_t leastNeeded = std::numeric_limits<int64_t>::max();
-  std::optional<Stop> stop;
+  std::optional<Level> stop;
   lowering.targetBytes = limit;
   for (int attempt = 1; attempt <= kAttempts; ++attempt) {
     std::vector<mlir::Diagnostic> said;
@@ -358,7 +354,7 @@ std::optional<Stop> scheduleWithin(mlir::ModuleOp module, int64_t limit, Lowerin
 /// Lowers a module from one level to another. Returns an exit code.
 int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering, Report &report) {
   const CompileOptions &options = lowering.options;
-  std::optional<Stop> stop;
+  std::optional<Level> stop;
   auto limit = module->getAttrOfType<mlir::IntegerAttr>(comm::kLimitAttr);
   if (limit && !options.waves && from == Level::Optim && to >= Level::Scheduled) {
     stop = scheduleWithin(module, limit.getInt(), lowering, report);
@@ -366,11 +362,7 @@ int lower(mlir::ModuleOp module, Level from, Level to, const Lowering &lowering,
   }
   if (!stop)
     stop = climb(module, from, to, lowering, report);
-  if (!stop)
-    return kSuccess;
-  return std::holds_alternative<int>(*stop)
-             ? std::get<int>(*stop)
-             : codeOfFailure(std::get<Level>(*stop), options, report);
+  return stop ? codeOfFailure(*stop, options, report) : kSuccess;
 }
 
 /// The module's level, if the module can be lowered to `to` with these options. Otherwise nothing, after an

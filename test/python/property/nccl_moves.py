@@ -60,7 +60,8 @@ def main():
     ctypes.CDLL(str(Path(stub) / "libnccl.so.2"))
     libraries = [Library(path) for path in paths]
     stores = [nccl_ranks.MemoryStore(), nccl_ranks.MemoryStore()]
-    nccl_ranks.on_threads(len(libraries[1].world_ranks), run, libraries, Path(stub), float(timeout), stores, absent)
+    size = len(libraries[1].world_ranks)
+    nccl_ranks.on_threads(size, run, libraries, Path(stub), float(timeout), stores, absent)
 
 
 if __name__ == "__main__":

@@ -146,7 +146,8 @@ def run(rank, size, library, stub, ways, timeout, meeting, found):
 
 
 def on_threads(size, function, *arguments):
-    """Calls function(rank, *arguments, found) in a thread per rank, and prints the list `found`, in which the calls set theirs."""
+    """Calls function(rank, *arguments, found) in a thread per rank. Each call sets its element of the list `found`,
+    which is printed."""
     found = ["a thread that ended early"] * size
     threads = [threading.Thread(target=function, args=(rank, *arguments, found)) for rank in range(size)]
     for thread in threads:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
 from random_layouts import random_meshes, random_placements
-from tiers import draws, tier
+from tiers import cases, draws, tier
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -169,19 +169,16 @@ def check(folder, chosen, draw):
 def test_steps_have_the_bits_of_one_rank(tmp_path, capsys):
     chosen, draw = random.Random(f"stay {SEED}"), np.random.default_rng(int(SEED))
     found = Counter()
-    count = 0
 
-    def strategies():
-        return [name for name in found if name.startswith("by ")]
+    def has_strategies():
+        return tier() == "quick" or len([name for name in found if name.startswith("by ")]) >= 3
 
-    # Rare strategies may need more draws.
-    while count < CASES or (tier() != "quick" and count < 6 * CASES and len(strategies()) < 3):
-        found += check(tmp_path / str(count), chosen, draw)
-        count += 1
+    for number in cases(CASES, has_strategies, times=6):
+        found += check(tmp_path / str(number), chosen, draw)
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {dict(found)}")
     assert found["stays"] >= CASES // 3, found
-    assert tier() == "quick" or len(strategies()) >= 3, found
+    assert has_strategies(), found
 
 
 def explained(folder, *options):

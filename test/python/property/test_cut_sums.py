@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from compiler import STEPC, run, save, stepc, tensor
 from random_layouts import Layout, Mesh, random_meshes, random_placements
-from tiers import draws
+from tiers import cases, draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -121,8 +121,12 @@ def check(folder, names, layout, target, draw):
 
 def test_reductions_of_cut_lines_are_exact(tmp_path, capsys):
     chosen, draw = random.Random(f"cut {SEED}"), np.random.default_rng(int(SEED))
-    histogram, i, kinds = Counter(), 0, ("part_rows", "part_columns", "part_blocks")
-    while i < CASES or (i < 10 * CASES and not all(histogram[kind] for kind in kinds)):
+    histogram, kinds = Counter(), ("part_rows", "part_columns", "part_blocks")
+
+    def has_all():
+        return all(histogram[kind] for kind in kinds)
+
+    for i in cases(CASES, has_all, times=10):
         mesh = chosen.choice(random_meshes(chosen, chosen.choice((2, 3, 4, 6))))
         batch = chosen.randint(0, 1)
         shape = (*[chosen.randint(1, 3)] * batch, chosen.randint(50, 250), chosen.randint(50, 250))
@@ -130,10 +134,9 @@ def test_reductions_of_cut_lines_are_exact(tmp_path, capsys):
         names = chosen.sample("xyz" if chosen.random() < 0.3 else list(LINES), chosen.randint(1, 2))
         layout = Layout(mesh, shape, batch, placements)
         histogram += check(tmp_path / str(i), names, layout, chosen.choice(TARGETS), draw)
-        i += 1
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {dict(histogram)}")
-    assert all(histogram[kind] for kind in kinds), histogram
+    assert has_all(), histogram
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -14,7 +14,7 @@ import pytest
 from compiler import STEPC, CompilerFailed, stepc
 from random_layouts import random_meshes, random_placements
 from stepc import Instance, Library, StepcError, _abi
-from tiers import draws
+from tiers import cases, draws
 
 pytestmark = [
     pytest.mark.plans,
@@ -206,16 +206,18 @@ def test_bits_arrive_or_all_ranks_say_what_is_missing(tmp_path, capsys):
     chosen, draw = random.Random(f"move {SEED}"), np.random.default_rng(int(SEED))
     found = Counter()
     wanted = ("moved", "missing", "begins anew") if CASES >= 20 else ()
-    for number in range(4 * CASES):
-        if number >= CASES and all(found[kind] for kind in wanted):
-            break  # rare kinds of cases were also drawn
+
+    def has_all():
+        return all(found[kind] for kind in wanted)
+
+    for number in cases(CASES, has_all, times=4):
         try:
             found += check(tmp_path / str(number), chosen, draw)
         except AssertionError as error:
             raise AssertionError(f"STEPC_SEED={SEED}, case {number}: {error}") from error
     with capsys.disabled():
         print(f"\nSTEPC_SEED={SEED}: {dict(found)}")
-    assert all(found[kind] for kind in wanted), found
+    assert has_all(), found
 
 
 MESH = [{"name": "dp", "axes": [{"name": "dp", "size": 3}]}]

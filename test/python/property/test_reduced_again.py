@@ -48,7 +48,7 @@ def drawn(folder, chosen, draw, text):
     """The arguments of a case, and those of the same on one rank."""
     folder.mkdir()
     kind = chosen.choice(("P(sum)", "P(avg)"))
-    # So many that all sums take more memory than what a few waves have in flight.
+    # All sums together take more memory than a few waves do.
     kinds = [[4 * chosen.randint(2, 4), chosen.randint(8, 16)] for _ in range(3)]
     shapes = {f"w{i}": chosen.choice(kinds) for i in range(128)} | {"b": [4 * chosen.randint(9, 90)]}
     one = {"name": "one", "axes": [{"name": "dp", "size": 1}]}
