@@ -22,6 +22,15 @@ void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArgu
 SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange arguments,
                                          int64_t width) {
   auto typeOf = [&](Type type) -> Type { return width ? VectorType::get(width, type) : type; };
+  // Of a bf16 or f16 its bits are broadcast: chips without the type would get it by calls of a library.
+  auto broadcast = [&](Value scalar) -> Value {
+    Type type = scalar.getType();
+    bool isSmall = type.isBF16() || type.isF16();
+    if (isSmall)
+      scalar = arith::BitcastOp::create(builder, builder.loc, builder.getI16Type(), scalar);
+    scalar = vector::BroadcastOp::create(builder, builder.loc, typeOf(scalar.getType()), scalar);
+    return isSmall ? arith::BitcastOp::create(builder, builder.loc, typeOf(type), scalar) : scalar;
+  };
   IRMapping values;
   for (auto [index, value] : llvm::enumerate(arguments))
     values.map(body.getArgument(index), value);
@@ -30,7 +39,7 @@ SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange argu
       return known;
     Value same = uniform.lookup(value);
     if (width)
-      same = vector::BroadcastOp::create(builder, builder.loc, typeOf(value.getType()), same);
+      same = broadcast(same);
     values.map(value, same);
     return same;
   };

@@ -266,3 +266,20 @@ def test_step_counts_that_cannot_be(tmp_path, steps, options):
         CompilerFailed, match=r"expected a number of steps from 0 to 2\^53 in 'state:w:step', found -?\d+"
     ):
         run(spec, path, tensors, tmp_path / "out.safetensors", *options)
+
+
+@pytest.mark.parametrize("chip", ["x86-64-v2", "x86-64-v3"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_small_scalars_on_chips_without_their_type(tmp_path, dtype, chip):
+    """A scalar was rounded to bf16 and then broadcast: on chips without bf16 LLVM called a function for it that no library has."""
+    text = f"""optimizer R(lr) {{
+  state s : {dtype}[]
+  s = clamp(max(rows, cols) + 1 / 3, -8, 41)
+  param = param - lr * s * orthogonalize(grad, precision = f32)
+}}
+"""
+    given = files(tmp_path, text, manifest((40, 6)))
+    found = run(*given, tmp_path / "out.safetensors", "--target", f"cpu:{chip}")
+    reference = run(*given, tmp_path / "reference.safetensors", "--reference")
+    assert found["state:w:s"].data == tensor(np.float32(40 + 1 / 3).reshape(()), dtype).data
+    assert np.abs(found["param:w"].array() - reference["param:w"].array()).max() < 0.2
