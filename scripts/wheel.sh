@@ -20,17 +20,15 @@ for needed in $python build/build.ninja $llvm/llvm-readelf $llvm/../lib/liblldEL
     break
   fi
 done
-cmake --build build --target stepc_static
+cmake --build build --target stepc stepc_nccl
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # A copy of the package without what was made in it, and everything else in its folder.
 tar -C frontends/python -c --exclude=__pycache__ --exclude='_extension*' --exclude='.building-*' \
   README.md pyproject.toml stepc | tar -C "$work" -x
-for component in static files; do
-  cmake --install build --prefix "$work/stepc" --component $component --strip >"$work/log" ||
-    { cat "$work/log"; fail "cmake --install"; }
-done
+cmake --install build --prefix "$work/stepc" --strip >"$work/log" ||
+  { cat "$work/log"; fail "cmake --install"; }
 
 # The licenses of what is linked into the compiler and the archives, as the packages that have it tell them.
 cp LICENSE "$work/LICENSE"
