@@ -228,8 +228,10 @@ int64_t Parallel::run(stepc_task given, void *givenArguments, int64_t givenCount
   for (int spins = 0; gate.load(std::memory_order_acquire) != 0; ++spins) {
     if (spins < 1024)
       relax();
-    else
+    else if (spins < 1088)
       std::this_thread::yield();
+    else // the worker has no core
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   return endLoop();
 }

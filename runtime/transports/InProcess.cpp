@@ -4,6 +4,7 @@
 #include "stepc/stepc.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -44,7 +45,8 @@ struct Rank {
   std::vector<std::unique_ptr<Handle>> handles; // used again, so that steps do not allocate
   std::vector<Post *> ready;                    // matched receives, to be copied by this rank
   std::vector<uint8_t> listed;
-  int64_t readers = 0; // peers that copy from this rank's buffers right now
+  int64_t readers = 0;             // peers that copy from this rank's buffers right now
+  std::condition_variable changed; // a message of this rank may go on, or failed
   bool left = false;
   stepc_traffic traffic{};
 };
@@ -66,7 +68,12 @@ struct Queue {
   Post *first = nullptr, *last = nullptr;
 };
 
+/// How long `test` waits for a peer. Ranks of one process often share cores, and a rank that only polls would
+/// take the core of the one that it waits for.
+constexpr auto kPatience = std::chrono::microseconds(200);
+
 struct World {
+  explicit World(int32_t size) : ranks(size) {}
   std::mutex mutex;
   std::condition_variable copied;
   std::vector<Rank> ranks;
@@ -75,6 +82,12 @@ struct World {
   char abortText[512] = ""; // fixed: an abort must work without memory
   int32_t alive = 0;
 };
+
+/// The world is aborted, or a rank has left it.
+void tellAll(World &world) {
+  for (Rank &rank : world.ranks)
+    rank.changed.notify_one();
+}
 
 Key keyOf(const Rank &self, const Post &post) {
   return post.isSend ? Key{self.rank, post.peer, post.tag} : Key{post.peer, self.rank, post.tag};
@@ -108,12 +121,15 @@ void match(Rank &self, Post &post) {
                               receive.peer, (long long)send.bytes, (long long)send.tag, send.peer,
                               (long long)receive.bytes);
     send.handle->error = receive.handle->error = text;
+    world.ranks[send.peer].changed.notify_one();
+    world.ranks[receive.peer].changed.notify_one();
     return;
   }
   send.partner = &receive;
   receive.partner = &send;
   send.state = receive.state = PostState::Matched;
   world.ranks[send.peer].ready.push_back(&receive);
+  world.ranks[send.peer].changed.notify_one();
 }
 
 Handle &freeHandle(Rank &self) {
@@ -179,6 +195,8 @@ void copyReady(Rank &self, std::unique_lock<std::mutex> &lock) {
     --receive->partner->handle->remaining;
     if (--sender.readers == 0)
       world.copied.notify_all();
+    if (receive->partner->handle->remaining == 0)
+      sender.changed.notify_one();
   }
 }
 
@@ -221,22 +239,28 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
   World &world = *self.world;
   Handle &handle = *static_cast<Handle *>(opaque);
   std::unique_lock<std::mutex> lock(world.mutex);
-  copyReady(self, lock);
-  // A complete group counts as done, even if a peer has aborted since.
-  if (handle.remaining == 0) {
-    handle.inUse = false;
-    return 1;
-  }
   char left[48];
-  const char *failure = world.aborted ? world.abortText : handle.error.c_str();
-  for (size_t i = 0; !*failure && i < handle.posts.size(); ++i)
-    if (handle.posts[i].state == PostState::Waiting && world.ranks[handle.posts[i].peer].left) {
-      std::snprintf(left, sizeof(left), "rank %d has left the world", handle.posts[i].peer);
-      failure = left;
+  const char *failure = "";
+  for (bool hasWaited = false;; hasWaited = true) {
+    copyReady(self, lock);
+    // A complete group counts as done, even if a peer has aborted since.
+    if (handle.remaining == 0) {
+      handle.inUse = false;
+      return 1;
     }
-  if (!*failure) {
-    listPending(self, handle, error, errorSize);
-    return 0;
+    failure = world.aborted ? world.abortText : handle.error.c_str();
+    for (size_t i = 0; !*failure && i < handle.posts.size(); ++i)
+      if (handle.posts[i].state == PostState::Waiting && world.ranks[handle.posts[i].peer].left) {
+        std::snprintf(left, sizeof(left), "rank %d has left the world", handle.posts[i].peer);
+        failure = left;
+      }
+    if (*failure)
+      break;
+    if (hasWaited) {
+      listPending(self, handle, error, errorSize);
+      return 0;
+    }
+    self.changed.wait_for(lock, kPatience);
   }
   copyText(error, errorSize, failure);
   // The other side of a broken exchange cannot go on either, so the world is aborted. After `drop` nobody
@@ -244,6 +268,7 @@ int32_t test(void *context, void *opaque, char *error, int64_t errorSize) try {
   if (!world.aborted) {
     world.aborted = true;
     copyText(world.abortText, sizeof(world.abortText), failure);
+    tellAll(world);
   }
   drop(self, lock);
   return -STEPC_ERROR_TRANSPORT;
@@ -259,6 +284,7 @@ void abort(void *context, const char *reason) try {
     self.world->aborted = true;
     std::snprintf(self.world->abortText, sizeof(self.world->abortText), "rank %d aborted: %s",
                   self.rank, reason ? reason : "");
+    tellAll(*self.world);
   }
   drop(self, lock);
 } catch (...) {
@@ -278,6 +304,7 @@ void destroy(void *context) try {
   }
   drop(self, lock);
   self.left = true;
+  tellAll(*world);
   bool last = --world->alive == 0;
   lock.unlock();
   if (last)
@@ -300,8 +327,7 @@ void traffic(void *context, stepc_traffic *out) { *out = static_cast<Rank *>(con
 } // namespace
 
 void inProcessWorld(int32_t size, stepc_transport *transports) {
-  auto world = std::make_unique<World>();
-  world->ranks.resize(size);
+  auto world = std::make_unique<World>(size);
   world->alive = size;
   int32_t stride = transports->struct_size;
   auto *at = reinterpret_cast<char *>(transports);
