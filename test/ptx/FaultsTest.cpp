@@ -36,7 +36,7 @@ TEST(Control, IsCleanWithEachSeed) {
   for (const ProductKernel &kernel : kernels()) {
     std::string message;
     auto seed = seedThatFinds(kernel, problemsFor(kernel), {}, message,
-                              uint64_t(stepc::test::draws(kSeeds)));
+                              uint64_t(stepc::test::draws(kSeeds / 2)));
     EXPECT_FALSE(seed) << kernel.name << ", seed " << *seed << ": " << message;
   }
 }
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// terms, because a multiplication of zeros alone changes nothing.
 TEST(Deletions, AreFound) {
   Random random(1);
-  for (int64_t n = 0, cases = stepc::test::draws(24); n < cases; ++n) {
+  for (int64_t n = 0, cases = stepc::test::draws(16); n < cases; ++n) {
     const ProductKernel &kernel = kernels()[random.below(uint32_t(kernels().size()))];
     auto all = deletions(kernel);
     ASSERT_GT(all.size(), 100u);

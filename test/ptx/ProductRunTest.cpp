@@ -117,7 +117,7 @@ TEST(Kernels, AddOnlyWhatATileNames) {
 }
 
 TEST(Kernels, AreRightForDrawnProblems) {
-  int64_t cases = stepc::test::draws(30);
+  int64_t cases = stepc::test::draws(15);
   uint64_t first = 0;
   if (const char *given = std::getenv("STEPC_SEED"))
     first = std::stoull(given);

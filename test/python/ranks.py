@@ -8,6 +8,7 @@ the package that a test has replaced. After a failure all processes are renewed.
 
 import atexit
 import contextlib
+import gc
 import importlib
 import multiprocessing.connection
 import os
@@ -57,6 +58,7 @@ class _Fresh:
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("STEPC")}
         self.folder = os.getcwd()
         self.random = random.getstate(), numpy.random.get_state(), torch.get_rng_state()
+        gc.freeze()  # so that each collection looks at what a function has made alone
 
     def restore(self, environment):
         os.environ.clear()
@@ -70,11 +72,17 @@ class _Fresh:
         random.setstate(python)
         numpy.random.set_state(array)
         torch.set_rng_state(tensor)
-        # DTensor keeps what it has planned for meshes whose process groups are gone.
-        _clear_sharding_prop_cache()
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)
+
+
+def _release():
+    """Lets go of process groups. A thread of each that is kept asks for messages a hundred times a second, and those of many
+    functions took a fifth of the machine."""
+    # DTensor keeps what it has planned for meshes whose process groups are gone.
+    _clear_sharding_prop_cache()
+    gc.collect()
 
 
 def _call(rank, size, function, arguments, folder):
@@ -102,6 +110,7 @@ def _serve(rank, tasks):
             except BaseException:
                 tasks.send(traceback.format_exc())
                 raise
+        _release()
         tasks.send(None)
 
 

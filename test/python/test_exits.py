@@ -52,13 +52,13 @@ def ended(process):
     return out
 
 
-@pytest.mark.parametrize("how", ["dropped", "failed"])
+@pytest.mark.parametrize("how", [pytest.param("dropped", marks=pytest.mark.tier("all")), "failed"])
 def test_one_process_ends_without_a_word(real, how):
     out = ended(begin(how, {}))
     assert ("failed: GradientError" in out) == (how == "failed")
 
 
-@pytest.mark.parametrize("how", ["kept", "failed"])
+@pytest.mark.parametrize("how", [pytest.param("kept", marks=pytest.mark.tier("all")), "failed"])
 def test_ranks_end_without_a_word(real, how):
     # The store is served here, as torchrun does it: a port that is free now may be taken when a rank would serve one.
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)

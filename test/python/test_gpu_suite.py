@@ -88,12 +88,14 @@ def planted(empty):
     return empty
 
 
+@pytest.mark.tier("all")
 def test_what_was_not_built_is_skipped(empty):
     status, text = suite("--dry", "--only", "products.*", empty)
     assert status == 0 and "products.repeated: skipped: products.2 was not built" in text, text
     assert " 0 failed" in text.splitlines()[-1]
 
 
+@pytest.mark.tier("all")
 def test_no_failure_ends_the_run(planted):
     status, text = suite("--dry", planted)
     assert status == 1

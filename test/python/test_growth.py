@@ -56,6 +56,7 @@ def test_code_grows_by_little_for_each_shape(tmp_path):
     assert all(0 < step < 200 for step in steps), steps
 
 
+@pytest.mark.tier("all")
 def test_memory_of_a_proof_does_not_grow_with_shapes_times_ranks(tmp_path):
     """Tables of shapes on ranks are not kept: on 512 ranks a further shape takes less than half a MiB,
     where it took 1.3.

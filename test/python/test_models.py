@@ -162,9 +162,9 @@ def test_they_are_planned_and_proven(tmp_path, options):
         "qwen3-30b-a3b --ranks 64 --ep 8 --layers 2",
         "qwen3.5-397b-a17b --ranks 128 --ep 16 --layers 4",
         "deepseek-v3 --ranks 1024 --ep 64 --layers 4",
-        "deepseek-v3 --ranks 2048 --ep 64 --layers 4",
-        "kimi-k2 --ranks 1024 --ep 64 --layers 2",
-        "kimi-k2 --ranks 2048 --ep 64 --layers 2",
+        pytest.param("deepseek-v3 --ranks 2048 --ep 64 --layers 4", marks=pytest.mark.tier("all")),
+        pytest.param("kimi-k2 --ranks 1024 --ep 64 --layers 2", marks=pytest.mark.tier("all")),
+        pytest.param("kimi-k2 --ranks 2048 --ep 64 --layers 2", marks=pytest.mark.tier("all")),
     ],
 )
 def test_they_are_simulated_on_a_cluster_of_gpus(tmp_path, options):
@@ -181,6 +181,7 @@ def test_they_are_simulated_on_a_cluster_of_gpus(tmp_path, options):
         assert 0 <= rank["exposed_seconds"] <= step["latency_seconds"] and rank["work_seconds"] > 0
 
 
+@pytest.mark.tier("all")
 def test_a_library_for_2048_ranks_is_small(tmp_path):
     """Only tables, which are made when it is opened, follow ranks. All layers of DeepSeek-V3 take 0.4
     GiB, and 3.5 MiB.

@@ -119,7 +119,7 @@ def test_dry_run(folder, tmp_path):
     assert "llama-3-8b: 2 × (32 × 32), 2 × (8 × 32), 2 × (112 × 32), 1 × (32 × 112)." in text
 
 
-@pytest.mark.tier("land")
+@pytest.mark.tier("all")
 def test_a_set_that_crashes_or_hangs_ends_alone(folder, tmp_path):
     package = folder / "gram_newton_schulz.py"
     package.write_text("import os\nos._exit(7)\n")

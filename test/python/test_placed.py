@@ -20,6 +20,9 @@ from stepc.torch.entries import Entry, Mesh
 from stepc.torch.uneven import as_it_lies
 
 
+ALL = pytest.mark.tier("all")
+
+
 class Odd(Shard):
     """Equal to a Shard by ``==``, and something else by meaning."""
 
@@ -258,7 +261,7 @@ def _uneven(rank, rows, dp, tp, folder):
 
 
 # 27 rows on 3 x 4 leave a rank with two rows, which both ways of cutting would give it.
-@pytest.mark.parametrize(("rows", "dp", "tp"), [(7, 3, 2), (13, 3, 2), (27, 3, 4)])
+@pytest.mark.parametrize(("rows", "dp", "tp"), [(7, 3, 2), pytest.param(13, 3, 2, marks=ALL), pytest.param(27, 3, 4, marks=ALL)])
 def test_uneven_fsdp_over_tensor_parallelism_steps(real, tmp_path, rows, dp, tp):
     results = run_ranks(_uneven, dp * tp, rows, dp, tp, str(tmp_path))
     assert sum(shape[0][0] for shape in results) == rows

@@ -177,6 +177,7 @@ def _hugging_face(rank, size, which, folder, steps, resume, kind):
     return [one["loss"] for one in trainer.state.log_history if "loss" in one]
 
 
+@pytest.mark.tier("all")
 def test_hugging_faces_trainer_with_fsdp2(real, tmp_path):
     pytest.importorskip("transformers")
     pytest.importorskip("accelerate")

@@ -15,7 +15,7 @@ from tiers import cases, draws, tier
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-CASES = draws(12)
+CASES = draws(8)
 TARGETS = ("cpu", "interpret", "emulated:sm_80")
 STRATEGIES = ("", "owner", "gather", "agrs", "hierarchical", "subgroup-gather")
 # Ranks in nodes of two, so that blocks may come together in two hops.

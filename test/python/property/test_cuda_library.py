@@ -64,8 +64,8 @@ def test_it_has_a_step_for_each_chip_and_needs_no_cuda(made, tmp_path):
     ("name", "manifest"),
     [
         pytest.param("muon", "four_ranks", marks=pytest.mark.tier("all")),
-        ("train_gpt", "four_ranks"),
-        pytest.param("c_trainer", "c_trainer_manifest", marks=pytest.mark.tier("all")),
+        pytest.param("train_gpt", "four_ranks", marks=pytest.mark.tier("all")),
+        ("c_trainer", "c_trainer_manifest"),
     ],
 )
 def test_examples_are_small(tmp_path, name, manifest):
@@ -161,6 +161,7 @@ int cuGetErrorName(int e, const char **n) {
 """
 
 
+@pytest.mark.tier("all")
 def test_ptx_is_for_chips_without_machine_code(tmp_path):
     every = re.findall(r"STEPC_LOAD\((\w+)\)", (ROOT / "runtime/devices/gpu/CudaDriver.cpp").read_text())
     rest = "".join(f"int {name}() {{ return 0; }}\n" for name in every if f"{name}(" not in LOADS)

@@ -19,7 +19,7 @@ from tiers import draws
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
-BATCHES = int(os.environ.get("STEPC_EMULATED_BATCHES") or draws(2))
+BATCHES = int(os.environ.get("STEPC_EMULATED_BATCHES") or draws(1))
 PER_BATCH = 12
 
 
@@ -52,7 +52,7 @@ def test_streams_in_any_order(tmp_path):
     files = [tmp_path / "spec.optim", tmp_path / "many.json", tmp_path / "in.safetensors"]
     expected = run(*files, tmp_path / "cpu.safetensors", *batch.options(), steps=STEPS)
     stepc("compile", files[0], "-m", files[1], *batch.options(), "--target", "emulated:sm_80,races", "-o", tmp_path / "gpu")
-    for order in range(3):
+    for order in range(2):
         found = run(*files, tmp_path / "gpu.safetensors", "--library", tmp_path / "gpu" / "libspec.so", steps=STEPS,
                     STEPC_EMULATED_SEED=order)  # fmt: skip
         wrong = differences(found, expected)

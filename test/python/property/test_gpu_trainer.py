@@ -61,6 +61,7 @@ def train(made, library, ranks, tmp_path, *options, started=None, **variables):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.tier("all")
 def test_losses_are_those_of_the_cpu(made, tmp_path):
     status, expected, error = train(made, "cpu", 1, tmp_path)
     assert status == 0, error

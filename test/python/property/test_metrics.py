@@ -12,7 +12,7 @@ from stepc.errors import ArgumentError
 from stub_driver import STUB
 from test_model import SEED, different, reduced
 from test_model_cases import CLIP, FLAT, added, drawn, explained, of_64, parameter, write
-from test_skipped_steps import TARGETS, stepped_and_replayed
+from test_skipped_steps import EACH_TARGET, TARGETS, stepped_and_replayed
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
@@ -109,7 +109,7 @@ def held(found):
     return {name[7:]: each.array() for name, each in found.items() if name.startswith("metric:")}
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", EACH_TARGET)
 def test_metrics_are_what_the_definition_says(tmp_path, target):
     given = tensors()
     found = run(*write(tmp_path, SPEC, [MESH], PARAMETERS, given), *TARGETS[target], steps=STEPS)
@@ -126,7 +126,7 @@ def test_metrics_are_what_the_definition_says(tmp_path, target):
     assert not [name for name in found if name.startswith("state:") and name.split(":")[2] in ("update", "total")]
 
 
-@pytest.mark.parametrize("target", ["cpu", "graph"])
+@pytest.mark.parametrize("target", ["cpu", pytest.param("graph", marks=pytest.mark.tier("all"))])
 def test_a_run_goes_on_without_them(tmp_path, target):
     """The output of a run is the input of the next, on another mesh: metrics in it are ignored."""
     given = tensors()

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-CASES = draws(24)
+CASES = draws(12)
 BYTES = {"f32": 4, "bf16": 2}
 # `v` may stay with matrices, `m` and `r` lie on shards, `r` has one number per row, and `count` one in all.
 SPEC = """

@@ -23,7 +23,7 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 SEED = os.environ.get("STEPC_SEED") or str(random.SystemRandom().randrange(10**9))
-CASES = int(os.environ.get("STEPC_OWNER_BYTES") or draws(16))
+CASES = int(os.environ.get("STEPC_OWNER_BYTES") or draws(10))
 SPEC = """
 optimizer Sign(lr) {
   state m : f32

@@ -248,6 +248,7 @@ driver.call("cuGraphExecDestroy", graph)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.tier("all")
 def test_the_benchmark_makes_a_table_that_compiles(tmp_path, muon):
     """pin_products.py asks heuristics, and refuses split-K and an algorithm whose bits depend on the
     place in a batch.
@@ -345,6 +346,7 @@ def test_kernels_are_found_in_a_library(tmp_path, muon):
         assert [parameters(code, kernels[0]["kernel"]) for code in codes] == [len(arguments)] * 2
 
 
+@pytest.mark.tier("all")
 def test_another_table_is_another_library_of_the_cache(tmp_path, muon, monkeypatch):
     """Python's cache of libraries is asked by what the table says, and not by its path."""
     import stepc as package

@@ -52,6 +52,7 @@ def test_a_sound_program_has_none(waves):
         assert found(waves, "", order) == ("", True)
 
 
+@pytest.mark.tier("all")
 def test_random_programs_on_tensor_cores_have_none(tmp_path):
     batch = random_batch(f"{SEED}-races", 10, forms=ON_CORES)
     batch.waves = 2

@@ -29,7 +29,7 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 PER_FILE = 20
-RULES = int(os.environ.get("STEPC_RULES") or draws(40))
+RULES = int(os.environ.get("STEPC_RULES") or draws(28))
 STEPS = 2
 FLAVORS = ("elementwise", "vector", "matrix", "matrix", "matrix")
 # What the draw must show, as patterns over the rules' text; the histogram counts the rules that have each.

@@ -21,10 +21,10 @@ INTERPRETED = saved_bits.PORTABLE.replace("cpu", "interpret")
 
 @pytest.mark.parametrize("target", [saved_bits.PORTABLE, pytest.param(INTERPRETED, marks=pytest.mark.tier("all"))])
 def test_bits_are_those_that_were_saved(tmp_path, target):
-    """All of them in the widest tier, which also interprets them; when landing every eighth."""
+    """All of them in the widest tier, which also interprets them; when landing every sixteenth."""
     expected = json.loads(saved_bits.DIGESTS.read_text())
     assert list(expected) == list(saved_bits.saved_programs()), "expected the programs that are drawn now"
-    names = list(expected)[:: 1 if includes("all") else 8]
+    names = list(expected)[:: 1 if includes("all") else 16]
     with ThreadPoolExecutor(2) as pool:
         digests = pool.map(lambda name: saved_bits.digest(name, tmp_path, target), names)
         found = dict(zip(names, digests, strict=True))

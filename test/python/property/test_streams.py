@@ -18,7 +18,7 @@ from tiers import draws
 RANDOM = STEPC.parents[1] / "lib" / "random"
 pytestmark = pytest.mark.skipif(not RANDOM.is_dir(), reason="build/lib/random was not built")
 
-BATCHES = int(os.environ.get("STEPC_STREAMS_BATCHES") or draws(4))
+BATCHES = int(os.environ.get("STEPC_STREAMS_BATCHES") or draws(3))
 PER_BATCH = 10
 ORDERS = 6
 MANY = (

@@ -24,7 +24,7 @@ from tiers import draws
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
 
 BATCHES = int(os.environ.get("STEPC_CORES_BATCHES") or draws(1))
-PER_BATCH = 12
+PER_BATCH = 8
 CORES = ("--target", "emulated:sm_80,tensorcore")
 
 

@@ -178,7 +178,7 @@ void tryMany(DamagedLibrary &library, int64_t count, uint64_t seed) {
 class Damage : public testing::TestWithParam<const char *> {
 public:
   DamagedLibrary library{inputFile(GetParam()), GetParam()};
-  int64_t count = fromEnvironment("STEPC_DAMAGES", draws(600));
+  int64_t count = fromEnvironment("STEPC_DAMAGES", draws(400));
   uint64_t seed = uint64_t(fromEnvironment("STEPC_SEED", 1));
 };
 INSTANTIATE_TEST_SUITE_P(Libraries, Damage, testing::Values("two_ranks", "experts"),

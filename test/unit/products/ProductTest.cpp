@@ -36,7 +36,7 @@ TEST(Product, RandomShapesTypesAndFlags) {
   SCOPED_TRACE("STEPC_TEST_SEED=" + std::to_string(seed));
   std::printf("STEPC_TEST_SEED=%u\n", seed);
   int symmetric = 0, shifted = 0, special = 0;
-  const int64_t kCases = draws(16);
+  const int64_t kCases = draws(10);
   for (int64_t i = 0; i < kCases && !HasFatalFailure(); ++i) {
     Case c;
     ReferenceProduct &p = c.product;

@@ -103,7 +103,7 @@ TEST(BlockReduce, RandomShapesAndKinds) {
   Engine engine(seed);
   SCOPED_TRACE("STEPC_TEST_SEED=" + std::to_string(seed));
   std::printf("STEPC_TEST_SEED=%u\n", seed);
-  for (int64_t i = 0; i < draws(24) && !HasFatalFailure(); ++i) {
+  for (int64_t i = 0; i < draws(14) && !HasFatalFailure(); ++i) {
     Case c;
     c.kind = Kind(draw(engine, 0, 4));
     c.source = Storage(draw(engine, 0, 2));

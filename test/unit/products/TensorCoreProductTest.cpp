@@ -157,7 +157,7 @@ TEST(TensorCoreProduct, MistakesShow) {
   auto wrongOf = [&](Prepared &given, Fault fault) {
     Code code = compileProduct(given.p, nullptr, fault);
     int wrong = 0;
-    for (int64_t i = 0; i < draws(8); ++i) {
+    for (int64_t i = 0; i < draws(5); ++i) {
       ThreadOrder order(engine);
       wrong += !given.run(code, given.p.order, engine);
     }
