@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import fnmatch
 import json
+import math
 import os
 import select
 import signal
@@ -20,11 +21,11 @@ import time
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-# All must end within 8 minutes, the start of Python included.
+# All must end within 8 minutes, the start of Python included. A dry run may take as long as it likes.
 TOTAL_S = 460.0
 START_S = 90.0  # of a worker: importing torch from a cold disk
-# A dry run is slower, and other tests may run beside it.
-DRY_TIMES = 5.0
+# A check of a dry run is slower, and other tests may run beside it.
+DRY_TIMES = 10.0
 
 
 class Worker:
@@ -163,10 +164,10 @@ def main() -> int:
     results: dict[str, dict] = {}
     worker = None
     for number, check in enumerate(chosen, 1):
-        left = TOTAL_S * times - (time.monotonic() - begun)
+        left = math.inf if options.dry else TOTAL_S - (time.monotonic() - begun)
         start = time.monotonic()
         if left < 5.0:
-            result = {"outcome": "failed", "text": f"not run: {TOTAL_S * times:.0f} s were over"}
+            result = {"outcome": "failed", "text": f"not run: {TOTAL_S:.0f} s were over"}
         else:
             result, worker = run(check["name"], min(check["seconds"] * times, left), worker, options.dry)
         result["seconds"] = time.monotonic() - start

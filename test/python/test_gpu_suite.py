@@ -106,8 +106,8 @@ def test_no_failure_ends_the_run(planted):
     assert told["skips"] == ("skipped", "no reason")
     assert told["breaks"] == ("failed", "IndexError: list index out of range")
     assert told["crashes"][0] == "failed" and "the process ended with status -6" in told["crashes"][1]
-    # A dry run waits five times as long.
-    assert told["hangs"][0] == "failed" and "no end within 2 s" in told["hangs"][1]
+    # A dry run waits ten times as long.
+    assert told["hangs"][0] == "failed" and "no end within 4 s" in told["hangs"][1]
     assert found["figures"]["figures"] == {"ms": 1.5}
     assert text.splitlines()[-1] == "2 passed, 4 failed, 1 skipped"
 
