@@ -137,14 +137,15 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
   let hasRegionVerifier = 1;
 }
 
-def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike, ParentOneOf<["RuleOp", "ModelOp"]>]> {
-  let summary = "the new parameter and states of a rule, or what a model gives to the rules";
+def Optim_YieldOp : Optim_Op<"yield", [Pure, Terminator, ReturnLike,
+                                       ParentOneOf<["RuleOp", "ModelOp", "RouteOp"]>]> {
+  let summary = "the new parameter and states of a rule, what a model gives to the rules, or a condition";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
+def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">, IsolatedFromAbove,
                                        DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "which parameters take which rule, with defaults";
   let description = [{
@@ -152,6 +153,9 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
     and none of `except`. With `matrix` it claims only matrices. A route with `rest` claims the parameters
     that no other route claims. Patterns of both lists that are also in `optional` may match nothing. An
     `except` pattern of any route that equals such a pattern may then also match nothing.
+
+    With `where`, which stands beside `matrix`, a route claims only matrices of certain sizes. The region's
+    arguments are `rows`, `cols` and `numel` of a block (f64), and it yields a condition (i1).
 
     A trainer and a checkpoint refer to a route and its parameter groups by the route's name.
     Defaults are one per hyperparameter; NaN means that the trainer gives the value.
@@ -161,26 +165,39 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">,
       missing_grad error
     optim.route @head rule @AdamW patterns ["lm_head*"] optional ["lm_head*"] except [] defaults [3.0e-04]
       missing_grad error
+    optim.route @Shampoo rule @Shampoo matrix patterns [] except [] defaults [1.0e-03] missing_grad error
+    where {
+    ^bb0(%rows: f64, %cols: f64, %numel: f64):
+      %most = arith.constant 8.192000e+03 : f64
+      %small = arith.cmpf ole, %rows, %most : f64
+      optim.yield %small : i1
+    }
     ```
     Constraints: no other route has the name; the rule exists; as many defaults as hyperparameters; patterns
     are well-formed (`dialects/optim/NamePattern.h`); `rest` has no patterns; each optional pattern is also in
-    `patterns` or `except`.
+    `patterns` or `except`; `where` needs `matrix`, and has the arguments and the yielded value as above.
   }];
   let arguments = (ins SymbolNameAttr:$label, FlatSymbolRefAttr:$rule, UnitAttr:$matrix, UnitAttr:$rest,
                        StrArrayAttr:$patterns, OptionalAttr<StrArrayAttr>:$optional, StrArrayAttr:$except,
                        DenseF64ArrayAttr:$defaults,
                        Optim_MissingGrad:$missing_grad);
+  let regions = (region MaxSizedRegion<1>:$where);
   let assemblyFormat = [{
     $label `rule` $rule (`matrix` $matrix^)? (`rest` $rest^)? `patterns` $patterns (`optional` $optional^)?
     `except` $except `defaults` custom<Defaults>($defaults)
-    `missing_grad` custom<Word>($missing_grad) attr-dict
+    `missing_grad` custom<Word>($missing_grad) (`where` $where^)? attr-dict
   }];
   let extraClassDeclaration = [{
     // The name is not in the attribute sym_name, which would make the operation a symbol of MLIR.
     ::mlir::StringAttr getSymNameAttr() { return getLabelAttr(); }
     ::llvm::StringRef getSymName() { return getLabel(); }
+    /// The condition that `where` yields. Null without `where`.
+    ::mlir::Value getCondition() {
+      return getWhere().empty() ? ::mlir::Value() : getWhere().front().getTerminator()->getOperand(0);
+    }
   }];
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {

@@ -266,7 +266,27 @@ template <typename Op> static LogicalResult verifyPatterns(Op op) {
 LogicalResult RouteOp::verify() {
   if (getRest() && !getPatterns().empty())
     return emitOpError("expected no patterns beside rest");
+  if (!getWhere().empty() && !getMatrix())
+    return emitOpError("expected matrix beside where, found none");
   return verifyPatterns(*this);
+}
+
+LogicalResult RouteOp::verifyRegions() {
+  if (getWhere().empty())
+    return success();
+  Block &body = getWhere().front();
+  Type f64 = Float64Type::get(getContext());
+  if (body.getNumArguments() != 3 ||
+      llvm::any_of(body.getArgumentTypes(), [&](Type type) { return type != f64; }))
+    return emitOpError("expected the arguments rows, cols and numel of where, of f64, found ")
+           << body.getArgumentTypes();
+  auto yield = dyn_cast_if_present<YieldOp>(body.empty() ? nullptr : &body.back());
+  if (!yield || yield.getNumOperands() != 1 || !yield.getOperand(0).getType().isInteger(1))
+    return emitOpError("expected where to yield one condition of i1");
+  for (Operation &op : body.without_terminator())
+    if (op.getNumRegions() || !isPure(&op))
+      return op.emitOpError("expected no operation with regions or effects in where");
+  return success();
 }
 
 LogicalResult DivideOp::verify() {

@@ -119,10 +119,12 @@ private:
   void importRoutes() {
     for (const lang::Claim &claim : file.route()->claims) {
       ArrayAttr patterns = strings(claim.globs);
-      optim::RouteOp::create(builder, locate(claim.range), claim.name, claim.rule->name.text,
-                             claim.isMatrix, claim.isRest, patterns,
-                             claim.ifPresent ? patterns : ArrayAttr(), strings(claim.except),
-                             claim.values, claim.missingGrad);
+      auto route = optim::RouteOp::create(builder, locate(claim.range), claim.name,
+                                          claim.rule->name.text, claim.isMatrix, claim.isRest,
+                                          patterns, claim.ifPresent ? patterns : ArrayAttr(),
+                                          strings(claim.except), claim.values, claim.missingGrad);
+      if (claim.where)
+        lang::emitCondition(*claim.where, *file.source, route.getWhere());
     }
   }
 

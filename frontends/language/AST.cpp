@@ -184,6 +184,11 @@ public:
     os << (claim.isRest ? " rest" : "") << (claim.isMatrix ? " matrix" : "");
     strings("globs", claim.globs);
     os << (claim.ifPresent ? " if-present" : "");
+    if (claim.where) {
+      os << " (where ";
+      expr(*claim.where);
+      os << ")";
+    }
     strings("except", claim.except);
     os << ")\n";
   }
@@ -223,7 +228,10 @@ private:
     if (!constant)
       return;
     os << " ";
-    number(constant->value);
+    if (constant->computed)
+      expr(*constant->computed);
+    else
+      number(constant->value);
   }
 
   void strings(StringRef label, const std::vector<StringLiteral> &list) {

@@ -30,10 +30,13 @@ struct Name {
   SourceRange range;
 };
 
-/// A number with its sign, known when compiling.
+struct Expr;
+
+/// A number, known when compiling: a literal with its sign, or what is computed of literals, as in `0.1 / 3`.
 struct Constant {
-  double value = 0;
+  double value = 0; ///< analysis, for a constant that is computed
   SourceRange range;
+  std::shared_ptr<Expr> computed; ///< How it is computed. Null for a literal.
 };
 
 struct StringLiteral {
@@ -59,6 +62,7 @@ struct StateDeclaration {
   ElementType element = ElementType::Invalid; ///< Invalid after a syntax error.
   Shape shape = Shape::Full;                  ///< Never Scalar.
   std::optional<Constant> initial;            ///< Zero where absent.
+  bool startsAtParam = false; ///< analysis: the first step takes the parameter for its old value
   SourceRange range;
   bool isAssigned = false; ///< analysis
   bool isRead = false;     ///< analysis: read by any statement, also by the one that assigns it
@@ -232,6 +236,7 @@ enum class Function : uint8_t {
   Sqrt,
   Rsqrt,
   Abs,
+  Floor,
   Sign,
   Exp,
   Log,
@@ -405,6 +410,8 @@ struct Claim {
   std::vector<StringLiteral> globs;
   std::optional<SourceRange> ifPresent; ///< Set if the globs may match nothing.
   std::vector<StringLiteral> except;
+  ExprPtr
+      where; ///< A condition on the sizes of blocks: matrices alone have one. Null if there is none.
   SourceRange range;
   SourceRange selectorRange; ///< `rest`, `matrix` or the globs, without `if present`.
 

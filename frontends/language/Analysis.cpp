@@ -40,12 +40,12 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
     for (const StateDeclaration &state : body->states) {
       if (!state.isAssigned && !state.isRead)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never used");
-      else if (!state.isAssigned)
+      else if (!state.isAssigned && !state.startsAtParam)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned")
             .withHint("if the trainer writes it, say so: '" + state.name.text + " = " +
                       state.name.text + "'");
       // A state of one number may be meant for the trainer to read. A tensor would only cost memory.
-      else if (!state.isRead && state.shape != Shape::One)
+      else if (state.isAssigned && !state.isRead && state.shape != Shape::One)
         diagnostics.warning(state.name.range,
                             "state '" + state.name.text + "' is assigned and never read");
     }
@@ -74,6 +74,7 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
     return false;
   checkRuleNames(file, diagnostics);
   checkModel(file, diagnostics);
+  computeConstants(file, diagnostics);
   for (Body *body : file.bodies()) {
     body->unread.insert(file.refused.begin(), file.refused.end());
     body->lacksNames |= file.lacksNames;

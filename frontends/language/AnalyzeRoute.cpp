@@ -2,6 +2,8 @@
 #include "dialects/optim/NamePattern.h"
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stepc;
 using namespace stepc::lang;
@@ -36,6 +38,8 @@ private:
     checkPatterns(claim.globs, diagnostics);
     checkPatterns(claim.except, diagnostics);
     checkIfPresent(claim);
+    if (claim.where)
+      analyzeWhere(*claim.where, *file.source, diagnostics);
     claim.rule = findRule(claim.ruleName.text);
     checkDuplicates(claim);
     if (!claim.rule && (file.lacksRules || !unknownRules.insert(claim.ruleName.text).second))

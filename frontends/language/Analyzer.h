@@ -180,6 +180,11 @@ void analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diagnostics);
 /// Checks the route against the rules and fills the claims.
 void analyzeRoutes(File &file, Diagnostics &diagnostics);
 
+/// Computes the constants of hyperparameters, initial values and claims. Wrong ones are reported and dropped.
+void computeConstants(File &file, Diagnostics &diagnostics);
+/// Checks the condition of a claim on the sizes of blocks.
+void analyzeWhere(Expr &condition, const Source &source, Diagnostics &diagnostics);
+
 /// Adds the hint `did you mean 'x'?` if a candidate is near.
 void hintNearest(Diagnostic &diagnostic, llvm::StringRef name,
                  llvm::ArrayRef<llvm::StringRef> candidates);

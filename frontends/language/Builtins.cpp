@@ -22,6 +22,7 @@ ArrayRef<FunctionInfo> stepc::lang::functions() {
       {"sqrt", Function::Sqrt, C::Elementwise, 1, [](X x) { return std::sqrt(x[0]); }},
       {"rsqrt", Function::Rsqrt, C::Elementwise, 1, [](X x) { return 1 / std::sqrt(x[0]); }},
       {"abs", Function::Abs, C::Elementwise, 1, [](X x) { return std::abs(x[0]); }},
+      {"floor", Function::Floor, C::Elementwise, 1, [](X x) { return std::floor(x[0]); }},
       {"sign", Function::Sign, C::Elementwise, 1,
        [](X x) { return x[0] < 0   ? -1
                         : x[0] > 0 ? 1
@@ -99,6 +100,17 @@ static constexpr Triple cans[] = {{8.4703, -25.1081, 18.6293},
                                   {3.9619, -2.9541, 0.5630},
                                   {3.2866, -2.4647, 0.5074},
                                   {2.2737, -1.6447, 0.4162}};
+// DeepSeek-V4's technical report, equation 28: eight steps towards 1, then two that settle there.
+static constexpr Triple deepseekV4[] = {{3.4445, -4.7750, 2.0315},
+                                        {3.4445, -4.7750, 2.0315},
+                                        {3.4445, -4.7750, 2.0315},
+                                        {3.4445, -4.7750, 2.0315},
+                                        {3.4445, -4.7750, 2.0315},
+                                        {3.4445, -4.7750, 2.0315},
+                                        {3.4445, -4.7750, 2.0315},
+                                        {3.4445, -4.7750, 2.0315},
+                                        {2, -1.5, 0.5},
+                                        {2, -1.5, 0.5}};
 // arXiv 2606.00371: c = 0, so the square of the Gram matrix is not needed.
 static constexpr Triple cubic5[] = {{3.3656576, -3.3420992, 0},
                                     {2.5744352, -1.4957376, 0},
@@ -113,6 +125,7 @@ ArrayRef<CoefficientSet> stepc::lang::coefficientSets() {
       {"polar_express", polarExpress, true, 5},
       {"cans", cans, false, 5},
       {"cubic5", cubic5, false, 5},
+      {"deepseekv4", deepseekV4, false, 10},
   };
   return sets;
 }

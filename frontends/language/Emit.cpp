@@ -122,16 +122,17 @@ ArrayAttr BodyEmitter::hyperparameterNames() {
 
 SmallVector<Attribute> BodyEmitter::stateAttributes() {
   SmallVector<Attribute> attributes;
-  auto add = [&](const Name &name, ElementType element, Shape shape, double initial, bool metric) {
+  auto add = [&](const Name &name, ElementType element, Shape shape, double initial, bool fromParam,
+                 bool metric) {
     attributes.push_back(optim::StateAttr::get(
         builder.getContext(), builder.getStringAttr(name.text), elementType(element),
-        valueKind(shape), builder.getF64FloatAttr(initial), /*master=*/false, metric));
+        valueKind(shape), builder.getF64FloatAttr(initial), /*master=*/false, fromParam, metric));
   };
   for (const StateDeclaration &state : body.states)
     add(state.name, state.element, state.shape, state.initial ? state.initial->value : 0,
-        /*metric=*/false);
+        state.startsAtParam, /*metric=*/false);
   for (const MetricStatement *metric : body.metrics())
-    add(metric->target, ElementType::F32, Shape::One, 0, /*metric=*/true);
+    add(metric->target, ElementType::F32, Shape::One, 0, /*fromParam=*/false, /*metric=*/true);
   return attributes;
 }
 
@@ -200,6 +201,7 @@ public:
     Block &block = op.getBody().emplaceBlock();
     addArguments(block);
     builder.setInsertionPointToEnd(&block);
+    emitInitialValues();
     emitStatements();
     SmallVector<Value> results{param};
     for (const StateDeclaration &state : rule.states)
@@ -219,8 +221,23 @@ private:
       attributes.push_back(optim::StateAttr::get(
           builder.getContext(), builder.getStringAttr("master"), builder.getF32Type(),
           optim::ValueKind::Full, builder.getF64FloatAttr(0), /*master=*/true,
-          /*metric=*/false));
+          /*fromParam=*/false, /*metric=*/false));
     return builder.getArrayAttr(attributes);
+  }
+
+  /// In the first step of a parameter, states that start at it have its value, rounded to their type.
+  void emitInitialValues() {
+    for (const StateDeclaration &state : rule.states) {
+      if (!state.startsAtParam)
+        continue;
+      Location loc = locate(state.range);
+      Value one = constant(loc, 1);
+      Value isFirst = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, step, one);
+      Value initial = toF32(loc, toElement(loc, param, state.element));
+      Value condition = toShape(loc, isFirst, state.shape);
+      states[&state] =
+          arith::SelectOp::create(builder, loc, condition, initial, states.lookup(&state));
+    }
   }
 
   void addArguments(Block &block) {
@@ -307,7 +324,34 @@ private:
   const Model &model;
 };
 
+//===----------------------------------------------------------------------===//
+// Conditions of claims
+//===----------------------------------------------------------------------===//
+
+class ConditionEmitter : BodyEmitter {
+public:
+  /// A condition reads no declarations, so the body that has them is empty.
+  ConditionEmitter(const Rule &empty, const Source &source, Region &region)
+      : BodyEmitter(empty, source, region.getParentOfType<ModuleOp>()), region(region) {}
+
+  void run(const Expr &condition) {
+    Block &block = region.emplaceBlock();
+    builder.setInsertionPointToEnd(&block);
+    Location loc = locate(condition.range);
+    for (Value *value : {&rows, &cols, &numel})
+      *value = block.addArgument(builder.getF64Type(), loc);
+    optim::YieldOp::create(builder, loc, emit(condition));
+  }
+
+private:
+  Region &region;
+};
+
 } // namespace
+
+void lang::emitCondition(const Expr &condition, const Source &source, Region &region) {
+  ConditionEmitter(Rule(), source, region).run(condition);
+}
 
 optim::RuleOp lang::emitRule(const Rule &rule, const Source &source, ModuleOp module) {
   return RuleEmitter(rule, source, module).run();

@@ -27,6 +27,10 @@ void emitDefinitions(
     const File &file, mlir::ModuleOp module,
     llvm::function_ref<bool(const Rule &)> isTaken = [](const Rule &) { return true; });
 
+/// Fills a region with a claim's condition: the arguments are rows, cols and numel of a block, of f64, and an
+/// `optim.yield` has the i1. The file that has the condition must have been analyzed.
+void emitCondition(const Expr &condition, const Source &source, mlir::Region &region);
+
 } // namespace stepc::lang
 
 #endif // STEPC_FRONTENDS_LANGUAGE_EMIT_H

@@ -283,6 +283,8 @@ Value BodyEmitter::emitCall(const CallExpr &call) {
   }
   case Function::Abs:
     return math::AbsFOp::create(builder, loc, x);
+  case Function::Floor:
+    return math::FloorOp::create(builder, loc, x);
   case Function::Sign:
     return emitSign(loc, x);
   case Function::Finite:

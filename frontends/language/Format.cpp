@@ -207,15 +207,21 @@ private:
       brackets.pop_back();
   }
 
-  /// Whether a token is the `when` of a `skip when`, which is no value although it is a name.
-  bool isWhen(size_t i) const {
-    return i > 0 && tokens[i].kind == TokenKind::Name && tokens[i - 1].kind == TokenKind::Name &&
-           source.text(tokens[i - 1].range) == "skip" && source.text(tokens[i].range) == "when";
+  /// Whether a token is the `when` of a `skip when` or the `where` of a claim. Neither is a value, although
+  /// both are names.
+  bool beginsCondition(size_t i) const {
+    if (i == 0 || tokens[i].kind != TokenKind::Name)
+      return false;
+    TokenKind before = tokens[i - 1].kind;
+    StringRef word = source.text(tokens[i].range);
+    return (word == "when" && before == TokenKind::Name &&
+            source.text(tokens[i - 1].range) == "skip") ||
+           (word == "where" && (before == TokenKind::KwMatrix || before == TokenKind::String));
   }
 
   bool isSign(size_t i) const {
     return tokens[i].kind == TokenKind::Minus &&
-           (i == 0 || !endsValue(tokens[i - 1].kind) || isWhen(i - 1));
+           (i == 0 || !endsValue(tokens[i - 1].kind) || beginsCondition(i - 1));
   }
 
   bool spaceBefore(size_t i) const {
@@ -230,7 +236,7 @@ private:
       return false;
     case TokenKind::LeftParen:
     case TokenKind::LeftBracket:
-      if (before == TokenKind::Name && !isWhen(i - 1))
+      if (before == TokenKind::Name && !beginsCondition(i - 1))
         return false;
       break;
     default:

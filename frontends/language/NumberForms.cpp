@@ -85,13 +85,3 @@ std::optional<std::string> stepc::lang::rightNumber(StringRef text) {
     return std::nullopt;
   return *right + "e" + std::to_string(exponent);
 }
-
-std::string stepc::lang::constantResult(double left, StringRef op, double right) {
-  double value = op == "+"                 ? left + right
-                 : op == "-"               ? left - right
-                 : op == "*"               ? left * right
-                 : op == "/"               ? left / right
-                 : op == "^" || op == "**" ? std::pow(left, right)
-                                           : HUGE_VAL;
-  return std::isfinite(value) ? shortest(value) : "";
-}

@@ -20,10 +20,6 @@ double numberValue(llvm::StringRef text);
 /// Whether f64 holds a number of this language: it is not too large, and not too small unless it is 0.
 bool fitsF64(llvm::StringRef text);
 
-/// The result of `left OP right` as a hint spells it, for OP one of "+" "-" "*" "/" "^" and "**". Empty
-/// for another operator, and if the result is not finite.
-std::string constantResult(double left, llvm::StringRef op, double right);
-
 } // namespace stepc::lang
 
 #endif // STEPC_FRONTENDS_LANGUAGE_NUMBERFORMS_H

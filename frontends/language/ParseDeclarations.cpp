@@ -176,7 +176,7 @@ bool Parser::parseHyperparameter(Body &body) {
   Hyperparameter &hyper = body.hyperparameters.emplace_back();
   hyper.name = std::move(*name);
   if (consumeIf(TokenKind::Equal)) {
-    hyper.defaultValue = parseConstant("a number", hyper.name.text);
+    hyper.defaultValue = parseComputed(hyper.name.text);
     hyper.isBroken = !hyper.defaultValue;
     if (!hyper.defaultValue)
       return false;
@@ -383,14 +383,7 @@ bool Parser::parseState(Body &body) {
   if (consumeIf(TokenKind::LeftBracket) && !parseStateKind(state))
     return false;
   if (consumeIf(TokenKind::Equal)) {
-    if (!at(TokenKind::Number) && !at(TokenKind::Minus)) {
-      Diagnostic &error = expected("a number");
-      hintConstant(error, "");
-      if (error.hint.empty())
-        error.withHint("the initial value of a state is a constant");
-      return false;
-    }
-    state.initial = parseConstant();
+    state.initial = parseComputed("");
     if (!state.initial)
       return false;
   }
@@ -520,6 +513,10 @@ bool Parser::parseClaim(Route &route) {
   if (!checkStartsLine("'except' or the end of the line"))
     return false;
   logicalLines.push_back(current().range.begin);
+  if (atName("where") && next().kind != TokenKind::LeftParen && next().kind != TokenKind::KwFor) {
+    expected("a claim").withHint("'where' stands on the line of its 'matrix'");
+    return false;
+  }
   std::optional<Name> name = parseName("an optimizer's name");
   if (!name)
     return false;
@@ -544,7 +541,7 @@ bool Parser::parseClaim(Route &route) {
     if (!claim.routeName)
       return false;
   }
-  if (!expect(TokenKind::KwFor) || !parseSelector(claim) ||
+  if (!expect(TokenKind::KwFor) || !parseSelector(claim) || !parseWhere(claim) ||
       !parseIfPresent(claim.ifPresent, "a claim"))
     return false;
   if (consumeIf(TokenKind::KwExcept) && !parseStrings(claim.except))
@@ -553,9 +550,32 @@ bool Parser::parseClaim(Route &route) {
     expected("the end of the line").withHint("'if present' stands before 'except'");
     return false;
   }
+  if (atName("where") && !current().startsLine) {
+    expected("the end of the line")
+        .withHint(
+            "'where' stands behind 'matrix' and its patterns, before 'if present' and 'except'");
+    return false;
+  }
   claim.range = claim.range.to(previousRange());
   route.claims.push_back(std::move(claim));
   return true;
+}
+
+/// Parses `where CONDITION` behind a selector, if it is there.
+bool Parser::parseWhere(Claim &claim) {
+  if (!atName("where") || current().startsLine)
+    return true;
+  if (!claim.isMatrix) {
+    expected("'if present', 'except' or the end of the line")
+        .withHint(claim.isRest ? "'rest' takes what no other claim takes, whatever its size"
+                               : "matrices have sizes: write 'for matrix " +
+                                     source.text(claim.selectorRange) + " where ...'");
+    return false;
+  }
+  consume();
+  depth = 0;
+  claim.where = parseExpression();
+  return claim.where != nullptr;
 }
 
 bool Parser::parseSetting(Claim &claim) {
@@ -577,7 +597,7 @@ bool Parser::parseSetting(Claim &claim) {
     setting.word = Name{spelling(word).str(), word.range};
     return true;
   }
-  setting.number = parseConstant("a number", setting.name.text);
+  setting.number = parseComputed(setting.name.text);
   return setting.number.has_value();
 }
 
@@ -611,7 +631,7 @@ bool Parser::parseSelector(Claim &claim) {
     else if (asksForAxes())
       error.withHint(
           "'matrix' takes parameters of two axes and declared stacks of matrices, 'rest' all "
-          "that no other claim takes");
+          "that no other claim takes; sizes are asked for by 'matrix where rows <= 4096'");
     else if (at(TokenKind::Name)) {
       static constexpr StringRef words[] = {"matrix", "rest"};
       StringRef nearest = text::nearestName(spelling(current()), words);

@@ -109,7 +109,7 @@ bool Parser::checkStartsLine(StringRef alternatives) {
   Diagnostic &error = expected(alternatives);
   hintAfterValue(error);
   if (error.hint.empty())
-    hintAfterConstant(error);
+    hintGroupedDigits(error, stream.tokens[position - 1]);
   if (error.hint.empty() && (atStatement() || atClaim()))
     error.withHint("each statement and each claim starts a line");
   return false;
@@ -145,6 +145,32 @@ std::optional<Constant> Parser::parseConstant(StringRef what, StringRef name) {
   return Constant{negative ? -token.value : token.value, begin.to(token.range)};
 }
 
+std::optional<Constant> Parser::parseComputed(StringRef name) {
+  // Lists such as (0.9, 0.95) and numbers such as +1 have hints of their own.
+  const Token &following = stream.tokens[std::min(position + 2, stream.tokens.size() - 1)];
+  bool isTuple = at(TokenKind::LeftParen) && following.kind == TokenKind::Comma;
+  if (isTuple || !(at(TokenKind::Number) || at(TokenKind::Minus) || at(TokenKind::LeftParen) ||
+                   at(TokenKind::Name) || at(TokenKind::KwNot) || isBuiltinValue(current().kind)))
+    return parseConstant("a number", name);
+  depth = 0;
+  ExprPtr value = parseExpression();
+  if (!value)
+    return std::nullopt;
+  Constant constant{0, value->range, nullptr};
+  const auto *unary = llvm::dyn_cast<UnaryExpr>(value.get());
+  const Expr *literal = unary && unary->op == UnaryOp::Negate ? unary->operand.get() : value.get();
+  if (const auto *number = llvm::dyn_cast<NumberExpr>(literal))
+    constant.value = unary ? -number->value : number->value;
+  else
+    constant.computed = std::move(value);
+  // If more follows, an error is said of it, and the value is not what was meant.
+  bool isWhole = current().startsLine || at(TokenKind::Comma) || at(TokenKind::RightParen) ||
+                 at(TokenKind::RightBrace) || at(TokenKind::End);
+  if (constant.computed && !isWhole)
+    constant.computed = std::make_shared<ErrorExpr>(constant.range);
+  return constant;
+}
+
 /// Adds a hint what was probably meant by a token in place of a number.
 void Parser::hintConstant(Diagnostic &error, StringRef name) const {
   if (at(TokenKind::Plus) && next().kind == TokenKind::Number) {
@@ -178,8 +204,6 @@ void Parser::hintConstant(Diagnostic &error, StringRef name) const {
       error.withHint("a hyperparameter is one number: write '" + each + "'");
   } else if (at(TokenKind::Name)) {
     error.withHint(foreignConstantHint(spelling(current())));
-    if (error.hint.empty() && next().kind == TokenKind::LeftParen)
-      error.withHint("a value here is one number, which nothing computes");
   }
 }
 
@@ -189,33 +213,6 @@ void Parser::hintGroupedDigits(Diagnostic &error, const Token &before) const {
   if (before.kind == TokenKind::Number && at(TokenKind::Number) && digits.size() == 3 &&
       llvm::all_of(digits, llvm::isDigit) && isNumber(spelling(before)))
     error.withHint("digits are not grouped: write " + spelling(before) + digits);
-}
-
-/// Adds a hint for an operator after a number in a place for constants alone.
-void Parser::hintAfterConstant(Diagnostic &error) const {
-  const Token &before = stream.tokens[position - 1];
-  if (before.kind != TokenKind::Number)
-    return;
-  if (this->at(TokenKind::Number)) {
-    hintGroupedDigits(error, before);
-    return;
-  }
-  size_t at = position;
-  StringRef op = spelling(stream.tokens[at]);
-  if (op == "*" && next().kind == TokenKind::Star) {
-    op = "**";
-    ++at;
-  }
-  bool negative = at + 1 < stream.tokens.size() && stream.tokens[at + 1].kind == TokenKind::Minus;
-  at += negative ? 2 : 1;
-  if (at >= stream.tokens.size() || stream.tokens[at].kind != TokenKind::Number)
-    return;
-  double right = stream.tokens[at].value;
-  bool minus = position >= 2 && stream.tokens[position - 2].kind == TokenKind::Minus;
-  std::string value =
-      constantResult(minus ? -before.value : before.value, op, negative ? -right : right);
-  if (!value.empty())
-    error.withHint("a value here is one number: write " + value);
 }
 
 std::optional<ElementType> Parser::parseDtype() {
@@ -276,7 +273,7 @@ bool Parser::parseList(TokenKind open, TokenKind close, llvm::function_ref<bool(
     error.withNote(openRange, "to match this " + describe(open));
     hintAfterValue(error);
     if (goOn && error.hint.empty())
-      hintAfterConstant(error);
+      hintGroupedDigits(error, stream.tokens[position - 1]);
     // At the start of a statement the bracket was most likely forgotten.
     if (current().startsLine && atStatement())
       openParens = 0;
@@ -352,6 +349,26 @@ bool Parser::atBlocks() const { return atName("blocks") && next().kind == TokenK
 
 /// Whether `model(...) {`, perhaps misspelt, begins at the token with index `at`. A claim of an optimizer
 /// that is called `model` has no brace.
+/// The token that closes the parenthesis `open`. 0 if none does before a brace or the end of the text.
+size_t Parser::closing(size_t open) const {
+  if (closings.empty()) {
+    // All at once, because a look ahead for each parenthesis would take quadratic time.
+    closings.resize(stream.tokens.size());
+    std::vector<size_t> opened;
+    for (const auto &[index, token] : llvm::enumerate(stream.tokens)) {
+      if (token.kind == TokenKind::LeftParen)
+        opened.push_back(index);
+      else if (token.kind == TokenKind::LeftBrace || token.kind == TokenKind::RightBrace)
+        opened.clear();
+      else if (token.kind == TokenKind::RightParen && !opened.empty()) {
+        closings[opened.back()] = uint32_t(index);
+        opened.pop_back();
+      }
+    }
+  }
+  return closings[open];
+}
+
 bool Parser::beginsModel(size_t at) const {
   const Token &word = stream.tokens[at];
   if (word.kind != TokenKind::Name || (spelling(word) != "model" && !isMisspelt(at, "model")))
@@ -360,6 +377,10 @@ bool Parser::beginsModel(size_t at) const {
     return true;
   if (stream.tokens[at + 1].kind != TokenKind::LeftParen)
     return false;
+  if (size_t close = closing(at + 1);
+      close && stream.tokens[close + 1].kind == TokenKind::LeftBrace)
+    return true;
+  // The list has an error, so that its end is unknown.
   for (const Token &token : llvm::ArrayRef(stream.tokens).drop_front(at + 2)) {
     if (token.kind == TokenKind::LeftBrace)
       return true;

@@ -51,7 +51,6 @@ private:
   void hintBinding(Diagnostic &error, const Body &body, llvm::StringRef name,
                    Statement::Kind kind) const;
   void hintConstant(Diagnostic &error, llvm::StringRef name) const;
-  void hintAfterConstant(Diagnostic &error) const;
   void hintGroupedDigits(Diagnostic &error, const Token &before) const;
   bool expect(TokenKind kind);
   /// Reports a construct that a later version will have.
@@ -64,6 +63,8 @@ private:
   /// `name` is the hyperparameter's that gets the value, for hints; "" if there is none.
   std::optional<Constant> parseConstant(llvm::StringRef what = "a number",
                                         llvm::StringRef name = "");
+  /// A constant that may be computed: `0.1 / 3`.
+  std::optional<Constant> parseComputed(llvm::StringRef name);
   std::optional<ElementType> parseDtype();
   bool parseStrings(std::vector<StringLiteral> &strings);
   /// `( item, item, ... )` with an optional trailing comma.
@@ -108,6 +109,7 @@ private:
   bool parseSetting(Claim &claim);
   bool parseStateKind(StateDeclaration &state);
   bool parseSelector(Claim &claim);
+  bool parseWhere(Claim &claim);
   bool asksForAxes() const;
   bool expectClosingBrace(SourceRange openRange);
 
@@ -124,6 +126,7 @@ private:
   const Token *plannedDeclaration() const;
   bool atPlannedStatement() const;
   bool atBlocks() const;
+  size_t closing(size_t open) const;
   bool beginsModel(size_t at) const;
   bool atSkip() const;
   bool atStatement() const;
@@ -140,6 +143,8 @@ private:
   unsigned depth = 0;      ///< The depth of the expression being parsed.
   unsigned openParens = 0; ///< Open brackets within the statement being parsed.
   bool inBody = false;     ///< Within the braces of an optimizer or a model.
+  mutable std::vector<uint32_t>
+      closings; ///< closing() of each parenthesis. Empty until the first is asked for.
   std::vector<uint32_t> logicalLines;
   Diagnostic silenced;
 };

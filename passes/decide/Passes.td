@@ -30,7 +30,9 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
   let summary = "Give every parameter the one route that claims it";
   let description = [{
     A route claims a parameter if its name or an alias matches (see `optim.route`). A route with `rest` claims
-    the parameters that no other route claims. Errors are: no route or two routes claim a parameter; a pattern
+    the parameters that no other route claims. A route with `where` claims parameters whose blocks have sizes
+    for which the condition holds. Errors are: no route or two routes claim a parameter; the condition holds
+    for some blocks of a parameter and not for others; a pattern
     that is not `optional` matches nothing; a rule that needs a matrix gets a parameter that is no matrix; a
     `matrix` route matches a parameter of three or more axes without batch axes and `flatten`. An `except`
     pattern that matches nothing is a warning, unless a route has it as `optional`. A pattern may also match

@@ -4,6 +4,7 @@
 
 #include "dialects/optim/Optim.h"
 #include "passes/decide/Selectors.h"
+#include "passes/decide/SizeEvaluator.h"
 
 #include "mlir/IR/Remarks.h"
 
@@ -96,6 +97,39 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
     return result;
   }
 
+  /// Whether the blocks of a parameter have sizes that the route takes. Fails if some have and others do not.
+  static FailureOr<bool> hasSize(RouteOp route, ParameterOp parameter) {
+    Value condition = route.getCondition();
+    if (!condition)
+      return true;
+    plan::Group group = parameter.toPlan();
+    std::optional<bool> all;
+    plan::View first{};
+    for (size_t part = 0; part < std::max<size_t>(group.division.parts.size(), 1); ++part) {
+      if (!group.division.parts.empty())
+        group.parts = {int64_t(part)};
+      Block &body = route.getWhere().front();
+      std::optional<bool> taken =
+          decide::SizeEvaluator(body, body.getArguments(), group).truthOf(condition);
+      if (!taken)
+        return route.emitError("expected a condition that follows from rows, cols and numel");
+      plan::View block = group.matrix();
+      if (all && *all != *taken) {
+        auto diag =
+            parameter.emitError("expected route ")
+            << route.getSymName() << " to take all blocks of parameter '" << parameter.getSymName()
+            << "' or none, found a condition that takes blocks of " << (*all ? first : block).rows
+            << " x " << (*all ? first : block).cols << " and not of " << (*all ? block : first).rows
+            << " x " << (*all ? block : first).cols;
+        diag.attachNote(route.getLoc()) << "the condition is here";
+        return failure();
+      }
+      all = taken;
+      first = block;
+    }
+    return *all;
+  }
+
   LogicalResult claimParameter(ParameterOp parameter, std::vector<Claim> &claims) {
     SmallVector<Claim *> found;
     for (Claim &claim : claims) {
@@ -123,7 +157,11 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
             << claim.route.getSymName();
         return failure();
       }
-      found.push_back(&claim);
+      FailureOr<bool> isOfSize = hasSize(claim.route, parameter);
+      if (failed(isOfSize))
+        return failure();
+      if (*isOfSize)
+        found.push_back(&claim);
     }
     if (found.empty())
       for (Claim &claim : claims)

@@ -93,7 +93,7 @@ Value withOneNaN(KernelBuilder &b, Type element, Value value) {
 static bool passesNaNs(Operation *op) {
   return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::DivFOp, arith::NegFOp,
              arith::MaximumFOp, arith::MinimumFOp, arith::ExtFOp, arith::TruncFOp, math::SqrtOp,
-             math::AbsFOp, math::FmaOp>(op);
+             math::AbsFOp, math::FloorOp, math::FmaOp>(op);
 }
 
 /// Drops values whose NaNs make another of these values a NaN.

@@ -35,8 +35,8 @@ WalkResult check(Operation *op, bool fuses) {
   // LLVM would turn these into calls of the machine's math library, if it lowers them at all.
   if (isa<arith::RemFOp>(op) || (isa<math::FmaOp>(op) && !fuses) ||
       (isa<math::MathDialect>(op->getDialect()) &&
-       !isa<math::SqrtOp, math::AbsFOp, math::CopySignOp, math::CountLeadingZerosOp, math::FmaOp>(
-           op))) {
+       !isa<math::SqrtOp, math::AbsFOp, math::FloorOp, math::CopySignOp, math::CountLeadingZerosOp,
+            math::FmaOp>(op))) {
     op->emitOpError("expected a function with one sequence for vectors and scalars");
     return WalkResult::interrupt();
   }

@@ -97,6 +97,7 @@ std::optional<double> Interpreter::compute(Operation &op, ArrayRef<double> x) {
       .Case<arith::TruncFOp, arith::ExtFOp>([&](auto) { return x[0]; })
       .Case([&](math::SqrtOp) { return std::sqrt(x[0]); })
       .Case([&](math::RsqrtOp) { return 1.0 / std::sqrt(x[0]); })
+      .Case([&](math::FloorOp) { return std::floor(x[0]); })
       .Case([&](math::AbsFOp) { return std::abs(x[0]); })
       .Case([&](math::ExpOp) { return std::exp(x[0]); })
       .Case([&](math::LogOp) { return std::log(x[0]); })

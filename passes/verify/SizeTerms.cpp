@@ -47,6 +47,7 @@ std::optional<double> Terms::valueOf(Operation *op, ArrayRef<Term> operands) con
       .Case([&](arith::DivFOp) { return isNumber ? Value(x[0] / x[1]) : Value(); })
       .Case([&](arith::NegFOp) { return isNumber ? Value(-x[0]) : Value(); })
       .Case([&](math::SqrtOp) { return isNumber ? Value(std::sqrt(x[0])) : Value(); })
+      .Case([&](math::FloorOp) { return isNumber ? Value(std::floor(x[0])) : Value(); })
       .Case([&](math::AbsFOp) { return isNumber ? Value(std::fabs(x[0])) : Value(); })
       .Case([&](arith::MaximumFOp) { return areOrdered ? Value(std::max(x[0], x[1])) : Value(); })
       .Case([&](arith::MinimumFOp) { return areOrdered ? Value(std::min(x[0], x[1])) : Value(); })

@@ -175,6 +175,8 @@ template <typename T> Apply ofFloats(Operation operation) {
     return unary<W, W, [](W a) { return W(a & ~kSign); }>;
   case Operation::CopySign:
     return binary<W, [](W a, W b) { return W((a & ~kSign) | (b & kSign)); }>;
+  case Operation::Floor:
+    return unary<T, T, [](T a) { return std::floor(a); }>;
   case Operation::Sqrt:
     return unary<T, T, squareRoot<T>>;
   case Operation::Fma:

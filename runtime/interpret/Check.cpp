@@ -7,6 +7,7 @@ int64_t operandsOf(Operation operation) {
   switch (operation) {
   case Operation::NegF:
   case Operation::AbsF:
+  case Operation::Floor:
   case Operation::Sqrt:
   case Operation::ExtendF:
   case Operation::TruncateF:

@@ -34,6 +34,7 @@ enum class Operation : int64_t {
   DivF,
   NegF,
   AbsF,
+  Floor,
   Sqrt,
   Fma,
   MaximumF,
@@ -366,10 +367,10 @@ inline constexpr auto kNames<interpret::Type> =
     std::to_array<std::string_view>({"i1", "i16", "i32", "i64", "f32", "f64"});
 template <>
 inline constexpr auto kNames<interpret::Operation> = std::to_array<std::string_view>(
-    {"addf",     "subf",     "mulf",     "divf",   "negf",   "absf",  "sqrt",   "fma",
-     "maximumf", "minimumf", "copysign", "cmpf",   "addi",   "subi",  "muli",   "andi",
-     "ori",      "xori",     "shli",     "shrui",  "shrsi",  "cmpi",  "select", "extf",
-     "truncf",   "extui",    "extsi",    "trunci", "fptosi", "sitofp"});
+    {"addf", "subf",     "mulf",     "divf",     "negf",   "absf",   "floor", "sqrt",
+     "fma",  "maximumf", "minimumf", "copysign", "cmpf",   "addi",   "subi",  "muli",
+     "andi", "ori",      "xori",     "shli",     "shrui",  "shrsi",  "cmpi",  "select",
+     "extf", "truncf",   "extui",    "extsi",    "trunci", "fptosi", "sitofp"});
 template <>
 inline constexpr auto kNames<interpret::Reach> =
     std::to_array<std::string_view>({"shards", "staged", "block", "row", "column"});

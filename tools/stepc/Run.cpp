@@ -315,6 +315,7 @@ static int execute(Input &input, const RunCommand &command, RunInput &run,
   if (!checkHyperparameters(*module, command, input.report))
     return kUsageError;
   if (!checkGradients(*module, run, input.report) ||
+      !checkFirstStates(*module, run, input.report) ||
       !checkModelStates(*module, run, command.reference, input.report))
     return kInputError;
   if (!command.watch.empty()) {

@@ -68,6 +68,8 @@ RunOutput stepsOutput(const std::string &name, int64_t steps);
 /// tensors that would do, and counts the other parameters. `module` is at level optim.
 bool checkHyperparameters(mlir::ModuleOp module, const RunCommand &command, Report &report);
 bool checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report);
+/// Checks that no tensor gives a state that the first step takes from the parameter.
+bool checkFirstStates(mlir::ModuleOp module, const RunInput &run, Report &report);
 /// Checks the states of the model among the tensors.
 bool checkModelStates(mlir::ModuleOp module, const RunInput &run, bool isReference, Report &report);
 

@@ -7,6 +7,7 @@
 #include "tools/stepc/OptionChecks.h"
 
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -58,27 +59,64 @@ bool driver::checkHyperparameters(mlir::ModuleOp module, const RunCommand &comma
   return true;
 }
 
+/// A copy of a module in which parameters have routes. Null after an error of routes, which is printed when
+/// routes are taken for good.
+static mlir::OwningOpRef<mlir::ModuleOp> routedCopy(mlir::ModuleOp module) {
+  mlir::OwningOpRef<mlir::ModuleOp> routed = module.clone();
+  mlir::ScopedDiagnosticHandler silent(module.getContext(),
+                                       [](mlir::Diagnostic &) { return mlir::success(); });
+  mlir::PassManager manager(module.getContext());
+  decide::buildRoutePipeline(manager);
+  if (failed(manager.run(*routed)))
+    return nullptr;
+  return routed;
+}
+
+bool driver::checkFirstStates(mlir::ModuleOp module, const RunInput &run, Report &report) {
+  // Tensors of steps are checked later. One that is none says nothing here.
+  auto startsHere = [&](size_t index) {
+    const manifest::TensorView *steps = run.state(index, "step");
+    bool isNumber = steps && steps->type == manifest::TensorType::I64 && steps->shape.empty();
+    return !run.tensors[index].states.empty() &&
+           (!steps || (isNumber && run.stepsTaken(index) == 0));
+  };
+  if (llvm::none_of(llvm::seq(run.tensors.size()), startsHere))
+    return true;
+  mlir::OwningOpRef<mlir::ModuleOp> routed = routedCopy(module);
+  if (!routed)
+    return true;
+  for (auto op : routed->getOps<optim::ParameterOp>()) {
+    size_t index = run.indexOfName.lookup(op.getSymName());
+    if (!startsHere(index))
+      continue;
+    auto route = optim::lookupRoute(op, op.getRouteAttr());
+    auto rule =
+        mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
+    for (auto state : rule.getStates().getAsRange<optim::StateAttr>())
+      if (const manifest::TensorView *view = run.state(index, state.getName().getValue());
+          view && state.getFromParam()) {
+        StringRef name = run.manifest->parameters[index].name;
+        report.error(run.tensorFile,
+                     "expected no tensor '" + view->name + "' before the first step, because '" +
+                         state.getName().getValue() + "' starts at the parameter, found one");
+        report.hint("'state:" + name + ":step' says how many steps the parameter has taken");
+        return false;
+      }
+  }
+  return true;
+}
+
 bool driver::checkGradients(mlir::ModuleOp module, const RunInput &run, Report &report) {
   auto lacksSome = [](const auto &one) { return llvm::is_contained(one.gradients, nullptr); };
   if (llvm::none_of(run.tensors, lacksSome))
     return true;
-  mlir::OwningOpRef<mlir::ModuleOp> routed = module.clone();
-  {
-    // Stay silent: errors of routes are printed when routes are taken for good.
-    mlir::ScopedDiagnosticHandler silent(module.getContext(),
-                                         [](mlir::Diagnostic &) { return mlir::success(); });
-    mlir::PassManager manager(module.getContext());
-    decide::buildRoutePipeline(manager);
-    if (failed(manager.run(*routed)))
-      return true;
-  }
-  llvm::StringMap<optim::RouteOp> routes;
-  for (auto route : routed->getOps<optim::RouteOp>())
-    routes[route.getSymName()] = route;
+  mlir::OwningOpRef<mlir::ModuleOp> routed = routedCopy(module);
+  if (!routed)
+    return true;
   std::string first;
   std::vector<StringRef> others;
   for (auto op : routed->getOps<optim::ParameterOp>()) {
-    optim::RouteOp route = routes[*op.getRoute()];
+    optim::RouteOp route = optim::lookupRoute(op, op.getRouteAttr());
     size_t index = run.indexOfName.lookup(op.getSymName());
     llvm::ArrayRef<const manifest::TensorView *> gradients = run.tensors[index].gradients;
     auto absent = llvm::count(gradients, nullptr);

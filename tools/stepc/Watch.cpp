@@ -103,7 +103,7 @@ static void addState(Candidate &candidate) {
       optim::StateAttr::get(rule.getContext(), builder.getStringAttr(watched.state),
                             element.getIntOrFloatBitWidth() == 16 ? element : builder.getF32Type(),
                             kind, builder.getF64FloatAttr(0), /*master=*/false,
-                            /*metric=*/false));
+                            /*from_param=*/false, /*metric=*/false));
   rule.setStatesAttr(builder.getArrayAttr(states));
 }
 

@@ -43,6 +43,7 @@ struct MathToIntrinsics : impl::MathToIntrinsicsBase<MathToIntrinsics> {
     set.add<ToIntrinsic<math::SqrtOp>>(context, "llvm.sqrt");
     set.add<ToIntrinsic<math::FmaOp>>(context, "llvm.fma");
     set.add<ToIntrinsic<math::AbsFOp>>(context, "llvm.fabs");
+    set.add<ToIntrinsic<math::FloorOp>>(context, "llvm.floor");
     set.add<ToIntrinsic<math::CopySignOp>>(context, "llvm.copysign");
     set.add<ToIntrinsic<arith::MaximumFOp>>(context, "llvm.maximum");
     set.add<ToIntrinsic<arith::MinimumFOp>>(context, "llvm.minimum");

@@ -47,6 +47,7 @@ std::optional<Kind> operationOf(Operation *op) {
       .Case<arith::DivFOp>([](auto) { return Kind::DivF; })
       .Case<arith::NegFOp>([](auto) { return Kind::NegF; })
       .Case<math::AbsFOp>([](auto) { return Kind::AbsF; })
+      .Case<math::FloorOp>([](auto) { return Kind::Floor; })
       .Case<math::SqrtOp>([](auto) { return Kind::Sqrt; })
       .Case<math::FmaOp>([](auto) { return Kind::Fma; })
       .Case<arith::MaximumFOp>([](auto) { return Kind::MaximumF; })

@@ -63,7 +63,7 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 20
+#define STEPC_KERNEL_ABI_VERSION 21
 
 /* The layout is that of plan::Chunk: 16 × int64. */
 typedef struct stepc_chunk {
@@ -190,8 +190,8 @@ void stepc_rt_reduce(int64_t kind, int64_t exponent, int64_t remains, int64_t ty
  * meanwhile, which does nothing if it cannot be read. */
 #define STEPC_PIECES_BYTES 5120
 void stepc_rt_reduce_pieces(int64_t kind, int64_t columns, int64_t count, int64_t done,
-                            int64_t rows, int64_t cols, const float *terms, void *state,
-                            float *out, const void *ahead, int64_t ahead_bytes);
+                            int64_t rows, int64_t cols, const float *terms, void *state, float *out,
+                            const void *ahead, int64_t ahead_bytes);
 
 /* Sums of lines that are cut between ranks (runtime/sums/Parts.h). The first sets `count` accumulators to 0.
  * The second adds rows x cols terms to accumulators: of one block, of each row, or of each column, as

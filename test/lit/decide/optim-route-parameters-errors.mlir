@@ -220,3 +220,51 @@ optim.route @Matrix rule @Matrix rest patterns [] except [] defaults [] missing_
 optim.parameter @a shape [1] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 // expected-error @below {{found parameter 'b' of shape [2]}}
 optim.parameter @b shape [2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// A condition on sizes holds for all blocks of a parameter, or for none. Two that hold for one matrix are two claims.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{the condition is here}}
+// expected-note @below {{route Short claims it}}
+optim.route @Short rule @Plain matrix patterns [] except [] defaults [] missing_grad error where {
+^bb0(%rows: f64, %cols: f64, %numel: f64):
+  %four = arith.constant 4.0 : f64
+  %short = arith.cmpf ole, %rows, %four : f64
+  optim.yield %short : i1
+}
+// expected-note @below {{route Narrow claims it}}
+optim.route @Narrow rule @Plain matrix patterns [] except [] defaults [] missing_grad error where {
+^bb0(%rows: f64, %cols: f64, %numel: f64):
+  %four = arith.constant 4.0 : f64
+  %narrow = arith.cmpf ole, %cols, %four : f64
+  optim.yield %narrow : i1
+}
+// expected-error @below {{expected one route for parameter 'small' of shape [4, 4], found 2}}
+optim.parameter @small shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected a route for parameter 'large' of shape [5, 5], found none that claims it}}
+// expected-note @below {{a claim for 'rest' takes every parameter that no other takes}}
+optim.parameter @large shape [5, 5] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+// expected-error @below {{expected route Short to take all blocks of parameter 'divided' or none, found a condition that takes blocks of 4 x 6 and not of 8 x 6}}
+optim.parameter @divided shape [12, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 4], [4, 12]> aliases []
+
+// -----
+
+// A power of two sizes is left to the step, so no route can ask for it.
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-error @below {{expected a condition that follows from rows, cols and numel}}
+optim.route @Plain rule @Plain matrix patterns [] except [] defaults [] missing_grad error where {
+^bb0(%rows: f64, %cols: f64, %numel: f64):
+  %power = math.powf %rows, %cols : f64
+  %small = arith.cmpf ole, %power, %numel : f64
+  optim.yield %small : i1
+}
+optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []

@@ -157,3 +157,41 @@ optim.parameter @a shape [4] batch 0 type f32 gradient f32 mesh @world placement
 optim.frozen @embed.weight aliases ["tied.weight"]
 optim.frozen @bias aliases []
 }
+
+// -----
+
+// A condition on sizes takes matrices whose blocks it holds for: of a parameter of four blocks, of each of them. A
+// vector has no matrix's sizes.
+// CHECK-LABEL: @sizes
+// CHECK: optim.route @Small {{.*}} missing_grad error where {
+// CHECK-NEXT: ^bb0(%[[ROWS:.*]]: f64, %{{.*}}: f64, %[[NUMEL:.*]]: f64):
+// CHECK: optim.yield %{{.*}} : i1
+// CHECK: optim.parameter @w {{.*}} route @Small
+// CHECK: optim.parameter @wide {{.*}} route @Plain
+// CHECK: optim.parameter @long {{.*}} route @Plain
+// CHECK: optim.parameter @divided {{.*}} route @Small
+// CHECK: optim.parameter @stack {{.*}} route @Small
+// CHECK: optim.parameter @bias {{.*}} route @Plain
+module @sizes {
+optim.rule @Plain hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @Small rule @Plain matrix patterns [] except [] defaults [] missing_grad error where {
+^bb0(%rows: f64, %cols: f64, %numel: f64):
+  %four = arith.constant 4.0 : f64
+  %short = arith.cmpf ole, %rows, %four : f64
+  %most = arith.constant 24.0 : f64
+  %few = arith.cmpf ole, %numel, %most : f64
+  %both = arith.andi %short, %few : i1
+  optim.yield %both : i1
+}
+optim.route @Plain rule @Plain rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @w shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @wide shape [4, 7] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @long shape [5, 2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @divided shape [12, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 4], [4, 8], [8, 10], [10, 12]> aliases []
+optim.parameter @stack shape [9, 4, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @bias shape [2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}

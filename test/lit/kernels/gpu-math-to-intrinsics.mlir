@@ -25,10 +25,13 @@ gpu.module @kernels [#nvvm.target<chip = "sm_80", features = "+ptx80">] {
     // CHECK: llvm.call_intrinsic "llvm.copysign"
     // PTX: copysign.f32
     %5 = math.copysign %4, %x : f32
+    // CHECK: llvm.call_intrinsic "llvm.floor"
+    // PTX: cvt.rmi.f32.f32
+    %whole = math.floor %5 : f32
     // A product and a sum stay two roundings.
     // PTX: mul.rn.f32
     // PTX: add.rn.f32
-    %6 = arith.mulf %5, %x : f32
+    %6 = arith.mulf %whole, %x : f32
     %7 = arith.addf %6, %x : f32
     // PTX: div.rn.f32
     %8 = arith.divf %7, %0 : f32

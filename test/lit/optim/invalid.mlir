@@ -98,6 +98,20 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64,
 
 // -----
 
+// Only what is shaped like the parameter starts at it.
+// expected-error @below {{expected a full state that starts at the parameter, found rows}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, rows, 0.0 : f64, false from_param = true>] {
+}
+
+// -----
+
+// A master starts at it by itself.
+// expected-error @below {{expected a full state that starts at the parameter, found a master}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, true from_param = true>] {
+}
+
+// -----
+
 // Its old value is not read.
 // expected-error @below {{expected no operation to read metric "m", found one}}
 optim.rule @R hyperparameters [] states [#optim.state<"m", f32, one, 0.0 : f64, false, metric = true>] {
@@ -221,7 +235,7 @@ optim.rule @R hyperparameters [] states [#optim.state<"a", f32, rows, 0.0 : f64,
 
 // A yield ends a rule or a model and nothing else.
 func.func @f(%p: tensor<?x?xf32>) {
-  // expected-error @below {{expects parent op to be one of 'optim.rule, optim.model'}}
+  // expected-error @below {{expects parent op to be one of 'optim.rule, optim.model, optim.route'}}
   optim.yield %p : tensor<?x?xf32>
 }
 
@@ -302,6 +316,35 @@ optim.route @R rule @R patterns ["\FF"] except [] defaults [] missing_grad error
 // Only a pattern of the route can be optional.
 // expected-error @below {{expected optional patterns that are among the patterns ["a"] and ["c"], found "b"}}
 optim.route @R rule @R patterns ["a"] optional ["b"] except ["c"] defaults [] missing_grad error
+
+// -----
+
+// Only matrices have sizes that a route can ask for.
+// expected-error @below {{expected matrix beside where, found none}}
+optim.route @R rule @R rest patterns [] except [] defaults [] missing_grad error where {
+^bb0(%rows: f64, %cols: f64, %numel: f64):
+  %small = arith.cmpf ole, %rows, %cols : f64
+  optim.yield %small : i1
+}
+
+// -----
+
+// A block has three sizes.
+// expected-error @below {{expected the arguments rows, cols and numel of where, of f64, found 'f64', 'f64'}}
+optim.route @R rule @R matrix patterns [] except [] defaults [] missing_grad error where {
+^bb0(%rows: f64, %cols: f64):
+  %small = arith.cmpf ole, %rows, %cols : f64
+  optim.yield %small : i1
+}
+
+// -----
+
+// It is a condition.
+// expected-error @below {{expected where to yield one condition of i1}}
+optim.route @R rule @R matrix patterns [] except [] defaults [] missing_grad error where {
+^bb0(%rows: f64, %cols: f64, %numel: f64):
+  optim.yield %rows : f64
+}
 
 // -----
 

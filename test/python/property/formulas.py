@@ -17,7 +17,9 @@ CANS = [(8.4703, -25.1081, 18.6293), (4.1828, -3.1087, 0.5806), (3.9619, -2.9541
         (3.2866, -2.4647, 0.5074), (2.2737, -1.6447, 0.4162)]  # arXiv 2506.10935  # fmt: skip
 CUBIC5 = [(3.3656576, -3.3420992, 0), (2.5744352, -1.4957376, 0), (2.5368962, -1.4312570, 0),
           (2.4418906, -1.2764040, 0), (2.2230472, -0.9630650, 0)]  # arXiv 2606.00371  # fmt: skip
-SETS = {"simple": SIMPLE, "quintic": QUINTIC, "polar_express": POLAR_EXPRESS, "cans": CANS, "cubic5": CUBIC5}
+DEEPSEEKV4 = [(3.4445, -4.7750, 2.0315)] * 8 + [(2, -1.5, 0.5)] * 2  # DeepSeek-V4's technical report, equation 28
+SETS = {"simple": SIMPLE, "quintic": QUINTIC, "polar_express": POLAR_EXPRESS, "cans": CANS, "cubic5": CUBIC5,
+        "deepseekv4": DEEPSEEKV4}  # fmt: skip
 
 
 def rounded(values, bits):

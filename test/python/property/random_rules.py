@@ -236,6 +236,8 @@ class Generator:
         for name in self.conditions:
             update = f"select({name}, 1, -0.5) * {update}"
         self.lines.append(f"let u = {update}")
+        if self.forms:
+            self.floors()
         step = "param = decay(param, lr, 0.1) - lr * 9 * u / (9 + abs(u))"
         self.lines.append("param = param" if self.idle and self.chance(0.05) else step)
         if master:
@@ -246,6 +248,14 @@ class Generator:
         hypers = Rule.hypers
         text = f"optimizer {self.name}({hypers}) {{\n{body}}}\n"
         return Rule(self.name, text, self.flavor == "matrix", not self.crossed, self.states)
+
+    def floors(self):
+        """Lets some rules round values down, drawn from their text: what else is drawn does not depend on them."""
+        kept, self.random = self.random, randomness.Random("floors\n" + "\n".join(self.lines))
+        if self.chance(0.25):
+            kind = self.narrower("full")
+            self.lines[-1] += f" + floor(3 * clamp({self.of(kind, 1)}, -2, 2)) / 4"
+        self.random = kept
 
     def metrics(self):
         """Adds metrics to some rules, drawn from their text: what else is drawn does not depend on them."""

@@ -36,6 +36,7 @@ ELEMENTWISE = {
     "sqrt": ("sqrt(p)", 1), "rsqrt": ("rsqrt(p)", 2), "abs": ("abs(grad)", 0), "sign": ("sign(grad)", 0),
     "exp": ("exp(grad)", 4), "log": ("log(p)", 3), "min": ("min(grad, param)", 0),
     "max": ("max(grad, param)", 0), "clamp": ("clamp(grad, -0.5, 0.25)", 0), "lerp": ("lerp(grad, param, 0.3)", 4),
+    "floor": ("floor(4 * grad)", 0),
     "finite": ("select(finite(grad), grad, param)", 0),
     "select": ("select(grad > 0, param, grad)", 0), "cast_f32": ("cast(grad, f32)", 0),
     "momentum": ("momentum(grad, param, 0.9)", 2), "decay": ("decay(param, 0.1, 0.5)", 1),

@@ -49,6 +49,7 @@ FUNCTIONS = {
     "log": "m = log(grad)\n  param = log(abs(param))",
     "powers": "m = grad ^ 0.3\n  param = abs(param) ^ grad + (param ^ 3) * (grad ^ (0 - 2))",
     "roots": "m = sqrt(grad)\n  param = rsqrt(abs(param)) + sign(grad)",
+    "floors": "m = floor(grad * 4)\n  param = floor(param) - floor(0 - m / 3) * floor(step / 2)",
     "choices": "m = max(grad, min(param, m))\n  param = select(grad > m, clamp(param, 0 - 1, 1), 0 - param)",
     "scalars": "m = lerp(m, grad, 1 - beta ^ step)\n  param = param - exp(0 - step) * log(step + beta) * (numel ^ 0.37) * m",
 }

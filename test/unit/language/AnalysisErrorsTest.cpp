@@ -254,7 +254,7 @@ TEST(CallErrors, All) {
        {"2:35: error: expected a constant of at least 2^-100 (7.9e-31), found an expression"}},
       {"let x = orthogonalize(grad, coefficients = quintc)",
        {"2:44: error: expected a list or one of simple, quintic, polar_express, "
-        "cans or cubic5, found 'quintc'",
+        "cans, cubic5 or deepseekv4, found 'quintc'",
         "  hint: did you mean 'quintic'?"}},
       {"let x = orthogonalize(grad, coefficients = [])",
        {"2:44: error: expected 1 to 100 coefficients, one per step, found 0"}},
@@ -344,7 +344,7 @@ TEST(Errors, OnesThatFollowFromOthersAreLeftOut) {
             "route { O(lr = 1) for rest }\n")
           .messages(),
       ElementsAre("1:1: error: 'every' is not supported yet",
-                  "3:23: error: expected a number, found ')'"));
+                  "3:23: error: expected a value, found ')'"));
   EXPECT_THAT(check("model = 3\noptimizer O(lr) { param = param - lr * mean(grad, columns) }\n"
                     "route { O(lr = 1) for rest }\n")
                   .messages(),
@@ -455,6 +455,31 @@ TEST(Route, ClaimsAreResolved) {
   EXPECT_EQ(claims[0].globs[0].value, "a");
   EXPECT_EQ(claims[0].except[0].value, "b");
   EXPECT_TRUE(claims[1].isRest);
+}
+
+TEST(States, StartAtTheParameter) {
+  expectMessages({
+      {"state z : f32 = param\nz = z - grad", {}},
+      // It need not be assigned: it is what the parameter was.
+      {"state z : bf16 = param\nlet x = z - grad\nstate m : f32\nm = x + m", {}},
+      {"state z : f32[rows] = param\nz = mean(grad, over = columns) + z",
+       {"2:23: error: expected a number, because 'z' has one value per row, found 'param'",
+        "  2:1: note: the state is declared here",
+        "  hint: only a state shaped like the parameter can start at it"}},
+      {"state z : f32 = grad\nz = z - grad",
+       {"2:17: error: expected a number, found 'grad'",
+        "  hint: it is computed from literals alone: '0.1 / 3'"}},
+      {"state z : f32 = 2 * param\nz = z - grad",
+       {"2:21: error: expected a number, found 'param'",
+        "  hint: it is computed from literals alone: '0.1 / 3'"}},
+      {"state z : f32 = identity\nz = z - grad",
+       {"2:17: error: a state that starts at 'identity' is not supported yet"}},
+      {"state z : f32 = normal\nz = z - grad",
+       {"2:17: error: a state that starts at 'normal' is not supported yet"}},
+  });
+  EXPECT_EQ(check("model() {\n  state z : f32 = param\n  z = z + 1\n}\n" + rule("")).messages(),
+            (std::vector<std::string>{"2:19: error: expected a number, found 'param'",
+                                      "  hint: it is computed from literals alone: '0.1 / 3'"}));
 }
 
 } // namespace

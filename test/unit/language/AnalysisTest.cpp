@@ -198,7 +198,8 @@ TEST(Orthogonalize, CoefficientSets) {
       {"quintic", 5, 4.0848, 1.2012},
       {"polar_express", 5, 8.28721201814563, 0.4188073119525673},
       {"cans", 5, 8.4703, 0.4162},
-      {"cubic5", 5, 3.3656576, 0}};
+      {"cubic5", 5, 3.3656576, 0},
+      {"deepseekv4", 10, 3.4445, 0.5}};
   EXPECT_EQ(coefficientSets().size(), std::size(sets));
   for (const auto &[name, steps, first, last] : sets) {
     auto taken = findCoefficientSet(name)->take(steps, 1);

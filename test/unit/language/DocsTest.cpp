@@ -86,7 +86,7 @@ TEST(Docs, KeywordsAreTheLexers) {
   // All but the reserved one stand in the grammar, beside the dtypes.
   known.erase("input");
   for (const char *name : {"f32", "bf16", "f16", "present", "blocks", "model", "flatten", "repeat",
-                           "columns", "each", "split", "skip", "when"}) // names elsewhere
+                           "columns", "each", "split", "skip", "when", "where"}) // names elsewhere
     known.insert(name);
   EXPECT_EQ(grammar().words(), known);
 }

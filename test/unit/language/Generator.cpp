@@ -68,7 +68,7 @@ std::string Generator::tensor(unsigned depth) {
     return a + " * model." + modelValues[pick(unsigned(modelValues.size()))];
   switch (pick(12)) {
   case 0:
-    return oneOf({"abs", "sign", "exp", "sqrt", "rsqrt", "log"}) + "(" + a + ")";
+    return oneOf({"abs", "sign", "exp", "sqrt", "rsqrt", "log", "floor"}) + "(" + a + ")";
   case 1:
     return "lerp(" + a + ", " + b + ", " + scalar(depth - 1) + ")";
   case 2:
@@ -159,7 +159,8 @@ std::string Generator::optimizer(unsigned index) {
   for (unsigned i = 0; i < states; ++i) {
     std::string name = "s" + std::to_string(i);
     text += "state " + name + space() + ":" + space() + oneOf({"f32", "bf16", "f16"}) +
-            (chance(30) ? "=" + space() + oneOf({"0", "1", "2.5", "-0.95", "1E+2"}) : "") +
+            (chance(30) ? "=" + space() + oneOf({"0", "1", "2.5", "-0.95", "1E+2", "param", "1/ 4"})
+                        : "") +
             lineEnd();
     tensors.push_back(name);
   }
@@ -181,14 +182,19 @@ std::string Generator::optimizer(unsigned index) {
 std::string Generator::route(unsigned rules) {
   std::string text = "route {" + lineEnd();
   for (unsigned i = 0; i < rules; ++i) {
-    text += "R" + std::to_string(i) + "(lr=" + number();
+    text += "R" + std::to_string(i) + "(lr=" + number() +
+            oneOf({"", "", "/ 3", " *(2-4.5 )", "^2", "+sqrt( 2)"});
     if (chance(40))
       text += ",missing_grad = " + oneOf({"error", "skip", "zero"});
     text += ")" + (chance(30) ? space() + " as route" + std::to_string(i) : "") + " for ";
     std::string patterns = oneOf({"matrix \"a.*\"", "\"b?\", \"[!c]*\"", "\"layers.*.weight\""});
     if (chance(30))
       patterns += space() + "if" + space() + " present";
-    text += i + 1 == rules ? "rest" : chance(25) ? "matrix" : patterns;
+    std::string sizes = "matrix" + space() + (chance(30) ? " \"h.*\"" : "") + space() + " where" +
+                        oneOf({" ", "("}) + "rows <";
+    bool isOpen = sizes.find('(') != std::string::npos;
+    sizes += space() + number() + " or -cols > -numel/ 2" + (isOpen ? ")" : "");
+    text += i + 1 == rules ? "rest" : chance(25) ? "matrix" : chance(30) ? sizes : patterns;
     if (chance(40)) {
       text += " except \"*embed*\"";
       for (unsigned j = 0, count = pick(8); j < count; ++j)

@@ -186,7 +186,7 @@ TEST(Model, States) {
         "  1:7: note: it is declared here"}},
       {"state a : f32 = k",
        {"2:17: error: expected a number, found 'k'",
-        "  hint: the initial value of a state is a constant"}},
+        "  hint: it is computed from literals alone: '0.1 / 3'"}},
       {"state a : f32", {"2:7: warning: state 'a' is never used"}},
   };
   expectMessages(cases);
@@ -462,7 +462,7 @@ TEST(Model, LongChainsOfNamesAreFollowedOnce) {
 
 TEST(Model, WordsStayNames) {
   // Text that was legal before there was a model.
-  for (const char *word : {"model", "skip", "metrics", "finite", "when"}) {
+  for (const char *word : {"model", "skip", "metrics", "finite", "when", "where", "floor"}) {
     std::string name = word;
     EXPECT_THAT(check("optimizer A(" + name + " = 1) {\n  param = param - " + name + " * grad\n}\n")
                     .messages(),

@@ -110,11 +110,84 @@ TEST(Route, NamesThatAreTaken) {
   });
 }
 
+/// The constants of the claims' first settings.
+std::vector<double> values(const std::string &claims) {
+  std::vector<double> found;
+  Result result = check("optimizer A(lr = 3 / 4, b = 1) {\n  param = param - lr * b * grad\n}\n"
+                        "route {\n" +
+                        claims + "\n}\n");
+  EXPECT_THAT(result.messages(), testing::IsEmpty()) << claims;
+  for (const Claim &claim : result.file->route()->claims)
+    found.push_back(claim.values[0]);
+  return found;
+}
+
+TEST(Route, ValuesAreComputed) {
+  EXPECT_THAT(values("A(lr = 0.1 / 3) for \"a\"\nA(b = 2) for \"b\"\n"
+                     "A(lr = -(2 ^ -6) * (1 + 1)) for \"c\"\nA(lr = 1 / sqrt(16),) for rest"),
+              ElementsAre(0.1 / 3, 0.75, -0.03125, 0.25));
+  expectMessages(
+      {{"A(lr = 1 / 0) for rest", {"8:8: error: expected a finite number, found infinity"}}});
+  EXPECT_EQ(
+      check("optimizer A(lr = 1 / 0, b = 1 < 2, c = log(-1)) {\n  param = lr * b * c * grad\n}\n")
+          .messages(),
+      (std::vector<std::string>{
+          "1:18: error: expected a finite number, found infinity",
+          "1:29: error: expected a number, found a condition",
+          "  hint: choose numbers with 'select(condition, a, b)'",
+          "1:40: error: expected a finite number, found NaN",
+      }));
+}
+
+TEST(Route, Sizes) {
+  expectMessages({
+      {"A() for matrix where rows <= 2 ^ 16 and not (numel > 1e6)\nB() for rest", {}},
+      {"A() for matrix \"a\" where max(rows, cols) < 9 if present except \"b\"\nB() for rest", {}},
+      {"A() for matrix where floor(sqrt(rows)) != cols / 3\nB() for rest", {}},
+      {"A() for matrix where 1 < 2\nB() for rest",
+       {"8:22: warning: this condition holds for every matrix"}},
+      {"A() for matrix where rows < numel / 0\nB() for rest", {"8:29: warning: this divides by 0"}},
+      {"A() for matrix\nwhere rows < 3",
+       {"9:1: error: expected a claim, found 'where'",
+        "  hint: 'where' stands on the line of its 'matrix'"}},
+      {"A() for matrix where rows + cols",
+       {"8:22: error: expected a condition, found a scalar", "  hint: compare it: 'x != 0'"}},
+      {"A() for matrix where step > 3 and rows > 4",
+       {"8:22: error: expected a condition on rows, cols, numel and literals, found 'step'"}},
+      {"A() for matrix where sum(rows) > 4",
+       {"8:22: error: expected a condition on rows, cols, numel and literals, found 'sum'",
+        "  hint: it is a function of tensors"}},
+      {"A() for matrix where exp(rows) > 4",
+       {"8:22: error: expected a condition on rows, cols, numel and literals, found 'exp'",
+        "  hint: machines may round it differently"}},
+      {"A() for matrix where 1.5 ^ rows > 4",
+       {"8:22: error: expected a condition on rows, cols, numel and literals, found a power whose "
+        "exponent is no whole literal from -16 to 16",
+        "  hint: machines may round it differently"}},
+      {"A() for matrix where model.size > 4",
+       {"8:22: error: expected a condition on rows, cols, numel and literals, found a value of the "
+        "model"}},
+      {"A() for matrix where", {"9:1: error: expected a value, found '}'"}},
+      {"A() for \"a\" where rows < 3",
+       {"8:13: error: expected 'if present', 'except' or the end of the line, found 'where'",
+        "  hint: matrices have sizes: write 'for matrix \"a\" where ...'"}},
+      {"A() for rest where rows < 3",
+       {"8:14: error: expected 'if present', 'except' or the end of the line, found 'where'",
+        "  hint: 'rest' takes what no other claim takes, whatever its size"}},
+      {"A() for matrix except \"a\" where rows < 3",
+       {"8:27: error: expected the end of the line, found 'where'",
+        "  hint: 'where' stands behind 'matrix' and its patterns, before 'if present' and "
+        "'except'"}},
+  });
+}
+
 TEST(Route, Format) {
   Source source("t.optim",
                 "route { A()  as\nhead for\n \"a\"  if\npresent   except \"b\"\n"
                 "AnOptimizerOfALongName(learning_rate = 0.001) as a_route_of_a_long_name for "
-                "\"layers.*.weight\" if present except \"layers.0.*\"\n}");
+                "\"layers.*.weight\" if present except \"layers.0.*\"\n"
+                "AnOptimizerOfALongName(learning_rate =0.1/3) as another_route_of_a_long_name for "
+                "matrix where(rows<  4096 or -cols > -8) except \"a\"\n}");
   Diagnostics diagnostics;
   EXPECT_EQ(format(source, diagnostics),
             "route {\n"
@@ -122,6 +195,8 @@ TEST(Route, Format) {
             "  AnOptimizerOfALongName(learning_rate = 0.001) as a_route_of_a_long_name "
             "for \"layers.*.weight\"\n"
             "      if present except \"layers.0.*\"\n"
+            "  AnOptimizerOfALongName(learning_rate = 0.1 / 3) as another_route_of_a_long_name\n"
+            "      for matrix where (rows < 4096 or -cols > -8) except \"a\"\n"
             "}\n");
 }
 

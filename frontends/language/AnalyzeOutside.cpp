@@ -1,0 +1,184 @@
+//===- AnalyzeOutside.cpp - Expressions outside of definitions ------------===//
+//
+// Constants are computed of literals alone, and conditions of claims of the sizes of blocks and of literals.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/language/Analyzer.h"
+#include "frontends/language/ForeignNames.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
+
+using namespace stepc::lang;
+using llvm::ArrayRef;
+using llvm::StringRef;
+using llvm::Twine;
+
+namespace {
+
+/// Analyzes one expression as if it stood in an optimizer without declarations.
+class OutsideAnalyzer : BodyAnalyzer {
+public:
+  /// `known` are the names that it may read.
+  OutsideAnalyzer(Rule &empty, ArrayRef<StringRef> known, Diagnostics &diagnostics,
+                  const Source &source)
+      : BodyAnalyzer(empty, {.known = known, .one = stepc::lang::describe(Shape::One)}, diagnostics,
+                     source) {}
+
+  /// Whether the expression is a number, or a condition, without an error.
+  bool run(Expr &expr, bool isCondition) {
+    if (!isAllowed(expr))
+      return false;
+    Type type = isCondition ? analyzeCondition(expr) : analyzeNumber(expr);
+    if (isCondition) // a constant that is not finite is an error
+      warnNotFinite();
+    return type.isValid();
+  }
+
+private:
+  /// Reports the first part that is no literal, no name that it may read, and no function of scalars.
+  bool isAllowed(const Expr &expr);
+  bool isAllowed(const CallExpr &call);
+  bool isAllowedPower(const BinaryExpr &power);
+  bool refuse(SourceRange range, const Twine &found, const Twine &hint = "");
+  bool readsSizes() const { return !words.known.empty(); }
+
+  bool needMatrix(SourceRange, const Twine &) override { return true; }
+  bool needParameter(SourceRange, const Twine &) override { return true; }
+  Type analyzeModelValue(ModelValueExpr &) override { return {}; }
+  std::string hintDeclaration(StringRef) const override { return {}; }
+  void finish() override {}
+};
+
+bool OutsideAnalyzer::refuse(SourceRange range, const Twine &found, const Twine &hint) {
+  StringRef expected =
+      readsSizes() ? "expected a condition on rows, cols, numel and literals" : "expected a number";
+  diagnostics.error(range, expected + ", found " + found).withHint(hint.str());
+  return false;
+}
+
+bool OutsideAnalyzer::isAllowed(const Expr &expr) {
+  switch (expr.kind) {
+  case Expr::Kind::Error:
+    return false;
+  case Expr::Kind::Number:
+    return true;
+  case Expr::Kind::Name: {
+    StringRef name = llvm::cast<NameExpr>(expr).name;
+    if (llvm::is_contained(words.known, name))
+      return true;
+    std::string hint = foreignConstantHint(name).str();
+    if (hint.empty() && !readsSizes())
+      hint = "it is computed from literals alone: '0.1 / 3'";
+    return refuse(expr.range, "'" + name + "'", hint);
+  }
+  case Expr::Kind::ModelValue:
+    return refuse(expr.range, "a value of the model");
+  case Expr::Kind::Unary:
+    return isAllowed(*llvm::cast<UnaryExpr>(expr).operand);
+  case Expr::Kind::Binary: {
+    std::vector<const BinaryExpr *> links = chain(llvm::cast<BinaryExpr>(expr));
+    if (!isAllowed(*links.front()->lhs))
+      return false;
+    return llvm::all_of(links, [&](const BinaryExpr *link) {
+      return isAllowed(*link->rhs) && (link->op != BinaryOp::Power || isAllowedPower(*link));
+    });
+  }
+  case Expr::Kind::Call:
+    return isAllowed(llvm::cast<CallExpr>(expr));
+  case Expr::Kind::CoefficientList:
+  case Expr::Kind::NumberList:
+    return refuse(expr.range, "a list");
+  }
+  return false;
+}
+
+bool OutsideAnalyzer::isAllowed(const CallExpr &call) {
+  const FunctionInfo *info = findFunction(call.callee.text);
+  bool isOfTensors = info && !info->fold;
+  // What two machines may round differently may decide differently on them.
+  bool isRounded = info && (info->function == Function::Exp || info->function == Function::Log);
+  if (isOfTensors || (isRounded && readsSizes()))
+    return refuse(call.callee.range, "'" + call.callee.text + "'",
+                  isOfTensors ? "it is a function of tensors"
+                              : "machines may round it differently");
+  return llvm::all_of(call.arguments, [&](const ExprPtr &each) { return isAllowed(*each); });
+}
+
+bool OutsideAnalyzer::isAllowedPower(const BinaryExpr &power) {
+  double exponent = literalExponent(*power.rhs);
+  if (!readsSizes() || exponent == 0.5 || isProductExponent(exponent))
+    return true;
+  return refuse(power.range, "a power whose exponent is no whole literal from -16 to 16",
+                "machines may round it differently");
+}
+
+} // namespace
+
+/// Whether a state starts at a value that is named, not computed. Reports a name that the state cannot take.
+static bool startsAtValue(StateDeclaration &state, const Body &body, Diagnostics &diagnostics) {
+  const auto *name = llvm::dyn_cast_if_present<NameExpr>(state.initial->computed.get());
+  if (!name)
+    return false;
+  if (name->name == "identity" || name->name == "normal") {
+    diagnostics.error(name->range,
+                      "a state that starts at '" + Twine(name->name) + "' is not supported yet");
+    return true;
+  }
+  if (name->name != "param" || llvm::isa<Model>(body))
+    return false;
+  state.startsAtParam = state.shape == Shape::Full;
+  // Two operations round the parameter to the state's type, and three choose between the two.
+  state.depth = 5;
+  if (!state.startsAtParam)
+    diagnostics
+        .error(name->range, "expected a number, because '" + Twine(state.name.text) + "' has " +
+                                describe(state.shape) + ", found 'param'")
+        .withNote(state.range, "the state is declared here")
+        .withHint("only a state shaped like the parameter can start at it");
+  return true;
+}
+
+void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
+  Rule empty;
+  // Whether the constant has its value.
+  auto compute = [&](Constant &constant) {
+    if (!constant.computed)
+      return true;
+    Expr &expr = *constant.computed;
+    if (!OutsideAnalyzer(empty, {}, diagnostics, *file.source).run(expr, /*isCondition=*/false))
+      return false;
+    constant.value = expr.constant.value_or(std::nan(""));
+    if (Loss loss = lossIn(ElementType::F64, constant.value); loss == Loss::None)
+      return true;
+    else
+      diagnostics.error(constant.range,
+                        "expected a finite number, found " + describeLoss(constant.value, loss));
+    return false;
+  };
+  for (Body *body : file.bodies()) {
+    for (Hyperparameter &hyper : body->hyperparameters)
+      if (hyper.defaultValue && !compute(*hyper.defaultValue)) {
+        hyper.defaultValue.reset();
+        hyper.isBroken = true;
+      }
+    for (StateDeclaration &state : body->states)
+      if (state.initial && (startsAtValue(state, *body, diagnostics) || !compute(*state.initial)))
+        state.initial.reset();
+  }
+  for (Route &route : file.routes)
+    for (Claim &claim : route.claims)
+      for (Setting &setting : claim.settings)
+        if (setting.number && !compute(*setting.number))
+          setting.number.reset();
+}
+
+void stepc::lang::analyzeWhere(Expr &condition, const Source &source, Diagnostics &diagnostics) {
+  static constexpr StringRef sizes[] = {"rows", "cols", "numel"};
+  Rule empty;
+  if (!OutsideAnalyzer(empty, sizes, diagnostics, source).run(condition, /*isCondition=*/true))
+    return;
+  if (condition.constant)
+    diagnostics.warning(condition.range, *condition.constant != 0
+                                             ? "this condition holds for every matrix"
+                                             : "this condition holds for no matrix");
+}
