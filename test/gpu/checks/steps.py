@@ -107,6 +107,8 @@ class Steps:
         """Memory of a shard, filled with its part of the whole tensor."""
         flat, width = whole.reshape(-1), whole.element_size()
         shard = torch.zeros(math.prod(local), dtype=whole.dtype)
+        if not flat.numel():
+            runs = ()
         for at, to, length in runs:
             shard[to : to + length] = flat[at : at + length]
         made = Guarded(self.place, shard.numel() * width, self._shift(width, generator))
@@ -118,7 +120,7 @@ class Steps:
         if not one.member:
             return
         generator = self._generator(one.name)
-        values = draw(one.global_shape, DTYPES[one.dtype], generator)
+        values = draw(_elements(one), DTYPES[one.dtype], generator)
         name = f"param:{one.name}"
         made = self.memory[name] = self._put(
             name, values, self.instance.shard_runs(one.index), one.local_shape, generator
@@ -144,7 +146,7 @@ class Steps:
             name = f"grad:{one.name}"
             generator = self._generator(f"{name}@{number}")
             scale = 10.0 ** (2.5 * float(torch.rand(1, generator=generator)) - 2)
-            values = draw(one.global_shape, DTYPES[one.gradient_dtype], generator, scale)
+            values = draw(_elements(one), DTYPES[one.gradient_dtype], generator, scale)
             runs = self.instance.shard_runs(one.index, _abi.GRADIENT)
             made.append(self._put(name, values, runs, one.gradient_local_shape, generator))
         return made
@@ -206,6 +208,11 @@ class Steps:
             self.damage.append("the workspace was not given back")
         if self.damage:
             raise Failed("; ".join(self.damage[:3]))
+
+
+def _elements(one: Parameter) -> Iterable[int]:
+    """The shape of a parameter's elements. The one that stands for the model has none."""
+    return (0,) if one.is_model else one.global_shape
 
 
 def assembled(ranks: list[dict[str, tuple[Runs, torch.Tensor, int]]]) -> dict[str, torch.Tensor]:
