@@ -44,7 +44,7 @@ class FailuresAtOnce:
 
 def tier_of(item):
     """The first tier that runs a test: what its nearest mark says. Without a mark, `quick` if it needs no compiler."""
-    # Of the marks of several parameters the latest tier counts.
+    # If several parameters of a test have marks, the latest tier counts.
     of_parameters = [mark.args[0] for mark in getattr(getattr(item, "callspec", None), "marks", []) if mark.name == "tier"]
     if of_parameters:
         return max(of_parameters, key=tiers.TIERS.index)

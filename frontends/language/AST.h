@@ -410,8 +410,7 @@ struct Claim {
   std::vector<StringLiteral> globs;
   std::optional<SourceRange> ifPresent; ///< Set if the globs may match nothing.
   std::vector<StringLiteral> except;
-  ExprPtr
-      where; ///< A condition on the sizes of blocks: matrices alone have one. Null if there is none.
+  ExprPtr where; ///< A condition on the sizes of blocks, beside `isMatrix`. Null if there is none.
   SourceRange range;
   SourceRange selectorRange; ///< `rest`, `matrix` or the globs, without `if present`.
 

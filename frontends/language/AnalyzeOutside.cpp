@@ -95,7 +95,7 @@ bool OutsideAnalyzer::isAllowed(const Expr &expr) {
 bool OutsideAnalyzer::isAllowed(const CallExpr &call) {
   const FunctionInfo *info = findFunction(call.callee.text);
   bool isOfTensors = info && !info->fold;
-  // What two machines may round differently may decide differently on them.
+  // Two machines may round these functions differently, and so find different answers to a condition.
   bool isRounded = info && (info->function == Function::Exp || info->function == Function::Log);
   if (isOfTensors || (isRounded && readsSizes()))
     return refuse(call.callee.range, "'" + call.callee.text + "'",
@@ -148,12 +148,11 @@ void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
     if (!OutsideAnalyzer(empty, {}, diagnostics, *file.source).run(expr, /*isCondition=*/false))
       return false;
     constant.value = expr.constant.value_or(std::nan(""));
-    if (Loss loss = lossIn(ElementType::F64, constant.value); loss == Loss::None)
-      return true;
-    else
+    Loss loss = lossIn(ElementType::F64, constant.value);
+    if (loss != Loss::None)
       diagnostics.error(constant.range,
                         "expected a finite number, found " + describeLoss(constant.value, loss));
-    return false;
+    return loss == Loss::None;
   };
   for (Body *body : file.bodies()) {
     for (Hyperparameter &hyper : body->hyperparameters)

@@ -100,17 +100,13 @@ static constexpr Triple cans[] = {{8.4703, -25.1081, 18.6293},
                                   {3.9619, -2.9541, 0.5630},
                                   {3.2866, -2.4647, 0.5074},
                                   {2.2737, -1.6447, 0.4162}};
-// DeepSeek-V4's technical report, equation 28: eight steps towards 1, then two that settle there.
-static constexpr Triple deepseekV4[] = {{3.4445, -4.7750, 2.0315},
-                                        {3.4445, -4.7750, 2.0315},
-                                        {3.4445, -4.7750, 2.0315},
-                                        {3.4445, -4.7750, 2.0315},
-                                        {3.4445, -4.7750, 2.0315},
-                                        {3.4445, -4.7750, 2.0315},
-                                        {3.4445, -4.7750, 2.0315},
-                                        {3.4445, -4.7750, 2.0315},
-                                        {2, -1.5, 0.5},
-                                        {2, -1.5, 0.5}};
+// DeepSeek-V4's technical report, equation 28: eight steps of `simple`, then two that settle at 1.
+static constexpr std::array<Triple, 10> deepseekV4 = [] {
+  std::array<Triple, 10> steps;
+  steps.fill(simple[0]);
+  steps[8] = steps[9] = {2, -1.5, 0.5};
+  return steps;
+}();
 // arXiv 2606.00371: c = 0, so the square of the Gram matrix is not needed.
 static constexpr Triple cubic5[] = {{3.3656576, -3.3420992, 0},
                                     {2.5744352, -1.4957376, 0},

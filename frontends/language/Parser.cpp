@@ -347,8 +347,6 @@ bool Parser::atDeclaration() const {
 /// Whether a `blocks` statement begins here. Without a string after it, `blocks` is an ordinary name.
 bool Parser::atBlocks() const { return atName("blocks") && next().kind == TokenKind::String; }
 
-/// Whether `model(...) {`, perhaps misspelt, begins at the token with index `at`. A claim of an optimizer
-/// that is called `model` has no brace.
 /// The token that closes the parenthesis `open`. 0 if none does before a brace or the end of the text.
 size_t Parser::closing(size_t open) const {
   if (closings.empty()) {
@@ -369,6 +367,8 @@ size_t Parser::closing(size_t open) const {
   return closings[open];
 }
 
+/// Whether `model(...) {`, perhaps misspelt, begins at the token with index `at`. A claim of an optimizer
+/// that is called `model` has no brace.
 bool Parser::beginsModel(size_t at) const {
   const Token &word = stream.tokens[at];
   if (word.kind != TokenKind::Name || (spelling(word) != "model" && !isMisspelt(at, "model")))

@@ -143,8 +143,8 @@ private:
   unsigned depth = 0;      ///< The depth of the expression being parsed.
   unsigned openParens = 0; ///< Open brackets within the statement being parsed.
   bool inBody = false;     ///< Within the braces of an optimizer or a model.
-  mutable std::vector<uint32_t>
-      closings; ///< closing() of each parenthesis. Empty until the first is asked for.
+  /// closing() of each parenthesis. Empty until the first is asked for.
+  mutable std::vector<uint32_t> closings;
   std::vector<uint32_t> logicalLines;
   Diagnostic silenced;
 };

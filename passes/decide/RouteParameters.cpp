@@ -102,32 +102,28 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
     Value condition = route.getCondition();
     if (!condition)
       return true;
+    Block &body = route.getWhere().front();
     plan::Group group = parameter.toPlan();
-    std::optional<bool> all;
-    plan::View first{};
+    std::optional<plan::View> taken, left;
     for (size_t part = 0; part < std::max<size_t>(group.division.parts.size(), 1); ++part) {
       if (!group.division.parts.empty())
         group.parts = {int64_t(part)};
-      Block &body = route.getWhere().front();
-      std::optional<bool> taken =
+      std::optional<bool> holds =
           decide::SizeEvaluator(body, body.getArguments(), group).truthOf(condition);
-      if (!taken)
+      if (!holds)
         return route.emitError("expected a condition that follows from rows, cols and numel");
-      plan::View block = group.matrix();
-      if (all && *all != *taken) {
-        auto diag =
-            parameter.emitError("expected route ")
-            << route.getSymName() << " to take all blocks of parameter '" << parameter.getSymName()
-            << "' or none, found a condition that takes blocks of " << (*all ? first : block).rows
-            << " x " << (*all ? first : block).cols << " and not of " << (*all ? block : first).rows
-            << " x " << (*all ? block : first).cols;
+      (*holds ? taken : left) = group.matrix();
+      if (taken && left) {
+        auto diag = parameter.emitError("expected route ")
+                    << route.getSymName() << " to take all blocks of parameter '"
+                    << parameter.getSymName()
+                    << "' or none, found a condition that takes blocks of " << taken->rows << " x "
+                    << taken->cols << " and not of " << left->rows << " x " << left->cols;
         diag.attachNote(route.getLoc()) << "the condition is here";
         return failure();
       }
-      all = taken;
-      first = block;
     }
-    return *all;
+    return taken.has_value();
   }
 
   LogicalResult claimParameter(ParameterOp parameter, std::vector<Claim> &claims) {

@@ -386,12 +386,9 @@ SmallVector<Value> ChunkEmitter::emitBody(Value row, Value column, int64_t width
                                     operand.alongColumns() ? alignment : 0));
     else {
       Value value = operand.single;
-      if (width)
-        value =
-            vector::BroadcastOp::create(b, b.loc, widen(storageOf(operand.element), width), value);
       if (storageOf(operand.element) != operand.element)
-        value = arith::BitcastOp::create(b, b.loc, widen(operand.element, width), value);
-      values.push_back(value);
+        value = arith::BitcastOp::create(b, b.loc, operand.element, value);
+      values.push_back(width ? broadcast(b, value, width) : value);
     }
   }
   return body.emit(b, values, width);

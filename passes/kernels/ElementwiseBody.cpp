@@ -11,6 +11,16 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
+Value broadcast(KernelBuilder &b, Value scalar, int64_t width) {
+  Type type = scalar.getType();
+  bool isSmall = type.isBF16() || type.isF16();
+  if (isSmall)
+    scalar = arith::BitcastOp::create(b, b.loc, b.getI16Type(), scalar);
+  scalar = vector::BroadcastOp::create(b, b.loc, VectorType::get(width, scalar.getType()), scalar);
+  return isSmall ? arith::BitcastOp::create(b, b.loc, VectorType::get(width, type), scalar)
+                 : scalar;
+}
+
 void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArguments) {
   for (auto [index, value] : llvm::enumerate(uniformArguments))
     uniform.map(body.getArgument(firstUniform + index), value);
@@ -22,15 +32,6 @@ void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArgu
 SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange arguments,
                                          int64_t width) {
   auto typeOf = [&](Type type) -> Type { return width ? VectorType::get(width, type) : type; };
-  // Of a bf16 or f16 its bits are broadcast: chips without the type would get it by calls of a library.
-  auto broadcast = [&](Value scalar) -> Value {
-    Type type = scalar.getType();
-    bool isSmall = type.isBF16() || type.isF16();
-    if (isSmall)
-      scalar = arith::BitcastOp::create(builder, builder.loc, builder.getI16Type(), scalar);
-    scalar = vector::BroadcastOp::create(builder, builder.loc, typeOf(scalar.getType()), scalar);
-    return isSmall ? arith::BitcastOp::create(builder, builder.loc, typeOf(type), scalar) : scalar;
-  };
   IRMapping values;
   for (auto [index, value] : llvm::enumerate(arguments))
     values.map(body.getArgument(index), value);
@@ -39,7 +40,7 @@ SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange argu
       return known;
     Value same = uniform.lookup(value);
     if (width)
-      same = broadcast(same);
+      same = broadcast(builder, same, width);
     values.map(value, same);
     return same;
   };

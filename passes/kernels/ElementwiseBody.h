@@ -8,6 +8,10 @@
 
 namespace stepc::kernels {
 
+/// A vector whose elements are all the scalar. A bf16 or f16 is broadcast as an integer with its bits: on
+/// chips without the type LLVM would call functions that no library has.
+mlir::Value broadcast(KernelBuilder &b, mlir::Value scalar, int64_t width);
+
 /// Clones an elementwise region in two parts: what depends on the element, and what is the same for
 /// all elements of a chunk.
 class ElementwiseBody {

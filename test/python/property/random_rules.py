@@ -4,6 +4,7 @@ Values stay finite, because the bits of a NaN are no part of the language: argum
 and divisors are made positive, lets and states are clamped.
 """
 
+import contextlib
 import random as randomness
 from dataclasses import dataclass, field
 
@@ -250,19 +251,24 @@ class Generator:
         return Rule(self.name, text, self.flavor == "matrix", not self.crossed, self.states)
 
     def floors(self):
-        """Lets some rules round values down, drawn from their text: what else is drawn does not depend on them."""
-        kept, self.random = self.random, randomness.Random("floors\n" + "\n".join(self.lines))
-        if self.chance(0.25):
-            kind = self.narrower("full")
-            self.lines[-1] += f" + floor(3 * clamp({self.of(kind, 1)}, -2, 2)) / 4"
-        self.random = kept
+        """Lets some rules round values down."""
+        with self.drawn_from_text("floors\n"):
+            if self.chance(0.25):
+                kind = self.narrower("full")
+                self.lines[-1] += f" + floor(3 * clamp({self.of(kind, 1)}, -2, 2)) / 4"
 
     def metrics(self):
-        """Adds metrics to some rules, drawn from their text: what else is drawn does not depend on them."""
-        kept, self.random = self.random, randomness.Random("\n".join(self.lines))
-        for index in range(self.random.choice([0, 0, 1, 2])):
-            self.crossed = True
-            self.lines.insert(-1, f"metric n{index} = {self.of(self.random.choice(['one', 'one', 'scalar']), 1)}")
+        """Adds metrics to some rules."""
+        with self.drawn_from_text():
+            for index in range(self.random.choice([0, 0, 1, 2])):
+                self.crossed = True
+                self.lines.insert(-1, f"metric n{index} = {self.of(self.random.choice(['one', 'one', 'scalar']), 1)}")
+
+    @contextlib.contextmanager
+    def drawn_from_text(self, what=""):
+        """Draws from the rule's text, so that other draws do not depend on those inside."""
+        kept, self.random = self.random, randomness.Random(what + "\n".join(self.lines))
+        yield
         self.random = kept
 
     def new_state(self, kind):

@@ -36,7 +36,7 @@ route {{
   Adam(missing_grad = skip) for rest
 }}
 """
-# What steps with races are watched for is what `emulated` does.
+# `races` does what `emulated` does, and watches it, so that one of them is enough when landing.
 TARGETS = {
     "cpu": ["--target", "cpu"],
     "interpret": ["--target", "interpret"],
